@@ -1,0 +1,24 @@
+"""contone: label enhancement. From features and yes/no labels to how much each label describes an instance.
+
+The public names, in the order of the pipeline: data, degrade, augment, enhance, predict, evaluate.
+"""
+
+from contone import datasets, degrade, measures
+from contone.degrade import CumulativeMass, Threshold, TopK
+from contone.enhance import Logical, Temperature, Uniform
+from contone.measures import evaluate
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CumulativeMass",
+    "Logical",
+    "Temperature",
+    "Threshold",
+    "TopK",
+    "Uniform",
+    "datasets",
+    "degrade",
+    "evaluate",
+    "measures",
+]

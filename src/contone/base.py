@@ -1,0 +1,174 @@
+"""The contracts: what an enhancer and a label distribution learner are.
+
+The public template (validate, compute, check the answer, store, wrap) is written here once; a method's file holds the
+method only, as a hook that maps plain arrays to a `Solution`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from contone.exceptions import AnswerError, InputError
+from contone.numerics.simplex import kl_divergence
+from contone.numerics.solution import Solution
+from contone.validation import (
+    check_distributions,
+    check_features,
+    check_learning,
+    check_training,
+    open_border,
+)
+
+
+class _Estimator(BaseEstimator):
+    """What enhancers and learners share: tags, presets, parameter domains as data."""
+
+    reference: ClassVar[str] = ""
+    accept_sparse: ClassVar[bool] = False
+    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+
+    @classmethod
+    def preset(cls, name: str, **overrides: Any) -> Self:
+        """An instance with the documented settings of that name, e.g. ``GLLE.preset("paper")``."""
+        if name not in cls.PRESETS:
+            known = ", ".join(sorted(cls.PRESETS)) or "none"
+            raise InputError(f"{cls.__name__} has no preset {name!r}; it has: {known}.")
+        return cls(**{**cls.PRESETS[name], **overrides})
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.input_tags.sparse = self.accept_sparse
+        return tags
+
+
+class Enhancer(_Estimator, ABC):
+    """Recovers label distributions from features and logical labels.
+
+    A method implements `_fit_enhance`. After `fit`:
+
+    Attributes
+    ----------
+    label_distributions_ : (n, q)
+        The recovered distributions, rows on the simplex.
+    solution_ : Solution
+        What the solver says: objective, residual, n_iter, converged, info.
+    label_names_ : list of str
+        Names of the q labels.
+    """
+
+    baseline: ClassVar[bool] = False
+
+    def fit(self, X: Any, Y: Any) -> Self:
+        """Recover the distributions of these rows and keep what `predict` needs.
+
+        Parameters
+        ----------
+        X : (n, d)
+            Features: array, pandas or polars frame (sparse where the method allows it).
+        Y : (n, q) or (n,)
+            Logical labels in {0, 1}, at least one 1 a row; or confidences, rows on the simplex; or one class a row.
+        """
+        self.fit_enhance(X, Y)
+        return self
+
+    def fit_enhance(self, X: Any, Y: Any) -> Any:
+        """Recover the distributions of these rows and return them in the kind of container that Y came in."""
+        self._validate_params()
+        X_checked, L, border = check_training(self, X, Y, accept_sparse=self.accept_sparse)
+        self.label_names_ = border.label_names
+        solution = self._fit_enhance(X_checked, L)
+        self.label_distributions_ = _on_simplex(solution.value, L.shape, self)
+        self.solution_ = solution
+        _warn_if_short(solution, self)
+        return border.wrap(self.label_distributions_)
+
+    @abstractmethod
+    def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
+        """X (n, d) and L (n, q), checked and read-only, to a `Solution` whose value is D^ (n, q)."""
+
+
+class InductiveMixin:
+    """For methods that can tell the distribution of new rows from their features alone."""
+
+    def predict(self, X: Any) -> Any:
+        """Label distributions (m, q) of new rows; a frame in gives a frame out."""
+        return _predict(self, X)
+
+    @abstractmethod
+    def _predict(self, X: np.ndarray) -> np.ndarray:
+        """X (m, d), checked, to D^ (m, q)."""
+
+
+class DistributionLearner(_Estimator, ABC):
+    """Learns the map from features to label distributions: ``fit(X, D)``, then ``predict(X)``."""
+
+    def fit(self, X: Any, D: Any) -> Self:
+        """Learn from features X (n, d) and label distributions D (n, q), or one class a row, (n,)."""
+        self._validate_params()
+        X_checked, D_checked, border = check_learning(self, X, D, accept_sparse=self.accept_sparse)
+        self.label_names_ = border.label_names
+        self.solution_ = self._fit(X_checked, D_checked)
+        _warn_if_short(self.solution_, self)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Label distributions (m, q) of new rows; a frame in gives a frame out."""
+        return _predict(self, X)
+
+    def score(self, X: Any, D: Any) -> float:
+        """Minus the mean KL(D || predicted), so that more is better."""
+        truth = check_distributions(D)
+        answer = np.asarray(self._predict(check_features(self, X, reset=False, accept_sparse=self.accept_sparse)))
+        return -float(np.mean(kl_divergence(truth, answer)))
+
+    @abstractmethod
+    def _fit(self, X: np.ndarray, D: np.ndarray) -> Solution:
+        """X (n, d) and D (n, q), checked and read-only, to a `Solution` whose value is the fitted parameters."""
+
+    @abstractmethod
+    def _predict(self, X: np.ndarray) -> np.ndarray:
+        """X (m, d), checked, to D^ (m, q)."""
+
+
+def _predict(estimator: Any, X: Any) -> Any:
+    check_is_fitted(estimator)
+    X_checked = check_features(estimator, X, reset=False, accept_sparse=estimator.accept_sparse)
+    answer = estimator._predict(X_checked)
+    shape = (X_checked.shape[0], len(estimator.label_names_))
+    return open_border(X, estimator.label_names_).wrap(_on_simplex(answer, shape, estimator))
+
+
+def _on_simplex(D: np.ndarray, shape: tuple[int, ...], estimator: Any) -> np.ndarray:
+    """The answer, checked on the way out for every method; rounding is repaired, anything worse is a defect."""
+    name = type(estimator).__name__
+    D = np.asarray(D, dtype=np.float64)
+    if D.shape != tuple(shape) or not np.isfinite(D).all():
+        raise AnswerError(f"{name} gave an answer of shape {D.shape} (expected {tuple(shape)}) or with NaN in it.")
+    total = D.sum(axis=1, keepdims=True)
+    if D.min() < -1e-9 or np.abs(total - 1.0).max() > 1e-6:
+        raise AnswerError(
+            f"{name} gave rows that are not distributions; this is a defect in the method, please report it."
+        )
+    D = np.maximum(D, 0.0)
+    return D / D.sum(axis=1, keepdims=True)
+
+
+def _warn_if_short(solution: Solution, estimator: Any) -> None:
+    if not solution.converged:
+        warnings.warn(
+            f"{type(estimator).__name__} stopped after {solution.n_iter} iterations with residual "
+            f"{solution.residual:.3g}, above its tolerance; raise max_iter or tol.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )

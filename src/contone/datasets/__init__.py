@@ -1,0 +1,1 @@
+"""Where (X, D) comes from."""

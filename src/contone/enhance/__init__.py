@@ -1,0 +1,21 @@
+"""(X, L) -> D^: the methods, one file each.
+
+`methods()` lists them; commands, the demo, the experiments and the tests all read that list, so a new method appears
+everywhere once it is imported here and named in `__all__`.
+"""
+
+from contone.base import Enhancer
+from contone.enhance.baselines import Logical, Temperature, Uniform
+
+__all__ = [
+    "Logical",
+    "Temperature",
+    "Uniform",
+]
+
+
+def methods() -> dict[str, type[Enhancer]]:
+    """Every enhancer by its lower-case name, baselines first, then alphabetically."""
+    classes = [globals()[name] for name in __all__]
+    classes.sort(key=lambda cls: (not cls.baseline, cls.__name__.lower()))
+    return {cls.__name__.lower(): cls for cls in classes}

@@ -1,0 +1,66 @@
+"""Baselines: enhancers that use no features. Every score in contone is shown beside theirs.
+
+They matter because on near-uniform data they are hard to beat: on the Yeast sets the uniform distribution equals the
+published row of LCdr, and softmax(0.2 L) is ahead of every method in that table.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from contone.base import Enhancer
+from contone.numerics.simplex import normalise_rows, softmax
+from contone.numerics.solution import Solution
+
+
+class Uniform(Enhancer):
+    """The same degree for every label: d_j = 1/q, whatever the labels say.
+
+    Examples
+    --------
+    >>> Uniform().fit_enhance([[0.0], [1.0]], [[1, 0], [1, 1]]).tolist()
+    [[0.5, 0.5], [0.5, 0.5]]
+    """
+
+    reference = "baseline"
+    baseline = True
+    accept_sparse = True
+
+    def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
+        return Solution(np.full(L.shape, 1.0 / L.shape[1]))
+
+
+class Temperature(Enhancer):
+    """Softmax of the scaled logical labels: d = softmax(c L), so relevant labels weigh exp(c) times the others.
+
+    Parameters
+    ----------
+    c : float, default=0.2
+        Inverse temperature: 0 gives the uniform distribution, large c gives L / |L|.
+    """
+
+    reference = "baseline"
+    baseline = True
+    accept_sparse = True
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"c": [Interval(Real, 0, None, closed="left")]}
+
+    def __init__(self, *, c: float = 0.2) -> None:
+        self.c = c
+
+    def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
+        return Solution(softmax(self.c * L))
+
+
+class Logical(Enhancer):
+    """The labels themselves, shared equally: d = L / |L|. A confidence matrix comes back unchanged."""
+
+    reference = "baseline"
+    baseline = True
+    accept_sparse = True
+
+    def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
+        return Solution(normalise_rows(L))

@@ -1,0 +1,49 @@
+"""Every error and warning that contone raises on purpose.
+
+An error names the argument, what was wrong with it, and what to do. All of them derive from `ContoneError`; those about
+input are also the `ValueError` or `TypeError` that scikit-learn's conventions ask for.
+"""
+
+
+class ContoneError(Exception):
+    """Base class of contone's own errors."""
+
+
+class InputError(ContoneError, ValueError):
+    """The data handed in cannot be used; the message says what to change."""
+
+
+class InputTypeError(InputError, TypeError):
+    """The data handed in is of a kind that cannot be used (text, objects, an unsupported container)."""
+
+
+class FeatureError(InputError):
+    """Something is wrong with the features X."""
+
+
+class LabelError(InputError):
+    """Something is wrong with the labels Y (or with a label distribution D)."""
+
+
+class ShapeError(InputError):
+    """Row or column counts that must agree do not."""
+
+
+class DataError(ContoneError):
+    """A data set cannot be found, read or trusted."""
+
+
+class MissingExtraError(ContoneError, ImportError):
+    """An optional dependency is not installed; the message names the extra to install."""
+
+
+class AnswerError(ContoneError, RuntimeError):
+    """A method produced rows that are not distributions: a defect in the method, never stored as an answer."""
+
+
+class LabelWarning(UserWarning):
+    """The labels can be used, but say less than the user may think."""
+
+
+class NearUniformWarning(UserWarning):
+    """A fitted answer is (nearly) the uniform distribution, so it says nothing about the labels."""

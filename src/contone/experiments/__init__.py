@@ -1,0 +1,1 @@
+"""specs -> results: the experiments."""

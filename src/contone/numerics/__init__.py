@@ -1,0 +1,1 @@
+"""Pure functions on arrays. Nothing here knows about estimators, files or the user."""

@@ -1,0 +1,62 @@
+"""The probability simplex: softmax, projections and divergences, row by row.
+
+All functions take and return arrays of shape (n, q) (or (..., q)) and run on any array-API library.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from array_api_compat import array_namespace
+
+Array = Any
+
+
+def softmax(Z: Array) -> Array:
+    """Row-wise softmax exp(z_j) / sum_k exp(z_k), safe for any finite Z."""
+    xp = array_namespace(Z)
+    E = xp.exp(Z - xp.max(Z, axis=-1, keepdims=True))
+    return E / xp.sum(E, axis=-1, keepdims=True)
+
+
+def normalise_rows(A: Array) -> Array:
+    """Divide each row by its sum; a row without mass becomes uniform."""
+    xp = array_namespace(A)
+    total = xp.sum(A, axis=-1, keepdims=True)
+    empty = total <= 0
+    q = A.shape[-1]
+    return xp.where(empty, xp.full_like(A, 1.0 / q), A / xp.where(empty, xp.ones_like(total), total))
+
+
+def project_masked_simplex(V: Array, mask: Array) -> Array:
+    """Euclidean projection of each row of V on {f : f >= 0, sum f = 1, f = 0 where not mask}.
+
+    Sort-based and exact: with u the row's relevant entries in descending order, the multiplier is
+    theta = (sum_{j<=r} u_j - 1) / r for the largest r with u_r > theta_r, and f = max(v - theta, 0).
+
+    Parameters
+    ----------
+    V : array, (n, q)
+    mask : bool array, (n, q)
+        Every row needs at least one True.
+    """
+    xp = array_namespace(V)
+    u = xp.sort(xp.where(mask, V, -xp.inf), axis=-1, descending=True)
+    finite = xp.isfinite(u)
+    cumulative = xp.cumulative_sum(xp.where(finite, u, xp.zeros_like(u)), axis=-1) - 1.0
+    rank = xp.arange(1, V.shape[-1] + 1, dtype=V.dtype, device=getattr(V, "device", None))
+    active = finite & (u * rank > cumulative)
+    r = xp.sum(xp.astype(active, xp.int64), axis=-1, keepdims=True)
+    theta = xp.take_along_axis(cumulative, r - 1, axis=-1) / xp.astype(r, V.dtype)
+    return xp.where(mask, xp.clip(V - theta, min=0.0), xp.zeros_like(V))
+
+
+def kl_divergence(D: Array, R: Array) -> Array:
+    """KL(D_i || R_i) = sum_j d_ij log(d_ij / r_ij) for every row, with 0 log 0 = 0; inf where r = 0 < d."""
+    xp = array_namespace(D, R)
+    positive = D > 0
+    safe_D = xp.where(positive, D, xp.ones_like(D))
+    missing = positive & (R <= 0)
+    safe_R = xp.where(positive & ~missing, R, xp.ones_like(R))
+    terms = xp.where(positive, D * (xp.log(safe_D) - xp.log(safe_R)), xp.zeros_like(D))
+    return xp.sum(xp.where(missing, xp.full_like(D, xp.inf), terms), axis=-1)

@@ -1,0 +1,34 @@
+"""What every solver returns, so that failure is a value the caller inspects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A solver's answer and what is known about its quality.
+
+    Attributes
+    ----------
+    value : array
+        The answer. For an enhancer: label distributions, (n, q).
+    objective : float
+        Value of the method's objective at the answer; NaN where the method has none.
+    residual : float
+        How far from optimal, in the solver's own certificate (duality gap, relative residual, gradient norm).
+    n_iter : int
+        Iterations used; 0 for a closed form.
+    converged : bool
+        Whether `residual` met the tolerance asked for.
+    info : dict
+        Anything else worth knowing: plain values only.
+    """
+
+    value: Any
+    objective: float = float("nan")
+    residual: float = 0.0
+    n_iter: int = 0
+    converged: bool = True
+    info: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""X -> D^: label distribution learners."""

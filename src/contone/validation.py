@@ -1,0 +1,283 @@
+"""The only place where data is checked, and the only place where containers are opened and closed.
+
+Estimators see float arrays; users hand in NumPy arrays, lists, sparse matrices, pandas or polars frames.
+`check_training` and `check_features` open what came in, refuse what cannot be used (with an error that says what to do),
+and remember in a `Border` how the answer must leave: the same kind of container, with its index and column names.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import narwhals.stable.v1 as nw
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from contone.exceptions import FeatureError, InputError, InputTypeError, LabelError, LabelWarning, ShapeError
+
+SIMPLEX_TOLERANCE = 1e-6
+"""Row sums may be off by this much (files store rounded degrees); such rows are renormalised."""
+
+
+@dataclass(frozen=True)
+class Border:
+    """How an answer leaves: the container it is wrapped in, its index and its column names."""
+
+    label_names: list[str]
+    frame: Any = None
+
+    def wrap(self, D: np.ndarray) -> Any:
+        """D (n, q) as the kind of container that came in."""
+        if self.frame is None:
+            return D
+        answer = nw.to_native(nw.from_numpy(D, schema=self.label_names, backend=self.frame.implementation))
+        index = nw.maybe_get_index(self.frame)
+        if index is not None:  # pandas and its kin only
+            answer.index = index
+        return answer
+
+
+class Training(NamedTuple):
+    """Checked input of a fit: X (n, d), labels (n, q), and the way out."""
+
+    X: Any
+    labels: np.ndarray
+    border: Border
+
+
+def check_training(estimator: BaseEstimator, X: Any, Y: Any, *, accept_sparse: bool = False) -> Training:
+    """Check features and labels for an enhancer's fit.
+
+    Y is logical, (n, q) in {0, 1} with at least one 1 a row; or a confidence matrix, rows on the simplex; or one class
+    a row, (n,), which is read as scikit-learn reads it and one-hot encoded.
+    """
+    X_checked = check_features(estimator, X, reset=True, accept_sparse=accept_sparse)
+    labels, border = _open_labels(Y, name="Y", estimator=estimator)
+    _same_rows(X_checked, labels, "Y")
+    _check_logical(labels, border.label_names)
+    return Training(X_checked, _read_only(labels), border)
+
+
+def check_learning(estimator: BaseEstimator, X: Any, D: Any, *, accept_sparse: bool = False) -> Training:
+    """Check features and label distributions for a learner's fit; a 1-D D holds one class a row."""
+    X_checked = check_features(estimator, X, reset=True, accept_sparse=accept_sparse)
+    D_array, border = _open_labels(D, name="D", estimator=estimator)
+    _same_rows(X_checked, D_array, "D")
+    return Training(X_checked, _read_only(check_distributions(D_array, name="D")), border)
+
+
+def check_features(
+    estimator: BaseEstimator, X: Any, *, reset: bool, accept_sparse: bool = False
+) -> np.ndarray | sp.csr_array:
+    """X as a finite float64 matrix; on `reset` the feature names and count are remembered on the estimator."""
+    _check_columns(X, "X")
+    try:
+        checked = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr" if accept_sparse else False,
+            dtype=np.float64,
+            order="C",
+            ensure_min_samples=2 if reset else 1,
+        )
+    except TypeError as error:
+        if sp.issparse(X):
+            raise InputTypeError(
+                f"{error} {type(estimator).__name__} needs dense features: pass X.toarray()."
+            ) from error
+        raise InputTypeError(f"{error} X must hold numbers only.") from error
+    except ValueError as error:
+        raise FeatureError(f"{error}{_advice(str(error))}") from error
+    return _read_only(checked)
+
+
+def check_distributions(D: Any, *, name: str = "D") -> np.ndarray:
+    """D as a float64 matrix with rows on the simplex; rounding is repaired, anything worse is refused."""
+    D = np.asarray(_to_numpy(D, name), dtype=np.float64)
+    if D.ndim != 2 or D.size == 0:
+        raise ShapeError(
+            f"{name} must be a non-empty matrix with one row an instance and one column a label; "
+            f"it has shape {D.shape}."
+        )
+    if not np.isfinite(D).all():
+        raise LabelError(f"{name} has NaN or infinite entries in row {_first(~np.isfinite(D).all(axis=1))}.")
+    if (D < 0).any():
+        row = _first((D < 0).any(axis=1))
+        raise LabelError(f"{name} has a negative degree in row {row}: a label distribution is not negative.")
+    total = D.sum(axis=1)
+    off = np.abs(total - 1.0) > SIMPLEX_TOLERANCE
+    if off.any():
+        row = _first(off)
+        raise LabelError(
+            f"{name} must have rows that sum to 1; row {row} sums to {total[row]:.6g} ({int(off.sum())} such rows). "
+            "Divide each row by its sum if the entries are meant as degrees."
+        )
+    return D / total[:, None]
+
+
+def check_pair(D: Any, D_hat: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Two label distributions of one shape."""
+    truth, answer = check_distributions(D, name="D"), check_distributions(D_hat, name="D_hat")
+    if truth.shape != answer.shape:
+        raise ShapeError(f"D and D_hat must have the same shape; they have {truth.shape} and {answer.shape}.")
+    return truth, answer
+
+
+def open_border(container: Any, label_names: Sequence[str]) -> Border:
+    """The way out for an answer about the rows of `container` (predict's X)."""
+    return Border(list(label_names), _frame(container))
+
+
+# ---------------------------------------------------------------------------------------------------------- labels
+
+
+def _open_labels(Y: Any, *, name: str, estimator: BaseEstimator) -> tuple[np.ndarray, Border]:
+    """Y as a float64 matrix (n, q), and its way out."""
+    if Y is None:
+        raise LabelError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None. "
+            f"Pass the labels {name}: one row an instance, one column a label."
+        )
+    _check_columns(Y, name)
+    frame = _frame(Y)
+    array = _to_numpy(Y, name)
+    if array.ndim == 1:
+        return _one_hot(array, frame, name)
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise ShapeError(
+            f"{name} must be a matrix, one row an instance and one column a label; it has shape {array.shape}."
+        )
+    if array.dtype.kind not in "buif":
+        raise InputTypeError(
+            f"{name} must hold numbers (0 and 1, or bool); it holds {array.dtype}. "
+            "Turn text labels into one column a label first, e.g. with sklearn.preprocessing.MultiLabelBinarizer."
+        )
+    labels = np.ascontiguousarray(array, dtype=np.float64)
+    if not np.isfinite(labels).all():
+        row = _first(~np.isfinite(labels).all(axis=1))
+        raise LabelError(f"{name} has a missing (NaN) or infinite entry in row {row}: say 0 or 1 for every label.")
+    names = [str(c) for c in frame.columns] if frame is not None else _default_names(labels.shape[1])
+    return labels, Border(names, frame)
+
+
+def _one_hot(y: np.ndarray, frame: Any, name: str) -> tuple[np.ndarray, Border]:
+    """One class a row, as scikit-learn writes single-label targets, becomes one column a class."""
+    if y.dtype.kind == "f" and not np.array_equal(y, np.round(y)):
+        bad = _first(~np.isfinite(y) | (y != np.round(y)))
+        raise LabelError(
+            f"{name} is one-dimensional, so it must hold one class a row; entry {bad} is {y[bad]!r}. Input contains "
+            f"NaN or numbers that are no class. Pass a matrix with one column a label for multi-label data."
+        )
+    if y.dtype.kind == "c" or y.size == 0:
+        raise LabelError(f"{name} must hold one class a row; it has dtype {y.dtype} and shape {y.shape}.")
+    classes, position = np.unique(y, return_inverse=True)
+    labels = np.zeros((y.size, classes.size))
+    labels[np.arange(y.size), position] = 1.0
+    return labels, Border([str(c) for c in classes], frame)
+
+
+def _check_logical(labels: np.ndarray, names: Sequence[str]) -> None:
+    """Refuse what is neither logical labels nor confidences; warn of columns that say nothing."""
+    logical = (labels == 0) | (labels == 1)
+    if logical.all():
+        empty = ~labels.any(axis=1)
+        if empty.any():
+            raise LabelError(
+                f"Y has rows without any label ({int(empty.sum())} of {len(labels)}, first row {_first(empty)}): "
+                "every row needs at least one 1. Drop these rows, or give them their labels."
+            )
+    elif (labels < 0).any() or (np.abs(labels.sum(axis=1) - 1.0) > SIMPLEX_TOLERANCE).any():
+        row, column = (int(i[0]) for i in np.nonzero(~logical))
+        raise LabelError(
+            f"Y must hold 0 and 1 only (or confidences: rows that are not negative and sum to 1); "
+            f"row {row}, label {names[column]!r} is {labels[row, column]:g}."
+        )
+    constant = (labels == labels[0]).all(axis=0) & logical.all(axis=0)
+    if constant.any():
+        shown = ", ".join(f"{names[j]!r} (always {labels[0, j]:g})" for j in np.flatnonzero(constant)[:5])
+        warnings.warn(
+            f"{int(constant.sum())} of {labels.shape[1]} labels are the same in every row, so the data cannot say how "
+            f"they vary: {shown}. Consider dropping them.",
+            LabelWarning,
+            stacklevel=5,
+        )
+
+
+# ------------------------------------------------------------------------------------------------------ containers
+
+
+def _frame(container: Any) -> Any:
+    """A narwhals frame or series around a pandas, polars, ... object; None for anything else."""
+    opened = nw.from_native(container, eager_only=True, allow_series=True, pass_through=True)
+    return opened if isinstance(opened, (nw.DataFrame, nw.Series)) else None
+
+
+def _check_columns(container: Any, name: str) -> None:
+    """Column names of a frame must differ, and its columns must hold numbers."""
+    columns = getattr(container, "columns", None)
+    if columns is None or isinstance(container, np.ndarray):
+        return
+    listed = [str(c) for c in columns]
+    repeated = sorted({c for c in listed if listed.count(c) > 1}) if len(set(listed)) < len(listed) else []
+    if repeated:
+        raise InputError(f"{name} has duplicate column names: {', '.join(repeated[:5])}. Rename or drop them.")
+    frame = _frame(container)
+    if isinstance(frame, nw.DataFrame):
+        odd = [c for c, t in frame.schema.items() if not (t.is_numeric() or t == nw.Boolean)]
+        if odd:
+            raise InputTypeError(
+                f"{name} must hold numbers only; these columns do not: {', '.join(map(repr, odd[:5]))}. "
+                "Drop them or encode them as numbers."
+            )
+
+
+def _to_numpy(container: Any, name: str) -> np.ndarray:
+    if sp.issparse(container):
+        return container.toarray()
+    frame = _frame(container)
+    if frame is not None:
+        return frame.to_numpy()
+    try:
+        return np.asarray(container)
+    except ValueError as error:
+        raise ShapeError(f"{name} is not a rectangular table: {error}.") from error
+
+
+def _same_rows(X: Any, labels: np.ndarray, name: str) -> None:
+    if X.shape[0] != labels.shape[0]:
+        raise ShapeError(
+            f"X and {name} must have the same number of rows; they have {X.shape[0]} and {labels.shape[0]} "
+            "(inconsistent numbers of samples)."
+        )
+
+
+def _advice(message: str) -> str:
+    if "NaN" in message or "infinity" in message:
+        return "\nX must be finite: impute or drop such rows (e.g. with sklearn.impute.SimpleImputer)."
+    if "could not convert string" in message:
+        return "\nX must hold numbers only: drop or encode text columns."
+    if "minimum of 2 is required" in message:
+        return " (n_samples = 1): nothing can be learnt from one row; pass more rows."
+    return ""
+
+
+def _default_names(q: int) -> list[str]:
+    return [f"label_{j}" for j in range(q)]
+
+
+def _first(condition: Any) -> int:
+    return int(np.flatnonzero(condition)[0])
+
+
+def _read_only(A: Any) -> Any:
+    """The same array behind a view that cannot be written to: the caller's data is never changed."""
+    if isinstance(A, np.ndarray):
+        A = A.view()
+        A.flags.writeable = False
+    return A
