@@ -1,7 +1,8 @@
 """D -> L: the forward operators that turn a label distribution into logical labels.
 
 Benchmarks of label enhancement start from known distributions and degrade them; `CumulativeMass(0.5)` is the rule
-behind the published logical labels of the field. Annotators follow rules too; `TopK` and `Threshold` model the usual ones.
+behind the published logical labels of the field. Annotators follow rules too; `TopK` and `Threshold` model the usual
+ones.
 """
 
 from __future__ import annotations

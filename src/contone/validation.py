@@ -1,8 +1,8 @@
 """The only place where data is checked, and the only place where containers are opened and closed.
 
 Estimators see float arrays; users hand in NumPy arrays, lists, sparse matrices, pandas or polars frames.
-`check_training` and `check_features` open what came in, refuse what cannot be used (with an error that says what to do),
-and remember in a `Border` how the answer must leave: the same kind of container, with its index and column names.
+`check_training` and `check_features` open what came in, refuse what cannot be used (with an error that says what to
+do), and remember in a `Border` how the answer must leave: the same kind of container, with its index and column names.
 """
 
 from __future__ import annotations
