@@ -1,0 +1,210 @@
+"""One data set in memory, and how a file becomes one.
+
+A file holds features (n, d) and label distributions (n, q): ``.mat`` (MATLAB 4 to 7.2) with the variables ``features``
+and ``labels``, or ``.npz`` with those names or ``X`` and ``D``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from contone.exceptions import DataError
+
+ROUNDING_TOLERANCE = 1e-3
+"""Row sums of a file may be off by this much: degrees printed with four decimals and twenty labels can be.
+
+The known case is far below it (SCUT-FBP's zeros were replaced by 1e-6). Such rows are renormalised and the data set
+says so in its notes; percentages, counts and logical labels are far above it and are refused.
+"""
+
+_NOISE = 1e-12  # below this a sum is 1 in floating point, and the published bytes are kept as they are
+_FEATURES, _LABELS = ("features", "X"), ("labels", "D")
+FORMATS = (".mat", ".npz")
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Features and the true label distributions of n instances. Frozen, its arrays read-only.
+
+    Attributes
+    ----------
+    X : (n, d) float64
+        Features.
+    D : (n, q) float64
+        Label distributions, rows on the simplex.
+    feature_names, label_names : tuple of str
+        d and q names.
+    citation, licence : str
+        Whom to cite; under what terms.
+    name, about : str
+        The name it is loaded by; what it holds, in one line.
+    source : str
+        Where it came from: a path, or "generated".
+    notes : tuple of str
+        What was done to the data on the way in, e.g. rows renormalised.
+    """
+
+    X: np.ndarray
+    D: np.ndarray
+    feature_names: tuple[str, ...]
+    label_names: tuple[str, ...]
+    citation: str = ""
+    licence: str = ""
+    name: str = ""
+    about: str = ""
+    source: str = ""
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for field, names in (("X", self.feature_names), ("D", self.label_names)):
+            array = np.array(getattr(self, field), dtype=np.float64, order="C")
+            if array.ndim != 2 or array.shape[1] != len(names):
+                raise DataError(f"{self.name}: {field} has shape {array.shape} but {len(names)} names.")
+            array.flags.writeable = False
+            object.__setattr__(self, field, array)
+        if len(self.X) != len(self.D):
+            raise DataError(f"{self.name}: X has {len(self.X)} rows but D has {len(self.D)}.")
+
+    def __repr__(self) -> str:
+        (n, d), q = self.X.shape, self.D.shape[1]
+        return f"Dataset({self.name!r}, n={n}, d={d}, q={q})"
+
+
+def read(path: str | Path, *, name: str = "", label_prefix: str = "label", **about: Any) -> Dataset:
+    """The data set in a ``.mat`` or ``.npz`` file; DataError, naming what was found, where it holds none.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file with features (n, d) and label distributions (n, q), rows summing to 1.
+    name : str
+        Its name; the file's stem where empty.
+    label_prefix : str
+        Labels without names of their own are called ``<prefix>_0``, ``<prefix>_1``, ...
+    **about
+        Further fields of `Dataset`: citation, licence, about.
+    """
+    path = Path(path)
+    content = _content(path)
+    X = _matrix(content, _FEATURES, path)
+    D = _matrix(content, _LABELS, path)
+    _check_shapes(X, D, path)
+    if not np.isfinite(X).all():
+        row = int(np.flatnonzero(~np.isfinite(X).all(axis=1))[0])
+        raise DataError(f"{path}: the features have a NaN or infinite entry in row {row}.")
+    D, notes = _distributions(D, path)
+    return Dataset(
+        X=X,
+        D=D,
+        feature_names=_names(content, "feature_names", "x", X.shape[1], ""),
+        label_names=_names(content, "label_names", label_prefix, D.shape[1], "_"),
+        name=name or path.stem,
+        source=str(path),
+        notes=notes,
+        **about,
+    )
+
+
+def _content(path: Path) -> Mapping[str, Any]:
+    """The variables of the file by name."""
+    if path.suffix not in FORMATS:
+        raise DataError(f"{path}: contone reads {' and '.join(FORMATS)} files, not {path.suffix or 'this'!r}.")
+    if not path.is_file():
+        raise DataError(f"{path}: there is no such file.")
+    try:
+        if path.suffix == ".npz":
+            with np.load(path, allow_pickle=False) as archive:
+                return dict(archive)
+        from scipy.io import loadmat
+
+        return {key: value for key, value in loadmat(path).items() if not key.startswith("__")}
+    except NotImplementedError as error:
+        raise DataError(f"{path}: this is a MATLAB 7.3 file; save it with '-v7', or as .npz.") from error
+    except MemoryError:
+        raise
+    except Exception as error:  # damaged files make the readers fail in a dozen ways, none of them documented
+        size = path.stat().st_size
+        raise DataError(
+            f"{path}: cannot be read as {path.suffix} ({size} bytes; {type(error).__name__}: {error}). "
+            "It is probably truncated or damaged: delete it and fetch it again."
+        ) from error
+
+
+def _matrix(content: Mapping[str, Any], keys: tuple[str, ...], path: Path) -> np.ndarray:
+    key = next((k for k in keys if k in content), None)
+    if key is None:
+        found = ", ".join(f"{k} {np.shape(v)}" for k, v in content.items()) or "nothing"
+        raise DataError(f"{path}: no variable {' or '.join(map(repr, keys))}; the file holds: {found}.")
+    value = content[key]
+    array = value.toarray() if sp.issparse(value) else np.asarray(value)
+    if array.ndim != 2 or array.size == 0 or array.dtype.kind not in "buif":
+        raise DataError(
+            f"{path}: {key!r} must be a non-empty matrix of numbers; it has shape {array.shape} and type {array.dtype}."
+        )
+    return array.astype(np.float64)
+
+
+def _check_shapes(X: np.ndarray, D: np.ndarray, path: Path) -> None:
+    if X.shape[0] == D.shape[0]:
+        return
+    found = f"{path}: features have shape {X.shape} and labels {D.shape}; they must have one row an instance."
+    if X.shape[1] == D.shape[1]:
+        found += " Both look transposed: save them as (n, d) and (n, q)."
+    elif X.shape[1] == D.shape[0]:
+        found += " The features look transposed: save them as (n, d)."
+    elif X.shape[0] == D.shape[1]:
+        found += " The labels look transposed: save them as (n, q)."
+    raise DataError(found)
+
+
+def _distributions(D: np.ndarray, path: Path) -> tuple[np.ndarray, tuple[str, ...]]:
+    """D with rows on the simplex and notes on what was repaired; refused where rounding does not explain it."""
+    if not np.isfinite(D).all():
+        row = int(np.flatnonzero(~np.isfinite(D).all(axis=1))[0])
+        raise DataError(f"{path}: the labels have a NaN or infinite entry in row {row}.")
+    total = D.sum(axis=1)
+    off = np.abs(total - 1.0)
+    if D.min() < -ROUNDING_TOLERANCE or off.max() > ROUNDING_TOLERANCE:
+        row = int(np.argmax(off)) if off.max() > ROUNDING_TOLERANCE else int(np.argmin(D.min(axis=1)))
+        hint = ""
+        if np.isin(D, (0.0, 1.0)).all():
+            hint = " They are 0 and 1 only: logical labels, not distributions."
+        elif np.allclose(D.sum(axis=0), 1.0, atol=ROUNDING_TOLERANCE):
+            hint = " Their columns do: the file looks transposed."
+        raise DataError(
+            f"{path}: the labels are not distributions: rows must not be negative and must sum to 1 (within "
+            f"{ROUNDING_TOLERANCE:g}, for rounding); row {row} sums to {total[row]:.6g} with a smallest entry of "
+            f"{D[row].min():.6g}.{hint}"
+        )
+    negative = D < 0
+    if off.max() <= _NOISE and not negative.any():
+        return D, ()
+    notes = []
+    if negative.any():
+        notes.append(f"{int(negative.sum())} degrees below 0 (by {-D.min():.1e} at most) set to 0")
+        D = np.maximum(D, 0.0)
+    if off.max() > _NOISE:
+        rows = int((off > _NOISE).sum())
+        notes.append(f"{rows} of {len(D)} rows renormalised: their sums were off 1 by {off.max():.1e} at most")
+    return D / D.sum(axis=1, keepdims=True), tuple(notes)
+
+
+def _names(content: Mapping[str, Any], key: str, prefix: str, count: int, joint: str) -> tuple[str, ...]:
+    """Names stored in the file, where it has as many as needed; numbered ones otherwise."""
+    stored = [_text(name) for name in np.ravel(content.get(key, ()))]
+    if len(stored) == count and len(set(stored)) == count:
+        return tuple(stored)
+    return tuple(f"{prefix}{joint}{j}" for j in range(count))
+
+
+def _text(name: Any) -> str:
+    """A name as text; MATLAB's cell arrays wrap each one in an array of its own."""
+    while isinstance(name, np.ndarray) and name.size == 1:
+        name = name.item()
+    return str(name).strip()

@@ -1,0 +1,363 @@
+"""From a name to a file: the registry, the places that are searched, and the checked download.
+
+Search order: the folder in the environment variable CONTONE_DATA, the user's cache (CONTONE_CACHE moves it), then a
+download from the registry's address (CONTONE_MIRROR names another one with the same files). A download goes to a
+temporary file beside its place, is checked against the registry's hash, and is moved there only then, so two processes
+may fetch at once and nothing half-done is ever left behind.
+"""
+
+from __future__ import annotations
+
+import difflib
+import errno
+import hashlib
+import logging
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from contone.datasets.artificial import ABOUT, artificial
+from contone.datasets.dataset import FORMATS, Dataset, read
+from contone.exceptions import DataError
+
+Where = Literal["generated", "folder", "cache", "not at hand"]
+
+_GENERATED = {"artificial": "recovery", "artificial-training": "training"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the registry knows about one data set."""
+
+    name: str
+    file: str
+    n: int
+    d: int
+    q: int
+    about: str
+    citation: str
+    licence: str
+    base: str
+    sha256: str = ""
+    blob: str = ""
+    seed: bool = False
+    confirmed: bool = True
+    label_prefix: str = "label"
+
+    @property
+    def url(self) -> str:
+        """The address it is downloaded from; CONTONE_MIRROR replaces the registry's."""
+        return (os.environ.get("CONTONE_MIRROR") or self.base).rstrip("/") + "/" + self.file
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where a data set is found now."""
+
+    name: str
+    where: Where
+    path: Path | None
+    problem: str
+    """Why the file that was found cannot be used; empty where it can."""
+    n: int
+    d: int
+    q: int
+    about: str
+    seed: bool
+    """Whether it is one of the twelve sets of the paper that contone implements first."""
+
+
+def names() -> list[str]:
+    """Every name that `load` knows: the generated set, then the registry's.
+
+    Examples
+    --------
+    >>> names()[:3]
+    ['artificial', 'artificial-training', 'yeast-alpha']
+    """
+    return [*_GENERATED, *_registry()]
+
+
+def load(name: str) -> Dataset:
+    """The data set of that name; upper and lower case, ``-``, ``_`` and spaces make no difference.
+
+    A file in the folder CONTONE_DATA comes first, then the user's cache, then a download. A ``.mat`` file under a
+    registry name must be the published one (its hash is checked); a conversion of it to ``.npz`` is accepted, and any
+    other ``.mat`` or ``.npz`` file in CONTONE_DATA is loaded by the name of the file.
+
+    Raises
+    ------
+    DataError
+        The name is unknown, or the file is missing and cannot be downloaded, damaged, or not what it should be.
+
+    Examples
+    --------
+    >>> load("artificial")
+    Dataset('artificial', n=2601, d=3, q=3)
+    """
+    key = _key(name)
+    if key in _GENERATED:
+        return artificial(_GENERATED[key])
+    if key not in _registry():
+        own = _in_folder(key)
+        if own is None:
+            raise DataError(_unknown(name))
+        return _with_note(read(own, name=own.stem), "not in the registry: read as it is, with no hash to check")
+    entry = _registry()[key]
+    path = fetch(key)
+    data = read(
+        path,
+        name=entry.name,
+        label_prefix=entry.label_prefix,
+        citation=entry.citation,
+        licence=entry.licence,
+        about=entry.about,
+    )
+    return _compare(data, entry, verified=path.name == entry.file)
+
+
+def fetch(name: str, *, progress: Any = False) -> Path:
+    """The path of the data set's file, downloaded into the cache where it is not at hand yet.
+
+    Parameters
+    ----------
+    name : str
+        A name in the registry.
+    progress : bool or object
+        Passed to pooch: True for its own bar (needs tqdm), or an object with ``total``, ``update``, ``reset`` and
+        ``close``.
+    """
+    key = _key(name)
+    if key in _GENERATED:
+        raise DataError(f"{key} is generated, there is no file to fetch: use contone.datasets.artificial().")
+    if key not in _registry():
+        raise DataError(_unknown(name))
+    entry = _registry()[key]
+    own = _in_folder(key)
+    if own is not None:
+        problem = _problem(own, entry)
+        if problem:
+            raise DataError(
+                f"{own}: {problem} Delete it to have the published file downloaded; if you mean to use your own "
+                "version, save it under another name, or as .npz."
+            )
+        return own
+    cached = cache_folder() / entry.file
+    if cached.is_file() and not _problem(cached, entry):
+        return cached
+    _download(entry, cached, progress)
+    return cached
+
+
+def status(name: str) -> Status:
+    """Where the data set is found now; nothing is downloaded."""
+    key = _key(name)
+    if key in _GENERATED:
+        n = 2601 if _GENERATED[key] == "recovery" else 500
+        return Status(key, "generated", None, "", n, 3, 3, ABOUT, seed=False)
+    if key not in _registry():
+        raise DataError(_unknown(name))
+    entry = _registry()[key]
+    cached = cache_folder() / entry.file
+    path: Path | None
+    where: Where
+    if (own := _in_folder(key)) is not None:
+        path, where = own, "folder"
+    elif cached.is_file():
+        path, where = cached, "cache"
+    else:
+        path, where = None, "not at hand"
+    problem = _problem(path, entry) if path is not None else ""
+    return Status(entry.name, where, path, problem, entry.n, entry.d, entry.q, entry.about, entry.seed)
+
+
+def cache_folder() -> Path:
+    """The folder that downloads go to: CONTONE_CACHE, or the operating system's place for caches."""
+    chosen = os.environ.get("CONTONE_CACHE")
+    if chosen:
+        return Path(chosen).expanduser()
+    import pooch
+
+    return Path(pooch.os_cache("contone"))
+
+
+# -------------------------------------------------------------------------------------------------------- registry
+
+
+@cache
+def _registry() -> dict[str, Entry]:
+    import tomllib
+    from importlib.resources import files
+
+    content = tomllib.loads(files("contone.datasets").joinpath("registry.toml").read_text(encoding="utf-8"))
+    entries = {}
+    for name, fields in content["sets"].items():
+        citation = " ".join(content["citations"][c] for c in fields.pop("citations"))
+        entries[name] = Entry(name=name, citation=citation, licence=content["licence"], base=content["base"], **fields)
+    return entries
+
+
+def _plain(name: str) -> str:
+    """A name without case and separators."""
+    return "".join(c for c in name.lower() if c not in "-_ .")
+
+
+def _key(name: str) -> str:
+    """The registry's spelling of a name, or the name itself where the registry does not know it."""
+    return next((known for known in names() if _plain(known) == _plain(name)), name)
+
+
+def _unknown(name: str) -> str:
+    plain = _plain(name)
+    by_part = [known for known in names() if plain and plain in _plain(known)]
+    near = by_part or difflib.get_close_matches(name.lower().replace("_", "-"), names(), n=3, cutoff=0.5)
+    advice = f"Did you mean {' or '.join(map(repr, near[:3]))}?" if near else f"There are: {', '.join(names())}."
+    return (
+        f"There is no data set {name!r}. {advice} "
+        "('contone data list' shows all; other .mat and .npz files are found by name in the folder CONTONE_DATA.)"
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------- files
+
+
+def _in_folder(name: str) -> Path | None:
+    """The file of that name in CONTONE_DATA; looked up every time, so that a file put there works at once."""
+    folder = os.environ.get("CONTONE_DATA")
+    if not folder:
+        return None
+    try:
+        listed = sorted(Path(folder).expanduser().iterdir())
+    except OSError:  # no such folder: the search goes on, and the error at its end names the folder
+        return None
+    found = [p for p in listed if p.suffix in FORMATS and _plain(p.stem) == _plain(name) and p.is_file()]
+    # The published file is preferred to a conversion of it.
+    return min(found, key=lambda p: FORMATS.index(p.suffix)) if found else None
+
+
+def _problem(path: Path, entry: Entry) -> str:
+    """Why the file found is not the published one, in one sentence; empty where it is, or is a conversion of it."""
+    return _mismatch(path, entry) if path.suffix == Path(entry.file).suffix else ""
+
+
+def _mismatch(path: Path, entry: Entry) -> str:
+    """How the bytes of the file differ from the registry's hash, in one sentence; empty where they do not."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        return f"it cannot be read ({error.strerror or error})."
+    if entry.sha256:
+        kind, expected, found = "sha256", entry.sha256, hashlib.sha256(content).hexdigest()
+    else:
+        header = f"blob {len(content)}\0".encode()
+        kind, expected = "git blob id", entry.blob
+        found = hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
+    if found == expected:
+        return ""
+    return (
+        f"this is not the published {entry.file} ({len(content)} bytes, {kind} {found[:12]}..., expected "
+        f"{expected[:12]}...): truncated, damaged or another version."
+    )
+
+
+def _compare(data: Dataset, entry: Entry, *, verified: bool) -> Dataset:
+    """The shapes against the registry's: bytes that match the hash are right whatever the literature says."""
+    found = (*data.X.shape, data.D.shape[1])
+    expected = (entry.n, entry.d, entry.q)
+    differs = any(e not in (0, f) for e, f in zip(expected, found, strict=True))
+    said = f"n, d, q are {found}; the registry says {expected}"
+    if verified:
+        return _with_note(data, said) if differs else data
+    if differs and entry.confirmed:
+        raise DataError(f"{data.source}: {said}. This is not a conversion of {entry.file}: rename or delete it.")
+    return _with_note(data, f"a conversion of {entry.file}, with no hash to check")
+
+
+def _with_note(data: Dataset, note: str) -> Dataset:
+    return replace(data, notes=(*data.notes, note))
+
+
+# -------------------------------------------------------------------------------------------------------- download
+
+
+def _download(entry: Entry, target: Path, progress: Any) -> None:
+    """Temporary file, hash, move."""
+    import pooch
+    import requests.exceptions
+
+    def downloader(url: str, output: str, _: Any) -> None:
+        pooch.core.choose_downloader(url, progressbar=progress)(url, output, None)
+        # Checked here, before pooch lets the file out of its temporary name: pooch knows no git blob ids.
+        mismatch = _mismatch(Path(output), entry)
+        if mismatch:
+            raise DataError(
+                f"{url}: {mismatch} Nothing was kept. Try again; if it stays so, the address, or a proxy on the way, "
+                "serves something else."
+            )
+
+    # A name of its own: another process may be at it, and must not see its good file vanish or half a one appear.
+    checked = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _quiet(pooch.get_logger()):
+            pooch.retrieve(entry.url, known_hash=None, fname=checked.name, path=target.parent, downloader=downloader)
+        os.replace(checked, target)
+    except requests.exceptions.RequestException as error:
+        raise DataError(
+            f"{entry.file} cannot be downloaded from {entry.url} ({_reason(error)}). It is not in {_folder_said()} and "
+            f"not in the cache ({target.parent}): put it into one of these folders by hand, or set CONTONE_MIRROR to "
+            "an address that has it."
+        ) from error
+    except OSError as error:
+        reason = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else _short(error)
+        raise DataError(
+            f"{entry.file} cannot be stored in {target.parent}: {reason}. Nothing was kept. Make room there, or set "
+            "CONTONE_CACHE to another folder."
+        ) from error
+    except ValueError as error:  # pooch, on an address with a protocol that it does not know
+        raise DataError(f"{entry.url} is not an address to download from: {error}") from error
+    finally:
+        with suppress(OSError):
+            checked.unlink(missing_ok=True)
+
+
+def _folder_said() -> str:
+    folder = os.environ.get("CONTONE_DATA")
+    if not folder:
+        return "CONTONE_DATA (not set)"
+    missing = "" if Path(folder).expanduser().is_dir() else ": no such folder"
+    return f"CONTONE_DATA ({folder}{missing})"
+
+
+def _reason(error: Exception) -> str:
+    """Why the network did not deliver, without the chain of wrappers that the libraries report."""
+    from requests import exceptions
+
+    if isinstance(error, exceptions.HTTPError) and error.response is not None:
+        return f"the server answered {error.response.status_code} {error.response.reason}"
+    if isinstance(error, exceptions.Timeout):
+        return "no answer in time"
+    if isinstance(error, exceptions.ConnectionError):
+        return "no connection; is there a network?"
+    return _short(error)
+
+
+def _short(error: Exception) -> str:
+    text = str(error) or type(error).__name__
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+@contextmanager
+def _quiet(logger: logging.Logger) -> Iterator[None]:
+    """pooch would ask for the hash that it was not given; ours is checked above."""
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
