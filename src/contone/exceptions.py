@@ -37,6 +37,10 @@ class MissingExtraError(ContoneError, ImportError):
     """An optional dependency is not installed; the message names the extra to install."""
 
 
+class OutputError(ContoneError, OSError):
+    """A result cannot be written where it was asked for; what was there before is untouched."""
+
+
 class AnswerError(ContoneError, RuntimeError):
     """A method produced rows that are not distributions: a defect in the method, never stored as an answer."""
 

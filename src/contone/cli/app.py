@@ -1,0 +1,66 @@
+"""The command `contone`: its commands put together, and what happens to errors.
+
+Exit codes: 0 good, 1 the work failed (data that cannot be used, a full disk), 2 the command line was wrong.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from contone import __version__
+from contone.cli import listing, terminal
+from contone.cli.enhance import enhance
+from contone.exceptions import ContoneError
+
+
+class _Group(TyperGroup):
+    """Prints the library's own errors as one message; `--debug` shows where they came from."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ContoneError as error:
+            if ctx.params.get("debug"):
+                raise
+            terminal.say(f"error: {error}", style="bold red")
+            raise typer.Exit(1) from error
+
+
+app = typer.Typer(
+    cls=_Group,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"contone {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def contone(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the whole traceback of an error.")] = False,
+) -> None:
+    """From yes/no labels to degrees: label enhancement for tables of features and 0/1 labels.
+
+    Results go to stdout, talk goes to stderr. Exit code 0: good; 1: the work failed; 2: the command line was wrong.
+
+    Example:
+
+    contone demo
+    """
+
+
+app.command()(enhance)
+app.command()(listing.methods)
+app.command()(listing.measures)

@@ -1,0 +1,205 @@
+"""`contone enhance`: a table of features and 0/1 labels in, the same table with degrees out.
+
+The command line becomes an `Order`, plain values that say what is wanted; `enhance_in_memory` carries it out. Another
+engine, for files that do not fit into memory, takes the same order.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from contone.base import Enhancer
+from contone.cli import terminal
+from contone.cli.listing import find_method
+from contone.cli.terminal import usage_error
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is wanted: which file, which columns, by which method, to where."""
+
+    source: Path
+    target: str
+    labels: list[str]
+    method: Enhancer
+    features: list[str] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
+    suffix: str = "_degree"
+    force: bool = False
+
+
+def enhance(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", exists=True, dir_okay=False, help="CSV, TSV (also .gz) or Parquet; a row is an instance."
+        ),
+    ],
+    labels: Annotated[
+        list[str],
+        typer.Option("--labels", "-l", metavar="NAMES", help="The 0/1 columns: a,b,c or a pattern such as 'genre_*'."),
+    ],
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", metavar="OUT", help="Where to write: .csv, .tsv or .parquet; - is CSV on stdout."
+        ),
+    ],
+    features: Annotated[
+        list[str] | None,
+        typer.Option("--features", "-f", metavar="NAMES", help="Default: every other numeric column that is no id."),
+    ] = None,
+    ids: Annotated[
+        list[str] | None,
+        typer.Option("--id", metavar="NAMES", help="Numeric columns to carry along, not to learn from."),
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option("--method", "-m", metavar="NAME", help="See: contone methods. Default: the best one.")
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option("--preset", metavar="NAME", help="Settings of that name, e.g. paper.")
+    ] = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option("--param", "-p", metavar="KEY=VALUE", help="A parameter of the method, may be repeated."),
+    ] = None,
+    suffix: Annotated[
+        str, typer.Option("--suffix", help="Name of the new columns: label + suffix. '' replaces the labels.")
+    ] = "_degree",
+    force: Annotated[bool, typer.Option("--force", help="Overwrite OUT.")] = False,
+) -> None:
+    """Recover how much each label describes each row.
+
+    OUT is the table with one new column a label, <label>_degree. The degrees of a row are not negative and sum to 1.
+    All other columns come out as they went in: numeric ones called id, index or something_id are carried along like
+    text. OUT appears whole or not at all.
+
+    Examples:
+
+    contone enhance songs.csv --labels calm,happy,sad -o soft.csv
+
+    contone enhance songs.parquet --labels 'mood_*' --method temperature --param c=0.5 -o soft.parquet
+    """
+    order = Order(
+        source=file,
+        target=output,
+        labels=labels,
+        method=build_method(method or default_method(), preset, param or []),
+        features=features or [],
+        ids=ids or [],
+        suffix=suffix,
+        force=force,
+    )
+    _check_places(order)
+    with terminal.plain_warnings():
+        enhance_in_memory(order)
+
+
+def enhance_in_memory(order: Order) -> None:
+    """Read the whole table, recover the degrees, write the whole table."""
+    from contone.cli import columns, tables
+
+    with terminal.working(f"reading {order.source}"):
+        table = tables.read(order.source)
+        chosen = columns.choose(
+            table.stored.columns, table.numeric, labels=order.labels, features=order.features, ids=order.ids
+        )
+        degrees = chosen.degrees(order.suffix)
+        X, L = table.numbers(chosen.features), table.numbers(chosen.labels)
+    terminal.say(f"  {len(X):,} rows; labels: {_listed(chosen.labels)}; features: {_listed(chosen.features)}")
+    if chosen.carried:
+        terminal.say(f"  carried along: {_listed(chosen.carried)}")
+    name = type(order.method).__name__
+    with terminal.working(f"enhancing with {name}"):
+        order.method.fit(X, L)
+    D = order.method.label_distributions_
+    as_text = order.target == tables.STDOUT or tables.suffix_of(order.target) in tables.SEPARATORS
+    tables.write(table.with_columns(degrees, D, as_text=as_text), order.target, overwrite=order.force)
+    if order.target != tables.STDOUT:
+        terminal.say(f"wrote {order.target}: {len(X):,} rows, new columns {_listed(degrees)}")
+
+
+def default_method() -> str:
+    """The best method of the library: inversion; the strongest baseline where it is not there."""
+    from contone import enhance
+
+    return "inversion" if "inversion" in enhance.methods() else "temperature"
+
+
+def build_method(name: str, preset: str | None, typed: list[str]) -> Enhancer:
+    """The method with its settings, checked as far as possible before any data is read."""
+    from sklearn.utils._param_validation import InvalidParameterError
+
+    cls = find_method(name, "--method")
+    if preset is not None and preset not in cls.PRESETS:
+        known = ", ".join(cls.PRESETS) or "none"
+        raise usage_error(f"{name} has no preset {preset!r}; it has: {known}.", "--preset")
+    settings = dict(parse_param(entry) for entry in typed)
+    method = cls.preset(preset) if preset is not None else cls()
+    known_params = method.get_params(deep=True)
+    unknown = [k for k in settings if k not in known_params]
+    if unknown:
+        listed = ", ".join(known_params) or "none"
+        raise usage_error(f"{name} has no parameter {unknown[0]!r}; it has: {listed}.", "--param")
+    try:
+        method.set_params(**settings)
+        method._validate_params()
+    except (InvalidParameterError, ValueError, TypeError) as error:
+        raise usage_error(str(error), "--param") from error
+    return method
+
+
+def parse_param(entry: str) -> tuple[str, Any]:
+    """``key=value`` with a Python literal as value; a bare word is text, so quotes are not needed in the shell.
+
+    Examples
+    --------
+    >>> parse_param("c=0.5"), parse_param("metric=cosine"), parse_param("sigma=None")
+    (('c', 0.5), ('metric', 'cosine'), ('sigma', None))
+    """
+    key, equals, value = (part.strip() for part in entry.partition("="))
+    if not equals or not key or not value:
+        raise usage_error(f"{entry!r} is not of the form KEY=VALUE, e.g. c=0.5.", "--param")
+    try:
+        return key, ast.literal_eval(value)
+    except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+        words = {"true": True, "false": False, "none": None}
+        if value.lower() in words:
+            return key, words[value.lower()]
+        if re.fullmatch(r"[A-Za-z_][\w.-]*", value):
+            return key, value
+        raise usage_error(
+            f"the value in {entry!r} is no Python literal (a number, True, None, a 'text', a [list]).", "--param"
+        ) from error
+
+
+def _check_places(order: Order) -> None:
+    """Refuse before any work what could not be read or written after it."""
+    from contone.cli import tables
+    from contone.exceptions import OutputError
+    from contone.files import check_target
+
+    if not tables.suffix_of(order.source):
+        raise usage_error(f"{order.source} must end in one of {', '.join(tables.FORMATS)}.", "FILE")
+    if order.target == tables.STDOUT:
+        return
+    if not tables.suffix_of(order.target) or order.target.lower().endswith(".gz"):
+        raise usage_error(f"{order.target} must end in one of {', '.join(tables.FORMATS)}.", "--output")
+    try:
+        check_target(order.target, overwrite=order.force)
+    except OutputError as error:
+        advice = " Use --force to overwrite it." if Path(order.target).is_file() else ""
+        raise usage_error(f"{error}{advice}", "--output") from error
+
+
+def _listed(names: list[str], most: int = 4) -> str:
+    """A few names in full, many as first, last and count."""
+    if len(names) <= most:
+        return ", ".join(names)
+    return f"{', '.join(names[: most - 2])} … {names[-1]} ({len(names)})"

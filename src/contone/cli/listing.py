@@ -1,0 +1,152 @@
+"""`contone methods` and `contone measures`: what there is."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from contone.base import Enhancer, InductiveMixin
+from contone.cli import terminal
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+def methods(
+    name: Annotated[str | None, typer.Argument(help="Show this one in full, with its parameters.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the methods: name, what it does, reference, whether it predicts new rows, presets.
+
+    Examples:
+
+    contone methods
+
+    contone methods temperature
+
+    contone methods --json
+    """
+    from contone import enhance
+
+    known = enhance.methods()
+    if name is not None:
+        known = {name: find_method(name, "NAME")}
+    records = [describe_method(method, cls) for method, cls in known.items()]
+    if as_json:
+        terminal.print_json(records[0] if name is not None else records)
+    elif name is not None:
+        _print_method(records[0], known[name])
+    else:
+        _print_methods(records)
+
+
+def measures(as_json: AsJson = False) -> None:
+    """List the measures: name, which direction is better, formula (d is the truth, r the recovered degree).
+
+    Examples:
+
+    contone measures
+
+    contone measures --json
+    """
+    from contone import measures as library
+
+    listed = {**library.MEASURES, **{k: m for k, m in library.CONVENTIONS.items() if k == m.name}}
+    records = [
+        {
+            "name": m.name,
+            "title": m.title,
+            "better": "greater" if m.greater_is_better else "smaller",
+            "formula": m.formula,
+            "reported": m.name in library.MEASURES,
+        }
+        for m in listed.values()
+    ]
+    if as_json:
+        terminal.print_json(records)
+        return
+    table = Table("Measure", "Better", "Formula", box=box.SIMPLE_HEAD, pad_edge=False)
+    for r in records:
+        table.add_row(f"[bold]{r['name']}[/]", str(r["better"]), escape(str(r["formula"])))
+    terminal.out().print(table)
+    terminal.say("The last two are readings of KL in the literature; contone's own KL is the textbook's KL(D || R).")
+
+
+def find_method(name: str, option: str) -> type[Enhancer]:
+    """The method of that name; a usage error that lists the known ones where there is none."""
+    from contone import enhance
+
+    known = enhance.methods()
+    if name.lower() not in known:
+        raise terminal.usage_error(f"there is no method {name!r}; there are: {', '.join(known)}.", option)
+    return known[name.lower()]
+
+
+def describe_method(name: str, cls: type[Enhancer]) -> dict[str, Any]:
+    """What `contone methods` says about a method, as plain values."""
+    return {
+        "name": name,
+        "class": cls.__name__,
+        "summary": summary(cls),
+        "reference": cls.reference,
+        "baseline": cls.baseline,
+        "inductive": issubclass(cls, InductiveMixin),
+        "presets": {k: {p: _plain(v) for p, v in settings.items()} for k, settings in cls.PRESETS.items()},
+        "parameters": {k: _plain(v) for k, v in cls().get_params(deep=False).items()},
+    }
+
+
+def summary(cls: type) -> str:
+    """The first paragraph of a docstring, on one line."""
+    return " ".join(inspect.cleandoc(cls.__doc__ or "").split("\n\n")[0].split())
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, bool | int | float | str | None) else repr(value)
+
+
+def _print_methods(records: list[dict[str, Any]]) -> None:
+    console = terminal.out()
+    if console.width < terminal.NARROW:
+        for r in records:
+            console.print(f"[bold]{r['name']}[/] ({escape(_kind(r))})", soft_wrap=False)
+            for line in (r["summary"], None if r["baseline"] else r["reference"], _presets(r)):
+                if line:
+                    console.print(Padding(Text(line), (0, 0, 0, 4)))
+        return
+    table = Table("Method", "What it does", "Reference", "New rows", "Presets", box=box.SIMPLE_HEAD, pad_edge=False)
+    for r in records:
+        table.add_row(
+            f"[bold]{r['name']}[/]",
+            escape(r["summary"]),
+            escape(r["reference"]),
+            "yes" if r["inductive"] else "no",
+            escape(", ".join(r["presets"])),
+        )
+    console.print(table)
+
+
+def _print_method(record: dict[str, Any], cls: type[Enhancer]) -> None:
+    console = terminal.out()
+    console.print(f"[bold]{record['name']}[/] ({escape(_kind(record))})")
+    console.print(inspect.cleandoc(cls.__doc__ or ""), markup=False)
+    console.print(f"\nReference: {record['reference']}", markup=False)
+    shown = ", ".join(f"{k}={v!r}" for k, v in record["parameters"].items())
+    console.print(f"Parameters and defaults: {shown or 'none'}", markup=False)
+    for name, settings in record["presets"].items():
+        console.print(f"Preset {name}: {', '.join(f'{k}={v!r}' for k, v in settings.items())}", markup=False)
+
+
+def _kind(record: dict[str, Any]) -> str:
+    kind = "baseline" if record["baseline"] else "method"
+    return f"{kind}, predicts new rows" if record["inductive"] else kind
+
+
+def _presets(record: dict[str, Any]) -> str:
+    return f"presets: {', '.join(record['presets'])}" if record["presets"] else ""
