@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from contone.datasets.artificial import ABOUT, artificial
+from contone.datasets.artificial import artificial
 from contone.datasets.dataset import FORMATS, Dataset, read
 from contone.exceptions import DataError
 
@@ -70,6 +70,8 @@ class Status:
     about: str
     seed: bool
     """Whether it is one of the twelve sets of the paper that contone implements first."""
+    citation: str
+    licence: str
 
 
 def names() -> list[str]:
@@ -155,25 +157,41 @@ def fetch(name: str, *, progress: Any = False) -> Path:
 
 
 def status(name: str) -> Status:
-    """Where the data set is found now; nothing is downloaded."""
+    """Where the data set is found now, and what the registry knows about it; nothing is downloaded."""
     key = _key(name)
     if key in _GENERATED:
-        n = 2601 if _GENERATED[key] == "recovery" else 500
-        return Status(key, "generated", None, "", n, 3, 3, ABOUT, seed=False)
+        data = artificial(_GENERATED[key])
+        shape = (*data.X.shape, data.D.shape[1])
+        return Status(key, "generated", None, "", *shape, data.about, False, data.citation, data.licence)
+    own = _in_folder(key)
     if key not in _registry():
-        raise DataError(_unknown(name))
+        if own is None:
+            raise DataError(_unknown(name))
+        return Status(own.stem, "folder", own, "", 0, 0, 0, "a file of your own", False, "", "")
     entry = _registry()[key]
     cached = cache_folder() / entry.file
     path: Path | None
     where: Where
-    if (own := _in_folder(key)) is not None:
+    if own is not None:
         path, where = own, "folder"
     elif cached.is_file():
         path, where = cached, "cache"
     else:
         path, where = None, "not at hand"
     problem = _problem(path, entry) if path is not None else ""
-    return Status(entry.name, where, path, problem, entry.n, entry.d, entry.q, entry.about, entry.seed)
+    return Status(
+        name=entry.name,
+        where=where,
+        path=path,
+        problem=problem,
+        n=entry.n,
+        d=entry.d,
+        q=entry.q,
+        about=entry.about,
+        seed=entry.seed,
+        citation=entry.citation,
+        licence=entry.licence,
+    )
 
 
 def cache_folder() -> Path:

@@ -1,0 +1,259 @@
+"""`contone data list | fetch | info`: the data sets and where their files are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.markup import escape
+from rich.padding import Padding
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from contone.cli import terminal
+from contone.datasets import Status
+from contone.exceptions import DataError
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+app = typer.Typer(no_args_is_help=True, help="Data sets with known distributions: list, fetch, describe them.")
+
+
+@app.command("list")
+def list_sets(as_json: AsJson = False) -> None:
+    """List the data sets: size, what they hold, and where each file is found now.
+
+    Files are looked for in the folder CONTONE_DATA, then in the user's cache (CONTONE_CACHE moves it).
+
+    Examples:
+
+    contone data list
+
+    CONTONE_DATA=~/ldl contone data list --json
+    """
+    from contone import datasets
+
+    found = [datasets.status(name) for name in datasets.names()]
+    if as_json:
+        terminal.print_json([_record(s) for s in found])
+        return
+    console = terminal.out()
+    if console.width < terminal.NARROW:
+        for s in found:
+            console.print(f"[bold]{s.name}[/] (n={_count(s.n)} d={_count(s.d)} q={_count(s.q)}, {_where(s)})")
+            console.print(Padding(Text(s.about), (0, 0, 0, 4)))
+    else:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        table.add_column("Data set", no_wrap=True)
+        for head in ("n", "d", "q"):
+            table.add_column(head, justify="right", no_wrap=True)
+        table.add_column("Found", no_wrap=True)
+        table.add_column("What it holds")
+        for s in found:
+            table.add_row(
+                f"[bold]{s.name}[/]", _count(s.n), _count(s.d), _count(s.q), escape(_where(s)), escape(s.about)
+            )
+        console.print(table)
+    absent = sum(s.where == "not at hand" for s in found)
+    if absent:
+        terminal.say(f"{absent} not at hand: 'contone data fetch NAME' or 'contone data fetch --all' downloads them.")
+    for s in found:
+        if s.problem:
+            terminal.say(f"warning: {s.path}: {s.problem}", style="yellow")
+
+
+@app.command()
+def fetch(
+    names: Annotated[list[str] | None, typer.Argument(help="Names of data sets, as 'contone data list' shows.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every data set in the registry.")] = False,
+) -> None:
+    """Download data sets into the cache, checked; prints the path of each file.
+
+    What is at hand already is not downloaded again. CONTONE_MIRROR names another address with the same files.
+
+    Examples:
+
+    contone data fetch sjaffe movie
+
+    contone data fetch --all
+    """
+    from contone import datasets
+
+    if bool(names) == everything:
+        raise terminal.usage_error("name the data sets to fetch, or say --all (not both).", "NAMES")
+    if everything:
+        wanted = [name for name in datasets.names() if datasets.status(name).where != "generated"]
+    else:
+        wanted = [_known(name).name for name in names or ()]
+    failed = 0
+    for name in wanted:
+        where = datasets.status(name).where
+        if where == "generated":
+            terminal.say(f"{name} is generated: there is nothing to fetch.")
+            continue
+        if where == "not at hand":
+            terminal.say(f"fetching {name}")
+        try:
+            with _progress(name) as bar:
+                path = datasets.fetch(name, progress=bar)
+        except DataError as error:
+            failed += 1
+            terminal.say(f"error: {name}: {error}", style="bold red")
+        else:
+            typer.echo(f"{name}\t{path}")
+    if failed:
+        terminal.say(f"{failed} of {len(wanted)} could not be fetched.", style="bold red")
+        raise typer.Exit(1)
+
+
+@app.command()
+def info(
+    name: Annotated[str, typer.Argument(help="Name of a data set, as 'contone data list' shows.")],
+    as_json: AsJson = False,
+) -> None:
+    """Describe one data set: size, labels a row, zeros, whom to cite, under what terms.
+
+    "Labels a row" is the mean number of logical labels under the usual degradation, CumulativeMass(0.5). Nothing is
+    downloaded: where the file is not at hand, what the registry knows is shown.
+
+    Examples:
+
+    contone data info artificial
+
+    contone data info yeast-alpha --json
+    """
+    record = _describe(_known(name))
+    if as_json:
+        terminal.print_json(record)
+        return
+    rows = {
+        "instances (n)": record["n"],
+        "features (d)": record["d"],
+        "labels (q)": record["q"],
+        "labels a row": _rounded(record["cardinality"]),
+        "zeros in D": record["zeros"],
+        "label names": ", ".join(record["label_names"] or ()) or None,
+        "notes": "; ".join(record["notes"] or ()) or None,
+        "cite": record["citation"],
+        "licence": record["licence"],
+        "found": record["where"],
+        "file": record["path"],
+    }
+    console = terminal.out()
+    console.print(f"[bold]{record['name']}[/]: {escape(record['about'])}")
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column(overflow="fold")
+    for key, value in rows.items():
+        if value is not None:
+            table.add_row(key, escape(str(value)))
+    console.print(table)
+    if record["where"] == "not at hand":
+        terminal.say(f"Not at hand: 'contone data fetch {record['name']}' downloads it and shows the rest.")
+
+
+def _known(name: str) -> Status:
+    """The state of the data set; a name that does not exist is a wrong command line, exit code 2."""
+    from contone import datasets
+
+    try:
+        return datasets.status(name)
+    except DataError as error:
+        raise terminal.usage_error(str(error), "NAME") from error
+
+
+def _record(s: Status) -> dict[str, Any]:
+    """A state as plain values, null where unknown."""
+    return {
+        "name": s.name,
+        "n": s.n or None,
+        "d": s.d or None,
+        "q": s.q or None,
+        "where": s.where,
+        "path": str(s.path) if s.path else None,
+        "problem": s.problem or None,
+        "about": s.about,
+        "seed": s.seed,
+    }
+
+
+def _describe(s: Status) -> dict[str, Any]:
+    """What `info` says, as plain values: from the data where they are at hand, else from the registry."""
+    from contone import datasets
+    from contone.degrade import CumulativeMass
+
+    record = _record(s) | {
+        "cardinality": None,
+        "zeros": None,
+        "feature_names": None,
+        "label_names": None,
+        "notes": None,
+        "citation": s.citation,
+        "licence": s.licence,
+    }
+    if s.where == "not at hand":
+        return record
+    data = datasets.load(s.name)
+    return record | {
+        "n": data.X.shape[0],
+        "d": data.X.shape[1],
+        "q": data.D.shape[1],
+        "cardinality": float(CumulativeMass(0.5).apply(data.D).sum(axis=1).mean()),
+        "zeros": int((data.D == 0).sum()),
+        "feature_names": list(data.feature_names),
+        "label_names": list(data.label_names),
+        "notes": list(data.notes),
+    }
+
+
+def _count(value: int) -> str:
+    return str(value) if value else "?"
+
+
+def _rounded(value: float | None) -> str | None:
+    return None if value is None else f"{value:.4f}"
+
+
+def _where(s: Status) -> str:
+    return f"{s.where}, damaged" if s.problem else s.where
+
+
+# -------------------------------------------------------------------------------------------------------- progress
+
+
+class _Bar:
+    """The four things that pooch asks of a progress bar, on a bar of rich."""
+
+    def __init__(self, progress: Progress, name: str) -> None:
+        self._progress = progress
+        self._task = progress.add_task(name, total=None)
+
+    @property
+    def total(self) -> float | None:
+        return self._progress.tasks[0].total
+
+    @total.setter
+    def total(self, value: int) -> None:
+        self._progress.update(self._task, total=value or None)
+
+    def update(self, amount: int) -> None:
+        self._progress.advance(self._task, amount)
+
+    def reset(self) -> None:
+        self._progress.update(self._task, completed=0)
+
+    def close(self) -> None:
+        self._progress.refresh()
+
+
+@contextmanager
+def _progress(name: str) -> Iterator[_Bar]:
+    """A bar on stderr; it vanishes when done, and is silent where stderr is no terminal."""
+    console = terminal.talk()
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        yield _Bar(progress, name)
