@@ -4,14 +4,19 @@ The public names, in the order of the pipeline: data, degrade, augment, enhance,
 """
 
 from contone import datasets, degrade, measures
+from contone.augment import Augmented, HSICReducer, LabelConfidence
 from contone.degrade import CumulativeMass, Threshold, TopK
-from contone.enhance import Logical, Temperature, Uniform
+from contone.enhance import LCdr, Logical, Temperature, Uniform
 from contone.measures import evaluate
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Augmented",
     "CumulativeMass",
+    "HSICReducer",
+    "LCdr",
+    "LabelConfidence",
     "Logical",
     "Temperature",
     "Threshold",

@@ -51,3 +51,7 @@ class LabelWarning(UserWarning):
 
 class NearUniformWarning(UserWarning):
     """A fitted answer is (nearly) the uniform distribution, so it says nothing about the labels."""
+
+
+class RankWarning(UserWarning):
+    """More directions were asked for than the labels determine; the message says how the rest was chosen."""

@@ -71,6 +71,29 @@ def check_learning(estimator: BaseEstimator, X: Any, D: Any, *, accept_sparse: b
     return Training(X_checked, _read_only(check_distributions(D_array, name="D")), border)
 
 
+def check_supervision(estimator: BaseEstimator, X: Any, F: Any) -> Training:
+    """Check features and any real-valued targets F (n, q), or one class a row, (n,), for a supervised transformer."""
+    X_checked = check_features(estimator, X, reset=True)
+    F_array, border = _open_labels(F, name="Y", estimator=estimator)
+    _same_rows(X_checked, F_array, "Y")
+    return Training(X_checked, _read_only(F_array), border)
+
+
+def check_truth(estimator: BaseEstimator, D: Any, label_names: Sequence[str]) -> np.ndarray:
+    """The distributions (m, q) that a fitted learner is scored against; a 1-D D holds one of its classes a row."""
+    labels, border = _open_labels(D, name="D", estimator=estimator)
+    if np.ndim(D) == 1:
+        unknown = sorted(set(border.label_names) - set(label_names))
+        if unknown:
+            raise LabelError(f"D has classes that were not there in fit: {', '.join(unknown[:5])}.")
+        position = {name: j for j, name in enumerate(border.label_names)}
+        absent = np.zeros(len(labels))
+        labels = np.stack([labels[:, position[n]] if n in position else absent for n in label_names], axis=1)
+    elif labels.shape[1] != len(label_names):
+        raise ShapeError(f"D has {labels.shape[1]} labels; the learner was fitted with {len(label_names)}.")
+    return check_distributions(labels, name="D")
+
+
 def check_features(
     estimator: BaseEstimator, X: Any, *, reset: bool, accept_sparse: bool = False
 ) -> np.ndarray | sp.csr_array:

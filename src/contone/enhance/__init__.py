@@ -6,8 +6,10 @@ everywhere once it is imported here and named in `__all__`.
 
 from contone.base import Enhancer
 from contone.enhance.baselines import Logical, Temperature, Uniform
+from contone.enhance.lcdr import LCdr
 
 __all__ = [
+    "LCdr",
     "Logical",
     "Temperature",
     "Uniform",

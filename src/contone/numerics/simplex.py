@@ -31,8 +31,8 @@ def normalise_rows(A: Array) -> Array:
 def project_masked_simplex(V: Array, mask: Array) -> Array:
     """Euclidean projection of each row of V on {f : f >= 0, sum f = 1, f = 0 where not mask}.
 
-    Sort-based and exact: with u the row's relevant entries in descending order, the multiplier is
-    theta = (sum_{j<=r} u_j - 1) / r for the largest r with u_r > theta_r, and f = max(v - theta, 0).
+    The answer is f = max(v - theta, 0) on the mask, with the theta that makes the row sum to 1. Rows in which every
+    relevant entry stays positive have theta = (sum v - 1) / |mask| in closed form; only the others are sorted.
 
     Parameters
     ----------
@@ -40,6 +40,21 @@ def project_masked_simplex(V: Array, mask: Array) -> Array:
     mask : bool array, (n, q)
         Every row needs at least one True.
     """
+    xp = array_namespace(V)
+    relevant = xp.astype(mask, V.dtype)
+    count = xp.sum(relevant, axis=-1, keepdims=True)
+    F = V * relevant
+    # The closed form is shifted entry by entry, so that its rounding is that of v - theta and not of a running sum.
+    F -= ((xp.sum(F, axis=-1, keepdims=True) - 1.0) / count) * relevant
+    cut = xp.min(F, axis=-1) < 0.0
+    if bool(xp.any(cut)):
+        F[cut, :] = _project_by_sorting(V[cut, :], mask[cut, :])
+    return F
+
+
+def _project_by_sorting(V: Array, mask: Array) -> Array:
+    """The projection for any row: with u the relevant entries in descending order, theta = (sum_{j<=r} u_j - 1) / r
+    for the largest r with u_r > theta_r (Held, Wolfe and Crowder 1974)."""
     xp = array_namespace(V)
     u = xp.sort(xp.where(mask, V, -xp.inf), axis=-1, descending=True)
     finite = xp.isfinite(u)

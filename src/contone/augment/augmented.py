@@ -1,0 +1,126 @@
+"""The augmentation in front of any enhancer: (X, L) -> (X~, F) -> D^.
+
+Kou et al., "Data Augmentation for Label Enhancement", Algorithm 1. Label confidence F replaces the logical labels L,
+the HSIC projection X~ = X P replaces the features X, and any enhancer is run on the pair.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils.metaestimators import available_if
+
+from contone.augment.confidence import LabelConfidence
+from contone.augment.reduction import HSICReducer
+from contone.base import Enhancer, InductiveMixin
+from contone.exceptions import LabelWarning, RankWarning
+from contone.numerics.solution import Solution
+
+
+class Augmented(Enhancer):
+    """Any enhancer on augmented data: confidences instead of labels, projections instead of features.
+
+    Step 1, confidence:  F = argmin tr F^T (I - S) F  (`LabelConfidence`).
+    Step 2, reducer:     X~ = X P, P = argmax HSIC(X P, F)  (`HSICReducer`).
+    Step 3, enhancer:    fitted on (X~, F).
+
+    Leaving a step out gives the variants of the paper's ablation: ``confidence=None`` is "L", ``reducer=None`` is "X",
+    so X+L is the bare enhancer, X+LC has confidence only, LF+L reduction only, LF+LC both.
+
+    Parameters
+    ----------
+    enhancer : Enhancer
+        The method to run on the augmented data; it must take confidences as labels, as every enhancer here does.
+    confidence : Enhancer, "default" or None
+        Anything with `fit_enhance`; "default" is ``LabelConfidence()``.
+    reducer : transformer, "default" or None
+        Any scikit-learn transformer, fitted as ``fit(X, F)``; "default" is ``HSICReducer()``.
+
+    Attributes
+    ----------
+    confidence_, reducer_, enhancer_
+        The fitted steps (None where left out).
+    label_confidence_ : (n, q)
+        The labels that the enhancer saw: F, or L with ``confidence=None``.
+
+    Examples
+    --------
+    >>> from contone import Temperature
+    >>> X, L = [[0.0, 1.0], [1.0, 1.0], [3.0, 2.0]], [[1, 0], [1, 1], [0, 1]]
+    >>> Augmented(Temperature(c=1.0), confidence=LabelConfidence(n_neighbors=2)).fit_enhance(X, L).round(2).tolist()
+    [[0.73, 0.27], [0.55, 0.45], [0.27, 0.73]]
+    """
+
+    reference = "Kou et al., Data Augmentation for Label Enhancement, Algorithm 1"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "enhancer": [HasMethods(["fit_enhance"])],
+        "confidence": [HasMethods(["fit_enhance"]), StrOptions({"default"}), None],
+        "reducer": [HasMethods(["fit", "transform"]), StrOptions({"default"}), None],
+    }
+
+    def __init__(self, enhancer: Any, *, confidence: Any = "default", reducer: Any = "default") -> None:
+        self.enhancer = enhancer
+        self.confidence = confidence
+        self.reducer = reducer
+
+    def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
+        # Paper: Algorithm 1 wraps both steps in "repeat until convergence"; one convex problem and one eigenproblem
+        # need no repetition, so each is solved once.
+        self.confidence_ = _step(self.confidence, LabelConfidence)
+        self.reducer_ = _step(self.reducer, HSICReducer)
+        self.enhancer_ = clone(self.enhancer)
+        with reported_once():
+            self.label_confidence_ = L if self.confidence_ is None else self.confidence_.fit_enhance(X, L)
+            X_reduced = X if self.reducer_ is None else self.reducer_.fit(X, self.label_confidence_).transform(X)
+            self.enhancer_.fit(X_reduced, self.label_confidence_)
+        return _joint_solution(self.confidence_, self.reducer_, self.enhancer_)
+
+    @available_if(lambda self: hasattr(self.enhancer, "predict"))
+    def predict(self, X: Any) -> Any:
+        """Label distributions (m, q) of new rows, where the enhancer can tell them; a frame in gives a frame out."""
+        return InductiveMixin.predict(self, X)  # type: ignore[arg-type]
+
+    def _predict(self, X: np.ndarray) -> np.ndarray:
+        return self.enhancer_.predict(X if self.reducer_ is None else self.reducer_.transform(X))
+
+
+@contextmanager
+def reported_once() -> Iterator[None]:
+    """Silence, for the steps inside, what the whole says itself: labels, rank and convergence."""
+    with warnings.catch_warnings():
+        for category in (LabelWarning, RankWarning, ConvergenceWarning):
+            warnings.simplefilter("ignore", category)
+        yield
+
+
+def _step(given: Any, default: type) -> Any:
+    """A fresh estimator for a step that is "default", an estimator or None."""
+    if given is None:
+        return None
+    return default() if isinstance(given, str) else clone(given)
+
+
+def _joint_solution(confidence: Any, reducer: Any, enhancer: Any) -> Solution:
+    """The enhancer's solution, the steps before it in `info`; the first step that fell short speaks for the whole."""
+    final: Solution = enhancer.solution_
+    steps = [] if confidence is None else [confidence.solution_]
+    short = next((s for s in [*steps, final] if not s.converged), final)
+    info = dict(final.info)
+    if confidence is not None:
+        info["confidence"] = {
+            "objective": confidence.solution_.objective,
+            "residual": confidence.solution_.residual,
+            "n_iter": confidence.solution_.n_iter,
+            **confidence.solution_.info,
+        }
+    if isinstance(reducer, HSICReducer):
+        d = reducer.projection_.shape[1]
+        info["reducer"] = {"n_components": d, "filled": max(d - reducer.rank_, 0), "hsic": reducer.hsic_}
+    return Solution(final.value, final.objective, short.residual, short.n_iter, short.converged, info)

@@ -1,0 +1,175 @@
+"""The model of LCdr without the augmentation: softmax of a rectified linear map (Kou et al., Eq. 8).
+
+min_W  sum_i || f_i - softmax(ReLU(W x_i)) ||^2 + beta ||W||_F^2,    W (q, d)
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from array_api_compat import array_namespace
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from contone.base import Enhancer, InductiveMixin
+from contone.numerics.optimise import lbfgs, sgd
+from contone.numerics.simplex import normalise_rows, softmax
+from contone.numerics.solution import Solution
+
+Array = Any
+
+
+class RectifiedSoftmax(InductiveMixin, Enhancer):
+    """Label distributions softmax(ReLU(W x)), fitted to the labels by penalised least squares.
+
+    Minimises  c sum_i || f_i - softmax(ReLU(W x_i)) ||^2 + (beta + weight_decay / 2) ||W||_F^2  over W (q, d), with
+    c = 1/n ("mean") or 1 ("sum"). F is the confidence matrix handed in; logical labels are divided by their number.
+    There is no bias. The problem is not convex, and W = 0 (the uniform answer) is always a stationary point; the start
+    is drawn as PyTorch draws a linear layer, uniform in +-1/sqrt(d); of `n_init` starts the lowest minimum is kept.
+
+    Parameters
+    ----------
+    beta : float, default=0.1
+        Penalty on ||W||^2.
+    weight_decay : float, default=5e-4
+        The optimiser's own shrinkage, as in PyTorch: it adds weight_decay/2 ||W||^2, whichever the solver.
+    reduction : {"mean", "sum"}, default="mean"
+        Whether the loss is averaged or summed over rows; "sum" makes the penalty n times weaker.
+    solver : {"lbfgs", "sgd"}, default="lbfgs"
+        "lbfgs" finds a minimum; "sgd" follows the paper (`learning_rate`, `momentum`, `batch_size`, `epochs`).
+    max_iter : int, default=1000
+        Iterations of L-BFGS.
+    tol : float, default=1e-7
+        L-BFGS stops when no entry of the gradient, divided by c n, is larger; SGD when an epoch moves no weight more.
+    n_init : int, default=1
+        Random starts.
+    learning_rate, momentum, batch_size, epochs
+        Of SGD; 0.01, 0.9, 64 and 200 by default. The gradient of a batch is scaled to stand for all rows.
+    random_state : int, RandomState or None, default=0
+
+    Attributes
+    ----------
+    weights_ : (q, d)
+    """
+
+    reference = "Kou et al., Data Augmentation for Label Enhancement, Eq. 8"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "beta": [Interval(Real, 0, None, closed="left")],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "reduction": [StrOptions({"mean", "sum"})],
+        "solver": [StrOptions({"lbfgs", "sgd"})],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "momentum": [Interval(Real, 0, 1, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "epochs": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        *,
+        beta: float = 0.1,
+        weight_decay: float = 5e-4,
+        reduction: str = "mean",
+        solver: str = "lbfgs",
+        max_iter: int = 1000,
+        tol: float = 1e-7,
+        n_init: int = 1,
+        learning_rate: float = 0.01,
+        momentum: float = 0.9,
+        batch_size: int = 64,
+        epochs: int = 200,
+        random_state: Any = 0,
+    ) -> None:
+        self.beta = beta
+        self.weight_decay = weight_decay
+        self.reduction = reduction
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_init = n_init
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.random_state = random_state
+
+    def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
+        F = normalise_rows(L)
+        random = check_random_state(self.random_state)
+        bound = 1.0 / np.sqrt(X.shape[1])
+        starts = [random.uniform(-bound, bound, size=(L.shape[1], X.shape[1])) for _ in range(self.n_init)]
+        solve = self._by_sgd if self.solver == "sgd" else self._by_lbfgs
+        best = min((solve(X, F, start, random) for start in starts), key=lambda solution: solution.objective)
+        self.weights_ = best.value
+        return Solution(
+            recover(self.weights_, X),
+            best.objective,
+            best.residual,
+            best.n_iter,
+            best.converged,
+            {"solver": self.solver},
+        )
+
+    def _by_lbfgs(self, X: np.ndarray, F: np.ndarray, start: np.ndarray, random: np.random.RandomState) -> Solution:
+        weight, penalty = self._constants(len(X))
+        fun = partial(objective_and_gradient, X=X, F=F, weight=weight, penalty=penalty)
+        return lbfgs(fun, start, tol=self.tol * weight * len(X), max_iter=self.max_iter)
+
+    def _by_sgd(self, X: np.ndarray, F: np.ndarray, start: np.ndarray, random: np.random.RandomState) -> Solution:
+        weight, penalty = self._constants(len(X))
+
+        def gradient(W: np.ndarray, rows: np.ndarray) -> np.ndarray:
+            share = weight * len(X) / len(rows)
+            return objective_and_gradient(W, X[rows], F[rows], share, penalty)[1]
+
+        found = sgd(
+            gradient,
+            start,
+            n_rows=len(X),
+            learning_rate=self.learning_rate,
+            momentum=self.momentum,
+            batch_size=self.batch_size,
+            epochs=self.epochs,
+            tol=self.tol,
+            random=random,
+        )
+        objective, _ = objective_and_gradient(found.value, X, F, weight, penalty)
+        # A fixed number of epochs is the method here, not a failure to converge.
+        return Solution(found.value, objective, found.residual, found.n_iter, True)
+
+    def _constants(self, n: int) -> tuple[float, float]:
+        """The weight c of the loss and the penalty on ||W||^2."""
+        # Paper: beta is a penalty and weight decay another one on the same weights; both are kept, for both solvers.
+        return (1.0 / n if self.reduction == "mean" else 1.0), self.beta + 0.5 * self.weight_decay
+
+    def _predict(self, X: np.ndarray) -> np.ndarray:
+        return recover(self.weights_, X)
+
+
+def recover(W: Array, X: Array) -> Array:
+    """softmax(ReLU(W x)) for every row: W (q, d), X (n, d) -> (n, q)."""
+    xp = array_namespace(W, X)
+    return softmax(xp.clip(xp.matmul(X, W.T), min=0.0))
+
+
+def objective_and_gradient(W: Array, X: Array, F: Array, weight: float, penalty: float) -> tuple[float, Array]:
+    """weight * sum_i ||f_i - softmax(ReLU(W x_i))||^2 + penalty ||W||^2 and its gradient in W (q, d).
+
+    With R the answer, E = R - F and Z = X W^T, the gradient is 2 (weight G^T X + penalty W) where
+    G = R * (E - <E, R>) * 1[Z > 0], row by row; at a kink (z = 0) the derivative 0 is taken, as PyTorch does.
+    """
+    xp = array_namespace(W, X, F)
+    Z = xp.matmul(X, W.T)
+    R = softmax(xp.clip(Z, min=0.0))
+    E = R - F
+    value = weight * float(xp.sum(E * E)) + penalty * float(xp.sum(W * W))
+    G = R * (E - xp.sum(E * R, axis=-1, keepdims=True))
+    G = xp.where(Z > 0, G, xp.zeros_like(G))
+    return value, 2.0 * (weight * xp.matmul(G.T, X) + penalty * W)

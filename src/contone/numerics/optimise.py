@@ -1,0 +1,79 @@
+"""Minimisers of a smooth function of one matrix: L-BFGS for the minimum, SGD for those who want its path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from contone.numerics.solution import Solution
+
+Array = Any
+Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
+"""W to the objective's value and its gradient, which has the shape of W."""
+
+
+def lbfgs(objective: Objective, start: np.ndarray, *, tol: float, max_iter: int) -> Solution:
+    """Minimise by SciPy's L-BFGS from `start`; the residual is the largest entry of the gradient.
+
+    It counts as converged when the gradient is below `tol`, or when no step lowers the objective by more than rounding:
+    at a kink (ReLU) the gradient does not vanish.
+    """
+
+    def flat(w: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = objective(w.reshape(start.shape))
+        return value, gradient.ravel()
+
+    found = minimize(
+        flat,
+        start.ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": max_iter, "maxfun": 2 * max_iter + 20, "gtol": tol, "ftol": 1e-14, "maxls": 40},
+    )
+    out_of_iterations = found.status == 1
+    return Solution(
+        value=found.x.reshape(start.shape),
+        objective=float(found.fun),
+        residual=float(np.max(np.abs(found.jac), initial=0.0)),
+        n_iter=int(found.nit),
+        converged=not out_of_iterations,
+    )
+
+
+def sgd(
+    gradient: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    start: np.ndarray,
+    *,
+    n_rows: int,
+    learning_rate: float,
+    momentum: float,
+    batch_size: int,
+    epochs: int,
+    tol: float,
+    random: np.random.RandomState,
+) -> Solution:
+    """Stochastic gradient descent with heavy-ball momentum, as PyTorch writes it: v = m v + g, W = W - lr v.
+
+    Parameters
+    ----------
+    gradient : callable
+        ``gradient(W, rows)``, the gradient at W estimated from those rows.
+    tol : float
+        Stop when an epoch moves no entry of W by more than this. The residual is that movement.
+    """
+    W, velocity = start.copy(), np.zeros_like(start)
+    moved = np.inf
+    epoch = 0
+    while epoch < epochs and moved > tol:
+        before = W.copy()
+        order = random.permutation(n_rows)
+        for first in range(0, n_rows, batch_size):
+            velocity *= momentum
+            velocity += gradient(W, order[first : first + batch_size])
+            W -= learning_rate * velocity
+        moved = float(np.max(np.abs(W - before), initial=0.0))
+        epoch += 1
+    return Solution(value=W, residual=moved, n_iter=epoch, converged=moved <= tol)
