@@ -20,10 +20,10 @@ from contone.exceptions import AnswerError, InputError
 from contone.numerics.simplex import kl_divergence
 from contone.numerics.solution import Solution
 from contone.validation import (
-    check_distributions,
     check_features,
     check_learning,
     check_training,
+    check_truth,
     open_border,
 )
 
@@ -111,12 +111,15 @@ class InductiveMixin:
 
 
 class DistributionLearner(_Estimator, ABC):
-    """Learns the map from features to label distributions: ``fit(X, D)``, then ``predict(X)``."""
+    """Learns the map from features to label distributions: ``fit(X, D)``, then ``predict(X)``.
 
-    def fit(self, X: Any, D: Any) -> Self:
-        """Learn from features X (n, d) and label distributions D (n, q), or one class a row, (n,)."""
+    The second argument is called y, as scikit-learn passes it to `score` by name; it holds the distributions D.
+    """
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from features X (n, d) and label distributions y (n, q), or one class a row, (n,)."""
         self._validate_params()
-        X_checked, D_checked, border = check_learning(self, X, D, accept_sparse=self.accept_sparse)
+        X_checked, D_checked, border = check_learning(self, X, y, accept_sparse=self.accept_sparse)
         self.label_names_ = border.label_names
         self.solution_ = self._fit(X_checked, D_checked)
         _warn_if_short(self.solution_, self)
@@ -126,11 +129,12 @@ class DistributionLearner(_Estimator, ABC):
         """Label distributions (m, q) of new rows; a frame in gives a frame out."""
         return _predict(self, X)
 
-    def score(self, X: Any, D: Any) -> float:
-        """Minus the mean KL(D || predicted), so that more is better."""
-        truth = check_distributions(D)
-        answer = np.asarray(self._predict(check_features(self, X, reset=False, accept_sparse=self.accept_sparse)))
-        return -float(np.mean(kl_divergence(truth, answer)))
+    def score(self, X: Any, y: Any) -> float:
+        """Minus the mean KL(y || predicted), so that more is better; y as in `fit`."""
+        check_is_fitted(self)
+        X_checked = check_features(self, X, reset=False, accept_sparse=self.accept_sparse)
+        truth = check_truth(self, y, self.label_names_)
+        return -float(np.mean(kl_divergence(truth, np.asarray(self._predict(X_checked)))))
 
     @abstractmethod
     def _fit(self, X: np.ndarray, D: np.ndarray) -> Solution:

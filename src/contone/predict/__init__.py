@@ -1,1 +1,8 @@
-"""X -> D^: label distribution learners."""
+"""X -> D^: label distribution learners, trained on distributions (true or recovered)."""
+
+from contone.predict.bayes import PTBayes
+from contone.predict.knn import AAKNN
+from contone.predict.maxent import MaxEnt
+from contone.predict.regressor import FromRegressor
+
+__all__ = ["AAKNN", "FromRegressor", "MaxEnt", "PTBayes"]

@@ -1,0 +1,175 @@
+"""Improved iterative scaling (IIS) for the conditional maximum entropy model.
+
+The model is p_i = softmax(x_i^T Theta), Theta (d, q); the problem is to minimise
+
+    f(Theta) = -1/n sum_ij d_ij log p_ij + l2/2 ||W * Theta||^2            (W: which rows of Theta are penalised).
+
+With s_i = sum_k |x_ik|, the inequalities -log u >= 1 - u and Jensen bound the gain of a step Delta from below by a
+function that falls apart into one concave function for every entry, whose maximum solves
+
+    1/n sum_i d_ij x_ik  =  1/n sum_i p_ij x_ik exp(delta_kj sgn(x_ik) s_i) + l2 w_k (theta_kj + delta_kj).       (*)
+
+The right-hand side grows with delta_kj, so each of the d q equations has at most one root, and any step from 0
+towards the root raises the likelihood: f falls at every iteration.
+
+How (*) is solved for all (k, j) at once. Written out, one evaluation costs n d q exponentials. But exp(delta s_i) is
+needed for all i at the same delta, so it is expanded around the middle c of the s_i:
+
+    sum_i p_ij x_ik exp(delta s_i) = exp(delta c) sum_m delta^m M_m,   M_m = sum_i p_ij x_ik (s_i - c)^m / m!.
+
+The moments M_m (d, q) are one matrix product an iteration, and a Newton step then costs d q times their number. Steps
+are kept to |delta| <= 2 / max s, so |delta (s_i - c)| <= 1 whatever the data, and 15 moments give the series to 1e-12;
+with rows of nearly the same sum (as in compositional data) a few do.
+
+Reference: Della Pietra, Della Pietra & Lafferty 1997; Geng 2016 (IIS-LDL).
+"""
+
+from __future__ import annotations
+
+from math import factorial
+
+import numpy as np
+
+from contone.numerics.solution import Solution
+
+RADIUS = 2.0
+"""Steps satisfy |delta_kj| max_i s_i <= RADIUS, so no logit moves by more than this in one iteration."""
+
+SERIES_TOLERANCE = 1e-12
+NEWTON_STEPS = 12
+NEWTON_TOLERANCE = 1e-10
+
+
+def improved_iterative_scaling(
+    X: np.ndarray,
+    D: np.ndarray,
+    Theta: np.ndarray,
+    *,
+    penalty: np.ndarray | float = 0.0,
+    max_iter: int = 500,
+    tol: float = 1e-6,
+) -> Solution:
+    """Minimise f by IIS from Theta (d, q) on features X (n, d) and label distributions D (n, q).
+
+    Parameters
+    ----------
+    penalty : (d, 1) or float
+        l2 w_k, the weight of theta_k^2 / 2.
+    tol : float
+        Stop when the largest moment residual |df / dtheta_kj| / rms(x_k) is at most this.
+
+    Returns
+    -------
+    Solution with value Theta (d, q); ``info["objective"]`` is the list of f at every iterate, which never rises.
+    """
+    n = len(X)
+    moments = Moments(X)
+    rms = np.sqrt(np.einsum("ik,ik->k", X, X) / n)[:, None]
+    rms[rms == 0] = 1.0
+    target = X.T @ D / n  # the left-hand side of (*)
+    history: list[float] = []
+    delta = np.zeros_like(Theta)
+    for n_iter in range(max_iter + 1):
+        P, log_partition = softmax_and_log_partition(X @ Theta)
+        history.append(float(log_partition.mean() - np.vdot(target, Theta) + 0.5 * np.sum(penalty * Theta**2)))
+        gradient = X.T @ P / n - target + penalty * Theta
+        residual = float(np.abs(gradient / rms).max(initial=0.0))
+        if residual <= tol or n_iter == max_iter:
+            break
+        # The last step is a good guess of the next one: IIS converges linearly.
+        delta = solve_steps(moments.of(P), moments, target, Theta, penalty, start=delta)
+        Theta = Theta + delta
+    return Solution(Theta, history[-1], residual, n_iter, residual <= tol, {"objective": history})
+
+
+def softmax_and_log_partition(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """softmax(Z) (n, q) and the logarithm of its denominators, log sum_j exp(z_ij), (n,)."""
+    top = Z.max(axis=1, keepdims=True)
+    E = np.exp(Z - top)
+    total = E.sum(axis=1, keepdims=True)
+    return E / total, (np.log(total) + top)[:, 0]
+
+
+class Moments:
+    """The features weighted by the powers (s_i - c)^m / m!, of either sign apart, so that a product gives the M_m.
+
+    Attributes
+    ----------
+    centre, order, max_delta
+        c, the number of moments, and the radius of steps for which that many are enough.
+    """
+
+    def __init__(self, X: np.ndarray) -> None:
+        self.n, self.d = X.shape
+        s = np.abs(X).sum(axis=1)
+        low, high = float(s.min()), float(s.max())
+        self.centre = (low + high) / 2
+        self.max_delta = RADIUS / high if high > 0 else 0.0
+        self.order = series_order(self.max_delta * (high - low) / 2)
+        powers = np.stack([(s - self.centre) ** m / factorial(m) for m in range(self.order)], axis=1)
+        parts = [np.maximum(X, 0.0)] + ([np.maximum(-X, 0.0)] if (X < 0).any() else [])
+        self.stacks = [(powers[:, :, None] * part[:, None, :]).reshape(self.n, -1).T.copy() / self.n for part in parts]
+
+    def of(self, P: np.ndarray) -> list[np.ndarray]:
+        """M_m for the positive and, where there is one, the negative part of X: (order, d, q) each."""
+        return [(stack @ P).reshape(self.order, self.d, -1) for stack in self.stacks]
+
+    def expected(self, M: list[np.ndarray], delta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """1/n sum_i p_ij x_ik exp(delta_kj sgn(x_ik) s_i) and its derivative by delta, (d, q) each."""
+        value, slope = self._one_sign(M[0], delta)
+        if len(M) > 1:
+            negative, negative_slope = self._one_sign(M[1], -delta)
+            value, slope = value - negative, slope + negative_slope
+        return value, slope
+
+    def _one_sign(self, M: np.ndarray, delta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """exp(delta c) sum_m delta^m M_m and its derivative, by Horner's rule."""
+        series = M[-1]
+        derivative = np.zeros_like(series)
+        for M_m in M[-2::-1]:
+            derivative = derivative * delta + series
+            series = series * delta + M_m
+        scale = np.exp(self.centre * delta)
+        return scale * series, scale * (self.centre * series + derivative)
+
+
+def series_order(radius: float) -> int:
+    """How many terms of the exponential series leave less than 1e-12 at the given radius (at most 1)."""
+    order, term = 1, radius
+    while term > SERIES_TOLERANCE:
+        order += 1
+        term *= radius / order
+    return order
+
+
+def solve_steps(
+    M: list[np.ndarray],
+    moments: Moments,
+    target: np.ndarray,
+    Theta: np.ndarray,
+    penalty: np.ndarray | float,
+    start: np.ndarray,
+) -> np.ndarray:
+    """The roots delta (d, q) of (*), or the ends of [-max_delta, max_delta] where the root lies beyond.
+
+    Newton's method inside a bracket that shrinks with every evaluation; a step that would leave it is replaced by its
+    middle. Entries without a slope (features that are zero everywhere) keep 0.
+    """
+    # Paper: the steps are unbounded. Where a label never meets a feature (d_ij x_ik = 0 for all i) the root is at
+    # minus infinity, so a bound is needed anyway; a shortened step still raises the likelihood.
+    bound = moments.max_delta
+    low, high = np.full_like(Theta, -bound), np.full_like(Theta, bound)
+    delta = np.clip(start, low, high)
+    for _ in range(NEWTON_STEPS):
+        value, slope = moments.expected(M, delta)
+        slope = slope + penalty
+        excess = np.where(slope > 0, value + penalty * (Theta + delta) - target, 0.0)
+        low, high = np.where(excess < 0, delta, low), np.where(excess > 0, delta, high)
+        newton = np.clip(delta - np.divide(excess, slope, out=np.zeros_like(delta), where=slope > 0), -bound, bound)
+        # The outer ends may be tried as they are: the root may lie beyond them. Ends that were already tried may not.
+        left = ((newton <= low) & (low > -bound)) | ((newton >= high) & (high < bound))
+        change = np.abs(newton - delta)
+        delta = np.where(left & (change > NEWTON_TOLERANCE * bound), (low + high) / 2, newton)
+        if change.max(initial=0.0) <= NEWTON_TOLERANCE * bound:
+            break
+    return np.where(slope > 0, delta, 0.0)

@@ -1,0 +1,57 @@
+"""AA-kNN: the mean of the neighbours' label distributions.
+
+    p(x) = sum_{i in N_k(x)} w_i d_i / sum_{i in N_k(x)} w_i
+
+with N_k(x) the k training rows nearest to x (Euclidean) and w_i = 1, or w_i = 1 / ||x - x_i||.
+
+Reference: Geng, Label Distribution Learning, TKDE 2016 ("algorithm adaptation" of k nearest neighbours).
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from contone.base import DistributionLearner
+from contone.numerics.solution import Solution
+
+
+class AAKNN(DistributionLearner):
+    """Label distribution learning by the k nearest neighbours.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=5
+        k; cut to the number of training rows.
+    weights : {"uniform", "distance"}, default="uniform"
+        Whether all neighbours count the same, or by the inverse of their distance. In the second case training rows at
+        distance 0, where there are any, are the only ones that count.
+
+    Examples
+    --------
+    >>> X, D = [[0.0], [1.0], [5.0]], [[0.2, 0.8], [0.4, 0.6], [1.0, 0.0]]
+    >>> AAKNN(n_neighbors=2).fit(X, D).predict([[0.4]]).round(2).tolist()
+    [[0.3, 0.7]]
+    """
+
+    reference = "Geng, Label Distribution Learning, IEEE TKDE 28(7), 2016"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "weights": [StrOptions({"uniform", "distance"})],
+    }
+
+    def __init__(self, *, n_neighbors: int = 5, weights: str = "uniform") -> None:
+        self.n_neighbors = n_neighbors
+        self.weights = weights
+
+    def _fit(self, X: np.ndarray, D: np.ndarray) -> Solution:
+        k = min(self.n_neighbors, len(X))
+        self.neighbours_ = KNeighborsRegressor(k, weights=self.weights).fit(X, D)
+        return Solution(self.neighbours_)
+
+    def _predict(self, X: np.ndarray) -> np.ndarray:
+        return self.neighbours_.predict(X)

@@ -1,0 +1,232 @@
+"""The maximum entropy model of label distributions: IIS-LDL and BFGS-LDL, one model with two solvers.
+
+    p(x) = softmax(x^T Theta + b),    Theta (d, q), b (q,)
+
+    min  f(Theta, b) = 1/n sum_i KL(d_i || p(x_i)) + l2/2 ||Theta||_F^2
+
+f is convex and smooth, with the gradient 1/n X^T (P - D) + l2 Theta. Its minimiser is unique in its predictions
+where l2 > 0 or every direction of X was seen with mass on every label. Adding one number to all labels' entries of a
+feature changes no prediction; the answer is reported with entries that sum to zero over the labels.
+
+Reference: Geng, Label Distribution Learning, TKDE 2016 (SA-IIS and SA-BFGS there).
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import xlogy
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from contone.base import DistributionLearner
+from contone.numerics.iterative_scaling import improved_iterative_scaling, softmax_and_log_partition
+from contone.numerics.simplex import softmax
+from contone.numerics.solution import Solution
+
+
+class MaxEnt(DistributionLearner):
+    """Label distribution learning by maximum entropy: softmax of a linear function, fitted in KL(D || D^).
+
+    Parameters
+    ----------
+    solver : {"lbfgs", "iis"}, default="lbfgs"
+        "lbfgs" is BFGS-LDL: L-BFGS with the analytic gradient, in coordinates where X is white. "iis" is IIS-LDL:
+        improved iterative scaling, which needs many more iterations to reach the same minimum; stopped early, as
+        published, its answer depends on where it started.
+    fit_intercept : bool, default=True
+        Whether the model has b. Inside "iis" it is the weight of one more feature that is 1 in every row, so it counts
+        in the row sums that set the length of a step.
+    l2 : float, default=0.0
+        Weight of the penalty on Theta (not on b). With more features than rows the unpenalised model can fit any D.
+    init : {"zeros", "eye"}, default="zeros"
+        Where Theta starts: the uniform answer, or ones on the main diagonal as in the original code. b starts at 0.
+    max_iter : int, default=500
+        Iterations at most.
+    tol : float, default=1e-6
+        Converged when the moment conditions hold this well: |df / dtheta_kj| / rms(x_k) <= tol for all k, j, which does
+        not depend on the scale of the features.
+
+    Attributes
+    ----------
+    coef_ : (d, q)
+        Theta, rows summing to zero.
+    intercept_ : (q,)
+        b, summing to zero; zero without intercept.
+
+    Examples
+    --------
+    >>> X, D = [[0.0], [1.0], [2.0]], [[0.5, 0.5], [0.6, 0.4], [0.7, 0.3]]
+    >>> MaxEnt().fit(X, D).predict([[1.0]]).round(2).tolist()
+    [[0.6, 0.4]]
+    """
+
+    reference = "Geng, Label Distribution Learning, IEEE TKDE 28(7), 2016"
+    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
+        # The experiment's learner is IIS-LDL; its settings are not stated there. No model of the originals has a bias.
+        "paper": {"solver": "iis", "fit_intercept": False, "init": "eye", "max_iter": 500, "tol": 1e-6},
+        "original_code": {"solver": "iis", "fit_intercept": False, "init": "eye", "max_iter": 50, "tol": 1e-7},
+    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "solver": [StrOptions({"lbfgs", "iis"})],
+        "fit_intercept": ["boolean"],
+        "l2": [Interval(Real, 0, None, closed="left")],
+        "init": [StrOptions({"zeros", "eye"})],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        *,
+        solver: str = "lbfgs",
+        fit_intercept: bool = True,
+        l2: float = 0.0,
+        init: str = "zeros",
+        max_iter: int = 500,
+        tol: float = 1e-6,
+    ) -> None:
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.l2 = l2
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def _fit(self, X: np.ndarray, D: np.ndarray) -> Solution:
+        d, q = X.shape[1], D.shape[1]
+        Theta = np.eye(d, q) if self.init == "eye" else np.zeros((d, q))
+        solve = fit_iis if self.solver == "iis" else fit_lbfgs
+        solution = solve(X, D, Theta, self.fit_intercept, self.l2, self.max_iter, self.tol)
+        Theta, b = solution.value
+        self.coef_ = Theta - Theta.mean(axis=1, keepdims=True)
+        self.intercept_ = b - b.mean()
+        self.n_iter_ = solution.n_iter
+        return solution
+
+    def _predict(self, X: np.ndarray) -> np.ndarray:
+        return softmax(X @ self.coef_ + self.intercept_)
+
+
+class Parameters(NamedTuple):
+    """Theta (d, q) and b (q,)."""
+
+    Theta: np.ndarray
+    b: np.ndarray
+
+
+def objective(
+    X: np.ndarray, D: np.ndarray, Theta: np.ndarray, b: np.ndarray, l2: float = 0.0
+) -> tuple[float, Parameters]:
+    """f at (Theta, b) plus the entropy of D, which is constant; and the gradient."""
+    n = len(X)
+    Z = X @ Theta + b
+    P, log_partition = softmax_and_log_partition(Z)
+    value = float(log_partition.mean() - np.vdot(D, Z) / n + 0.5 * l2 * np.sum(Theta**2))
+    G = (P - D) / n
+    return value, Parameters(X.T @ G + l2 * Theta, G.sum(axis=0))
+
+
+def entropy(D: np.ndarray) -> float:
+    """Mean entropy of the rows of D (n, q): cross-entropy minus this is the mean KL."""
+    return -float(xlogy(D, D).sum(axis=1).mean())
+
+
+def fit_lbfgs(
+    X: np.ndarray, D: np.ndarray, Theta: np.ndarray, fit_intercept: bool, l2: float, max_iter: int, tol: float
+) -> Solution:
+    """L-BFGS in coordinates where the Hessian at the uniform answer is the identity.
+
+    There the Hessian is (I - 1 1^T / q) / q (x) X^T X / n + l2 I. With the eigenvalues lambda and eigenvectors V of
+    X^T X / n (X centred where there is an intercept to take the mean up), the coordinates are
+    Phi = (lambda / q + l2)^(1/2) V^T Theta. Raw features are often nearly collinear, and L-BFGS then needs hundreds of
+    iterations for what takes ten here. Directions that X does not have are left out: they change no prediction.
+    """
+    n, d = X.shape
+    q = D.shape[1]
+    mean = X.mean(axis=0) if fit_intercept else np.zeros(d)
+    white, V, scale = whiten(X - mean if fit_intercept else X, q, l2)
+    r = white.shape[1]
+    # The penalty in the new coordinates, and the intercept as a last coordinate without one.
+    weight = append_row((l2 / scale**2)[:, None], 0.0)
+    start = append_row(scale[:, None] * (V.T @ Theta), np.sqrt(1 / q) * (mean @ Theta))
+    if fit_intercept:
+        white = append_row(white.T, np.sqrt(q)).T
+    else:
+        weight, start = weight[:r], start[:r]
+    target = white.T @ D / n
+
+    def value_and_gradient(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        Phi = flat.reshape(start.shape)
+        P, log_partition = softmax_and_log_partition(white @ Phi)
+        shrunk = weight * Phi
+        value = log_partition.mean() - np.vdot(target, Phi) + 0.5 * np.vdot(shrunk, Phi)
+        return float(value), (white.T @ P / n - target + shrunk).ravel()
+
+    rms = np.append(root_mean_square(X), 1.0)
+    # By Cauchy-Schwarz, this bound on the gradient in the new coordinates brings every moment residual below tol.
+    stretch = np.append(np.sqrt(((V * scale) ** 2).sum(axis=1)) + np.abs(mean) / np.sqrt(q), 1 / np.sqrt(q)) / rms
+    answer = minimize(
+        value_and_gradient,
+        start.ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        options={
+            "maxiter": max_iter,
+            "maxfun": 10 * max_iter,
+            "maxcor": 20,
+            "ftol": 0.0,
+            "gtol": tol / (stretch.max() * np.sqrt(len(start))),
+        },
+    )
+    Phi = answer.x.reshape(start.shape)
+    Theta = V @ (Phi[:r] / scale[:, None])
+    b = np.sqrt(q) * Phi[r] - mean @ Theta if fit_intercept else np.zeros(q)
+    value, gradient = objective(X, D, Theta, b, l2)
+    moments = append_row(gradient.Theta, gradient.b) if fit_intercept else gradient.Theta
+    residual = float(np.abs(moments / rms[: len(moments), None]).max())
+    return Solution(Parameters(Theta, b), value - entropy(D), residual, int(answer.nit), residual <= tol)
+
+
+def fit_iis(
+    X: np.ndarray, D: np.ndarray, Theta: np.ndarray, fit_intercept: bool, l2: float, max_iter: int, tol: float
+) -> Solution:
+    """Improved iterative scaling; the intercept is the weight of a constant feature."""
+    d, q = Theta.shape
+    penalty = np.full((d, 1), l2)
+    if fit_intercept:
+        # Paper: the published models have no intercept. The feature's height, 1, is a choice: it does not move the
+        # limit, but a high constant would make the row sums larger and with them every step shorter.
+        X, Theta, penalty = append_row(X.T, 1.0).T, append_row(Theta, 0.0), append_row(penalty, 0.0)
+    solution = improved_iterative_scaling(X, D, Theta, penalty=penalty if l2 > 0 else 0.0, max_iter=max_iter, tol=tol)
+    constant = entropy(D)
+    return Solution(
+        Parameters(solution.value[:d], solution.value[d] if fit_intercept else np.zeros(q)),
+        solution.objective - constant,
+        solution.residual,
+        solution.n_iter,
+        solution.converged,
+        {"objective": [value - constant for value in solution.info["objective"]]},
+    )
+
+
+def whiten(X: np.ndarray, q: int, l2: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """X V / scale (n, r), V (d, r) and scale (r,) = (lambda / q + l2)^(1/2), over the directions that X has."""
+    eigenvalues, V = np.linalg.eigh(X.T @ X / len(X))
+    # Rounding leaves eigenvalues of about this size where X has no extent.
+    seen = eigenvalues > 10 * len(V) * np.finfo(float).eps * eigenvalues[-1]
+    V, scale = V[:, seen], np.sqrt(eigenvalues[seen] / q + l2)
+    return X @ V / scale, V, scale
+
+
+def root_mean_square(X: np.ndarray) -> np.ndarray:
+    """Root mean square of every column (d,); 1 for a column of zeros."""
+    rms = np.sqrt(np.einsum("ik,ik->k", X, X) / len(X))
+    return np.where(rms > 0, rms, 1.0)
+
+
+def append_row(A: np.ndarray, row: Any) -> np.ndarray:
+    """A (d, q) with one more row, given as a number or (q,)."""
+    return np.vstack([A, np.broadcast_to(row, (1, A.shape[1]))])

@@ -1,0 +1,73 @@
+"""Any regressor with several outputs as a label distribution learner.
+
+    target="clip":       fit x -> d,              p(x) = max(prediction, floor), renormalised
+    target="logratio":   fit x -> clr(d),         p(x) = softmax(prediction)
+
+where clr(d) = log max(d, floor) - its mean over the labels, the centred log-ratio of compositional data analysis.
+
+Reference: Aitchison, The Statistical Analysis of Compositional Data, JRSS B 44(2), 1982.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+
+from contone.base import DistributionLearner
+from contone.numerics.simplex import normalise_rows, softmax
+from contone.numerics.solution import Solution
+
+
+class FromRegressor(DistributionLearner):
+    """A scikit-learn regressor that learns label distributions.
+
+    Parameters
+    ----------
+    estimator : regressor
+        Anything with ``fit(X, D)`` and ``predict(X)`` for several targets; wrap one that knows a single target in
+        `sklearn.multioutput.MultiOutputRegressor`. It is cloned.
+    target : {"clip", "logratio"}, default="clip"
+        Whether it learns the degrees themselves, or their centred log-ratios.
+    floor : float, default=1e-4
+        The least degree: of the prediction with "clip", of the training data with "logratio". It keeps logarithms and
+        the KL of an unexpected label finite.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> X, D = [[0.0], [1.0], [2.0]], [[0.5, 0.5], [0.6, 0.4], [0.7, 0.3]]
+    >>> FromRegressor(LinearRegression()).fit(X, D).predict([[3.0]]).round(2).tolist()
+    [[0.8, 0.2]]
+    """
+
+    reference = "Aitchison, The Statistical Analysis of Compositional Data, JRSS B 44(2), 1982"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit", "predict"])],
+        "target": [StrOptions({"clip", "logratio"})],
+        "floor": [Interval(Real, 0, 1, closed="neither")],
+    }
+
+    def __init__(self, estimator: Any, *, target: str = "clip", floor: float = 1e-4) -> None:
+        self.estimator = estimator
+        self.target = target
+        self.floor = floor
+
+    def _fit(self, X: np.ndarray, D: np.ndarray) -> Solution:
+        T = centred_log_ratio(D, self.floor) if self.target == "logratio" else D
+        # scikit-learn wants a vector where there is one target.
+        self.estimator_ = clone(self.estimator).fit(X, T if D.shape[1] > 1 else T[:, 0])
+        return Solution(self.estimator_)
+
+    def _predict(self, X: np.ndarray) -> np.ndarray:
+        T = np.asarray(self.estimator_.predict(X), dtype=float).reshape(len(X), -1)
+        return softmax(T) if self.target == "logratio" else normalise_rows(np.maximum(T, self.floor))
+
+
+def centred_log_ratio(D: np.ndarray, floor: float) -> np.ndarray:
+    """log max(d, floor) minus its mean over the labels, (n, q)."""
+    logs = np.log(np.maximum(D, floor))
+    return logs - logs.mean(axis=1, keepdims=True)
