@@ -119,7 +119,8 @@ def _content(path: Path) -> Mapping[str, Any]:
         raise DataError(f"{path}: there is no such file.")
     try:
         if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as archive:
+            # Opened here: on a damaged archive np.load would leave a file of its own open.
+            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
                 return dict(archive)
         from scipy.io import loadmat
 

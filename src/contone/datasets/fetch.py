@@ -61,21 +61,22 @@ class Status:
 
     name: str
     where: Where
-    path: Path | None
-    problem: str
+    path: Path | None = None
+    problem: str = ""
     """Why the file that was found cannot be used; empty where it can."""
-    n: int
-    d: int
-    q: int
-    about: str
-    seed: bool
+    n: int = 0
+    """Shapes as the registry has them; 0 where unknown."""
+    d: int = 0
+    q: int = 0
+    about: str = ""
+    seed: bool = False
     """Whether it is one of the twelve sets of the paper that contone implements first."""
-    citation: str
-    licence: str
+    citation: str = ""
+    licence: str = ""
 
 
 def names() -> list[str]:
-    """Every name that `load` knows: the generated set, then the registry's.
+    """Every name that `load` knows: the generated sets, then the registry's.
 
     Examples
     --------
@@ -105,13 +106,10 @@ def load(name: str) -> Dataset:
     key = _key(name)
     if key in _GENERATED:
         return artificial(_GENERATED[key])
-    if key not in _registry():
-        own = _in_folder(key)
-        if own is None:
-            raise DataError(_unknown(name))
-        return _with_note(read(own, name=own.stem), "not in the registry: read as it is, with no hash to check")
-    entry = _registry()[key]
     path = fetch(key)
+    if key not in _registry():
+        return _with_note(read(path), "not in the registry: read as it is, with no hash to check")
+    entry = _registry()[key]
     data = read(
         path,
         name=entry.name,
@@ -120,7 +118,7 @@ def load(name: str) -> Dataset:
         licence=entry.licence,
         about=entry.about,
     )
-    return _compare(data, entry, verified=path.name == entry.file)
+    return _compare(data, entry, verified=path.suffix == Path(entry.file).suffix)
 
 
 def fetch(name: str, *, progress: Any = False) -> Path:
@@ -137,10 +135,12 @@ def fetch(name: str, *, progress: Any = False) -> Path:
     key = _key(name)
     if key in _GENERATED:
         raise DataError(f"{key} is generated, there is no file to fetch: use contone.datasets.artificial().")
-    if key not in _registry():
-        raise DataError(_unknown(name))
-    entry = _registry()[key]
     own = _in_folder(key)
+    if key not in _registry():
+        if own is None:
+            raise DataError(_unknown(name))
+        return own
+    entry = _registry()[key]
     if own is not None:
         problem = _problem(own, entry)
         if problem:
@@ -161,13 +161,13 @@ def status(name: str) -> Status:
     key = _key(name)
     if key in _GENERATED:
         data = artificial(_GENERATED[key])
-        shape = (*data.X.shape, data.D.shape[1])
-        return Status(key, "generated", None, "", *shape, data.about, False, data.citation, data.licence)
+        (n, d), q = data.X.shape, data.D.shape[1]
+        return Status(key, "generated", n=n, d=d, q=q, about=data.about, citation=data.citation, licence=data.licence)
     own = _in_folder(key)
     if key not in _registry():
         if own is None:
             raise DataError(_unknown(name))
-        return Status(own.stem, "folder", own, "", 0, 0, 0, "a file of your own", False, "", "")
+        return Status(own.stem, "folder", own, about="a file of your own")
     entry = _registry()[key]
     cached = cache_folder() / entry.file
     path: Path | None
