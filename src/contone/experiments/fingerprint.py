@@ -1,0 +1,83 @@
+"""A fingerprint of code: two equal ones mean that the same statements compute the number.
+
+It covers the modules of contone that a module imports, directly and through others, and is taken from the syntax tree
+without docstrings: comments, layout and documentation do not change it, so editing them does not throw stored results
+away.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+IGNORED = frozenset({"contone", "contone.exceptions"})
+"""Modules that no number depends on: the list of public names, and the texts of errors."""
+
+
+def fingerprint(*modules: str) -> str:
+    """One hash for the code of these modules and of everything of contone that they import."""
+    total = hashlib.sha256()
+    for name in sorted(closure(*modules)):
+        total.update(f"{name}:{_parsed(name)[0]}\n".encode())
+    return total.hexdigest()[:16]
+
+
+def closure(*modules: str) -> set[str]:
+    """The modules and, transitively, the modules of contone that they import."""
+    found: set[str] = set()
+    waiting = list(modules)
+    while waiting:
+        name = waiting.pop()
+        if name in found or name in IGNORED:
+            continue
+        found.add(name)
+        waiting.extend(_parsed(name)[1])
+    return found
+
+
+@cache
+def _parsed(name: str) -> tuple[str, tuple[str, ...]]:
+    """The hash of a module's own statements, and the modules of contone that it imports."""
+    spec = find_spec(name)
+    if spec is None or spec.origin is None:
+        return "missing", ()
+    tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
+    imports = tuple(sorted({target for node in ast.walk(tree) for target in _targets(node)}))
+    return hashlib.sha256(ast.dump(_without_docstrings(tree)).encode()).hexdigest(), imports
+
+
+def _targets(node: ast.AST) -> list[str]:
+    """The modules of contone that an import statement names."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names if alias.name.startswith("contone.")]
+    if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "contone":
+        # `from contone.numerics import graph` may name a module or something inside one.
+        return [
+            f"{node.module}.{alias.name}" if _is_module(f"{node.module}.{alias.name}") else node.module
+            for alias in node.names
+        ]
+    return []
+
+
+@cache
+def _is_module(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _without_docstrings(tree: ast.Module) -> ast.Module:
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            first = node.body[0] if node.body else None
+            if (
+                isinstance(first, ast.Expr)
+                and isinstance(first.value, ast.Constant)
+                and isinstance(first.value.value, str)
+            ):
+                node.body = node.body[1:] or [ast.Pass()]
+    return tree
