@@ -11,7 +11,8 @@ import typer
 from typer.core import TyperGroup
 
 from contone import __version__
-from contone.cli import listing, terminal
+from contone.cli import data, listing, terminal
+from contone.cli.demo import demo
 from contone.cli.enhance import enhance
 from contone.exceptions import ContoneError
 
@@ -61,6 +62,8 @@ def contone(
     """
 
 
+app.command()(demo)
 app.command()(enhance)
 app.command()(listing.methods)
 app.command()(listing.measures)
+app.add_typer(data.app, name="data")

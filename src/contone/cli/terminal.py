@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -42,18 +42,21 @@ def usage_error(message: str, option: str) -> typer.BadParameter:
 
 
 @contextmanager
-def working(message: str) -> Iterator[None]:
-    """Show that something goes on: a spinner and a clock on a terminal, one plain line elsewhere."""
+def working(message: str, after: Callable[[], str] | None = None) -> Iterator[None]:
+    """Show that something goes on: a spinner and a clock on a terminal; the line that stays is `after()` or message."""
     console = talk()
     if not console.is_terminal:
-        say(message)
+        if after is None:
+            say(message)
         yield
+        if after is not None:
+            say(after())
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         progress.add_task(message, total=None)
         yield
-    say(message)
+    say(message if after is None else after())
 
 
 @contextmanager
