@@ -8,16 +8,21 @@ from contone.augment import Augmented, HSICReducer, LabelConfidence
 from contone.degrade import CumulativeMass, Threshold, TopK
 from contone.enhance import LCdr, Logical, Temperature, Uniform
 from contone.measures import evaluate
+from contone.predict import AAKNN, FromRegressor, MaxEnt, PTBayes
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AAKNN",
     "Augmented",
     "CumulativeMass",
+    "FromRegressor",
     "HSICReducer",
     "LCdr",
     "LabelConfidence",
     "Logical",
+    "MaxEnt",
+    "PTBayes",
     "Temperature",
     "Threshold",
     "TopK",
