@@ -46,6 +46,11 @@ class Measure:
         return _mean(self.per_instance(D, D_hat))
 
     @property
+    def __name__(self) -> str:
+        """What scikit-learn calls the measure when it prints a scorer."""
+        return self.name
+
+    @property
     def arrow(self) -> str:
         """The direction of improvement, for table heads."""
         return "↑" if self.greater_is_better else "↓"
