@@ -60,9 +60,11 @@ def improved_iterative_scaling(
 
     Returns
     -------
-    Solution with value Theta (d, q); ``info["objective"]`` is the list of f at every iterate, which never rises.
+    Solution with value Theta (d, q), rows summing to zero; ``info["objective"]`` is the list of f at every iterate,
+    which never rises.
     """
     n = len(X)
+    Theta = centre_over_labels(Theta)
     moments = Moments(X)
     rms = np.sqrt(np.einsum("ik,ik->k", X, X) / n)[:, None]
     rms[rms == 0] = 1.0
@@ -78,8 +80,16 @@ def improved_iterative_scaling(
             break
         # The last step is a good guess of the next one: IIS converges linearly.
         delta = solve_steps(moments.of(P), moments, target, Theta, penalty, start=delta)
-        Theta = Theta + delta
+        Theta = centre_over_labels(Theta + delta)
     return Solution(Theta, history[-1], residual, n_iter, residual <= tol, {"objective": history})
+
+
+def centre_over_labels(Theta: np.ndarray) -> np.ndarray:
+    """Theta (d, q) with rows that sum to zero: the same predictions and the least penalty.
+
+    The steps of (*) do not keep the sums, and the penalty alone would take very long to remove them.
+    """
+    return Theta - Theta.mean(axis=1, keepdims=True)
 
 
 def softmax_and_log_partition(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

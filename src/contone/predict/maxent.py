@@ -22,7 +22,7 @@ from scipy.special import xlogy
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from contone.base import DistributionLearner
-from contone.numerics.iterative_scaling import improved_iterative_scaling, softmax_and_log_partition
+from contone.numerics.iterative_scaling import centre_over_labels, improved_iterative_scaling, softmax_and_log_partition
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
 
@@ -101,7 +101,7 @@ class MaxEnt(DistributionLearner):
         solve = fit_iis if self.solver == "iis" else fit_lbfgs
         solution = solve(X, D, Theta, self.fit_intercept, self.l2, self.max_iter, self.tol)
         Theta, b = solution.value
-        self.coef_ = Theta - Theta.mean(axis=1, keepdims=True)
+        self.coef_ = centre_over_labels(Theta)
         self.intercept_ = b - b.mean()
         self.n_iter_ = solution.n_iter
         return solution
