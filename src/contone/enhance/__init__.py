@@ -6,9 +6,13 @@ everywhere once it is imported here and named in `__all__`.
 
 from contone.base import Enhancer
 from contone.enhance.baselines import Logical, Temperature, Uniform
+from contone.enhance.glle import GLLE
 from contone.enhance.lcdr import LCdr
+from contone.enhance.lp import LP
 
 __all__ = [
+    "GLLE",
+    "LP",
     "LCdr",
     "Logical",
     "Temperature",

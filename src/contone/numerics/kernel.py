@@ -1,0 +1,138 @@
+"""The Gaussian kernel and distances between all pairs of rows, in tiles.
+
+Nothing here needs an n x n matrix: products with the kernel and averages over all pairs go tile by tile through the
+upper triangle, and every tile serves both of its halves. Where n is small enough to afford it, the matrix is kept,
+because each further product then costs a matrix multiplication only. All functions run on any array-API library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from array_api_compat import array_namespace, device
+
+Array = Any
+Operator = Callable[[Array], Array]
+
+KEEP_ROWS = 5000
+"""Up to this many rows an n x n matrix may be kept in memory (200 MB in float64)."""
+TILE = 1024
+"""Side of a tile: 8 MB in float64, near the size of a processor's cache."""
+
+
+def gaussian_kernel(X: Array, Y: Array, sigma: float) -> Array:
+    """k(x_i, y_j) = exp(-||x_i - y_j||^2 / (2 sigma^2)) for all pairs, (n, m)."""
+    centre = array_namespace(X).mean(X, axis=0)
+    left, _ = _lifted(X - centre, sigma)
+    _, right = _lifted(Y - centre, sigma)
+    return _exp_of_product(left, right)
+
+
+def gaussian_operator(
+    X: Array, sigma: float, *, zero_diagonal: bool = False, keep_rows: int = KEEP_ROWS, tile: int = TILE
+) -> Operator:
+    """The map V -> K V with K_ij = exp(-||x_i - x_j||^2 / (2 sigma^2)), for V of shape (n, m).
+
+    Parameters
+    ----------
+    X : array, (n, d)
+    sigma : float
+    zero_diagonal : bool
+        Use K_ii = 0 instead of 1: an affinity without self-loops. It is set, not subtracted: on sparse data the
+        off-diagonal sums are far below the rounding error of 1 + sum - 1.
+    keep_rows : int
+        K is computed once and kept for n up to this; beyond, it is recomputed by tiles in every product.
+    tile : int
+        Side of a tile, in rows.
+    """
+    if X.shape[0] <= keep_rows:
+        K = gaussian_matrix(X, sigma, zero_diagonal=zero_diagonal)
+        return lambda V: K @ V
+    return lambda V: _tiled_product(X, sigma, V, zero_diagonal, tile)
+
+
+def gaussian_matrix(X: Array, sigma: float, *, zero_diagonal: bool = False) -> Array:
+    """K (n, n) with K_ij = exp(-||x_i - x_j||^2 / (2 sigma^2)); the diagonal is exactly 1 or, on request, 0."""
+    xp = array_namespace(X)
+    K = gaussian_kernel(X, X, sigma)
+    diagonal = xp.arange(X.shape[0], device=device(X))
+    K[diagonal, diagonal] = 0.0 if zero_diagonal else 1.0
+    return K
+
+
+def mean_pairwise_distance(X: Array, *, tile: int = TILE) -> float:
+    """The mean of ||x_i - x_j|| over all pairs i < j: the kernel width of GLLE and KM. 0 for a single row."""
+    xp = array_namespace(X)
+    n = X.shape[0]
+    centred = X - xp.mean(X, axis=0)
+    norms = xp.sum(centred * centred, axis=1)
+    total = 0.0
+    for rows, columns in _upper_tiles(n, tile):
+        D = centred[rows, :] @ centred[columns, :].T
+        D *= -2.0
+        D += norms[rows, None]
+        D += norms[None, columns]
+        block = float(xp.sum(xp.sqrt(xp.maximum(D, xp.zeros_like(D[:1, :1])))))
+        if rows == columns:
+            # The diagonal is zero but for rounding, which the root makes visible; take it out.
+            own = xp.arange(D.shape[0], device=device(X))
+            block = (block - float(xp.sum(xp.sqrt(xp.clip(D[own, own], min=0.0))))) / 2
+        total += block
+    return total / (n * (n - 1) / 2) if n > 1 else 0.0
+
+
+def _tiled_product(X: Array, sigma: float, V: Array, zero_diagonal: bool, tile: int) -> Array:
+    xp = array_namespace(X, V)
+    left, right = _lifted(X - xp.mean(X, axis=0), sigma)
+    result = xp.zeros_like(V)
+    for rows, columns in _upper_tiles(X.shape[0], tile):
+        E = _exp_of_product(left[rows, :], right[columns, :])
+        if rows == columns:
+            own = xp.arange(E.shape[0], device=device(X))
+            E[own, own] = 0.0 if zero_diagonal else 1.0
+            result[rows, :] += E @ V[rows, :]
+        else:
+            result[rows, :] += E @ V[columns, :]
+            result[columns, :] += E.T @ V[rows, :]
+    return result
+
+
+def _lifted(X: Array, sigma: float) -> tuple[Array, Array]:
+    """Two (n, d + 2) matrices whose inner products are -||x_i - x_j||^2 / (2 sigma^2).
+
+    One matrix product then gives the whole exponent, without passes over the tile to add the norms.
+    """
+    xp = array_namespace(X)
+    scaled = X / sigma
+    half = -0.5 * xp.sum(scaled * scaled, axis=1, keepdims=True)
+    one = xp.ones_like(half)
+    return xp.concat([scaled, half, one], axis=1), xp.concat([scaled, one, half], axis=1)
+
+
+def _exp_of_product(left: Array, right: Array) -> Array:
+    xp = array_namespace(left)
+    exponent = left @ right.T
+    # Rounding can make the exponent of (near) duplicates positive, which matters for features of a large scale.
+    return xp.exp(xp.minimum(exponent, xp.zeros_like(exponent[:1, :1])))
+
+
+def _upper_tiles(n: int, tile: int) -> Iterator[tuple[slice, slice]]:
+    """The tiles (rows, columns) on and above the diagonal."""
+    for i in range(0, n, tile):
+        for j in range(i, n, tile):
+            yield slice(i, min(i + tile, n)), slice(j, min(j + tile, n))
+
+
+def knn_width(distances: Array) -> float:
+    """A width from the data alone: the mean distance to the k-th neighbour, from distances (n, k), nearest first.
+
+    Where that is 0 (every row has k duplicates) the mean of the positive distances stands in; where all rows are equal,
+    1: every kernel value is 1 then, whatever the width.
+    """
+    xp = array_namespace(distances)
+    width = float(xp.mean(distances[:, -1]))
+    if width > 0:
+        return width
+    positive = float(xp.sum(xp.astype(distances > 0, distances.dtype)))
+    return float(xp.sum(distances)) / positive if positive else 1.0

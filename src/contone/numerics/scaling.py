@@ -1,0 +1,30 @@
+"""Scaling of features, as plain functions of arrays."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from array_api_compat import array_namespace
+
+Array = Any
+
+
+class Standardisation(NamedTuple):
+    """x -> (x - mean) / scale, column by column; a constant column becomes 0."""
+
+    mean: Array
+    scale: Array
+
+    def __call__(self, X: Array) -> Array:
+        """X (m, d), scaled."""
+        return (X - self.mean) / self.scale
+
+
+def standardisation(X: Array, *, ddof: int = 1) -> Standardisation:
+    """The z-scores of the columns of X (n, d), with n - ddof in the variance (MATLAB's zscore has ddof 1)."""
+    xp = array_namespace(X)
+    mean = xp.mean(X, axis=0)
+    scale = xp.std(X, axis=0, correction=ddof)
+    # A constant column has a deviation of rounding size only; dividing by it would turn rounding into a feature.
+    constant = scale <= 1e-12 * xp.max(xp.abs(X), axis=0)
+    return Standardisation(mean, xp.where(constant, xp.ones_like(scale), scale))

@@ -1,0 +1,70 @@
+"""The Gaussian kernel in tiles against its definition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist, pdist
+
+from contone.numerics.kernel import (
+    gaussian_kernel,
+    gaussian_matrix,
+    gaussian_operator,
+    knn_width,
+    mean_pairwise_distance,
+)
+
+
+@pytest.fixture
+def X():
+    return np.random.default_rng(0).normal(size=(57, 4)) + 100.0
+
+
+@pytest.mark.parametrize("sigma", [0.3, 2.0, 50.0])
+def test_kernel_is_its_definition(X, sigma):
+    Y = X[:9] + 0.5
+    expected = np.exp(-cdist(X, Y, "sqeuclidean") / (2 * sigma**2))
+    np.testing.assert_allclose(gaussian_kernel(X, Y, sigma), expected, rtol=1e-9, atol=1e-300)
+
+
+@pytest.mark.parametrize("zero_diagonal", [True, False])
+@pytest.mark.parametrize("tile", [8, 19, 57, 100])
+def test_tiles_give_the_product_with_the_whole_matrix(X, zero_diagonal, tile):
+    V = np.random.default_rng(1).normal(size=(57, 3))
+    K = gaussian_matrix(X, 1.7, zero_diagonal=zero_diagonal)
+    assert np.all(np.diag(K) == (0.0 if zero_diagonal else 1.0))
+    tiled = gaussian_operator(X, 1.7, zero_diagonal=zero_diagonal, keep_rows=0, tile=tile)
+    kept = gaussian_operator(X, 1.7, zero_diagonal=zero_diagonal)
+    np.testing.assert_allclose(tiled(V), K @ V, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(kept(V), K @ V)
+
+
+def test_tiny_affinities_keep_their_digits():
+    # exp(-200) is lost in 1 + exp(-200) - 1; setting the diagonal instead of subtracting it keeps it.
+    X = np.array([[0.0], [20.0]])
+    for keep_rows in (0, 10):
+        degree = gaussian_operator(X, 1.0, zero_diagonal=True, keep_rows=keep_rows)(np.ones((2, 1)))
+        np.testing.assert_allclose(degree[:, 0], np.exp(-200.0), rtol=1e-10)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_duplicates_have_kernel_one_at_any_scale(scale):
+    X = scale * np.random.default_rng(2).normal(size=(5, 3))[[0, 1, 1, 2, 3, 4, 4]]
+    K = gaussian_kernel(X, X, scale)
+    np.testing.assert_allclose(K[1, 2], 1.0)
+    assert K.max() <= 1.0
+
+
+@pytest.mark.parametrize("tile", [5, 20, 1000])
+def test_mean_distance_matches_pdist(X, tile):
+    assert mean_pairwise_distance(X, tile=tile) == pytest.approx(pdist(X).mean(), rel=1e-10)
+
+
+def test_mean_distance_of_equal_rows_is_zero():
+    assert mean_pairwise_distance(np.full((4, 2), 3.0)) == 0.0
+    assert mean_pairwise_distance(np.zeros((1, 2))) == 0.0
+
+
+def test_width_is_the_mean_last_distance_and_never_zero():
+    assert knn_width(np.array([[1.0, 2.0], [0.0, 4.0]])) == 3.0
+    assert knn_width(np.array([[0.0, 0.0], [0.0, 0.0]])) == 1.0

@@ -1,0 +1,70 @@
+"""Conjugate gradients and Lanczos quadrature against dense algebra."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from contone.numerics.lanczos import quadrature
+from contone.numerics.linear import conjugate_gradient
+
+
+@pytest.fixture
+def problem():
+    rng = np.random.default_rng(0)
+    M = rng.normal(size=(40, 40))
+    A = M @ M.T / 40 + np.diag(rng.uniform(0.5, 50.0, size=40))
+    return A, rng.normal(size=(40, 5))
+
+
+@pytest.mark.parametrize("preconditioned", [False, True])
+def test_solves_all_columns(problem, preconditioned):
+    A, B = problem
+    solution = conjugate_gradient(lambda V: A @ V, B, diagonal=np.diag(A) if preconditioned else None, tol=1e-12)
+    assert solution.converged
+    np.testing.assert_allclose(solution.value, np.linalg.solve(A, B), rtol=1e-8, atol=1e-10)
+
+
+def test_zero_columns_and_finished_columns_stay_put(problem):
+    A, B = problem
+    B = B.copy()
+    B[:, 1] = 0.0
+    B[:, 2] = A[:, 7] * 1e9  # columns of very different scale
+    solution = conjugate_gradient(lambda V: A @ V, B, tol=1e-12)
+    assert np.all(solution.value[:, 1] == 0.0)
+    scale = np.array([1.0, 1.0, 1e9, 1.0, 1.0])
+    np.testing.assert_allclose(solution.value / scale, np.linalg.solve(A, B) / scale, atol=1e-10)
+
+
+def test_start_is_used_and_not_changed(problem):
+    A, B = problem
+    exact = np.linalg.solve(A, B)
+    start = exact.copy()
+    solution = conjugate_gradient(lambda V: A @ V, B, start=start, tol=1e-10)
+    assert solution.n_iter == 0
+    assert np.array_equal(start, exact)
+    assert solution.value is not start
+
+
+def test_too_few_steps_are_reported(problem):
+    A, B = problem
+    solution = conjugate_gradient(lambda V: A @ V, B, tol=1e-12, max_iter=2)
+    assert not solution.converged
+    assert solution.n_iter == 2
+    true = np.linalg.norm(B - A @ solution.value, axis=0) / np.linalg.norm(B, axis=0)
+    assert solution.residual == pytest.approx(true.max(), rel=1e-8)
+
+
+def test_quadrature_gives_quadratic_forms_of_any_function(problem):
+    A, B = problem
+    values, vectors = np.linalg.eigh(A)
+    for f in (np.ones_like, lambda t: t, lambda t: 1.0 / (1.0 + t), np.sqrt):
+        expected = np.sum((vectors.T @ B) ** 2 * f(values)[:, None], axis=0)
+        np.testing.assert_allclose(quadrature(lambda V: A @ V, B, steps=25)(f), expected, rtol=1e-6)
+
+
+def test_quadrature_is_exact_where_the_space_is_exhausted():
+    A = np.diag([1.0, 2.0, 3.0])
+    B = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 0.0]])
+    forms = quadrature(lambda V: A @ V, B, steps=10)(lambda t: t**2)
+    np.testing.assert_allclose(forms, [5.0, 0.0], atol=1e-12)
