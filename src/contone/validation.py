@@ -39,6 +39,9 @@ class Border:
         index = nw.maybe_get_index(self.frame)
         if index is not None:  # pandas and its kin only
             answer.index = index
+            columns = getattr(nw.to_native(self.frame), "columns", ())
+            if [str(c) for c in columns] == self.label_names:  # numbers and tuples are column names too
+                answer.columns = columns
         return answer
 
 
@@ -191,7 +194,7 @@ def _open_labels(Y: Any, *, name: str, estimator: BaseEstimator) -> tuple[np.nda
 
 def _one_hot(y: np.ndarray, frame: Any, name: str) -> tuple[np.ndarray, Border]:
     """One class a row, as scikit-learn writes single-label targets, becomes one column a class."""
-    if y.dtype.kind == "f" and not np.array_equal(y, np.round(y)):
+    if y.dtype.kind == "f" and not (np.isfinite(y) & (y == np.round(y))).all():
         bad = _first(~np.isfinite(y) | (y != np.round(y)))
         raise LabelError(
             f"{name} is one-dimensional, so it must hold one class a row; entry {bad} is {y[bad]!r}. Input contains "
@@ -199,7 +202,13 @@ def _one_hot(y: np.ndarray, frame: Any, name: str) -> tuple[np.ndarray, Border]:
         )
     if y.dtype.kind == "c" or y.size == 0:
         raise LabelError(f"{name} must hold one class a row; it has dtype {y.dtype} and shape {y.shape}.")
-    classes, position = np.unique(y, return_inverse=True)
+    try:
+        classes, position = np.unique(y, return_inverse=True)
+    except TypeError as error:  # None or NaN among text, or text among numbers: there is no order to put them in
+        raise InputTypeError(
+            f"{name} must hold one class a row, all of one kind; it mixes kinds ({error}). "
+            "Drop rows without a class, and write all classes as text or all as numbers."
+        ) from error
     labels = np.zeros((y.size, classes.size))
     labels[np.arange(y.size), position] = 1.0
     return labels, Border([str(c) for c in classes], frame)
@@ -216,10 +225,13 @@ def _check_logical(labels: np.ndarray, names: Sequence[str]) -> None:
                 "every row needs at least one 1. Drop these rows, or give them their labels."
             )
     elif (labels < 0).any() or (np.abs(labels.sum(axis=1) - 1.0) > SIMPLEX_TOLERANCE).any():
-        row, column = (int(i[0]) for i in np.nonzero(~logical))
+        total = labels.sum(axis=1)
+        row = _first((labels < 0).any(axis=1) | (np.abs(total - 1.0) > SIMPLEX_TOLERANCE))
+        odd = np.flatnonzero(~logical[row])
+        found = f"label {names[odd[0]]!r} is {labels[row, odd[0]]:g}" if odd.size else f"the sum is {total[row]:g}"
         raise LabelError(
-            f"Y must hold 0 and 1 only (or confidences: rows that are not negative and sum to 1); "
-            f"row {row}, label {names[column]!r} is {labels[row, column]:g}."
+            f"Y must hold 0 and 1 only (or confidences: rows that are not negative and sum to 1); in row {row}, "
+            f"{found}. Turn the labels into 0 and 1, or divide each row of confidences by its sum."
         )
     constant = (labels == labels[0]).all(axis=0) & logical.all(axis=0)
     if constant.any():
@@ -242,7 +254,9 @@ def _frame(container: Any) -> Any:
 
 
 def _check_columns(container: Any, name: str) -> None:
-    """Column names of a frame must differ, and its columns must hold numbers."""
+    """Column names of a frame must differ, its columns must hold numbers, and it must be there: not lazy."""
+    if nw.dependencies.is_polars_lazyframe(container):
+        raise InputTypeError(f"{name} is a LazyFrame: collect it into a data frame first.")
     columns = getattr(container, "columns", None)
     if columns is None or isinstance(container, np.ndarray):
         return
@@ -252,7 +266,7 @@ def _check_columns(container: Any, name: str) -> None:
         raise InputError(f"{name} has duplicate column names: {', '.join(repeated[:5])}. Rename or drop them.")
     frame = _frame(container)
     if isinstance(frame, nw.DataFrame):
-        odd = [c for c, t in frame.schema.items() if not (t.is_numeric() or t == nw.Boolean)]
+        odd = [c for c, t in frame.schema.items() if not _is_number(t)]
         if odd:
             raise InputTypeError(
                 f"{name} must hold numbers only; these columns do not: {', '.join(map(repr, odd[:5]))}. "
@@ -260,16 +274,28 @@ def _check_columns(container: Any, name: str) -> None:
             )
 
 
+def _is_number(kind: Any) -> bool:
+    return bool(kind.is_numeric() or kind == nw.Boolean)
+
+
 def _to_numpy(container: Any, name: str) -> np.ndarray:
     if sp.issparse(container):
         return container.toarray()
     frame = _frame(container)
+    if isinstance(frame, nw.DataFrame) and all(_is_number(t) for t in frame.schema.values()):
+        # Column by column, because pandas makes objects of numbers beside truth values, and of nullable types.
+        return np.asarray(frame.select(nw.all().cast(nw.Float64)).to_numpy(), dtype=np.float64)
     if frame is not None:
         return frame.to_numpy()
     try:
-        return np.asarray(container)
+        array = np.asarray(container)
     except ValueError as error:
         raise ShapeError(f"{name} is not a rectangular table: {error}.") from error
+    if array.ndim == 0:
+        raise InputTypeError(
+            f"{name} is a {type(container).__name__}, not a table: pass an array, a list of rows or a data frame."
+        )
+    return array
 
 
 def _same_rows(X: Any, labels: np.ndarray, name: str) -> None:
@@ -285,8 +311,12 @@ def _advice(message: str) -> str:
         return "\nX must be finite: impute or drop such rows (e.g. with sklearn.impute.SimpleImputer)."
     if "could not convert string" in message:
         return "\nX must hold numbers only: drop or encode text columns."
+    if "0 sample(s)" in message:
+        return " X is empty: pass at least two rows."
     if "minimum of 2 is required" in message:
         return " (n_samples = 1): nothing can be learnt from one row; pass more rows."
+    if "0 feature(s)" in message:
+        return " X has no columns: pass at least one feature."
     return ""
 
 
