@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,7 @@ def describe(thing: Any) -> Any:
     """
     if isinstance(thing, BaseEstimator):
         params = {name: describe(value) for name, value in sorted(thing.get_params(deep=False).items())}
-        return {"class": type(thing).__name__, "params": params}
+        return {"class": _name(type(thing)), "params": params}
     if is_dataclass(thing) and not isinstance(thing, type):
         return {"class": type(thing).__name__, "params": {k: describe(v) for k, v in asdict(thing).items()}}
     if isinstance(thing, np.generic):
@@ -135,11 +136,19 @@ def build(description: Any) -> Any:
 
 
 def named(name: str) -> type:
-    """The public class of that name."""
-    found = getattr(contone, name, None)
+    """The public class of that name, or the class at a dotted path inside contone."""
+    module, _, last = name.rpartition(".")
+    if module and not module.startswith("contone."):
+        raise InputError(f"{name!r} is not a class of contone.")
+    found = getattr(import_module(module) if module else contone, last, None)
     if not isinstance(found, type):
         raise InputError(f"contone has no public class {name!r}.")
     return found
+
+
+def _name(cls: type) -> str:
+    """What `named` finds the class by."""
+    return cls.__name__ if getattr(contone, cls.__name__, None) is cls else f"{cls.__module__}.{cls.__name__}"
 
 
 def modules_of(task: Any) -> list[str]:
@@ -267,11 +276,37 @@ def _oracle_grid(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Ans
     return Answer(score(D, best[2]), best[2], extra={"chosen": _plain(best[1]), "by": measure.name})
 
 
+def _predict(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
+    """A learner trained on recovered distributions, tested on unseen rows: scores of `report` against the truth."""
+    from contone.experiments.prediction import mean_scores, predictive_folds
+
+    records = predictive_folds(
+        X,
+        D,
+        build(cell.task["estimator"]),
+        build(cell.task["learner"]),
+        build(cell.degradation),
+        n_splits=cell.task["n_splits"],
+        seed=cell.task["split_seed"],
+    )
+    report = cell.task["report"]
+    chosen = [r for r in records if (r["trained_on"], r["against"]) == (report, "truth")]
+    scores = mean_scores(records, trained_on=report)
+    extra: dict[str, Any] = {
+        "n_splits": cell.task["n_splits"],
+        "spread_over_folds": {name: float(np.std([r[name] for r in chosen])) for name in scores},
+    }
+    if report != "truth":
+        extra["against_learner_on_truth"] = mean_scores(records, trained_on=report, against="learner_on_truth")
+    return Answer(scores, extra=extra)
+
+
 TASKS: dict[str, Task] = {
     "enhance": Task(_enhance, ("contone.measures", "contone.degrade")),
     "mean_of_truth": Task(_mean_of_truth, ("contone.experiments.limits", "contone.degrade")),
     "limit": Task(_limit, ("contone.experiments.limits", "contone.degrade")),
     "oracle_grid": Task(_oracle_grid, ("contone.measures", "contone.degrade")),
+    "predict": Task(_predict, ("contone.experiments.prediction",)),
 }
 """Every kind of computation that a cell can ask for."""
 

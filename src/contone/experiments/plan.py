@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import Any
 
@@ -29,7 +29,7 @@ from sklearn.base import BaseEstimator, clone
 from contone import datasets
 from contone.enhance import methods as all_methods
 from contone.exceptions import DataError, InputError
-from contone.experiments.cells import Cell, describe, load, named, random_parameters
+from contone.experiments.cells import Cell, build, describe, load, named, random_parameters
 from contone.experiments.paper import DATASETS
 
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -77,6 +77,7 @@ class _Row:
     setting: dict[str, Any] = field(default_factory=dict)
     baseline: bool = False
     oracle: bool = False
+    extra: dict[str, Any] = field(default_factory=dict)
 
 
 def specs() -> dict[str, Spec]:
@@ -135,7 +136,7 @@ def make_plan(
     wanted = {name.lower() for name in method_names}
     seen: set[str] = set()
     for spec in selected.values():
-        rows = list(_rows(spec, missing_methods))
+        rows = [_with_learner(row, spec) for row in _rows(spec, missing_methods)]
         seen |= {name.lower() for row in rows for name in (row.method, row.name)}
         if wanted:
             rows = [r for r in rows if r.baseline or r.oracle or {r.method.lower(), r.name.lower()} & wanted]
@@ -212,9 +213,9 @@ def _class_rows(row: Mapping[str, Any], missing: dict[str, str]) -> Iterator[_Ro
     cls: Any = _class(row["class"], missing)
     if cls is None:
         return
-    params = {**row.get("params", {}), **dict.fromkeys(row.get("without", ()), None)}
-    # Not through the constructor: nested parameters ("reducer__alpha") are welcome.
-    base = (cls.preset(row["preset"]) if "preset" in row else cls()).set_params(**params)
+    params = {name: build(value) for name, value in row.get("params", {}).items()}
+    params.update(dict.fromkeys(row.get("without", ()), None))
+    base = cls.preset(row["preset"], **params) if "preset" in row else cls(**params)
     title = row.get("name", row["class"])
     if "grid" in row:
         task = {"kind": "oracle_grid", "grid": row["grid"], "measure": row["measure"]}
@@ -225,7 +226,17 @@ def _class_rows(row: Mapping[str, Any], missing: dict[str, str]) -> Iterator[_Ro
                 changed = clone(base).set_params(**{parameter: value})
                 yield _estimator_row(title, row["class"], changed, setting={parameter: value})
     else:
-        yield _estimator_row(title, row["class"], base, oracle=row.get("oracle", False))
+        marks = {"oracle": row.get("oracle", False), "baseline": getattr(cls, "baseline", False)}
+        yield replace(_estimator_row(title, row["class"], base, **marks), extra=row.get("task_options", {}))
+
+
+def _with_learner(row: _Row, spec: Spec) -> _Row:
+    """In a predictive experiment the enhancer's answer goes on to the spec's learner."""
+    learner = spec.options.get("learner")
+    if learner is None or row.estimator is None:
+        return row
+    task = {"kind": "predict", "report": "recovered", **learner, **row.extra}
+    return replace(row, task={**task, "learner": describe(build(learner["learner"]))})
 
 
 def _estimator_row(title: str, method: str, estimator: BaseEstimator, **marks: Any) -> _Row:
