@@ -49,7 +49,7 @@ def demo(
 
     data = datasets.artificial()
     L = degraded(data)
-    terminal.say(f"{data.about}: {len(data.X):,} instances, {L.shape[1]} labels, {L.sum(1).mean():.2f} yes a row")
+    terminal.say(f"{data.about} ({len(data.X):,} instances, {L.shape[1]} labels, {L.sum(1).mean():.2f} yes a row)")
     outcomes = _run_all(L, data)
     records = report.summarise(outcomes)
     with terminal.working("drawing"):

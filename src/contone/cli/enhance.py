@@ -76,7 +76,7 @@ def enhance(
 ) -> None:
     """Recover how much each label describes each row.
 
-    OUT is the table with one new column a label, <label>_degree. The degrees of a row are not negative and sum to 1.
+    OUT is the table with one new column a label, LABEL_degree. The degrees of a row are not negative and sum to 1.
     All other columns come out as they went in: numeric ones called id, index or something_id are carried along like
     text. OUT appears whole or not at all.
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from contone.datasets import Dataset
+from contone.exceptions import OutputError
 from contone.experiments.demo import Outcome, shares
 from contone.files import replacing
 from contone.measures import MEASURES, Measure
@@ -51,7 +52,10 @@ def summarise(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
 
 def write(folder: Path, data: Dataset, L: np.ndarray, outcomes: Sequence[Outcome], command: str) -> dict[str, Path]:
     """Write page, picture and scores into the folder; their paths by what they are."""
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"Cannot make the folder {folder}: {error.strerror}. Choose another one.") from error
     records = summarise(outcomes)
     answers = {o.name: o.distributions for o in outcomes if o.distributions is not None and o.kind != "oracle"}
     panels = [Panel("Truth", tones(data.D, data.D)), Panel("Given: 0/1 labels", tones(L / L.sum(1)[:, None], data.D))]
