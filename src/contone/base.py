@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from array_api_compat import array_namespace
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
@@ -33,6 +34,8 @@ class _Estimator(BaseEstimator):
 
     reference: ClassVar[str] = ""
     accept_sparse: ClassVar[bool] = False
+    array_api: ClassVar[bool] = False
+    """Whether the method computes with torch tensors where they lie; others compute with NumPy and convert back."""
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
 
@@ -153,19 +156,20 @@ def _predict(estimator: Any, X: Any) -> Any:
     return open_border(X, estimator.label_names_).wrap(_on_simplex(answer, shape, estimator))
 
 
-def _on_simplex(D: np.ndarray, shape: tuple[int, ...], estimator: Any) -> np.ndarray:
+def _on_simplex(D: Any, shape: tuple[int, ...], estimator: Any) -> Any:
     """The answer, checked on the way out for every method; rounding is repaired, anything worse is a defect."""
     name = type(estimator).__name__
-    D = np.asarray(D, dtype=np.float64)
-    if D.shape != tuple(shape) or not np.isfinite(D).all():
+    xp = array_namespace(D)
+    if D.shape != tuple(shape) or not bool(xp.all(xp.isfinite(D))):
         raise AnswerError(f"{name} gave an answer of shape {D.shape} (expected {tuple(shape)}) or with NaN in it.")
-    total = D.sum(axis=1, keepdims=True)
-    if D.min() < -1e-9 or np.abs(total - 1.0).max() > 1e-6:
+    rounding = 1e-6 if D.dtype == xp.float64 else 1e-4
+    total = xp.sum(D, axis=1)
+    if float(xp.min(D)) < -1e-3 * rounding or float(xp.max(xp.abs(total - 1.0))) > rounding:
         raise AnswerError(
             f"{name} gave rows that are not distributions; this is a defect in the method, please report it."
         )
-    D = np.maximum(D, 0.0)
-    return D / D.sum(axis=1, keepdims=True)
+    D = xp.clip(D, min=0.0)
+    return D / xp.sum(D, axis=1, keepdims=True)
 
 
 def _warn_if_short(solution: Solution, estimator: Any) -> None:

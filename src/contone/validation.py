@@ -1,6 +1,6 @@
 """The only place where data is checked, and the only place where containers are opened and closed.
 
-Estimators see float arrays; users hand in NumPy arrays, lists, sparse matrices, pandas or polars frames.
+Estimators see float arrays; users hand in NumPy arrays, lists, sparse matrices, pandas or polars frames, torch tensors.
 `check_training` and `check_features` open what came in, refuse what cannot be used (with an error that says what to
 do), and remember in a `Border` how the answer must leave: the same kind of container, with its index and column names.
 """
@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import narwhals.stable.v1 as nw
 import numpy as np
 import scipy.sparse as sp
+from array_api_compat import is_torch_array
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _check_n_features, validate_data
 
 from contone.exceptions import FeatureError, InputError, InputTypeError, LabelError, LabelWarning, ShapeError
 
@@ -30,9 +31,13 @@ class Border:
 
     label_names: list[str]
     frame: Any = None
+    tensor: Any = None
 
-    def wrap(self, D: np.ndarray) -> Any:
+    def wrap(self, D: Any) -> Any:
         """D (n, q) as the kind of container that came in."""
+        if self.tensor is not None:
+            return _as_tensor(D, like=self.tensor)
+        D = _as_numpy(D)
         if self.frame is None:
             return D
         answer = nw.to_native(nw.from_numpy(D, schema=self.label_names, backend=self.frame.implementation))
@@ -63,7 +68,7 @@ def check_training(estimator: BaseEstimator, X: Any, Y: Any, *, accept_sparse: b
     labels, border = _open_labels(Y, name="Y", estimator=estimator)
     _same_rows(X_checked, labels, "Y")
     _check_logical(labels, border.label_names)
-    return Training(X_checked, _read_only(labels), border)
+    return Training(X_checked, _beside(X_checked, labels), border)
 
 
 def check_learning(estimator: BaseEstimator, X: Any, D: Any, *, accept_sparse: bool = False) -> Training:
@@ -79,7 +84,7 @@ def check_supervision(estimator: BaseEstimator, X: Any, F: Any) -> Training:
     X_checked = check_features(estimator, X, reset=True)
     F_array, border = _open_labels(F, name="Y", estimator=estimator)
     _same_rows(X_checked, F_array, "Y")
-    return Training(X_checked, _read_only(F_array), border)
+    return Training(X_checked, _beside(X_checked, F_array), border)
 
 
 def check_truth(estimator: BaseEstimator, D: Any, label_names: Sequence[str]) -> np.ndarray:
@@ -100,7 +105,14 @@ def check_truth(estimator: BaseEstimator, D: Any, label_names: Sequence[str]) ->
 def check_features(
     estimator: BaseEstimator, X: Any, *, reset: bool, accept_sparse: bool = False
 ) -> np.ndarray | sp.csr_array:
-    """X as a finite float64 matrix; on `reset` the feature names and count are remembered on the estimator."""
+    """X as a finite float64 matrix; on `reset` the feature names and count are remembered on the estimator.
+
+    A torch tensor stays one, in its precision and on its device, for an estimator whose `array_api` is true.
+    """
+    if is_torch_array(X):
+        if getattr(estimator, "array_api", False):
+            return _check_tensor(estimator, X, reset=reset)
+        X = _as_numpy(X)
     _check_columns(X, "X")
     try:
         checked = validate_data(
@@ -157,7 +169,7 @@ def check_pair(D: Any, D_hat: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def open_border(container: Any, label_names: Sequence[str]) -> Border:
     """The way out for an answer about the rows of `container` (predict's X)."""
-    return Border(list(label_names), _frame(container))
+    return Border(list(label_names), _frame(container), container if is_torch_array(container) else None)
 
 
 # ---------------------------------------------------------------------------------------------------------- labels
@@ -171,10 +183,11 @@ def _open_labels(Y: Any, *, name: str, estimator: BaseEstimator) -> tuple[np.nda
             f"Pass the labels {name}: one row an instance, one column a label."
         )
     _check_columns(Y, name)
-    frame = _frame(Y)
+    frame, tensor = _frame(Y), Y if is_torch_array(Y) else None
     array = _to_numpy(Y, name)
     if array.ndim == 1:
-        return _one_hot(array, frame, name)
+        labels, classes = _one_hot(array, name)
+        return labels, Border(classes, frame, tensor)
     if array.ndim != 2 or array.shape[1] == 0:
         raise ShapeError(
             f"{name} must be a matrix, one row an instance and one column a label; it has shape {array.shape}."
@@ -189,10 +202,10 @@ def _open_labels(Y: Any, *, name: str, estimator: BaseEstimator) -> tuple[np.nda
         row = _first(~np.isfinite(labels).all(axis=1))
         raise LabelError(f"{name} has a missing (NaN) or infinite entry in row {row}: say 0 or 1 for every label.")
     names = [str(c) for c in frame.columns] if frame is not None else _default_names(labels.shape[1])
-    return labels, Border(names, frame)
+    return labels, Border(names, frame, tensor)
 
 
-def _one_hot(y: np.ndarray, frame: Any, name: str) -> tuple[np.ndarray, Border]:
+def _one_hot(y: np.ndarray, name: str) -> tuple[np.ndarray, list[str]]:
     """One class a row, as scikit-learn writes single-label targets, becomes one column a class."""
     if y.dtype.kind == "f" and not (np.isfinite(y) & (y == np.round(y))).all():
         bad = _first(~np.isfinite(y) | (y != np.round(y)))
@@ -211,7 +224,7 @@ def _one_hot(y: np.ndarray, frame: Any, name: str) -> tuple[np.ndarray, Border]:
         ) from error
     labels = np.zeros((y.size, classes.size))
     labels[np.arange(y.size), position] = 1.0
-    return labels, Border([str(c) for c in classes], frame)
+    return labels, [str(c) for c in classes]
 
 
 def _check_logical(labels: np.ndarray, names: Sequence[str]) -> None:
@@ -281,6 +294,8 @@ def _is_number(kind: Any) -> bool:
 def _to_numpy(container: Any, name: str) -> np.ndarray:
     if sp.issparse(container):
         return container.toarray()
+    if is_torch_array(container):
+        return _as_numpy(container)
     frame = _frame(container)
     if isinstance(frame, nw.DataFrame) and all(_is_number(t) for t in frame.schema.values()):
         # Column by column, because pandas makes objects of numbers beside truth values, and of nullable types.
@@ -296,6 +311,42 @@ def _to_numpy(container: Any, name: str) -> np.ndarray:
             f"{name} is a {type(container).__name__}, not a table: pass an array, a list of rows or a data frame."
         )
     return array
+
+
+def _check_tensor(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """A torch matrix, checked where it lies: nothing but a yes or no leaves its device."""
+    import torch
+
+    if X.ndim != 2 or 0 in X.shape:
+        raise ShapeError(f"X must be a non-empty matrix, one row an instance; it has shape {tuple(X.shape)}.")
+    if reset and X.shape[0] < 2:
+        raise FeatureError("X has one row: nothing can be learnt from one row; pass more rows.")
+    if X.is_complex():
+        raise InputTypeError("X is complex: pass real features.")
+    X = X.detach() if X.dtype in (torch.float32, torch.float64) else X.detach().to(torch.float64)
+    if not bool(torch.isfinite(X).all()):
+        raise FeatureError("X contains NaN or infinity: impute or drop such rows.")
+    try:
+        _check_n_features(estimator, X, reset=reset)
+    except ValueError as error:
+        raise FeatureError(str(error)) from error
+    return X
+
+
+def _beside(X: Any, labels: np.ndarray) -> Any:
+    """Labels as the method wants them: a tensor beside a tensor X, else a read-only array."""
+    return _as_tensor(labels, like=X) if is_torch_array(X) else _read_only(labels)
+
+
+def _as_tensor(A: Any, *, like: Any) -> Any:
+    """A on the device of the tensor `like`, and in its precision if that is a floating one."""
+    import torch
+
+    return torch.as_tensor(A, device=like.device, dtype=like.dtype if like.is_floating_point() else None)
+
+
+def _as_numpy(A: Any) -> np.ndarray:
+    return A.detach().cpu().numpy() if is_torch_array(A) else A
 
 
 def _same_rows(X: Any, labels: np.ndarray, name: str) -> None:
