@@ -1,0 +1,128 @@
+"""Imports point one way only, and `import contone` stays light."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import contone
+
+ROOT = Path(contone.__file__).parent
+
+# From the top down; a module may import from its own layer and from those below it.
+LAYERS = [
+    {"__main__"},
+    {"cli"},
+    {"report"},
+    {"experiments"},
+    {"enhance", "augment", "predict", "measures", "degrade", "datasets"},
+    {"base"},
+    {"validation"},
+    {"files"},
+    {"exceptions"},
+    {"numerics"},
+]
+HEIGHT = {part: len(LAYERS) - i for i, layer in enumerate(LAYERS) for part in layer}
+
+HEAVY = {
+    *("torch", "dask", "distributed", "faiss", "matplotlib", "pandas", "polars"),
+    *("typer", "rich", "jinja2", "requests", "pooch"),
+}
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported(path: Path) -> set[str]:
+    """Every module of contone that the file imports, anywhere in it."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name for name in found if name.split(".")[0] == "contone"}
+
+
+def part(module: str) -> str:
+    """The folder or file directly under contone; empty for contone itself."""
+    return [*module.split("."), ""][1]
+
+
+SOURCES = sorted(ROOT.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_point_one_way(path):
+    here = part(module_name(path))
+    if here == "":  # the package itself collects the public names
+        return
+    assert here in HEIGHT, f"contone.{here} belongs to no layer: add it to LAYERS in this test"
+    for target in imported(path):
+        there = part(target)
+        if there in HEIGHT:
+            assert HEIGHT[there] <= HEIGHT[here], f"{module_name(path)} must not import {target}"
+        else:  # a public name or the version, taken from the package itself
+            assert HEIGHT[here] > HEIGHT["enhance"], (
+                f"{module_name(path)} must import {target} from where it is defined"
+            )
+
+
+def test_numerics_knows_nothing_of_the_rest():
+    for path in (ROOT / "numerics").rglob("*.py"):
+        assert {part(name) for name in imported(path)} <= {"numerics"}, path
+
+
+def test_importing_contone_pulls_in_nothing_heavy():
+    # What scikit-learn itself loads where it is installed (pandas, rich) is not ours.
+    code = (
+        "import json, sys, sklearn.base\n"
+        "def loaded(): return {m.split('.')[0] for m in sys.modules}\n"
+        "before = loaded()\nimport contone\nprint(json.dumps(sorted(loaded() - before)))"
+    )
+    assert not set(json.loads(run(code))) & HEAVY
+
+
+def test_importing_contone_is_fast_beyond_scikit_learn():
+    # The cost of contone itself, with all that scikit-learn brings loaded already. The budget is "well under a second";
+    # the best of three, because other work on the machine only ever adds.
+    code = (
+        "import time, sklearn.base, sklearn.metrics, sklearn.neighbors, scipy.optimize, scipy.sparse.linalg, narwhals\n"
+        "t = time.perf_counter(); import contone; print(time.perf_counter() - t)"
+    )
+    assert min(float(run(code)) for _ in range(3)) < 1.0
+
+
+BLOCK = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {"typer", "rich", "polars", "matplotlib", "jinja2", "pandas", "pyarrow", "torch"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+"""
+
+
+def test_the_library_works_without_the_extras():
+    code = BLOCK + (
+        "import contone\ndata = contone.datasets.load('artificial')\n"
+        "L = contone.CumulativeMass().apply(data.D)\n"
+        "print(contone.evaluate(data.D, contone.Temperature().fit_enhance(data.X, L)).kl)"
+    )
+    assert 0 < float(run(code)) < 1
+
+
+def run(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
