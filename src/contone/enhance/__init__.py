@@ -6,12 +6,16 @@ everywhere once it is imported here and named in `__all__`.
 
 from contone.base import Enhancer
 from contone.enhance.baselines import Logical, Temperature, Uniform
+from contone.enhance.fcm import FCM
 from contone.enhance.glle import GLLE
+from contone.enhance.km import KM
 from contone.enhance.lcdr import LCdr
 from contone.enhance.lp import LP
 
 __all__ = [
+    "FCM",
     "GLLE",
+    "KM",
     "LP",
     "LCdr",
     "Logical",
