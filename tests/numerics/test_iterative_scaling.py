@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from contone.numerics.iterative_scaling import (
+    Anderson,
     Moments,
     improved_iterative_scaling,
     series_order,
@@ -62,7 +63,8 @@ def test_series_equals_the_sum_of_exponentials(kind):
     X, D = problem(kind)
     moments = Moments(X)
     delta = np.random.default_rng(0).uniform(-1, 1, size=(X.shape[1], D.shape[1])) * moments.max_delta
-    value, slope = moments.expected(moments.of(D), delta)
+    value, slope = moments.expected(moments.of(D.T), delta)
+    np.testing.assert_allclose(moments.expected_now(moments.of(D.T)), X.T @ D / len(X), atol=1e-15 * np.abs(X).max())
     scale = np.abs(X).mean() * np.e**2
     np.testing.assert_allclose(value, expected_directly(X, D, delta), atol=1e-11 * scale)
     h = 1e-5 * moments.max_delta
@@ -86,23 +88,24 @@ def test_series_order_bounds_the_tail(radius):
 def test_steps_are_roots_or_stop_at_the_bound_on_the_side_of_the_root(kind, penalty):
     X, D = problem(kind)
     Theta = np.random.default_rng(1).normal(size=(X.shape[1], D.shape[1])) / max(np.abs(X).max(), 1e-300)
-    P, _ = softmax_and_log_partition(X @ Theta)
+    P, _ = softmax_and_log_partition(Theta.T @ X.T)
     moments, target = Moments(X), X.T @ D / len(X)
     delta = solve_steps(moments.of(P), moments, target, Theta, penalty, start=np.zeros_like(Theta))
-    excess = expected_directly(X, P, delta) + penalty * (Theta + delta) - target
+    excess = expected_directly(X, P.T, delta) + penalty * (Theta + delta) - target
     scale = np.abs(X).mean() + penalty * np.abs(Theta).max()
     root = np.abs(excess) <= 1e-8 * scale
     bound = moments.max_delta
     assert np.all(root | ((delta == bound) & (excess < 0)) | ((delta == -bound) & (excess > 0)))
 
 
+@pytest.mark.parametrize("accelerate", [False, True])
 @pytest.mark.parametrize("start", ["zeros", "eye"])
 @pytest.mark.parametrize("penalty", [0.0, 0.1])
 @pytest.mark.parametrize("kind", KINDS)
-def test_objective_never_rises(kind, penalty, start):
+def test_objective_never_rises(kind, penalty, start, accelerate):
     X, D = problem(kind)
     Theta = np.zeros((5, 3)) if start == "zeros" else np.eye(5, 3)
-    solution = improved_iterative_scaling(X, D, Theta, penalty=penalty, max_iter=60, tol=0.0)
+    solution = improved_iterative_scaling(X, D, Theta, penalty=penalty, accelerate=accelerate, max_iter=60, tol=0.0)
     path = np.array(solution.info["objective"])
     assert np.isfinite(path).all()
     assert np.diff(path).max(initial=0.0) <= 1e-12 * max(1.0, np.abs(path).max())
@@ -114,12 +117,27 @@ def test_a_feature_that_is_zero_everywhere_keeps_its_weight():
     np.testing.assert_allclose(solution.value[2], [-1 / 3, -1 / 3, 2 / 3])  # of (0, 0, 1), up to a common shift
 
 
-def test_converged_moments_of_model_and_data_agree():
+def test_converged_moments_of_model_and_data_agree_with_and_without_acceleration():
     X, D = problem("either sign")
-    solution = improved_iterative_scaling(X, D, np.zeros((5, 3)), max_iter=5000, tol=1e-9)
-    assert solution.converged
-    P, _ = softmax_and_log_partition(X @ solution.value)
-    np.testing.assert_allclose(X.T @ P / 40, X.T @ D / 40, atol=1e-8)
+    plain, accelerated = (
+        improved_iterative_scaling(X, D, np.zeros((5, 3)), accelerate=accelerate, max_iter=5000, tol=1e-9)
+        for accelerate in (False, True)
+    )
+    for solution in (plain, accelerated):
+        assert solution.converged
+        P, _ = softmax_and_log_partition(solution.value.T @ X.T)
+        np.testing.assert_allclose(P @ X / 40, D.T @ X / 40, atol=1e-8)
+    np.testing.assert_allclose(accelerated.value, plain.value, atol=1e-6)
+    assert accelerated.n_iter < plain.n_iter / 3
+
+
+def test_anderson_solves_an_affine_fixed_point_in_as_many_steps_as_dimensions():
+    rng = np.random.default_rng(0)
+    A, b = 0.9 * np.linalg.qr(rng.normal(size=(4, 4)))[0], rng.normal(size=4)
+    x, extrapolation = np.zeros((4, 1)), Anderson()
+    for _ in range(6):
+        x = extrapolation.next(x, A @ x + b[:, None])
+    np.testing.assert_allclose(x[:, 0], np.linalg.solve(np.eye(4) - A, b), rtol=1e-8)
 
 
 def test_residual_above_tolerance_is_reported_as_not_converged():

@@ -59,23 +59,24 @@ def test_objective_is_the_mean_kl_up_to_the_entropy_of_the_truth(small):
 def test_conditions_of_the_optimum(small, solver, l2, fit_intercept):
     """1/n X^T (D - P) = l2 Theta and, with an intercept, the mean prediction is the mean of D."""
     X, _, D = small
-    model = MaxEnt(solver=solver, l2=l2, fit_intercept=fit_intercept, max_iter=5000, tol=1e-8).fit(X, D)
+    model = MaxEnt(solver=solver, l2=l2, fit_intercept=fit_intercept, max_iter=5000, tol=1e-7).fit(X, D)
     P = model.predict(X)
-    np.testing.assert_allclose(X.T @ (D - P) / len(X), l2 * model.coef_, atol=1e-7)
+    np.testing.assert_allclose(X.T @ (D - P) / len(X), l2 * model.coef_, atol=1e-6)
     if fit_intercept:
         np.testing.assert_allclose(P.mean(axis=0), D.mean(axis=0), atol=1e-7)
     else:
         np.testing.assert_array_equal(model.intercept_, 0)
 
 
+@pytest.mark.parametrize("accelerate", [True, False])
 @pytest.mark.parametrize("init", ["zeros", "eye"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("l2", [0.0, 0.05])
-def test_two_solvers_meet_from_any_start(small, l2, fit_intercept, init):
+def test_two_solvers_meet_from_any_start(small, l2, fit_intercept, init, accelerate):
     X, _, D = small
     common = {"l2": l2, "fit_intercept": fit_intercept}
     lbfgs = MaxEnt(solver="lbfgs", **common).fit(X, D)
-    iis = MaxEnt(solver="iis", init=init, max_iter=5000, **common).fit(X, D)
+    iis = MaxEnt(solver="iis", init=init, accelerate=accelerate, max_iter=5000, **common).fit(X, D)
     np.testing.assert_allclose(iis.predict(X), lbfgs.predict(X), atol=1e-4)
     np.testing.assert_allclose(iis.coef_, lbfgs.coef_, atol=1e-4)
     np.testing.assert_allclose(iis.intercept_, lbfgs.intercept_, atol=1e-4)
@@ -84,7 +85,7 @@ def test_two_solvers_meet_from_any_start(small, l2, fit_intercept, init):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_parameters_of_the_model_come_back(exact, solver):
     X, D, Theta, b = exact
-    model = MaxEnt(solver=solver, max_iter=20000, tol=1e-9).fit(X, D)
+    model = MaxEnt(solver=solver, max_iter=5000, tol=1e-7).fit(X, D)
     np.testing.assert_allclose(model.coef_, Theta, atol=1e-5)
     np.testing.assert_allclose(model.intercept_, b, atol=1e-5)
 
@@ -93,7 +94,7 @@ def test_one_class_a_row_is_logistic_regression():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 3))
     y = np.argmax(X + rng.normal(size=(80, 3)), axis=1)
-    ours = MaxEnt(l2=0.02, tol=1e-9).fit(X, y)
+    ours = MaxEnt(l2=0.02, tol=1e-7).fit(X, y)
     theirs = LogisticRegression(C=1 / (0.02 * 80), tol=1e-10, max_iter=1000).fit(X, y)
     np.testing.assert_allclose(ours.predict(X), theirs.predict_proba(X), atol=1e-6)
 
@@ -116,10 +117,10 @@ def test_order_of_labels_rows_and_features_does_not_matter(small, solver):
     X, _, D = small
     rng = np.random.default_rng(0)
     rows, columns, labels = rng.permutation(60), rng.permutation(5), rng.permutation(4)
-    model = MaxEnt(solver=solver, l2=0.01, max_iter=3000, tol=1e-8)
+    model = MaxEnt(solver=solver, l2=0.01, max_iter=3000, tol=1e-7)
     plain = model.fit(X, D).predict(X)
     turned = model.fit(X[rows][:, columns], D[rows][:, labels]).predict(X[:, columns])
-    np.testing.assert_allclose(turned, plain[:, labels], atol=1e-7)
+    np.testing.assert_allclose(turned, plain[:, labels], atol=1e-6)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
@@ -170,13 +171,17 @@ def test_early_stopped_iis_depends_on_its_start(small):
 def test_likelihood_of_iis_rises_on_real_data(real):
     X, D = real("Yeast_spoem")
     with pytest.warns(ConvergenceWarning):
-        path = MaxEnt(solver="iis", max_iter=100).fit(X, D).solution_.info["objective"]
-    assert max(np.diff(path)) < 0
+        plain = MaxEnt(solver="iis", accelerate=False, max_iter=100).fit(X, D).solution_
+    accelerated = MaxEnt(solver="iis").fit(X, D).solution_
+    assert max(np.diff(plain.info["objective"])) < 0
+    assert max(np.diff(accelerated.info["objective"])) < 0
+    assert accelerated.n_iter < 100
 
 
-def test_solvers_meet_on_real_data(real):
-    """Without intercept: its column is nearly the sum of the others here, a direction that IIS takes ages to walk."""
-    X, D = real("Yeast_spoem")
-    iis, lbfgs = (MaxEnt(solver=s, fit_intercept=False, max_iter=10000, tol=1e-6).fit(X, D) for s in ("iis", "lbfgs"))
+@pytest.mark.parametrize("name", ["spoem", "cold", "alpha"])
+def test_solvers_meet_on_real_data(real, name):
+    """Without intercept: its column is nearly the sum of the others here, a direction that moments hardly see."""
+    X, D = real(f"Yeast_{name}")
+    iis, lbfgs = (MaxEnt(solver=s, fit_intercept=False).fit(X, D) for s in ("iis", "lbfgs"))
     np.testing.assert_allclose(iis.predict(X), lbfgs.predict(X), atol=1e-4)
     assert iis.solution_.objective == pytest.approx(lbfgs.solution_.objective, abs=1e-8)

@@ -37,7 +37,8 @@ RADIUS = 2.0
 
 SERIES_TOLERANCE = 1e-12
 NEWTON_STEPS = 12
-NEWTON_TOLERANCE = 1e-10
+NEWTON_TOLERANCE = 1e-6
+"""Relative to the bound on steps; the last Newton step squares what is left."""
 
 
 def improved_iterative_scaling(
@@ -46,6 +47,7 @@ def improved_iterative_scaling(
     Theta: np.ndarray,
     *,
     penalty: np.ndarray | float = 0.0,
+    accelerate: bool = False,
     max_iter: int = 500,
     tol: float = 1e-6,
 ) -> Solution:
@@ -55,6 +57,9 @@ def improved_iterative_scaling(
     ----------
     penalty : (d, 1) or float
         l2 w_k, the weight of theta_k^2 / 2.
+    accelerate : bool
+        Whether steps are extrapolated from the last ones (Anderson's method). An extrapolation that would raise f is
+        replaced by the plain step, so f falls either way; the limit is the same, the path is not.
     tol : float
         Stop when the largest moment residual |df / dtheta_kj| / rms(x_k) is at most this.
 
@@ -64,23 +69,36 @@ def improved_iterative_scaling(
     which never rises.
     """
     n = len(X)
+    Xt = np.ascontiguousarray(X.T)
     Theta = centre_over_labels(Theta)
     moments = Moments(X)
-    rms = np.sqrt(np.einsum("ik,ik->k", X, X) / n)[:, None]
+    rms = np.sqrt(np.einsum("ki,ki->k", Xt, Xt) / n)[:, None]
     rms[rms == 0] = 1.0
-    target = X.T @ D / n  # the left-hand side of (*)
+    target = Xt @ D / n  # the left-hand side of (*)
+
+    def evaluate(Theta: np.ndarray) -> tuple[float, np.ndarray]:
+        P, log_partition = softmax_and_log_partition(Theta.T @ Xt)
+        return float(log_partition.mean() - np.vdot(target, Theta) + 0.5 * np.sum(penalty * Theta**2)), P
+
     history: list[float] = []
-    delta = np.zeros_like(Theta)
+    extrapolation = Anderson()
+    plain, delta = Theta, np.zeros_like(Theta)
     for n_iter in range(max_iter + 1):
-        P, log_partition = softmax_and_log_partition(X @ Theta)
-        history.append(float(log_partition.mean() - np.vdot(target, Theta) + 0.5 * np.sum(penalty * Theta**2)))
-        gradient = X.T @ P / n - target + penalty * Theta
+        value, P = evaluate(Theta)
+        if history and not value <= history[-1] and Theta is not plain:
+            extrapolation.clear()
+            Theta = plain
+            value, P = evaluate(Theta)
+        history.append(value)
+        M = moments.of(P)
+        gradient = moments.expected_now(M) - target + penalty * Theta
         residual = float(np.abs(gradient / rms).max(initial=0.0))
         if residual <= tol or n_iter == max_iter:
             break
         # The last step is a good guess of the next one: IIS converges linearly.
-        delta = solve_steps(moments.of(P), moments, target, Theta, penalty, start=delta)
-        Theta = centre_over_labels(Theta + delta)
+        delta = solve_steps(M, moments, target, Theta, penalty, start=delta)
+        plain = centre_over_labels(Theta + delta)
+        Theta = extrapolation.next(Theta, plain) if accelerate else plain
     return Solution(Theta, history[-1], residual, n_iter, residual <= tol, {"objective": history})
 
 
@@ -93,11 +111,41 @@ def centre_over_labels(Theta: np.ndarray) -> np.ndarray:
 
 
 def softmax_and_log_partition(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """softmax(Z) (n, q) and the logarithm of its denominators, log sum_j exp(z_ij), (n,)."""
-    top = Z.max(axis=1, keepdims=True)
+    """Softmax over the labels of Z (q, n), and the logarithm of its denominators, log sum_j exp(z_ji), (n,).
+
+    Labels come first here: reductions over a short last axis are several times slower.
+    """
+    top = Z.max(axis=0)
     E = np.exp(Z - top)
-    total = E.sum(axis=1, keepdims=True)
-    return E / total, (np.log(total) + top)[:, 0]
+    total = E.sum(axis=0)
+    return E / total, np.log(total) + top
+
+
+class Anderson:
+    """Anderson acceleration of a fixed-point iteration Theta -> G(Theta).
+
+    From the last iterates, the combination (of weights that sum to 1) is taken for which the residual G(Theta) - Theta
+    would be least if G were affine; the next iterate is that combination of the G(Theta).
+    """
+
+    def __init__(self, memory: int = 10) -> None:
+        self.memory = memory
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the past."""
+        self.images: list[np.ndarray] = []
+        self.residuals: list[np.ndarray] = []
+
+    def next(self, Theta: np.ndarray, image: np.ndarray) -> np.ndarray:
+        """The iterate after Theta (d, q), whose image under G is given."""
+        self.images = [*self.images[-self.memory :], image.ravel()]
+        self.residuals = [*self.residuals[-self.memory :], (image - Theta).ravel()]
+        if len(self.images) < 2:
+            return image
+        differences = np.diff(self.residuals, axis=0).T
+        weights = np.linalg.lstsq(differences, self.residuals[-1], rcond=1e-10)[0]
+        return (self.images[-1] - np.diff(self.images, axis=0).T @ weights).reshape(image.shape)
 
 
 class Moments:
@@ -121,8 +169,12 @@ class Moments:
         self.stacks = [(powers[:, :, None] * part[:, None, :]).reshape(self.n, -1).T.copy() / self.n for part in parts]
 
     def of(self, P: np.ndarray) -> list[np.ndarray]:
-        """M_m for the positive and, where there is one, the negative part of X: (order, d, q) each."""
-        return [(stack @ P).reshape(self.order, self.d, -1) for stack in self.stacks]
+        """M_m under P (q, n) for the positive and, where there is one, the negative part of X: (order, d, q) each."""
+        return [(stack @ P.T).reshape(self.order, self.d, -1) for stack in self.stacks]
+
+    def expected_now(self, M: list[np.ndarray]) -> np.ndarray:
+        """1/n sum_i p_ij x_ik, (d, q): the case delta = 0."""
+        return M[0][0] - M[1][0] if len(M) > 1 else M[0][0]
 
     def expected(self, M: list[np.ndarray], delta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """1/n sum_i p_ij x_ik exp(delta_kj sgn(x_ik) s_i) and its derivative by delta, (d, q) each."""
