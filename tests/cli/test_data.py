@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import http.server
+import importlib
+import io
 import json
+import threading
+from functools import partial
 
 import numpy as np
 import pytest
+from rich.console import Console
+from scipy.io import savemat
 from typer.testing import CliRunner
 
 from contone import datasets
+from contone.cli import terminal
 from contone.cli.app import app
 
 
@@ -128,6 +137,53 @@ def test_fetch_goes_on_after_a_failure_and_exits_with_1(contone, monkeypatch, tm
     assert "artificial is generated" in result.stderr
     assert "1 of 3 could not be fetched" in result.stderr
     assert not list((tmp_path / "cache").iterdir())
+
+
+@pytest.fixture
+def mirror(tmp_path, monkeypatch):
+    """A server on this machine that has the one set of a registry of its own, 'tiny'."""
+    folder = tmp_path / "mirror"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    savemat(folder / "Tiny.mat", {"features": rng.normal(size=(9, 2)), "labels": rng.dirichlet([1, 1], size=9)})
+    digest = hashlib.sha256((folder / "Tiny.mat").read_bytes()).hexdigest()
+    fetching = importlib.import_module("contone.datasets.fetch")
+    entry = fetching.Entry("tiny", "Tiny.mat", 9, 2, 2, "a set for tests", "nobody", "none", "", sha256=digest)
+    monkeypatch.setattr(fetching, "_registry", lambda: {"tiny": entry})
+    handler = partial(QuietHandler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        thread.start()
+        monkeypatch.setenv("CONTONE_MIRROR", f"http://127.0.0.1:{server.server_port}")
+        yield folder
+        server.shutdown()
+        thread.join()
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    """Serves a folder without talking about it."""
+
+    def log_message(self, *args):
+        """Keep the test output clean."""
+
+
+@pytest.mark.parametrize("arguments", [["tiny"], ["--all"]])
+def test_fetch_downloads_into_the_cache_and_prints_the_path(contone, mirror, tmp_path, arguments):
+    result = contone("fetch", *arguments)
+    assert result.exit_code == 0
+    path = tmp_path / "cache" / "Tiny.mat"
+    assert result.stdout == f"tiny\t{path}\n"
+    assert path.read_bytes() == (mirror / "Tiny.mat").read_bytes()
+    assert "fetching tiny" in result.stderr
+    assert json.loads(contone("info", "tiny", "--json").stdout)["where"] == "cache"
+
+
+def test_fetch_shows_a_bar_on_a_terminal(contone, mirror, monkeypatch):
+    screen = io.StringIO()
+    monkeypatch.setattr(terminal, "talk", lambda: Console(file=screen, force_terminal=True, width=80))
+    assert contone("fetch", "tiny").exit_code == 0
+    size = (mirror / "Tiny.mat").stat().st_size
+    assert f"{size}/{size} bytes" in screen.getvalue() or f"{size / 1000:.1f}/{size / 1000:.1f} kB" in screen.getvalue()
 
 
 def test_help_has_an_example_each(contone):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import hashlib
 import http.server
@@ -229,6 +230,20 @@ def test_a_conversion_of_another_shape_is_refused(folder, published):
     np.savez(folder / "tiny-set.npz", features=np.ones((30, 5)), labels=content_of()["labels"])
     with pytest.raises(DataError, match=r"n, d, q are \(30, 5, 3\); the registry says \(30, 4, 3\).*not a conversion"):
         datasets.load("tiny-set")
+
+
+def test_bytes_that_match_the_hash_are_right_whatever_the_registry_says_of_their_shape(folder, published, monkeypatch):
+    entry = dataclasses.replace(fetching._registry()["tiny-set"], n=31, d=0)
+    monkeypatch.setattr(fetching, "_registry", lambda: {"tiny-set": entry})
+    (folder / "Tiny_Set.mat").write_bytes(published)
+    assert datasets.load("tiny-set").notes == ("n, d, q are (30, 4, 3); the registry says (31, 0, 3)",)
+
+
+def test_a_conversion_is_not_held_to_shapes_that_nobody_confirmed(folder, published, monkeypatch):
+    entry = dataclasses.replace(fetching._registry()["tiny-set"], n=31, confirmed=False)
+    monkeypatch.setattr(fetching, "_registry", lambda: {"tiny-set": entry})
+    np.savez(folder / "tiny_set.npz", **content_of())
+    assert datasets.load("tiny-set").D.shape == (30, 3)
 
 
 def test_other_files_in_the_folder_are_loaded_by_their_name(folder):
