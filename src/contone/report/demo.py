@@ -60,7 +60,7 @@ def write(folder: Path, data: Dataset, L: np.ndarray, outcomes: Sequence[Outcome
     answers = {o.name: o.distributions for o in outcomes if o.distributions is not None and o.kind != "oracle"}
     panels = [Panel("Truth", tones(data.D, data.D)), Panel("Given: 0/1 labels", tones(L / L.sum(1)[:, None], data.D))]
     panels += [
-        Panel(r["title"], tones(answers[r["name"]], data.D), _caption(r)) for r in records if r["name"] in answers
+        Panel(_heading(r), tones(answers[r["name"]], data.D), _caption(r)) for r in records if r["name"] in answers
     ]
     paths = {
         "page": folder / "index.html",
@@ -93,6 +93,10 @@ def _best(measure: Measure, outcomes: Sequence[Outcome]) -> str:
     scored = [o for o in outcomes if o.scores and o.kind != "oracle"]
     sign = -1.0 if measure.greater_is_better else 1.0
     return min(scored, key=lambda o: sign * o.scores[measure.name]).name if scored else ""
+
+
+def _heading(record: Mapping[str, Any]) -> str:
+    return f"{record['title']} (baseline)" if record["kind"] == "baseline" else str(record["title"])
 
 
 def _caption(record: Mapping[str, Any]) -> str:

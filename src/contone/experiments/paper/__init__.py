@@ -16,7 +16,7 @@ from typing import Any
 
 Table = dict[str, dict[str, dict[str, float]]]
 
-CITATION = "Z. Kou, X. Jia, Q. Wang, C. Shi, X. Geng. Data Augmentation for Label Enhancement."
+CITATION = "Z. Kou, Y. Jia, J. Wang, B. Shi, X. Geng. Data Augmentation for Label Enhancement."
 
 DATASETS: dict[str, str] = {
     "spoem": "yeast-spoem",
