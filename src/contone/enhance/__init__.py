@@ -11,12 +11,14 @@ from contone.enhance.glle import GLLE
 from contone.enhance.km import KM
 from contone.enhance.lcdr import LCdr
 from contone.enhance.lp import LP
+from contone.enhance.ml2 import ML2
 
 __all__ = [
     "FCM",
     "GLLE",
     "KM",
     "LP",
+    "ML2",
     "LCdr",
     "Logical",
     "Temperature",
