@@ -14,6 +14,7 @@ from contone import __version__
 from contone.cli import data, listing, terminal
 from contone.cli.demo import demo
 from contone.cli.enhance import enhance
+from contone.cli.reproduce import reproduce
 from contone.exceptions import ContoneError
 
 
@@ -64,6 +65,7 @@ def contone(
 
 app.command()(demo)
 app.command()(enhance)
+app.command()(reproduce)
 app.command()(listing.methods)
 app.command()(listing.measures)
 app.add_typer(data.app, name="data")

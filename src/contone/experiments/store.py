@@ -106,9 +106,16 @@ class Store:
         return [read_json(path) for path in sorted(self._files("runs"))]
 
     def plan(self) -> list[dict[str, Any]]:
-        """The cells that the runs asked for; at one place in a table, the latest run's cell."""
+        """The cells that the runs asked for; at one place in a table, the latest run's cell.
+
+        A run marked ``"whole"`` had all methods in its plan, so it also removes the rows of earlier runs that it does
+        not name (a preset that was renamed, a method that is gone) from the tables that it filled.
+        """
         latest: dict[tuple[Any, ...], dict[str, Any]] = {}
         for run in self.runs():
+            if run.get("whole"):
+                filled = {(cell["experiment"], cell["dataset"]) for cell in run["cells"]}
+                latest = {place: cell for place, cell in latest.items() if place[:2] not in filled}
             for cell in run["cells"]:
                 setting = json.dumps(cell["setting"], sort_keys=True)
                 latest[cell["experiment"], cell["dataset"], cell["row"], setting, cell["seed"]] = cell

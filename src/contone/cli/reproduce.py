@@ -1,0 +1,193 @@
+"""`contone reproduce`: run the paper's experiments on the data at hand, and print what came out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from contone.cli import terminal
+
+DEFAULT_STORE = Path("contone-results")
+
+
+def reproduce(
+    store: Annotated[Path, typer.Option(help="Folder of the results; a run that stopped goes on from there.")] = (
+        DEFAULT_STORE
+    ),
+    only: Annotated[
+        str, typer.Option(help="Experiments, with commas: recovery,ranks,augmentation,ablation,sensitivity,prediction.")
+    ] = "",
+    datasets: Annotated[
+        str, typer.Option(help="Data sets or groups (paper, yeast), with commas, in place of each experiment's own.")
+    ] = "",
+    methods: Annotated[
+        str, typer.Option(help="Methods or rows, with commas; baselines and references are always run.")
+    ] = "",
+    seeds: Annotated[int | None, typer.Option(min=1, help="Seeds of each random method.")] = None,
+    jobs: Annotated[int, typer.Option(help="Processes; -1 for one a core.")] = -1,
+    backend: Annotated[str, typer.Option(help="loky (this machine) or dask (a cluster).")] = "loky",
+    address: Annotated[str, typer.Option(help="Scheduler of the dask cluster, e.g. tcp://host:8786.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the whole summary as JSON.")] = False,
+) -> None:
+    """Run the paper's experiments on the data at hand.
+
+    Without any data it runs on the built-in artificial set; the folder named by CONTONE_DATA brings the real ones.
+    Finished cells are kept: stop it whenever you like and start it again.
+
+    Example:
+
+    contone reproduce --only recovery --datasets artificial
+    """
+    from contone.experiments.plan import make_plan, specs
+    from contone.experiments.run import run
+    from contone.experiments.store import Store
+    from contone.report.summary import summarise
+
+    known = specs()
+    chosen = _listed(only) or list(known)
+    unknown = [name for name in chosen if name not in known]
+    if unknown:
+        raise terminal.usage_error(f"no experiment {', '.join(unknown)}; there are: {', '.join(known)}.", "--only")
+    plan = make_plan(
+        [known[name] for name in chosen],
+        dataset_names=_listed(datasets),
+        method_names=_listed(methods),
+        seeds=seeds,
+    )
+    _say_what_is_missing(plan)
+    if not plan.cells:
+        terminal.say("nothing to run: none of these data sets is at hand.", style="bold red")
+        raise typer.Exit(1)
+    folder = Store(store)
+    about = {
+        "command": " ".join(["contone", *sys.argv[1:]]),
+        "missing_data": plan.missing_data,
+        "missing_methods": plan.missing_methods,
+        "whole": not methods,
+    }
+    try:
+        with _display() as observer:
+            progress = run(
+                plan.cells,
+                folder,
+                jobs=jobs,
+                backend=backend,
+                address=address or None,
+                observer=observer,
+                about=about,
+            )
+    except KeyboardInterrupt:
+        terminal.say(f"stopped; {len(folder)} finished cells are kept in {store}. Run the same command to go on.")
+        raise typer.Exit(130) from None
+    terminal.say(
+        f"{progress.done} cells computed, {progress.reused} already there, {progress.failed} failed; results in {store}"
+    )
+    summary = summarise(folder)
+    if as_json:
+        terminal.print_json(summary)
+    else:
+        _print_tables(summary)
+    for failure in summary["failures"]:
+        terminal.say(f"failed: {failure['row']} on {failure['dataset']}: {failure['error']}", style="red")
+    terminal.say(f"for the whole page: contone report --store {store}")
+    if progress.failed:
+        raise typer.Exit(1)
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _say_what_is_missing(plan: Any) -> None:
+    if plan.missing_data:
+        names = ", ".join(sorted(plan.missing_data))
+        terminal.say(f"not at hand, left out: {names}")
+        terminal.say("  to include them: put their files into the folder CONTONE_DATA, or 'contone data fetch NAME'")
+    for name, why in plan.missing_methods.items():
+        terminal.say(f"left out: {name} ({why})")
+
+
+# ----------------------------------------------------------------------------------------------------------- progress
+
+
+@contextmanager
+def _display() -> Iterator[Callable[[Any], None]]:
+    """A live line on a terminal; elsewhere one plain line every so often."""
+    console = terminal.talk()
+    if not console.is_terminal:
+        yield _plain_lines()
+        return
+    with Live(console=console, refresh_per_second=4, transient=True) as live:
+        yield lambda progress: live.update(Text(describe(progress), no_wrap=True, overflow="ellipsis"))
+
+
+def _plain_lines(steps: int = 20) -> Callable[[Any], None]:
+    """Says where the run stands about twenty times, however many cells there are."""
+
+    def tell(progress: Any) -> None:
+        finished = progress.done + progress.failed
+        if finished in (0, progress.total) or finished % max(1, progress.total // steps) == 0:
+            terminal.say(describe(progress))
+
+    return tell
+
+
+def describe(progress: Any) -> str:
+    """Where a run stands, in one line."""
+    left = progress.seconds_left()
+    parts = [
+        f"{progress.done + progress.failed}/{progress.total} cells",
+        f"{progress.running} running",
+        f"{progress.failed} failed",
+    ]
+    if progress.reused:
+        parts.append(f"{progress.reused} already there")
+    if left is not None and progress.left:
+        parts.append(f"about {clock(left)} left")
+    return ", ".join(parts) + (f"  ({progress.last})" if progress.last and progress.left else "")
+
+
+def clock(seconds: float) -> str:
+    """A duration for people.
+
+    Examples
+    --------
+    >>> clock(3), clock(75), clock(4000)
+    ('3 s', '1 min 15 s', '1 h 06 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+# ------------------------------------------------------------------------------------------------------------- tables
+
+
+def _print_tables(summary: dict[str, Any]) -> None:
+    """The recovered share of every row, the verdicts, and the five sentences: compact, on stdout."""
+    console = terminal.out()
+    shares = summary["recovery"]["recovered"]
+    if shares["rows"]:
+        table = Table(title="recovered share: 0 % is uniform, 100 % the limit", box=None, pad_edge=False)
+        table.add_column("method", no_wrap=True)
+        for name in [*shares["datasets"], "mean"]:
+            table.add_column(name.removeprefix("yeast-"), justify="right", no_wrap=True)
+        for row in sorted(shares["rows"], key=lambda r: (r["kind"] != "oracle", -(r["mean"] or -1e9))):
+            mark = "" if row["kind"] == "method" else f" [{row['kind']}]"
+            cells = [Text(c["text"].removesuffix(" %"), style="bold" if c["best"] else "") for c in row["cells"]]
+            table.add_row(Text(row["name"] + mark), *cells, row["mean_text"])
+        console.print(table)
+        console.print()
+    for sentence in summary["headline"]["sentences"]:
+        console.print(sentence, markup=False)
