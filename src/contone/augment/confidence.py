@@ -25,7 +25,7 @@ from contone.numerics.neighbours import (
     nearest_neighbours,
     normalised_graph,
 )
-from contone.numerics.qp import minimise_on_simplices
+from contone.numerics.qp import Programme, minimise_on_simplices
 from contone.numerics.simplex import project_masked_simplex
 from contone.numerics.solution import Solution
 from contone.numerics.sparse import matmul, submatrix
@@ -123,9 +123,8 @@ def solve_confidence(graph: NormalisedGraph, mask: np.ndarray, *, tol: float, ma
     S_F = matmul(S, F)
     constant = float(np.sum(F[linked] ** 2) - np.sum(F * S_F))
     within = S if free.size == len(mask) else submatrix(S, free, free)
-    solution = minimise_on_simplices(
-        within, S_F[free], mask[free], equal[free], constant=constant, tol=tol, max_iter=max_iter
-    )
+    programme = Programme(within, S_F[free], mask[free], constant)
+    solution = minimise_on_simplices(programme, equal[free], tol=tol, max_iter=max_iter)
     F[free] = solution.value
     n_components, component = connected_components(S, directed=False)
     flat_directions = _settle_flat_directions(F, equal, np.sqrt(graph.degree), mask, component, linked)

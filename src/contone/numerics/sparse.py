@@ -19,8 +19,3 @@ def matmul(S: Sparse, F: Array) -> Array:
 def submatrix(S: sp.csr_array, rows: np.ndarray, columns: np.ndarray) -> sp.csr_array:
     """The block S[rows][:, columns] of a CSR matrix, for integer index arrays."""
     return S[rows][:, columns]
-
-
-def lazy_walk(S: sp.csr_array) -> sp.csr_array:
-    """(I + S) / 2 for a square S: the map whose steps are gradient steps on <F, (I - S) F>."""
-    return ((sp.eye_array(S.shape[0], format="csr") + S) * 0.5).tocsr()
