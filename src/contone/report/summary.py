@@ -49,35 +49,40 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from typing import Any
 
 from contone import enhance, measures
-from contone.experiments import errata, paper, statistics
-from contone.experiments.limits import recovered
+from contone.experiments import errata, paper
 from contone.experiments.plan import Spec, specs
 from contone.experiments.results import Entry, Results, load_results
 from contone.experiments.store import Store
-from contone.experiments.verdicts import RULES, verdict
+from contone.experiments.verdicts import RULES
+from contone.report.ranking import rank_groups
+from contone.report.tables import (
+    FULL_TO_SHORT,
+    REPORTED,
+    Plain,
+    as_percent,
+    describe_measure,
+    experiment_tables,
+    figure,
+    heading,
+    recovered_table,
+)
 
 SCHEMA = 1
 TITLE = "Data augmentation for label enhancement, re-run"
-REPORTED = ("chebyshev", "clark", "canberra", "kl", "cosine", "intersection")
-"""The measures of the tables."""
-
-FULL_TO_SHORT = {full: short for short, full in paper.DATASETS.items()}
-Plain = dict[str, Any]
 
 
 def summarise(store: Store) -> Plain:
     """Everything that the report says about the results in a store, as plain values; see the module's docstring."""
     results, every, runs = load_results(store), specs(), store.runs()
-    shares = _recovered_table(results)
-    recovery = _experiment(every["recovery"], results, REPORTED, paper.recovery())
-    prediction = _experiment(every["prediction"], results, REPORTED, paper.prediction())
-    augmentation = _experiment(every["augmentation"], results, ("clark", "chebyshev", "kl"), paper.augmentation())
-    ablation = _experiment(every["ablation"], results, ("chebyshev", "clark", "kl"), paper.ablation())
+    shares = recovered_table(results)
+    recovery = experiment_tables(every["recovery"], results, REPORTED, paper.recovery())
+    prediction = experiment_tables(every["prediction"], results, REPORTED, paper.prediction())
+    augmentation = experiment_tables(every["augmentation"], results, ("clark", "chebyshev", "kl"), paper.augmentation())
+    ablation = experiment_tables(every["ablation"], results, ("chebyshev", "clark", "kl"), paper.ablation())
     found = errata.errata(_for_errata(results))
     tables = [t for e in (recovery, prediction, augmentation, ablation) for t in e["tables"]]
     counts = _counts(results, tables)
@@ -85,14 +90,18 @@ def summarise(store: Store) -> Plain:
         "schema": SCHEMA,
         "title": TITLE,
         "paper": paper.CITATION,
-        "headline": {"sentences": _headline(results, shares, counts, found), "recovered": _figure(shares)},
+        "headline": {"sentences": _headline(results, shares, counts, found), "recovered": figure(shares)},
         "datasets": _datasets(results),
         "missing": _missing(results, runs),
-        "measures": [_measure(name) for name in REPORTED],
+        "measures": [describe_measure(name) for name in REPORTED],
         "rows": _rows(results),
         "verdicts": list(RULES),
         "recovery": {**recovery, "recovered": shares},
-        "ranks": {**_heading(every["ranks"]), "groups": _ranks(results), "warning": RANK_WARNING},
+        "ranks": {
+            **heading(every["ranks"]),
+            "groups": rank_groups(every["recovery"], results),
+            "warning": RANK_WARNING,
+        },
         "augmentation": {**augmentation, "bars": _bars(results)},
         "ablation": ablation,
         "sensitivity": _sensitivity(every["sensitivity"], results),
@@ -116,241 +125,6 @@ PREDICTION_NOTE = (
     "true distributions, which no row can be expected to beat. Published cells below it cannot have been measured "
     "against the truth."
 )
-
-
-# ------------------------------------------------------------------------------------------------------------- tables
-
-
-def _experiment(spec: Spec, results: Results, measure_names: Sequence[str], published: paper.Table) -> Plain:
-    return {
-        **_heading(spec),
-        "tables": [_table(spec, results, name, published.get(name, {})) for name in measure_names],
-    }
-
-
-def _heading(spec: Spec) -> Plain:
-    return {"name": spec.name, "title": spec.title, "question": spec.question}
-
-
-def _table(spec: Spec, results: Results, measure_name: str, published: Mapping[str, Mapping[str, float]]) -> Plain:
-    """One measure: every row that was asked for, and the paper's figures beside the row that re-runs them."""
-    datasets = _with_the_papers(results.datasets(spec.name)) if results.of(spec.name) else []
-    names = results.rows(spec.name)
-    beside = {theirs: _counterpart(theirs, spec, names) for theirs in published}
-    kinds = {entry.row: entry.kind for entry in results.of(spec.name)}
-    rows = [
-        _row(name, kinds[name], spec, results, measure_name, datasets, published, _papers_name(name, beside))
-        for name in names
-    ]
-    rows += [
-        _row(theirs, "method", spec, results, measure_name, datasets, published, theirs)
-        for theirs, ours in beside.items()
-        if ours is None and names
-    ]
-    _mark_best(rows, measures.get(measure_name).greater_is_better)
-    return {**_measure(measure_name), "measure": measure_name, "datasets": datasets, "rows": rows}
-
-
-def _with_the_papers(datasets: list[str]) -> list[str]:
-    """The data sets at hand, and those of the paper that are not, so that its figures can be seen."""
-    return datasets + [name for name in paper.DATASETS.values() if name not in datasets]
-
-
-def _counterpart(theirs: str, spec: Spec, names: Sequence[str]) -> str | None:
-    """The row of ours that re-runs a row of the paper."""
-    return next((name for name in spec.options.get("published", {}).get(theirs, ()) if name in names), None)
-
-
-def _papers_name(name: str, beside: Mapping[str, str | None]) -> str | None:
-    return next((theirs for theirs, ours in beside.items() if ours == name), None)
-
-
-def _row(
-    name: str,
-    kind: str,
-    spec: Spec,
-    results: Results,
-    measure_name: str,
-    datasets: Sequence[str],
-    published: Mapping[str, Mapping[str, float]],
-    theirs: str | None,
-) -> Plain:
-    compared_measure = measure_name
-    if measure_name == "kl" and theirs is not None:
-        compared_measure = paper.KL_CONVENTION.get(theirs.removeprefix("LCdr-"), "kl_reversed_drop")
-    cells = []
-    for dataset in datasets:
-        entry = results.get(spec.name, dataset, name)
-        printed = published.get(theirs or "", {}).get(FULL_TO_SHORT.get(dataset, ""))
-        cells.append(_cell(entry, dataset, spec, measure_name, compared_measure, printed, theirs, results))
-    values = [cell["value"] for cell in cells if cell["value"] is not None]
-    mean = math.fsum(values) / len(values) if values else None
-    return {
-        "name": name,
-        "kind": kind,
-        "published_as": theirs,
-        "mean": mean,
-        "mean_text": _text(mean),
-        "cells": cells,
-    }
-
-
-def _cell(
-    entry: Entry | None,
-    dataset: str,
-    spec: Spec,
-    measure_name: str,
-    compared_measure: str,
-    printed: float | None,
-    theirs: str | None,
-    results: Results,
-) -> Plain:
-    at_hand = dataset in results.datasets(spec.name)
-    status = entry.status if entry is not None else ("pending" if at_hand else "no data")
-    done = entry is not None and entry.status == "done"
-    value = entry.scores.get(measure_name) if entry is not None and done else None
-    compared = entry.scores.get(compared_measure) if entry is not None and done else None
-    spread = entry.spread.get(measure_name) if entry is not None else None
-    judged = None
-    if printed is not None:
-        reason = {"no data": f"{dataset} is not at hand", "pending": "not run yet", "failed": "the run failed"}.get(
-            status, spec.options.get("reasons", {}).get(theirs or "", "")
-        )
-        judged = verdict(
-            printed, compared, greater_is_better=measures.get(measure_name).greater_is_better, reason=reason
-        ).plain()
-    return {
-        "dataset": dataset,
-        "status": status,
-        "value": value,
-        "text": _text(value) if done else "",
-        "spread": spread,
-        "spread_text": f"± {_text(spread)}" if spread is not None and spread >= 5e-5 else "",
-        "seeds": entry.seeds if entry is not None else 0,
-        "best": False,
-        "published": printed,
-        "published_text": _text(printed),
-        "compared": compared,
-        "compared_measure": compared_measure,
-        "verdict": judged,
-    }
-
-
-def _mark_best(rows: list[Plain], greater_is_better: bool) -> None:
-    """Mark, on every data set, the best value among the rows that have not seen the truth (ties in print share it)."""
-    for position in range(len(rows[0]["cells"]) if rows else 0):
-        cells = [r["cells"][position] for r in rows if r["kind"] != "oracle"]
-        values = [c["value"] for c in cells if c["value"] is not None and math.isfinite(c["value"])]
-        if values:
-            best = max(values) if greater_is_better else min(values)
-            for cell in cells:
-                cell["best"] = cell["value"] is not None and abs(cell["value"] - best) < 5e-5
-
-
-def _recovered_table(results: Results) -> Plain:
-    """The share of the way from uniform to the limit, in KL(D || D^), for every row and data set."""
-    datasets, rows = results.datasets("recovery"), []
-    for name in results.rows("recovery"):
-        cells: list[Plain] = []
-        for dataset in datasets:
-            ends = [results.score("recovery", dataset, row, "kl") for row in ("Uniform", "Limit")]
-            kl = results.score("recovery", dataset, name, "kl")
-            share = None
-            if kl is not None and ends[0] is not None and ends[1] is not None:
-                share = recovered(kl, ends[0], ends[1])
-            cells.append({"dataset": dataset, "value": share, "text": _percent(share), "best": False})
-        known = [c["value"] for c in cells if c["value"] is not None]
-        mean = math.fsum(known) / len(known) if known and all(map(math.isfinite, known)) else None
-        kind = next(e.kind for e in results.of("recovery") if e.row == name)
-        rows.append({"name": name, "kind": kind, "mean": mean, "mean_text": _percent(mean), "cells": cells})
-    _mark_best(rows, greater_is_better=True)
-    return {
-        "measure": "recovered",
-        "title": "Recovered share",
-        "formula": "(KL_uniform - KL) / (KL_uniform - KL_limit)",
-        "arrow": "↑",
-        "greater_is_better": True,
-        "datasets": datasets,
-        "rows": rows,
-    }
-
-
-def _figure(shares: Plain) -> Plain:
-    return {
-        "datasets": shares["datasets"],
-        "rows": [
-            {"name": r["name"], "kind": r["kind"], "mean": r["mean"], "values": [c["value"] for c in r["cells"]]}
-            for r in shares["rows"]
-        ],
-    }
-
-
-# -------------------------------------------------------------------------------------------------------------- ranks
-
-
-def _ranks(results: Results) -> list[Plain]:
-    """Ranks and tests: of the paper's table, of our rows beside the paper's, and of all rows without the truth."""
-    spec = specs()["recovery"]
-    names = results.rows("recovery")
-    ours = {theirs: row for theirs in paper.METHODS if (row := _counterpart(theirs, spec, names)) is not None}
-    at_hand = [name for name in results.datasets("recovery") if name != "artificial"]
-    of_paper = [name for name in at_hand if name in FULL_TO_SHORT]
-    without_truth = [n for n in names if any(e.row == n and e.kind != "oracle" for e in results.of("recovery"))]
-    groups = [_group("paper", "The paper's own table", paper.recovery(), list(paper.DATASETS), "LCdr", printed=True)]
-    for name, title, chosen, datasets, reference in (
-        ("counterparts", "The paper's methods, re-run", list(ours.values()), of_paper, ours.get("LCdr")),
-        ("all", "All rows that have not seen the truth", without_truth, at_hand, None),
-    ):
-        scores = {q: _complete(results, chosen, datasets, q) for q in REPORTED}
-        if len(datasets) > 1 and all(len(table) > 2 for table in scores.values()):
-            groups.append(_group(name, title, scores, datasets, reference))
-    return groups
-
-
-def _complete(
-    results: Results, rows: Sequence[str], datasets: Sequence[str], measure: str
-) -> dict[str, dict[str, float]]:
-    """Scores of the rows that have one on every data set."""
-    table = {}
-    for row in rows:
-        values = {d: results.score("recovery", d, row, measure) for d in datasets}
-        if all(v is not None for v in values.values()):
-            table[row] = {d: float(v) for d, v in values.items() if v is not None}
-    return table
-
-
-def _group(
-    name: str,
-    title: str,
-    scores: Mapping[str, Mapping[str, Mapping[str, float]]],
-    datasets: Sequence[str],
-    reference: str | None,
-    *,
-    printed: bool = False,
-) -> Plain:
-    """One group of methods; Wilcoxon's tests are of the reference, or of the row with the best rank, against all."""
-    listed = []
-    for measure, table in scores.items():
-        greater = measures.get(measure).greater_is_better
-        comparison = statistics.compare(table, greater_is_better=greater)
-        against = reference or min(comparison.average_ranks, key=comparison.average_ranks.__getitem__)
-        tests = {
-            other: asdict(statistics.wilcoxon(table[against], row, greater_is_better=greater))
-            for other, row in table.items()
-            if other != against
-        }
-        published = {"average_ranks": paper.average_ranks()[measure], "wilcoxon": paper.wilcoxon()[measure]}
-        listed.append(
-            {
-                **_measure(measure),
-                **comparison.plain(),
-                "measure": measure,
-                "reference": against,
-                "wilcoxon": tests,
-                "published": published if printed else None,
-            }
-        )
-    return {"name": name, "title": title, "datasets": list(datasets), "measures": listed}
 
 
 # -------------------------------------------------------------------------------------------------- the other pictures
@@ -387,7 +161,7 @@ def _sensitivity(spec: Spec, results: Results) -> Plain:
             curves.setdefault((entry.row, entry.dataset, parameter), []).append(entry)
     paper_value = {"alpha": 0.1, "beta": 0.1, "n_components": 10, "n_neighbors": 10}
     return {
-        **_heading(spec),
+        **heading(spec),
         "symbols": spec.options.get("symbols", {}),
         "curves": [
             {
@@ -458,18 +232,6 @@ def _missing(results: Results, runs: Sequence[Plain]) -> Plain:
     return {
         "datasets": {name: why for name, why in datasets.items() if name not in at_hand},
         "methods": {name: why for name, why in absent.items() if name not in methods},
-    }
-
-
-def _measure(name: str) -> Plain:
-    measure = measures.get(name)
-    return {
-        "name": name,
-        "title": measure.title,
-        "formula": measure.formula,
-        "arrow": measure.arrow,
-        "greater_is_better": measure.greater_is_better,
-        "in_paper": name in paper.GREATER_IS_BETTER,
     }
 
 
@@ -572,12 +334,12 @@ def _headline(results: Results, shares: Plain, counts: Plain, found: Sequence[er
     sentences = [
         f"{len(methods)} methods and their presets were asked to recover the label distributions of {len(datasets)} "
         f"data sets from features and logical labels; {len(of_paper)} of the paper's 12 sets were at hand.",
-        f"{best} comes furthest: on average it recovers {_percent(means[best])} of what features and labels allow.",
+        f"{best} comes furthest: on average it recovers {as_percent(means[best])} of what features and labels allow.",
     ]
     if "LCdr" in means and "Temperature" in means:
         sentences.append(
-            f"LCdr with the paper's parameters recovers {_percent(means['LCdr'])}; one line without features, "
-            f"softmax(0.2 L), recovers {_percent(means['Temperature'])}."
+            f"LCdr with the paper's parameters recovers {as_percent(means['LCdr'])}; one line without features, "
+            f"softmax(0.2 L), recovers {as_percent(means['Temperature'])}."
         )
     if uniform is not None:
         sentences.append(f"{uniform.title}: {uniform.finding}")
@@ -587,21 +349,6 @@ def _headline(results: Results, shares: Plain, counts: Plain, found: Sequence[er
         f"{sum(e.holds for e in found)} inconsistencies, each recomputed below."
     )
     return sentences
-
-
-# --------------------------------------------------------------------------------------------------------------- texts
-
-
-def _text(value: float | None) -> str:
-    if value is None or math.isnan(value):
-        return ""
-    return f"{value:.4f}" if math.isfinite(value) else ("∞" if value > 0 else "−∞")
-
-
-def _percent(share: float | None) -> str:
-    if share is None or math.isnan(share):
-        return ""
-    return f"{100 * share:.0f} %".replace("-", "−") if math.isfinite(share) else ("∞" if share > 0 else "−∞")
 
 
 def _finite(value: Any) -> Any:
