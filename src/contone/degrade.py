@@ -3,22 +3,62 @@
 Benchmarks of label enhancement start from known distributions and degrade them; `CumulativeMass(0.5)` is the rule
 behind the published logical labels of the field. Annotators follow rules too; `TopK` and `Threshold` model the usual
 ones.
+
+The way back needs what L says about D. Write a row as d = w / sum(w) with weights w = exp(z). For every rule here, the
+weights of one label that give back L, the others held fixed, form an *interval*: each condition is monotone in each
+weight. Its ends have closed forms in five numbers about the other labels (`Others`), so that a sampler can walk
+through the set of all distributions that degrade to L one label at a time.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from array_api_compat import array_namespace
 
 from contone.exceptions import InputError
 from contone.validation import check_distributions
 
 
+class Others(NamedTuple):
+    """What an interval needs to know about all labels but one, each an array (n,).
+
+    The log weights z may carry any common shift per row; masses are sums of exp(z).
+    """
+
+    positive_mass: Any
+    negative_mass: Any
+    lowest_positive: Any
+    """Smallest log weight among the other positive labels; +inf where there is none."""
+    highest_negative: Any
+    """Largest log weight among the other negative labels; -inf where there is none."""
+    n_positive: Any
+    """Number of the other positive labels, as float."""
+
+    @classmethod
+    def of(cls, Z: Any, L: Any, j: int) -> Others:
+        """All labels but the j-th of log weights Z (n, q) with logical labels L (n, q)."""
+        xp = array_namespace(Z)
+        keep = xp.arange(Z.shape[1]) != j
+        positive, negative = (L > 0) & keep, (L <= 0) & keep
+        W, zero, far = xp.exp(Z), xp.zeros_like(Z), xp.full_like(Z, xp.inf)
+        return cls(
+            xp.sum(xp.where(positive, W, zero), axis=1),
+            xp.sum(xp.where(negative, W, zero), axis=1),
+            xp.min(xp.where(positive, Z, far), axis=1),
+            xp.max(xp.where(negative, Z, -far), axis=1),
+            xp.sum(xp.astype(positive, Z.dtype), axis=1),
+        )
+
+
 class Degradation(ABC):
     """A rule D -> L. Every row keeps at least one label; ties go to the label with the lower index."""
+
+    scale_matters = True
+    """Whether |L| tells how uneven D is; not so where only the order of the degrees counts."""
 
     def apply(self, D: Any) -> np.ndarray:
         """Logical labels (n, q), int8 in {0, 1}, of the label distributions D (n, q)."""
@@ -27,6 +67,35 @@ class Degradation(ABC):
     @abstractmethod
     def _apply(self, D: np.ndarray) -> np.ndarray:
         """D (n, q), checked, to a bool matrix (n, q)."""
+
+    @abstractmethod
+    def interval(self, others: Others, positive: Any) -> tuple[Any, Any]:
+        """Ends (n,), (n,) of the log weights of one label for which the row degrades to L.
+
+        The other labels are as in `others`; `positive` (n,) says whether L has this label. Inside the interval the row
+        degrades to L, outside it does not; on an end, ties decide. Empty (lower > upper) where no weight will do.
+        """
+
+    @abstractmethod
+    def cardinality(self, ranked: Any) -> Any:
+        """|L| (n,) of distributions whose rows are sorted from the largest degree down, (n, q)."""
+
+    @abstractmethod
+    def negative_share(self, n_positive: Any, q: int) -> Any:
+        """A ratio (n,) of every negative to every positive weight that gives back L, where any ratio does."""
+
+    def start(self, L: Any) -> tuple[Any, Any]:
+        """Log weights (n, q) of a distribution that degrades to L, and where there is none, bool (n,).
+
+        All positive labels weigh 1, all negative ones the `negative_share`. The rule itself decides whether the row is
+        possible, so that what can only be had by a tie (as .5/.5 with both labels, t = .5) is found too.
+        """
+        xp = array_namespace(L)
+        positive = L > 0
+        share = self.negative_share(xp.sum(xp.astype(positive, xp.float64), axis=1), L.shape[1])
+        W = xp.where(positive, xp.ones_like(share)[:, None], share[:, None])
+        same = self._apply(np.asarray(W / xp.sum(W, axis=1, keepdims=True))) == np.asarray(positive)
+        return xp.log(W), xp.asarray(~same.all(axis=1))
 
 
 @dataclass(frozen=True)
@@ -52,6 +121,39 @@ class CumulativeMass(Degradation):
         needed[:, 1:] = np.cumsum(ranked, axis=1)[:, :-1] <= self.t
         return _scatter(order, needed)
 
+    def interval(self, others: Others, positive: Any) -> tuple[Any, Any]:
+        """Order, enough, not one too many: with the mass P of the positive and N of the negative labels,
+
+        every positive >= every negative;  (1 - t) P > t N;  (1 - t) P - min(positive) <= t N.
+        """
+        xp = array_namespace(others.positive_mass)
+        t, P, N = self.t, others.positive_mass, others.negative_mass
+        alone = others.n_positive == 0
+        smallest = xp.where(alone, xp.zeros_like(P), xp.exp(others.lowest_positive))
+        # As a positive label, w: (1 - t)(P + w) > t N, and (1 - t)(P + w) - min(w, smallest) <= t N. The left side of
+        # the latter falls until w = smallest and rises from there, so that it holds between two values of w.
+        least = xp.maximum(t * N / (1 - t) - P, _ratio((1 - t) * P - t * N, t))
+        most = xp.where(alone, xp.full_like(P, xp.inf), (t * N + smallest) / (1 - t) - P)
+        lower_positive = xp.maximum(_log(least), others.highest_negative)
+        # As a negative label, w: t (N + w) < (1 - t) P, and t (N + w) >= (1 - t) P - smallest.
+        lower_negative = _log(_ratio((1 - t) * P - smallest, t) - N)
+        upper_negative = xp.minimum(_log(_ratio((1 - t) * P, t) - N), others.lowest_positive)
+        return xp.where(positive, lower_positive, lower_negative), xp.where(positive, _log(most), upper_negative)
+
+    def cardinality(self, ranked: Any) -> Any:
+        xp = array_namespace(ranked)
+        passed = xp.cumulative_sum(ranked, axis=1)[:, :-1] <= self.t
+        return 1 + xp.sum(xp.astype(passed, xp.int64), axis=1)
+
+    def negative_share(self, n_positive: Any, q: int) -> Any:
+        xp = array_namespace(n_positive)
+        m, t = n_positive, self.t
+        rest = xp.clip(q - m, min=1.0)
+        lowest = _ratio((m - 1) - t * m, t) / rest
+        highest = xp.clip(_ratio(m * (1 - t), t) / rest, max=1.0)
+        between = xp.where(lowest > 0, xp.sqrt(xp.clip(lowest, min=0.0) * highest), 0.8 * highest)
+        return xp.where((m == q) | (highest <= lowest), xp.ones_like(m), between)
+
 
 @dataclass(frozen=True)
 class TopK(Degradation):
@@ -64,6 +166,7 @@ class TopK(Degradation):
     """
 
     k: int = 1
+    scale_matters = False
 
     def __post_init__(self) -> None:
         if self.k < 1 or int(self.k) != self.k:
@@ -72,6 +175,20 @@ class TopK(Degradation):
     def _apply(self, D: np.ndarray) -> np.ndarray:
         order, _ = _descending(D)
         return _scatter(order, np.broadcast_to(np.arange(D.shape[1]) < self.k, D.shape))
+
+    def interval(self, others: Others, positive: Any) -> tuple[Any, Any]:
+        """Order alone: a positive label weighs at least as much as every negative one. It holds for any |L|."""
+        xp = array_namespace(others.positive_mass)
+        unbounded = xp.full_like(others.positive_mass, xp.inf)
+        lower = xp.where(positive, others.highest_negative, -unbounded)
+        return lower, xp.where(positive, unbounded, others.lowest_positive)
+
+    def cardinality(self, ranked: Any) -> Any:
+        xp = array_namespace(ranked)
+        return xp.full((ranked.shape[0],), min(self.k, ranked.shape[1]), dtype=xp.int64)
+
+    def negative_share(self, n_positive: Any, q: int) -> Any:
+        return 0.8 * array_namespace(n_positive).ones_like(n_positive)
 
 
 @dataclass(frozen=True)
@@ -94,6 +211,51 @@ class Threshold(Degradation):
         chosen = self.tau < D
         chosen[np.arange(len(D)), D.argmax(axis=1)] = True
         return chosen
+
+    def interval(self, others: Others, positive: Any) -> tuple[Any, Any]:
+        """Every positive degree is more than tau, every negative one at most tau; one positive alone need only lead.
+
+        With the mass T of the other labels, d > tau means w > tau T / (1 - tau); and another label with weight v stays
+        above (below) tau as long as w < v / tau - T (w >= v / tau - T).
+        """
+        xp = array_namespace(others.positive_mass)
+        tau, T = self.tau, others.positive_mass + others.negative_mass
+        own = _log(tau * T / (1 - tau))
+        pushes = _log(_ratio(xp.exp(others.highest_negative), tau) - T)
+        single = xp.where(positive, others.n_positive == 0, others.n_positive == 1)
+        spared = xp.where(others.n_positive == 0, xp.zeros_like(T), xp.exp(others.lowest_positive))
+        unbounded = xp.full_like(T, xp.inf)
+        allows = xp.where(single | (others.n_positive == 0), unbounded, _log(_ratio(spared, tau) - T))
+        lower = xp.maximum(pushes, xp.where(single, others.highest_negative, own))
+        upper = xp.minimum(own, xp.where(single, others.lowest_positive, allows))
+        return xp.where(positive, lower, pushes), xp.where(positive, allows, upper)
+
+    def cardinality(self, ranked: Any) -> Any:
+        xp = array_namespace(ranked)
+        return xp.clip(xp.sum(xp.astype(ranked > self.tau, xp.int64), axis=1), min=1)
+
+    def negative_share(self, n_positive: Any, q: int) -> Any:
+        xp = array_namespace(n_positive)
+        m, tau = n_positive, self.tau
+        rest = xp.clip(q - m, min=1.0)
+        clears = _ratio(1 - m * tau, tau) / rest
+        fits = xp.where(tau * rest < 1, tau * m / xp.clip(1 - tau * rest, min=1e-12), xp.ones_like(m))
+        return 0.5 * xp.clip(xp.minimum(clears, fits), min=1e-6, max=1.0)
+
+
+def _log(w: Any) -> Any:
+    """log(w), and -inf for weights that are not positive."""
+    xp = array_namespace(w)
+    tiny = xp.finfo(w.dtype).smallest_normal
+    return xp.where(w > 0, xp.log(xp.clip(w, min=tiny)), xp.full_like(w, -xp.inf))
+
+
+def _ratio(a: Any, b: float) -> Any:
+    """a / b, with the right infinity for b = 0 (a share or threshold of nothing); 0 / 0 = 0."""
+    if b > 0:
+        return a / b
+    xp = array_namespace(a)
+    return xp.where(a > 0, xp.full_like(a, xp.inf), xp.where(a < 0, xp.full_like(a, -xp.inf), xp.zeros_like(a)))
 
 
 def _descending(D: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
