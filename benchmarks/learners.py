@@ -62,9 +62,10 @@ def main() -> None:
         print(lines[-1], flush=True)
     options.output.parent.mkdir(exist_ok=True)
     options.output.write_text(
-        "# MaxEnt against PyLDL\n\nCPU seconds on one core, first of ten training folds; KL is the mean KL(D || P) on "
-        f"it.\nPyLDL {peer['version']}; SA_IIS ran {options.peer_iterations} iterations at most. Made by benchmarks/learners.py, which says "
-        "how to read it.\n\n" + "\n".join(lines) + "\n"
+        "# MaxEnt against PyLDL\n\n"
+        "CPU seconds on one core, first of ten training folds; KL is the mean KL(D || P) on it.\n"
+        f"PyLDL {peer['version']}; SA_IIS ran {options.peer_iterations} iterations at most.\n"
+        "Made by benchmarks/learners.py, which says how to read it.\n\n" + "\n".join(lines) + "\n"
     )
 
 

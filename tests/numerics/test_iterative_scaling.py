@@ -61,7 +61,7 @@ def expected_directly(X: np.ndarray, P: np.ndarray, delta: np.ndarray) -> np.nda
 @pytest.mark.parametrize("kind", ["either sign", "positive", "rows of very different size", "huge"])
 def test_series_equals_the_sum_of_exponentials(kind):
     X, D = problem(kind)
-    moments = Moments(X)
+    moments = Moments(X.T)
     delta = np.random.default_rng(0).uniform(-1, 1, size=(X.shape[1], D.shape[1])) * moments.max_delta
     value, slope = moments.expected(moments.of(D.T), delta)
     np.testing.assert_allclose(moments.expected_now(moments.of(D.T)), X.T @ D / len(X), atol=1e-15 * np.abs(X).max())
@@ -89,7 +89,7 @@ def test_steps_are_roots_or_stop_at_the_bound_on_the_side_of_the_root(kind, pena
     X, D = problem(kind)
     Theta = np.random.default_rng(1).normal(size=(X.shape[1], D.shape[1])) / max(np.abs(X).max(), 1e-300)
     P, _ = softmax_and_log_partition(Theta.T @ X.T)
-    moments, target = Moments(X), X.T @ D / len(X)
+    moments, target = Moments(X.T), X.T @ D / len(X)
     delta = solve_steps(moments.of(P), moments, target, Theta, penalty, start=np.zeros_like(Theta))
     excess = expected_directly(X, P.T, delta) + penalty * (Theta + delta) - target
     scale = np.abs(X).mean() + penalty * np.abs(Theta).max()

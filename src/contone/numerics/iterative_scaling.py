@@ -71,7 +71,7 @@ def improved_iterative_scaling(
     n = len(X)
     Xt = np.ascontiguousarray(X.T)
     Theta = centre_over_labels(Theta)
-    moments = Moments(X)
+    moments = Moments(Xt)
     rms = np.sqrt(np.einsum("ki,ki->k", Xt, Xt) / n)[:, None]
     rms[rms == 0] = 1.0
     target = Xt @ D / n  # the left-hand side of (*)
@@ -149,7 +149,7 @@ class Anderson:
 
 
 class Moments:
-    """The features weighted by the powers (s_i - c)^m / m!, of either sign apart, so that a product gives the M_m.
+    """The moments M_m of the series above, for the positive and the negative part of X.
 
     Attributes
     ----------
@@ -157,20 +157,21 @@ class Moments:
         c, the number of moments, and the radius of steps for which that many are enough.
     """
 
-    def __init__(self, X: np.ndarray) -> None:
-        self.n, self.d = X.shape
-        s = np.abs(X).sum(axis=1)
+    def __init__(self, Xt: np.ndarray) -> None:
+        self.d, self.n = Xt.shape
+        s = np.abs(Xt).sum(axis=0)
         low, high = float(s.min()), float(s.max())
         self.centre = (low + high) / 2
         self.max_delta = RADIUS / high if high > 0 else 0.0
         self.order = series_order(self.max_delta * (high - low) / 2)
-        powers = np.stack([(s - self.centre) ** m / factorial(m) for m in range(self.order)], axis=1)
-        parts = [np.maximum(X, 0.0)] + ([np.maximum(-X, 0.0)] if (X < 0).any() else [])
-        self.stacks = [(powers[:, :, None] * part[:, None, :]).reshape(self.n, -1).T.copy() / self.n for part in parts]
+        self.powers = np.stack([(s - self.centre) ** m / factorial(m) for m in range(self.order)]) / self.n
+        self.parts = [np.maximum(Xt, 0.0), np.maximum(-Xt, 0.0)] if (Xt < 0).any() else [Xt]
 
     def of(self, P: np.ndarray) -> list[np.ndarray]:
         """M_m under P (q, n) for the positive and, where there is one, the negative part of X: (order, d, q) each."""
-        return [(stack @ P.T).reshape(self.order, self.d, -1) for stack in self.stacks]
+        # The powers go to P, not to X: q is the smaller side as a rule, and X need not be kept once for each power.
+        weighted = (self.powers[:, None, :] * P).reshape(-1, self.n)
+        return [(weighted @ part.T).reshape(self.order, -1, self.d).transpose(0, 2, 1) for part in self.parts]
 
     def expected_now(self, M: list[np.ndarray]) -> np.ndarray:
         """1/n sum_i p_ij x_ik, (d, q): the case delta = 0."""
