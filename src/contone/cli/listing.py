@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Annotated, Any
 
 import typer
@@ -104,7 +105,7 @@ def describe_method(name: str, cls: type[Enhancer]) -> dict[str, Any]:
 
 def summary(cls: type) -> str:
     """The first paragraph of a docstring, on one line."""
-    return " ".join(inspect.cleandoc(cls.__doc__ or "").split("\n\n")[0].split())
+    return " ".join(inspect.cleandoc(cls.__doc__ or "").split("\n\n")[0].replace("`", "").split())
 
 
 def _plain(value: Any) -> Any:
@@ -135,12 +136,31 @@ def _print_methods(records: list[dict[str, Any]]) -> None:
 def _print_method(record: dict[str, Any], cls: type[Enhancer]) -> None:
     console = terminal.out()
     console.print(f"[bold]{record['name']}[/] ({escape(_kind(record))})")
-    console.print(inspect.cleandoc(cls.__doc__ or ""), markup=False)
+    for line in _unwrapped(inspect.cleandoc(cls.__doc__ or "")):
+        console.print(Padding(Text(line.strip()), (0, 0, 0, _indent(line))))
     console.print(f"\nReference: {record['reference']}", markup=False)
     shown = ", ".join(f"{k}={v!r}" for k, v in record["parameters"].items())
     console.print(f"Parameters and defaults: {shown or 'none'}", markup=False)
     for name, settings in record["presets"].items():
         console.print(f"Preset {name}: {', '.join(f'{k}={v!r}' for k, v in settings.items())}", markup=False)
+
+
+def _unwrapped(text: str, full: int = 85) -> list[str]:
+    """Lines as they are meant: one that was only broken because the source line was full is joined again."""
+    lines: list[str] = []
+    previous = ""
+    for line in text.split("\n"):
+        same = _indent(line) == _indent(previous) and not re.match(r"\s*(\d+\.|[-*]) ", line)
+        if len(previous) > full and line.strip() and same:
+            lines[-1] += f" {line.strip()}"
+        else:
+            lines.append(line)
+        previous = line
+    return lines
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _kind(record: dict[str, Any]) -> str:
