@@ -115,13 +115,8 @@ def test_every_command_has_examples_and_options_explained(name):
     assert all(p.help for p in COMMANDS[name].params)
 
 
-# The demonstration's examples run in test_demo.py, on less data; those of `contone data` may need a network.
-LOCAL = [
-    line
-    for name, command in COMMANDS.items()
-    if name not in ("contone", "contone demo") and not name.startswith("contone data")
-    for line in examples(command)
-]
+# Other commands run for long or need a network; their examples belong to their own tests.
+LOCAL = [line for name in ("enhance", "methods", "measures") for line in examples(COMMANDS[f"contone {name}"])]
 
 
 @pytest.mark.parametrize("line", LOCAL)
