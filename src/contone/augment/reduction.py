@@ -138,7 +138,10 @@ class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 def hsic_matrices(X: Array, F: Array, alpha: float) -> tuple[Array, Array, Array]:
     """C = X^T H F (d, q), B = alpha X^T X + (1 - alpha) I (d, d) and the scatter X^T H X (d, d)."""
     xp = array_namespace(X, F)
-    C = xp.matmul(X.T, F - xp.mean(F, axis=0))
+    centred = F - xp.mean(F, axis=0)
+    # A constant column leaves rounding when centred; it must not pass for dependence.
+    centred = xp.where(xp.abs(centred) <= 1e-14 * xp.max(xp.abs(F)), xp.zeros_like(F), centred)
+    C = xp.matmul(X.T, centred)
     gram = xp.matmul(X.T, X)
     identity = xp.eye(X.shape[1], dtype=X.dtype, device=getattr(X, "device", None))
     # Paper: 1/m in H is 1/n, and X is not centred in B although MDDM, where this comes from, asks for it.
