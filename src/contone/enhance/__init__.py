@@ -8,6 +8,7 @@ from contone.base import Enhancer
 from contone.enhance.baselines import Logical, Temperature, Uniform
 from contone.enhance.fcm import FCM
 from contone.enhance.glle import GLLE
+from contone.enhance.inversion import Inversion
 from contone.enhance.km import KM
 from contone.enhance.lcdr import LCdr
 from contone.enhance.lp import LP
@@ -19,6 +20,7 @@ __all__ = [
     "KM",
     "LP",
     "ML2",
+    "Inversion",
     "LCdr",
     "Logical",
     "Temperature",
