@@ -102,6 +102,18 @@ def check_truth(estimator: BaseEstimator, D: Any, label_names: Sequence[str]) ->
     return check_distributions(labels, name="D")
 
 
+def check_new_labels(estimator: BaseEstimator, X: Any, Y: Any, label_names: Sequence[str]) -> np.ndarray:
+    """Labels (m, q) of new rows X for a fitted enhancer, as in `check_training`."""
+    labels, border = _open_labels(Y, name="Y", estimator=estimator)
+    _same_rows(X, labels, "Y")
+    if labels.shape[1] != len(label_names):
+        raise ShapeError(f"Y has {labels.shape[1]} labels; the enhancer was fitted with {len(label_names)}.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LabelWarning)  # a few new rows may well share a label
+        _check_logical(labels, border.label_names)
+    return labels
+
+
 def check_features(
     estimator: BaseEstimator, X: Any, *, reset: bool, accept_sparse: bool = False
 ) -> np.ndarray | sp.csr_array:

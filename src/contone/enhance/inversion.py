@@ -1,0 +1,478 @@
+"""Inversion: label enhancement as a Bayesian inverse problem.
+
+Logical labels are a *measurement* of the label distribution: a known rule made them from it. The model is that rule
+behind a logistic-normal distribution whose mean depends on the features,
+
+    z_i ~ N(B^T phi(x_i), Sigma),   d_i = softmax(z_i),   l_i = degrade(d_i),
+
+and the answer is the posterior mean E[d_i | X, L], which minimises the expected KL(D || D^). All parameters come from
+(X, L):
+
+- z given the rest: Gibbs sampling, each log degree from a normal cut to the interval that L leaves (`numerics.gibbs`);
+- B, Sigma and the weight of the features given z: conjugate draws (`numerics.logistic_normal`);
+- the overall spread s of z: the histogram of |L_i|. The flatter D is, the more labels it takes to pass the threshold.
+  With very few labels the histogram says little; a weak log-normal prior then decides. Left to the sampler alone, s
+  would creep to zero wherever the histogram leaves it free, so it is drawn from outside, by simulation.
+
+Rows that the rule cannot have made (all labels marked, say) keep the order only: marked labels above the others.
+
+See docs/inversion.md for the derivation, what it reaches and what was tried.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import ndtri
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from contone.base import Enhancer, InductiveMixin, _on_simplex
+from contone.degrade import CumulativeMass, Degradation, Others, Threshold, TopK
+from contone.exceptions import InputError, LabelWarning
+from contone.numerics import logistic_normal
+from contone.numerics.gibbs import Weights, sweep
+from contone.numerics.logistic_normal import Parameters
+from contone.numerics.principal import PrincipalMap, principal_map
+from contone.numerics.simplex import softmax
+from contone.numerics.solution import Solution
+from contone.validation import check_features, check_new_labels, open_border
+
+GRID = np.exp(np.linspace(np.log(0.02), np.log(5.0), 48))
+"""Spreads (root mean square of the centred log degrees) that are considered, from nearly uniform to nearly one-hot."""
+PRIOR = (0.22, 0.5)
+"""Median and log standard deviation of the prior of the spread: a typical degree is 1.25 times its neighbour, and twice
+or half that spread is one standard deviation and a half away. It decides only where the histogram of |L| does not."""
+SIMULATED = 1500
+"""Rows simulated to compare cardinalities with."""
+WATCHED = 200
+"""Degrees whose path is kept to judge how well the sampler mixes."""
+FEW_DRAWS = 10.0
+"""Effective sample size of a typical degree under which the run is called short."""
+LONG = 3e8
+"""Degrees drawn in a run that takes a minute or so: from here on a progress bar is shown on a terminal."""
+
+
+class Inversion(InductiveMixin, Enhancer):
+    """Bayesian inversion of the degradation: the mean of all distributions that degrade to L, weighted by a model.
+
+    A confidence matrix in place of L counts by its support: a label is marked where its confidence is positive.
+
+    Parameters
+    ----------
+    degradation : Degradation, "cumulative", "topk", "threshold" or "auto", default="cumulative"
+        The rule that made L. The names stand for `CumulativeMass(0.5)`; for the order alone, with each row's own number
+        of labels; and for `Threshold(1 / q)`. "auto" chooses among these and other parameters by the likelihood of the
+        number of labels a row (`degradation_` says which it was).
+    features : bool, default=True
+        Let the mean of z depend on X. False uses L alone.
+    n_components : int, default=60
+        Principal components of the standardised features that the mean may use; how much they count is estimated.
+    n_sweeps, n_burn : int, default=200, 80
+        Gibbs sweeps in all, and how many of them are left out of the averages.
+    noise : float, default=0.0
+        Share of the entries of L that are wrong. 0 takes every label as exact. Above 0, the labels that a row would
+        have without error are sampled along, at several times the cost.
+    strength : float or None, default=None
+        How many rows the prior of Sigma (equal, unrelated labels) is worth; None means q + 2.
+    max_rows : int, default=20000
+        Parameters are estimated on at most this many rows, drawn at random; the others then follow block by block.
+    n_samples : int, default=0
+        How many posterior samples to keep, evenly spaced, as `samples_` (n_samples, n, q).
+    random_state : int or None, default=0
+        Seed. The default gives the same answer every time; None gives a new one.
+    verbose : bool or None, default=None
+        Show a progress bar on stderr (needs `rich`); None shows one on long runs on a terminal.
+
+    Attributes
+    ----------
+    degradation_ : Degradation
+    spread_ : float
+        Estimated root mean square of the centred log degrees.
+    coefficients_, covariance_ : (1 + k, q), (q, q)
+        Posterior means of B (intercept first) and Sigma.
+    n_relaxed_ : int
+        Rows that the rule cannot have made; only their order is used.
+    samples_ : (n_samples, n, q)
+        Only with `n_samples` > 0 and n <= `max_rows`. Each of them degrades to exactly L (but for relaxed rows and
+        noise > 0).
+
+    Examples
+    --------
+    >>> X = [[0.0], [0.1], [0.9], [1.0]]
+    >>> L = [[1, 0, 0], [1, 0, 0], [0, 1, 1], [0, 1, 1]]
+    >>> D = Inversion().fit_enhance(X, L)
+    >>> bool((D[0, 0] > D[0, 1:]).all()), bool((D[3, 1:] > D[3, 0]).all())
+    (True, True)
+    """
+
+    reference = "this library; docs/inversion.md"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "degradation": [Degradation, StrOptions({"cumulative", "topk", "threshold", "auto"})],
+        "features": ["boolean"],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_sweeps": [Interval(Integral, 2, None, closed="left")],
+        "n_burn": [Interval(Integral, 0, None, closed="left")],
+        "noise": [Interval(Real, 0, 0.5, closed="left")],
+        "strength": [None, Interval(Real, 0, None, closed="neither")],
+        "max_rows": [Interval(Integral, 2, None, closed="left")],
+        "n_samples": [Interval(Integral, 0, None, closed="left")],
+        "random_state": ["random_state"],
+        "verbose": [None, "boolean"],
+    }
+
+    def __init__(
+        self,
+        *,
+        degradation: Degradation | str = "cumulative",
+        features: bool = True,
+        n_components: int = 60,
+        n_sweeps: int = 200,
+        n_burn: int = 80,
+        noise: float = 0.0,
+        strength: float | None = None,
+        max_rows: int = 20000,
+        n_samples: int = 0,
+        random_state: int | None = 0,
+        verbose: bool | None = None,
+    ) -> None:
+        self.degradation = degradation
+        self.features = features
+        self.n_components = n_components
+        self.n_sweeps = n_sweeps
+        self.n_burn = n_burn
+        self.noise = noise
+        self.strength = strength
+        self.max_rows = max_rows
+        self.n_samples = n_samples
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
+        if self.n_burn >= self.n_sweeps:
+            raise InputError(f"Inversion: n_burn ({self.n_burn}) must be less than n_sweeps ({self.n_sweeps}).")
+        n = len(L)
+        rng = _generator(self.random_state)
+        self.degradation_ = _rule(self.degradation, L)
+        self._map: PrincipalMap | None = principal_map(X, self.n_components) if self.features else None
+        chosen = np.sort(rng.permutation(n)[: self.max_rows]) if n > self.max_rows else slice(None)
+        if L.shape[1] == 1:
+            return self._only_label(X, L)
+        rows = _Rows(self.degradation_, L[chosen], self.noise)
+        averages = _Averages(rows.Z.shape, self.n_samples, self.n_sweeps - self.n_burn)
+        parameters = self._run(self._phi(X[chosen]), rows, averages, L, rng)
+        self.coefficients_, self.covariance_ = parameters.coefficients, parameters.covariance
+        relaxed = int(rows.relaxed.sum())
+        if n > self.max_rows:
+            answer, self._centre, self._width, relaxed = self._by_blocks(X, L, rng)
+        else:
+            answer = averages.mean()
+            self._centre, self._width = averages.logit_moments()
+            if self.n_samples:
+                self.samples_ = np.stack(averages.samples)
+        self.n_relaxed_ = relaxed
+        if relaxed:
+            warnings.warn(
+                f"{relaxed} of {n} rows have labels that {self.degradation_} cannot have made; for these only the "
+                "order is used: marked labels above the others. Another `degradation` (or noise > 0) may fit better.",
+                LabelWarning,
+                stacklevel=4,
+            )
+        size, rhat = averages.diagnostics()
+        info = {
+            "effective_sample_size": size,
+            "split_r_hat": rhat,
+            "spread": self.spread_,
+            "feature_weight": [float(t) for t in parameters.theta],
+            "degradation": str(self.degradation_),
+            "relaxed_rows": relaxed,
+        }
+        return Solution(
+            answer,
+            residual=float(1.0 / np.sqrt(max(size, 1e-12))),
+            n_iter=self.n_sweeps,
+            converged=size >= min(FEW_DRAWS, 0.1 * (self.n_sweeps - self.n_burn)),
+            info=info,
+        )
+
+    def _only_label(self, X: np.ndarray, L: np.ndarray) -> Solution:
+        """One label has the degree 1, whatever else is known."""
+        self.coefficients_, self.covariance_ = np.zeros((len(self._phi(X)), 1)), np.zeros((1, 1))
+        self._centre, self._width = np.full(L.shape, np.inf), np.zeros(L.shape)
+        self.n_relaxed_, self.spread_ = 0, 0.0
+        return Solution(np.ones(L.shape))
+
+    def intervals_(self, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """Credible intervals for every degree of the training rows: lower and upper ends, each (n, q).
+
+        They are central on the logit scale, from the posterior mean and variance of log(d / (1 - d)), which is all that
+        is kept: two numbers a degree.
+        """
+        if not 0 < level < 1:
+            raise InputError(f"intervals_: level must be between 0 and 1; got {level}.")
+        half = ndtri(0.5 + level / 2) * self._width
+        return _expit(self._centre - half), _expit(self._centre + half)
+
+    def predict(self, X: Any, Y: Any = None) -> Any:
+        """Label distributions (m, q) of new rows: the prior mean given X, or with labels Y the posterior mean."""
+        if Y is None:
+            return super().predict(X)
+        X_checked = check_features(self, X, reset=False)
+        L = check_new_labels(self, X_checked, Y, self.label_names_)
+        if L.shape[1] == 1:
+            return open_border(Y, self.label_names_).wrap(np.ones(L.shape))
+        answer = self._by_blocks(X_checked, L, _generator(self.random_state))[0]
+        return open_border(Y, self.label_names_).wrap(_on_simplex(answer, L.shape, self))
+
+    def _predict(self, X: np.ndarray) -> np.ndarray:
+        rng = _generator(self.random_state)
+        noise = rng.standard_normal((64, len(self.covariance_))) @ logistic_normal.square_root(self.covariance_).T
+        mean = (self.coefficients_.T @ self._phi(X)).T
+        # Mirrored pairs cancel the odd part of the sampling error.
+        return sum(softmax(mean + e) + softmax(mean - e) for e in noise) / (2 * len(noise))
+
+    def _phi(self, X: np.ndarray) -> np.ndarray:
+        """Features (p, n) of the mean, a constant first."""
+        constant = np.ones((1, len(X)))
+        return constant if self._map is None else np.concatenate([constant, self._map(X).T])
+
+    def _run(
+        self, phi: np.ndarray, rows: _Rows, averages: _Averages, L: np.ndarray, rng: np.random.Generator
+    ) -> Parameters:
+        """Sample rows and parameters in turn; the posterior means of the parameters."""
+        q, n = rows.Z.shape
+        counts = np.bincount((L > 0).sum(axis=1), minlength=q + 1)[1:]
+        strength = q + 2.0 if self.strength is None else self.strength
+        groups = np.zeros(len(phi) - 1, dtype=int)
+        gram = phi @ phi.T
+        sampled = rng.integers(0, n, SIMULATED)
+        normals = rng.standard_normal((SIMULATED, q))
+        self.spread_ = PRIOR[0]
+        now = Parameters(
+            np.zeros((len(phi), q)), PRIOR[0] ** 2 * logistic_normal.centring(q), np.full(min(1, len(groups)), 0.5)
+        )
+        total = Parameters(np.zeros_like(now.coefficients), np.zeros_like(now.covariance), np.zeros_like(now.theta))
+        for k in _progress(range(self.n_sweeps), rows.Z.size * self.n_sweeps, self.verbose):
+            rows.sweep(now.coefficients.T @ phi, logistic_normal.precision(now.covariance), rng)
+            Z = rows.Z - rows.Z.mean(axis=0)
+            coefficients = logistic_normal.draw_coefficients(gram, phi @ Z.T, groups, now, rng)
+            residual = Z - coefficients.T @ phi
+            covariance = logistic_normal.draw_covariance(residual @ residual.T, n, strength, rng)
+            theta = logistic_normal.draw_theta(coefficients, groups, covariance, rng)
+            now = Parameters(coefficients, covariance, theta)
+            mean = (coefficients.T @ phi[:, sampled]).T
+            size = float(np.sqrt(np.mean(np.square(mean)) + np.trace(covariance) / q))
+            if k % 10 == 0:
+                drawn = mean + normals @ logistic_normal.square_root(covariance).T
+                self.spread_ = self._spread(drawn / size, counts)
+            now = now.scaled(self.spread_ / size)
+            if k >= self.n_burn:
+                averages.add(rows.Z)
+                for sums, value in zip(vars(total).values(), vars(now).values(), strict=True):
+                    sums += value
+        kept = self.n_sweeps - self.n_burn
+        return Parameters(total.coefficients / kept, total.covariance / kept, total.theta / kept)
+
+    def _spread(self, Z: np.ndarray, counts: np.ndarray) -> float:
+        """Posterior median-like spread: the geometric mean over the grid."""
+        if not self.degradation_.scale_matters:
+            return PRIOR[0]
+        weight = logistic_normal.spread_posterior(Z, counts, self.degradation_.cardinality, GRID, PRIOR)
+        return float(np.exp(weight @ np.log(GRID)))
+
+    def _by_blocks(
+        self, X: np.ndarray, L: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+        """Posterior of rows given the parameters, `max_rows` rows at a time: mean, logit moments, relaxed rows."""
+        n_sweeps = max(20, self.n_sweeps // 2)
+        precision = logistic_normal.precision(self.covariance_)
+        parts, relaxed = [], 0
+        starts = range(0, len(X), self.max_rows)
+        for start in _progress(starts, L.size * n_sweeps, self.verbose):
+            block = slice(start, start + self.max_rows)
+            rows = _Rows(self.degradation_, L[block], self.noise)
+            mean = self.coefficients_.T @ self._phi(X[block])
+            averages = _Averages(rows.Z.shape, 0, n_sweeps)
+            for k in range(n_sweeps):
+                rows.sweep(mean, precision, rng)
+                if k >= n_sweeps // 4:
+                    averages.add(rows.Z)
+            parts.append((averages.mean(), *averages.logit_moments()))
+            relaxed += int(rows.relaxed.sum())
+        answer, centre, width = (np.concatenate(p) for p in zip(*parts, strict=True))
+        return answer, centre, width, relaxed
+
+
+class _Rows:
+    """Rows under their labels: log weights Z (q, n), labels-first, and how to redraw them."""
+
+    def __init__(self, rule: Degradation, L: np.ndarray, noise: float) -> None:
+        self.rule, self.noise = rule, noise
+        self.given = np.ascontiguousarray(L.T > 0)
+        Z, self.relaxed = rule.start(L)
+        if noise > 0 and self.relaxed.any():
+            # A rule that cannot have made these labels may have made others near them.
+            Z[self.relaxed] = 0.1 * (L[self.relaxed] > 0)
+            self.relaxed = np.zeros_like(self.relaxed)
+        elif self.relaxed.any():
+            Z[self.relaxed] = TopK().start(L[self.relaxed])[0]
+        self.Z = np.ascontiguousarray(Z.T)
+        self.positive = self._labels(self.Z) if noise > 0 else self.given
+
+    def sweep(self, mean: np.ndarray, precision: np.ndarray, rng: np.random.Generator) -> None:
+        """Redraw all log weights once."""
+        q, n = self.Z.shape
+        if self.noise > 0:
+            self._doubt(mean, precision, rng)
+        self.Z = sweep(
+            self.Z, self.positive, mean, precision, self._interval, rng.random((q, n)), rng.standard_normal(n)
+        )
+
+    def _interval(self, j: int, weights: Weights) -> tuple[np.ndarray, np.ndarray]:
+        others = Others(*weights.without(j))
+        lower, upper = self.rule.interval(others, self.positive[j])
+        if self.relaxed.any():
+            order = TopK().interval(others, self.positive[j])
+            lower, upper = np.where(self.relaxed, order[0], lower), np.where(self.relaxed, order[1], upper)
+        return lower, upper
+
+    def _doubt(self, mean: np.ndarray, precision: np.ndarray, rng: np.random.Generator) -> None:
+        """Metropolis steps to other labels: z_j from its normal without bounds, accepted by the flips it explains.
+
+        With a share `noise` of wrong entries, labels at Hamming distance h from the given ones have the likelihood
+        (noise / (1 - noise))^h times a constant.
+        """
+        odds = np.log(self.noise / (1 - self.noise))
+        Z = self.Z
+        wrong = (self.positive != self.given).sum(axis=0)
+        for j in range(len(Z)):
+            scale = 1.0 / np.sqrt(precision[j, j])
+            proposal = Z.copy()
+            proposal[j] += scale * rng.standard_normal(Z.shape[1]) - (precision[j] @ (Z - mean)) * scale**2
+            positive = self._labels(proposal)
+            newly = (positive != self.given).sum(axis=0)
+            accepted = np.log(rng.random(Z.shape[1])) < odds * (newly - wrong)
+            Z = np.where(accepted, proposal, Z)
+            self.positive = np.where(accepted, positive, self.positive)
+            wrong = np.where(accepted, newly, wrong)
+        self.Z = Z
+
+    def _labels(self, Z: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(self.rule._apply(softmax(Z.T)).T)
+
+
+class _Averages:
+    """Running sums over sweeps: degrees, logits and their squares; a few paths for the diagnostics."""
+
+    def __init__(self, shape: tuple[int, ...], n_samples: int, n_kept: int) -> None:
+        q, n = shape
+        self.n = 0
+        self.degrees, self.logits, self.squares = (np.zeros((n, q)) for _ in range(3))
+        self.paths: list[np.ndarray] = []
+        self.samples: list[np.ndarray] = []
+        self.watched = np.linspace(0, n * q - 1, min(WATCHED, n * q)).astype(int)
+        # Spread over the run, the last sweep among them.
+        self.sampled = set(np.linspace(n_kept, 0, n_samples, endpoint=False).round().astype(int).tolist())
+
+    def add(self, Z: np.ndarray) -> None:
+        """One more draw of log weights Z (q, n)."""
+        D = softmax(Z.T)
+        logit = np.log(D) - np.log1p(-np.minimum(D, 1 - 1e-12))
+        self.n += 1
+        self.degrees += D
+        self.logits += logit
+        self.squares += np.square(logit)
+        self.paths.append(logit.ravel()[self.watched])
+        if self.n in self.sampled:
+            self.samples.append(D)
+
+    def mean(self) -> np.ndarray:
+        return self.degrees / self.n
+
+    def logit_moments(self) -> tuple[np.ndarray, np.ndarray]:
+        centre = self.logits / self.n
+        return centre, np.sqrt(np.maximum(self.squares / self.n - np.square(centre), 0.0))
+
+    def diagnostics(self) -> tuple[float, float]:
+        """Median effective sample size and 95 % quantile of split R-hat over the watched degrees that move."""
+        paths = np.stack(self.paths)
+        paths = paths[:, paths.std(axis=0) > 1e-9]
+        half = len(paths) // 2
+        if half < 4 or paths.shape[1] == 0:
+            return float(self.n), 1.0
+        halves = np.stack([paths[:half], paths[-half:]])
+        within = halves.var(axis=1, ddof=1).mean(axis=0)
+        between = half * halves.mean(axis=1).var(axis=0, ddof=1)
+        rhat = np.sqrt(((half - 1) / half * within + between / half) / within)
+        return float(np.median(_effective_size(paths))), float(np.quantile(rhat, 0.95))
+
+
+def _effective_size(paths: np.ndarray) -> np.ndarray:
+    """Effective sample size (k,) of paths (m, k): m / (1 + 2 sum of autocorrelations up to the first negative pair)."""
+    m = len(paths)
+    spectrum = np.abs(np.fft.rfft(paths - paths.mean(axis=0), 2 * m, axis=0)) ** 2
+    correlation = np.fft.irfft(spectrum, axis=0)[:m]
+    correlation /= correlation[0]
+    pairs = correlation[: m - m % 2].reshape(m // 2, 2, -1).sum(axis=1)
+    kept = np.cumprod(pairs > 0, axis=0).astype(bool)
+    return m / np.maximum(2 * (pairs * kept).sum(axis=0) - 1, 1.0)
+
+
+def _rule(degradation: Degradation | str, L: np.ndarray) -> Degradation:
+    """The rule that a name stands for; "auto" is decided by the likelihood of the cardinalities."""
+    if isinstance(degradation, Degradation):
+        return degradation
+    q = L.shape[1]
+    sizes = (L > 0).sum(axis=1)
+    order = TopK(int(np.bincount(sizes).argmax()))
+    if degradation != "auto":
+        return {"cumulative": CumulativeMass(), "topk": order, "threshold": Threshold(1 / (q + 1))}[degradation]
+    candidates: list[Degradation] = [CumulativeMass(t) for t in (0.5, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9)]
+    candidates += [Threshold(float(tau)) for tau in np.array([0.5, 0.75, 1.0, 1.5, 2.0]) / q if tau < 1]
+    candidates += [order]
+    counts = np.bincount(sizes, minlength=q + 1)[1:]
+    return max(candidates, key=lambda rule: _evidence(rule, L, counts))
+
+
+def _evidence(rule: Degradation, L: np.ndarray, counts: np.ndarray) -> float:
+    """Log likelihood of the cardinalities, averaged over the prior of the spread.
+
+    Means follow the label frequencies (a label marked with probability p has the mean Phi^-1(p) in units of its
+    deviation); patterns that the rule cannot make count as a cardinality that it never gives.
+    """
+    q = len(counts)
+    frequency = np.clip((L > 0).mean(axis=0), 0.02, 0.98)
+    Z = np.random.default_rng(0).standard_normal((SIMULATED, q)) + ndtri(frequency)
+    Z -= Z.mean(axis=1, keepdims=True)
+    return logistic_normal.spread_evidence(Z / Z.std(), counts, rule.cardinality, GRID, PRIOR) + float(
+        np.log(0.5 / SIMULATED) * rule.start(L)[1].sum()
+    )
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    """A generator from what scikit-learn calls random_state."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31))
+    return np.random.default_rng(random_state)
+
+
+def _expit(x: np.ndarray) -> np.ndarray:
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+def _progress(steps: Iterable[int], work: float, verbose: bool | None) -> Iterator[int]:
+    """The steps, behind a progress bar on stderr where one is wanted and rich is there."""
+    if verbose is False or (verbose is None and work < LONG):
+        yield from steps
+        return
+    try:
+        from rich.console import Console
+        from rich.progress import track
+    except ImportError:
+        yield from steps
+        return
+    console = Console(stderr=True)
+    yield from track(steps, "Inversion", console=console, disable=verbose is None and not console.is_terminal)

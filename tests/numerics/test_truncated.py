@@ -1,0 +1,40 @@
+"""Truncated normal draws against the distribution function and the known moments."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from contone.numerics.truncated import truncated_normal
+
+INTERVALS = [(-1.0, 2.0), (-np.inf, 0.5), (1.5, np.inf), (3.0, 3.5), (-0.01, 0.0), (-np.inf, np.inf), (8.0, np.inf)]
+
+
+@pytest.mark.parametrize(("lower", "upper"), [*INTERVALS, *((-b, -a) for a, b in INTERVALS)])
+def test_draws_follow_the_truncated_distribution(lower, upper):
+    u = (np.arange(20000) + 0.5) / 20000
+    x = truncated_normal(np.full(u.shape, lower), np.full(u.shape, upper), u)
+    assert (x >= lower).all()
+    assert (x <= upper).all()
+    expected = stats.truncnorm(lower, upper)
+    assert x.mean() == pytest.approx(expected.mean(), rel=2e-3, abs=1e-3)
+    assert x.std() == pytest.approx(expected.std(), rel=2e-2)
+
+
+@pytest.mark.parametrize("near", [20.0, 60.0, 1e4])
+def test_far_tails_stay_finite_and_inside(near):
+    u = np.linspace(1e-9, 1 - 1e-9, 101)
+    for lower, upper in ((near, np.inf), (near, near + 1e-3), (-np.inf, -near), (-near - 1.0, -near)):
+        x = truncated_normal(np.full(101, lower), np.full(101, upper), u)
+        assert np.isfinite(x).all()
+        assert (x >= lower).all()
+        assert (x <= upper).all()
+
+
+def test_draws_rise_with_the_uniform_variable_on_the_left_and_keep_the_symmetry():
+    u = np.linspace(0.01, 0.99, 50)
+    left = truncated_normal(np.full(50, -3.0), np.full(50, -1.0), u)
+    right = truncated_normal(np.full(50, 1.0), np.full(50, 3.0), u)
+    np.testing.assert_allclose(left, -right)
+    assert (np.diff(left) > 0).all()
