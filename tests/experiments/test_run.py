@@ -114,6 +114,17 @@ def test_a_worker_that_dies_is_named(tmp_path):
     assert "out of memory" in store.failure(cells(3)[1].key)["error"]
 
 
+def _other_code(cell: Cell):
+    return {**compute(cell), "key": "what the worker's code gives"}
+
+
+def test_a_worker_with_other_code_gives_no_result(tmp_path):
+    store = Store(tmp_path)
+    assert run(cells(1), store, jobs=1, compute=_other_code).failed == 1
+    assert len(store) == 0
+    assert "other code" in store.failure(cells(1)[0].key)["error"]
+
+
 def test_time_left_follows_the_rows():
     (cell,) = cells(1)
     progress = Progress(total=3, reused=0, jobs=2)

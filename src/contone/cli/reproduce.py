@@ -44,7 +44,7 @@ def reproduce(
 
     Example:
 
-    contone reproduce --only recovery --datasets artificial
+    contone reproduce --only recovery --datasets artificial --methods LP
     """
     from contone.experiments.plan import make_plan, specs
     from contone.experiments.run import run

@@ -134,7 +134,7 @@ def _records(
     """Cells with their records, in the order in which they finish."""
     cells = {cell.key: cell for cell in todo}
     # Asked at the last moment: another run on the same store may have finished a cell meanwhile.
-    tasks = (delayed(_keyed)(compute, cell) for cell in todo if cell.key not in store)
+    tasks = (delayed(_keyed)(compute, cell.key, cell) for cell in todo if cell.key not in store)
     try:
         for key, record in Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1)(tasks):
             yield cells[key], _same_code(cells.pop(key), record)
@@ -145,9 +145,9 @@ def _records(
                 yield cell, _alone(cell, compute)
 
 
-def _keyed(compute: Compute, cell: Cell) -> tuple[str, dict[str, Any]]:
+def _keyed(compute: Compute, key: str, cell: Cell) -> tuple[str, dict[str, Any]]:
     # The key of the plan travels along: the worker's own key differs when its code does.
-    return cell.key, compute(cell)
+    return key, compute(cell)
 
 
 def _same_code(cell: Cell, record: dict[str, Any]) -> dict[str, Any]:

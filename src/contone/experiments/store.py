@@ -14,15 +14,16 @@ from __future__ import annotations
 import json
 import math
 import os
-import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from contone.exceptions import DataError
+from contone.files import replacing
 
 FORMAT = 1
 """The version of the layout and of the records."""
@@ -59,7 +60,8 @@ class Store:
             return
         # Arrays first: a result that names them must find them.
         if arrays:
-            _replace(self.root / "arrays" / f"{key}.npz", lambda file: np.savez_compressed(file, **arrays))
+            with _writing(self.root / "arrays" / f"{key}.npz") as path, open(path, "wb") as file:
+                np.savez_compressed(file, **arrays)
         write_json(self.root / "results" / f"{key}.json", plain)
         (self.root / "failures" / f"{key}.json").unlink(missing_ok=True)
 
@@ -129,7 +131,13 @@ class Store:
 def write_json(path: Path, value: Any) -> None:
     """Write plain values as JSON, atomically. Infinity and NaN, which JSON lacks, become texts."""
     text = json.dumps(_encode(value), indent=1, allow_nan=False, ensure_ascii=False)
-    _replace(path, lambda file: file.write(text.encode()))
+    with _writing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def _writing(path: Path) -> AbstractContextManager[Path]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return replacing(path)
 
 
 def read_json(path: Path) -> Any:
@@ -138,21 +146,6 @@ def read_json(path: Path) -> Any:
         return _decode(json.loads(path.read_text(encoding="utf-8")))
     except ValueError as error:
         raise DataError(f"{path} is not a result file ({error}). Delete it and run again.") from error
-
-
-def _replace(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
-    """Write a file beside its place, force it to disk, move it there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def _encode(value: Any) -> Any:
