@@ -169,10 +169,21 @@ def slow_run(tmp_path):
 
     yield start
     for process in started:
-        # Workers outlive a parent that was killed without a chance to stop them.
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def _gone(group: int, seconds: float = 20.0) -> bool:
+    """Whether every process of the group ends within that time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.1)
+    return False
 
 
 @pytest.mark.parametrize(("kill", "jobs"), [(signal.SIGKILL, 2), (signal.SIGINT, 2), (signal.SIGINT, 1)])
@@ -185,6 +196,7 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path, slow_run, kill, jobs):
     assert process.poll() is None, (tmp_path / "stderr").read_text()
     os.kill(process.pid, kill)
     assert process.wait(timeout=30) != 0
+    assert _gone(process.pid), "workers outlived the run"
     finished = {r["key"] for r in store.results()}
     stamps = {key: (store.root / "results" / f"{key}.json").stat().st_mtime_ns for key in finished}
     assert 3 <= len(finished) < 30

@@ -12,10 +12,13 @@ from __future__ import annotations
 import os
 import platform
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import cache
+from multiprocessing import current_process
 from statistics import fmean
 from typing import Any
 
@@ -147,7 +150,22 @@ def _records(
 
 def _keyed(compute: Compute, key: str, cell: Cell) -> tuple[str, dict[str, Any]]:
     # The key of the plan travels along: the worker's own key differs when its code does.
+    if current_process().name.startswith("LokyProcess"):
+        _leave_with_parent()
     return key, compute(cell)
+
+
+@cache
+def _leave_with_parent() -> None:
+    """End this worker when the run that started it is killed; it would wait for work for ever."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)  # nothing is lost: only the parent writes
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _same_code(cell: Cell, record: dict[str, Any]) -> dict[str, Any]:
