@@ -65,7 +65,7 @@ class GLLE(InductiveMixin, Enhancer):
         L: the better neighbours predict labels, the less is smoothed away. It looks at X and L only and costs about
         as much as one more solve. "balanced" is 1 / (mean degree), which weighs a row's own labels and its
         neighbourhood alike. 0 gives D^ = softmax(L).
-    n_neighbors : int or "labels", default=20
+    n_neighbors : int or "labels", default=10
         Neighbours k of a row, not counting itself. "labels" means q + 1.
     sigma : float or "knn", default="knn"
         Width of the graph's weights; "knn" is the mean distance to the k-th neighbour.
@@ -126,7 +126,7 @@ class GLLE(InductiveMixin, Enhancer):
         self,
         *,
         lambda_: float | str = "gcv",
-        n_neighbors: int | str = 20,
+        n_neighbors: int | str = 10,
         sigma: float | str = "knn",
         standardise: bool = True,
         solver: str = "exact",

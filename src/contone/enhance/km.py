@@ -100,7 +100,8 @@ def squared_centre_distances(X: np.ndarray, L: np.ndarray, width: float) -> np.n
     """s_il^2 (n, q): squared distance of phi(x_i) to the mean of phi over label l, weighted by L (n, q)."""
     total = L.sum(axis=0)
     weights = L / np.where(total > 0, total, 1.0)
-    H = gaussian_operator(X, width)(weights)
+    # One product only, so that keeping the matrix would save nothing.
+    H = gaussian_operator(X, width, keep_rows=0)(weights)
     return np.maximum(1.0 - 2.0 * H + np.sum(weights * H, axis=0), 0.0)
 
 
