@@ -6,7 +6,7 @@ The public names, in the order of the pipeline: data, degrade, augment, enhance,
 from contone import datasets, degrade, measures
 from contone.augment import Augmented, HSICReducer, LabelConfidence
 from contone.degrade import CumulativeMass, Threshold, TopK
-from contone.enhance import FCM, GLLE, KM, LESC, LP, ML2, Inversion, LCdr, Logical, Temperature, Uniform
+from contone.enhance import FCM, GLLE, KM, LEMLL, LESC, LP, ML2, Inversion, LCdr, Logical, Temperature, Uniform
 from contone.measures import evaluate
 from contone.predict import AAKNN, FromRegressor, MaxEnt, PTBayes
 
@@ -17,6 +17,7 @@ __all__ = [
     "FCM",
     "GLLE",
     "KM",
+    "LEMLL",
     "LESC",
     "LP",
     "ML2",

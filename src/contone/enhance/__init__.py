@@ -11,6 +11,7 @@ from contone.enhance.glle import GLLE
 from contone.enhance.inversion import Inversion
 from contone.enhance.km import KM
 from contone.enhance.lcdr import LCdr
+from contone.enhance.lemll import LEMLL
 from contone.enhance.lesc import LESC
 from contone.enhance.lp import LP
 from contone.enhance.ml2 import ML2
@@ -19,6 +20,7 @@ __all__ = [
     "FCM",
     "GLLE",
     "KM",
+    "LEMLL",
     "LESC",
     "LP",
     "ML2",
