@@ -119,11 +119,12 @@ def measure(python: str, library: str, method: str, path: Path, limit_s: int) ->
     return {"failed": (done.stderr.strip().splitlines() or ["no message"])[-1]}
 
 
-def run(arguments: argparse.Namespace, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Add to `rows` what is missing of every method on every problem.
+def run(arguments: argparse.Namespace, store: Path) -> list[dict[str, Any]]:
+    """Every method on every problem; each finished row is stored, and rows that the store holds are kept on --resume.
 
     A peer that ran out of time is not tried on larger problems, nor twice on one problem.
     """
+    rows = json.loads(store.read_text()) if arguments.resume and store.exists() else []
     with tempfile.TemporaryDirectory() as folder:
         for problem, (X, L) in problems(arguments.yeast, arguments.sizes).items():
             path = Path(folder) / "problem.npz"
@@ -137,13 +138,15 @@ def run(arguments: argparse.Namespace, rows: list[dict[str, Any]]) -> list[dict[
                 if twin and "pyldl" in twin[0]:
                     row["pyldl"] = twin[0]["pyldl"]
                 elif arguments.peer_python:
-                    lost = [r for r in rows if r["method"] == method and r["n"] <= len(X) and "over" in r["pyldl"]]
+                    smaller = [r.get("pyldl", {}) for r in rows if r["method"] == method and r["n"] <= len(X)]
+                    lost = [r["over"] for r in smaller if "over" in r]
                     row["pyldl"] = (
-                        {"over": arguments.limit, "not_run": True}
+                        {"over": max(lost), "not_run": True}
                         if lost
                         else measure(arguments.peer_python, "pyldl", method, path, arguments.limit)
                     )
                 rows.append(row)
+                store.write_text(json.dumps(rows, indent=1) + "\n")
                 print(table([row], head=len(rows) == 1), flush=True)
     return rows
 
@@ -240,8 +243,7 @@ def main() -> None:
     parser.add_argument("--resume", action="store_true", help="keep the cells that the results already hold")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    store = arguments.out / "enhancers.json"
-    rows = run(arguments, json.loads(store.read_text()) if arguments.resume and store.exists() else [])
+    rows = run(arguments, arguments.out / "enhancers.json")
     order = list(METHODS)
     rows.sort(key=lambda r: (r["problem"].startswith("yeast"), r["n"], r["q"], order.index(r["method"])))
     text = (
@@ -251,7 +253,6 @@ def main() -> None:
         f"{table(rows)}\n\n![CPU time and peak memory over n](enhancers.svg)\n"
     )
     (arguments.out / "enhancers.md").write_text(text)
-    store.write_text(json.dumps(rows, indent=1) + "\n")
     plot(rows, arguments.out / "enhancers.svg")
     print(f"wrote {arguments.out / 'enhancers.md'}, .json and .svg")
 
