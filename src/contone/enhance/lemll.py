@@ -37,9 +37,9 @@ class LEMLL(InductiveMixin, Enhancer):
 
     No code of the authors is public and the weights are not in print, so this is the objective that the abstract
     describes, with all weights 1 and z-scored features, chosen before any score was seen. With ``preset("paper")`` it
-    comes within 4 % of the published Clark on all ten Yeast sets (always a little below). A
-    confidence matrix F takes the place of L as Y = 2 F - 1.
-    New rows get softmax(scale (Theta^T phi(x) + b)).
+    comes within 4 % of the published Clark on all ten Yeast sets (always a little below).
+
+    A confidence matrix F takes the place of L as Y = 2 F - 1. New rows get softmax(scale (Theta^T phi(x) + b)).
 
     Parameters
     ----------
@@ -124,6 +124,7 @@ class LEMLL(InductiveMixin, Enhancer):
         self.random_state = random_state
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
+        # Paper: says nothing of scaling; z-scores make the ridge and the neighbours independent of the units of X.
         self._scaling = standardisation(X)
         scaled = self._scaling(X)
         self._nystroem = _nystroem(scaled, self.n_components, self.random_state) if self.kernel == "rbf" else None
