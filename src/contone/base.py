@@ -17,7 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from contone.exceptions import AnswerError, InputError
+from contone.exceptions import AnswerError, ApproximationWarning, InputError
+from contone.numerics.neighbours import GOOD_RECALL
 from contone.numerics.simplex import kl_divergence
 from contone.numerics.solution import Solution
 from contone.validation import (
@@ -94,6 +95,7 @@ class Enhancer(_Estimator, ABC):
         self.label_distributions_ = _on_simplex(solution.value, L.shape, self)
         self.solution_ = solution
         _warn_if_short(solution, self)
+        _warn_if_approximate(solution, self)
         return border.wrap(self.label_distributions_)
 
     @abstractmethod
@@ -178,5 +180,17 @@ def _warn_if_short(solution: Solution, estimator: Any) -> None:
             f"{type(estimator).__name__} stopped after {solution.n_iter} iterations with residual "
             f"{solution.residual:.3g}, above its tolerance; raise max_iter or tol.",
             ConvergenceWarning,
+            stacklevel=4,
+        )
+
+
+def _warn_if_approximate(solution: Solution, estimator: Any) -> None:
+    recall = solution.info.get("neighbours", {}).get("recall", 1.0)
+    if recall < GOOD_RECALL:
+        warnings.warn(
+            f"{type(estimator).__name__}: the neighbour search found only {recall:.0%} of the true neighbours (on a "
+            "sample). The features are hard to search: reduce them first (e.g. by PCA), or use fewer rows, which are "
+            "searched exactly.",
+            ApproximationWarning,
             stacklevel=4,
         )

@@ -49,6 +49,10 @@ class LabelWarning(UserWarning):
     """The labels can be used, but say less than the user may think."""
 
 
+class ApproximationWarning(UserWarning):
+    """A step was computed approximately, and less well than it should be; the message says what to do."""
+
+
 class NearUniformWarning(UserWarning):
     """A fitted answer is (nearly) the uniform distribution, so it says nothing about the labels."""
 

@@ -54,7 +54,7 @@ def test_exact_solver_is_the_dense_solve(small, lambda_):
 
 def test_gradient(small):
     X, L, _ = small
-    A, _ = neighbour_affinity(X, 5, 1.0)
+    A, *_ = neighbour_affinity(X, 5, 1.0)
     point = np.random.default_rng(0).normal(size=L.size)
     error = check_grad(
         lambda p: objective(p.reshape(L.shape), A, L, 0.3)[0],
@@ -72,7 +72,7 @@ def test_long_lbfgs_on_the_kernel_model_meets_the_exact_solver(repeated):
     X = rng.normal(size=(24, 3))
     X = np.vstack([X, X[:4]]) if repeated else X
     L = (rng.uniform(size=(len(X), 3)) < 0.5).astype(float)
-    A, _ = neighbour_affinity(X, 5, 1.0)
+    A, *_ = neighbour_affinity(X, 5, 1.0)
     K = np.exp(-cdist(X, X, "sqeuclidean") / (2 * 0.3**2))
     start = rng.uniform(size=(len(X) + 1, 3))
     lbfgs = descend(K, A, L, 0.5, start, tol=1e-9, max_iter=3000)
@@ -130,7 +130,7 @@ def test_rows_can_be_permuted(small):
 
 def test_cross_validation_minimises_the_textbook_score(small):
     X, L, _ = small
-    A, _ = neighbour_affinity(X, 10, "knn")
+    A, *_ = neighbour_affinity(X, 10, "knn")
     G = (sp.diags_array(A.sum(axis=1)) - A).toarray()
     candidates = np.logspace(-3, 1, 21)
 
@@ -146,7 +146,7 @@ def test_cross_validation_minimises_the_textbook_score(small):
 
 def test_balanced_weight_makes_the_mean_degree_one(small):
     X, L, _ = small
-    A, _ = neighbour_affinity(X, 7, 2.0)
+    A, *_ = neighbour_affinity(X, 7, 2.0)
     assert smoothing_weight(A, L, "balanced") * A.sum() / 60 == pytest.approx(1.0)
 
 

@@ -68,7 +68,7 @@ def test_knn_graph_with_all_neighbours_is_the_dense_graph(small):
 
 def test_objective_is_the_minimum(small):
     X, L, _ = small
-    affinity, _ = build_affinity(X, "dense", 1.0, 10)
+    affinity, *_ = build_affinity(X, "dense", 1.0, 10)
     solution = propagate(affinity, L, 0.4, tol=1e-12, max_iter=500)
     A = affinity(np.eye(60))
     s = A.sum(axis=1)

@@ -95,6 +95,7 @@ class LabelConfidence(Enhancer):
         graph = confidence_graph(neighbours, sigma)
         solution = solve_confidence(graph, L > 0, tol=self.tol, max_iter=self.max_iter)
         solution.info["sigma"] = sigma
+        solution.info["neighbours"] = neighbours.report()
         return solution
 
 

@@ -149,7 +149,7 @@ class GLLE(InductiveMixin, Enhancer):
         self._scaling = standardisation(X) if self.standardise else None
         X = self._scaled(X)
         self._k = L.shape[1] + 1 if self.n_neighbors == "labels" else int(self.n_neighbors)
-        A, self._sigma = neighbour_affinity(X, self._k, self.sigma)
+        A, self._sigma, search = neighbour_affinity(X, self._k, self.sigma)
         lambda_ = smoothing_weight(A, L, self.lambda_)
         self._X = X
         if self.solver == "exact":
@@ -163,7 +163,7 @@ class GLLE(InductiveMixin, Enhancer):
             self._W = solution.value
             P = model(K, self._W)
         self.scores_ = P
-        info = {"lambda": lambda_, "sigma": self._sigma, **solution.info}
+        info = {"lambda": lambda_, "sigma": self._sigma, "neighbours": search, **solution.info}
         return Solution(
             self._normalised(P), solution.objective, solution.residual, solution.n_iter, solution.converged, info
         )
@@ -189,12 +189,12 @@ class GLLE(InductiveMixin, Enhancer):
         return softmax(P) if self.output == "softmax" else normalise_rows(np.maximum(P, 0.0))
 
 
-def neighbour_affinity(X: np.ndarray, k: int, sigma: float | str) -> tuple[sp.csr_array, float]:
-    """A (n, n) with A_ij = exp(-||x_i - x_j||^2 / (2 sigma^2)) where i is near j or j near i; and the width used."""
+def neighbour_affinity(X: np.ndarray, k: int, sigma: float | str) -> tuple[sp.csr_array, float, dict[str, Any]]:
+    """A (n, n) with A_ij = exp(-||x_i - x_j||^2 / (2 sigma^2)) where i is near j or j near i; width; search report."""
     neighbours = nearest_neighbours(X, k)
     width = knn_width(neighbours.distances) if sigma == "knn" else float(sigma)
     A = edge_matrix(neighbours, np.exp(-0.5 * (neighbours.distances / width) ** 2))
-    return A.maximum(A.T).tocsr(), width
+    return A.maximum(A.T).tocsr(), width, neighbours.report()
 
 
 def smoothing_weight(A: sp.csr_array, L: np.ndarray, rule: float | str) -> float:

@@ -36,6 +36,9 @@ from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
 
+DENSE_ROWS = 10_000
+"""Rows up to which `graph="auto"` uses all pairs: a product then takes a second or so."""
+
 
 class LP(Enhancer):
     """Label propagation over a Gaussian graph, solved as one linear system.
@@ -49,9 +52,10 @@ class LP(Enhancer):
     alpha : float in [0, 1), default=0.5
         Share of the neighbours; 1 - alpha is the share of the row's own labels. The default weighs both alike. 0 gives
         D^ = softmax(L).
-    graph : {"dense", "knn"}, default="dense"
+    graph : {"auto", "dense", "knn"}, default="auto"
         All pairs, or the union of the k nearest neighbours of each row. "dense" costs O(n^2 (d + q)) a product, "knn"
-        O(n k q) after the neighbour search.
+        O(n k q) after the neighbour search. "auto" is "dense" up to 10,000 rows and "knn" beyond;
+        ``solution_.info["graph"]`` says which.
     sigma : float or "knn", default="knn"
         Width of the affinity. "knn" takes the mean distance to the `n_neighbors`-th neighbour, so that the answer does
         not depend on the unit of the features.
@@ -91,7 +95,7 @@ class LP(Enhancer):
     }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, 1, closed="left")],
-        "graph": [StrOptions({"dense", "knn"})],
+        "graph": [StrOptions({"auto", "dense", "knn"})],
         "sigma": [Interval(Real, 0, None, closed="neither"), StrOptions({"knn"})],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "standardise": ["boolean"],
@@ -104,7 +108,7 @@ class LP(Enhancer):
         self,
         *,
         alpha: float = 0.5,
-        graph: str = "dense",
+        graph: str = "auto",
         sigma: float | str = "knn",
         n_neighbors: int = 10,
         standardise: bool = True,
@@ -124,22 +128,24 @@ class LP(Enhancer):
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         if self.standardise:
             X = standardisation(X)(X)
-        affinity, sigma = build_affinity(X, self.graph, self.sigma, self.n_neighbors)
+        graph = ("dense" if len(X) <= DENSE_ROWS else "knn") if self.graph == "auto" else self.graph
+        affinity, sigma, search = build_affinity(X, graph, self.sigma, self.n_neighbors)
         solution = propagate(affinity, L, self.alpha, tol=self.tol, max_iter=self.max_iter)
         F = solution.value
         # (I - alpha P)^(-1) is not negative; only rounding can be.
         D = softmax(F) if self.output == "softmax" else normalise_rows(np.maximum(F, 0.0))
         self.scores_ = F
-        return Solution(
-            D, solution.objective, solution.residual, solution.n_iter, solution.converged, {"sigma": float(sigma)}
-        )
+        info = {"sigma": float(sigma), "graph": graph, **({"neighbours": search} if search else {})}
+        return Solution(D, solution.objective, solution.residual, solution.n_iter, solution.converged, info)
 
 
 class Affinity(NamedTuple):
-    """The graph as a map V -> A V, and the width it was built with."""
+    """The graph as a map V -> A V, the width it was built with, and how the neighbours were found."""
 
     apply: Operator
     sigma: float
+    search: dict[str, Any] | None = None
+    """Engine and recall of the neighbour search, where there was one."""
 
 
 def build_affinity(X: np.ndarray, graph: str, sigma: float | str, k: int) -> Affinity:
@@ -150,11 +156,11 @@ def build_affinity(X: np.ndarray, graph: str, sigma: float | str, k: int) -> Aff
         sigma = knn_width(neighbours.distances)
     width = float(sigma)
     if graph == "dense":
-        return Affinity(gaussian_operator(X, width, zero_diagonal=True), width)
+        return Affinity(gaussian_operator(X, width, zero_diagonal=True), width, neighbours and neighbours.report())
     assert neighbours is not None
     A = edge_matrix(neighbours, np.exp(-0.5 * (neighbours.distances / width) ** 2))
     A = A.maximum(A.T).tocsr()
-    return Affinity(lambda V: A @ V, width)
+    return Affinity(lambda V: A @ V, width, neighbours.report())
 
 
 def propagate(affinity: Operator, L: np.ndarray, alpha: float, *, tol: float, max_iter: int) -> Solution:
