@@ -3,11 +3,13 @@
 A spec names its data sets and its rows; a row names methods, and expands over `contone.enhance.methods()`, their
 presets and, where a method is random, seeds. So a new method appears in the tables without a word here.
 
-A row of a spec has one of these forms:
+`seeds` is the number of seeds of a random method, `seeds_of` that of single rows that are slow. A row of a spec has one
+of these forms:
 
     methods = "all" | ["GLLE", ...]     every such method with its defaults and with each of its presets, as rows
         presets = "all" | ["paper"]     "GLLE", "GLLE (paper)"; leave out the defaults with `defaults = false`; a method
                                         without any of the presets asked for stands with its defaults
+        except = ["GLLE (paper)"]       rows to leave out
         name = "LCdr-{method}"          how the rows are called
         wrap = "Augmented"              put each method inside this one, as its `enhancer`
     class = "LCdr", preset = "paper"    one estimator: parameters from `params`, and None for the names in `without`
@@ -148,7 +150,9 @@ def make_plan(
                     raise  # a typing error, not a missing file
                 missing_data[name] = str(error)
                 continue
-            cells += [c for row in rows for c in _cells(row, spec, name, data_hash, seeds or spec.seeds)]
+            for row in rows:
+                count = seeds or spec.options.get("seeds_of", {}).get(row.name, spec.seeds)
+                cells += _cells(row, spec, name, data_hash, count)
     unknown = sorted(wanted - seen - {name.lower() for name in missing_methods})
     if unknown:
         raise InputError(f"No experiment has a method {', '.join(map(repr, unknown))}; there are: {_listed(seen)}.")
@@ -183,8 +187,6 @@ def _method_rows(row: Mapping[str, Any], missing: dict[str, str]) -> Iterator[_R
     known = {cls.__name__: cls for cls in all_methods().values()}
     names = list(known) if row["methods"] == "all" else row["methods"]
     for name in names:
-        if name in row.get("except", ()):
-            continue
         if name not in known:
             missing[name] = f"{name} is not in this version of contone"
             continue
@@ -200,6 +202,8 @@ def _method_rows(row: Mapping[str, Any], missing: dict[str, str]) -> Iterator[_R
             if all(describe(estimator) != describe(other) for _, other in variants):
                 variants.append((f"{name} ({preset})", estimator))
         for variant, estimator in variants:
+            if variant in row.get("except", ()):
+                continue
             if "wrap" in row:
                 outer = _class(row["wrap"], missing)
                 if outer is None:
