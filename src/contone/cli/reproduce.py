@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.live import Live
-from rich.table import Table
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+from rich.table import Column, Table
 from rich.text import Text
 
 from contone.cli import terminal
@@ -120,13 +120,20 @@ def _say_what_is_missing(plan: Any) -> None:
 
 @contextmanager
 def _display() -> Iterator[Callable[[Any], None]]:
-    """A live line on a terminal; elsewhere one plain line every so often."""
+    """A live bar on a terminal; elsewhere one plain line every so often."""
     console = terminal.talk()
     if not console.is_terminal:
         yield _plain_lines()
         return
-    with Live(console=console, refresh_per_second=4, transient=True) as live:
-        yield lambda progress: live.update(Text(describe(progress), no_wrap=True, overflow="ellipsis"))
+    state = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis"))
+    with Progress(SpinnerColumn(), BarColumn(bar_width=20), state, console=console, transient=True) as bar:
+        task = bar.add_task("starting", total=None)
+
+        def tell(progress: Any) -> None:
+            bar.update(task, completed=progress.total - progress.left, total=progress.total)
+            bar.update(task, description=describe(progress))
+
+        yield tell
 
 
 def _plain_lines(steps: int = 20) -> Callable[[Any], None]:
