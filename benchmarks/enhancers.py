@@ -120,11 +120,12 @@ def measure(python: str, library: str, method: str, path: Path, limit_s: int) ->
 
 
 def run(arguments: argparse.Namespace, store: Path) -> list[dict[str, Any]]:
-    """Every method on every problem; each finished row is stored, and rows that the store holds are kept on --resume.
+    """Every method on every problem; each finished row is stored at once.
 
     A peer that ran out of time is not tried on larger problems, nor twice on one problem.
     """
-    rows = json.loads(store.read_text()) if arguments.resume and store.exists() else []
+    stored = json.loads(store.read_text()) if (arguments.resume or arguments.refresh) and store.exists() else []
+    rows = [] if arguments.refresh else stored
     with tempfile.TemporaryDirectory() as folder:
         for problem, (X, L) in problems(arguments.yeast, arguments.sizes).items():
             path = Path(folder) / "problem.npz"
@@ -134,9 +135,13 @@ def run(arguments: argparse.Namespace, store: Path) -> list[dict[str, Any]]:
                     continue
                 row = {"problem": problem, "n": len(X), "q": L.shape[1], "method": method}
                 row["contone"] = measure(sys.executable, "contone", method, path, arguments.limit)
-                twin = [r for r in rows if r["problem"] == problem and METHODS[r["method"]][2] == METHODS[method][2]]
-                if twin and "pyldl" in twin[0]:
-                    row["pyldl"] = twin[0]["pyldl"]
+                twins = [
+                    r["pyldl"]
+                    for r in rows + stored
+                    if r["problem"] == problem and METHODS[r["method"]][2] == METHODS[method][2] and "pyldl" in r
+                ]
+                if twins:
+                    row["pyldl"] = twins[0]
                 elif arguments.peer_python:
                     smaller = [r.get("pyldl", {}) for r in rows if r["method"] == method and r["n"] <= len(X)]
                     lost = [r["over"] for r in smaller if "over" in r]
@@ -240,7 +245,8 @@ def main() -> None:
     parser.add_argument("--yeast", nargs="*", default=["spoem", "alpha"])
     parser.add_argument("--limit", type=int, default=300, help="CPU seconds allowed to one cell")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
-    parser.add_argument("--resume", action="store_true", help="keep the cells that the results already hold")
+    parser.add_argument("--resume", action="store_true", help="keep the rows that the results already hold")
+    parser.add_argument("--refresh", action="store_true", help="measure contone again, keep what is known of PyLDL")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     rows = run(arguments, arguments.out / "enhancers.json")

@@ -8,6 +8,7 @@ because each further product then costs a matrix multiplication only. All functi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import sqrt
 from typing import Any
 
 from array_api_compat import array_namespace, device
@@ -17,8 +18,8 @@ Operator = Callable[[Array], Array]
 
 KEEP_ROWS = 5000
 """Up to this many rows an n x n matrix may be kept in memory (200 MB in float64)."""
-TILE = 1024
-"""Side of a tile: 8 MB in float64, near the size of a processor's cache."""
+TILE = 256
+"""Side of a tile: half a megabyte in float64, which stays in a processor's cache."""
 
 
 def gaussian_kernel(X: Array, Y: Array, sigma: float) -> Array:
@@ -65,20 +66,16 @@ def mean_pairwise_distance(X: Array, *, tile: int = TILE) -> float:
     """The mean of ||x_i - x_j|| over all pairs i < j: the kernel width of GLLE and KM. 0 for a single row."""
     xp = array_namespace(X)
     n = X.shape[0]
-    centred = X - xp.mean(X, axis=0)
-    norms = xp.sum(centred * centred, axis=1)
+    left, right = _lifted(X - xp.mean(X, axis=0), sqrt(0.5))  # inner products are then minus the squared distances
     total = 0.0
     for rows, columns in _upper_tiles(n, tile):
-        D = centred[rows, :] @ centred[columns, :].T
-        D *= -2.0
-        D += norms[rows, None]
-        D += norms[None, columns]
-        block = float(xp.sum(xp.sqrt(xp.maximum(D, xp.zeros_like(D[:1, :1])))))
+        E = left[rows, :] @ right[columns, :].T
         if rows == columns:
-            # The diagonal is zero but for rounding, which the root makes visible; take it out.
-            own = xp.arange(D.shape[0], device=device(X))
-            block = (block - float(xp.sum(xp.sqrt(xp.clip(D[own, own], min=0.0))))) / 2
-        total += block
+            # The diagonal is zero but for rounding, which the root would make visible.
+            own = xp.arange(E.shape[0], device=device(X))
+            E[own, own] = 0.0
+        block = float(xp.sum(_in_place(xp.sqrt, _in_place(xp.abs, E))))
+        total += block / 2 if rows == columns else block
     return total / (n * (n - 1) / 2) if n > 1 else 0.0
 
 
@@ -114,7 +111,13 @@ def _exp_of_product(left: Array, right: Array) -> Array:
     xp = array_namespace(left)
     exponent = left @ right.T
     # Rounding can make the exponent of (near) duplicates positive, which matters for features of a large scale.
-    return xp.exp(xp.minimum(exponent, xp.zeros_like(exponent[:1, :1])))
+    negative = _in_place(xp.minimum, exponent, xp.zeros_like(exponent[:1, :1]))
+    return _in_place(xp.exp, negative)
+
+
+def _in_place(function: Callable[..., Array], A: Array, *others: Array) -> Array:
+    """function(A, *others) written over A: a tile stays in the cache. NumPy's and torch's functions take `out`."""
+    return function(A, *others, out=A)
 
 
 def _upper_tiles(n: int, tile: int) -> Iterator[tuple[slice, slice]]:
