@@ -94,6 +94,7 @@ def test_narrowing_keeps_the_references():
     plan = make_plan([specs()["recovery"]], dataset_names=["artificial"], method_names=["uniform"])
     assert all(c.baseline or c.oracle for c in plan.cells)
     assert "Limit" in {c.row for c in plan.cells}
+    assert "LESC (oracle grid)" not in {c.row for c in plan.cells}
     with pytest.raises(InputError, match="nonsense"):
         make_plan([specs()["recovery"]], dataset_names=["artificial"], method_names=["nonsense"])
 

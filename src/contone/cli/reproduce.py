@@ -186,7 +186,7 @@ def _print_tables(summary: dict[str, Any]) -> None:
     console = terminal.out()
     shares = summary["recovery"]["recovered"]
     if shares["rows"]:
-        table = Table(title="recovered share: 0 % is uniform, 100 % the limit", box=None, pad_edge=False)
+        table = Table(title="recovered share, %", box=None, pad_edge=False)
         table.add_column("method", no_wrap=True)
         for name in [*shares["datasets"], "mean"]:
             table.add_column(name.removeprefix("yeast-"), justify="right", no_wrap=True)
@@ -195,6 +195,9 @@ def _print_tables(summary: dict[str, Any]) -> None:
             cells = [Text(c["text"].removesuffix(" %"), style="bold" if c["best"] else "") for c in row["cells"]]
             table.add_row(Text(row["name"] + mark), *cells, row["mean_text"])
         console.print(table)
+        console.print(
+            "0 % is the uniform distribution, 100 % the limit: what a regressor reaches that has seen the truth."
+        )
         console.print()
     for sentence in summary["headline"]["sentences"]:
         console.print(sentence, markup=False)

@@ -81,6 +81,11 @@ class _Row:
     oracle: bool = False
     extra: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def is_reference(self) -> bool:
+        """Whether every score is to be shown beside it: baselines, the limit, the mean of the truth."""
+        return self.baseline or self.estimator is None
+
 
 def specs() -> dict[str, Spec]:
     """The experiments that come with contone, in the order of the paper."""
@@ -141,7 +146,7 @@ def make_plan(
         rows = [_with_learner(row, spec) for row in _rows(spec, missing_methods)]
         seen |= {name.lower() for row in rows for name in (row.method, row.name)}
         if wanted:
-            rows = [r for r in rows if r.baseline or r.oracle or {r.method.lower(), r.name.lower()} & wanted]
+            rows = [r for r in rows if r.is_reference or {r.method.lower(), r.name.lower()} & wanted]
         for name in expand_names(dataset_names or spec.datasets):
             try:
                 data_hash = _content(name)

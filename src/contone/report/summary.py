@@ -332,8 +332,9 @@ def _headline(results: Results, shares: Plain, counts: Plain, found: Sequence[er
     verdicts = counts["verdicts"]
     judged = counts["published"] - verdicts["not comparable"]
     sentences = [
-        f"{len(methods)} methods and their presets were asked to recover the label distributions of {len(datasets)} "
-        f"data sets from features and logical labels; {len(of_paper)} of the paper's 12 sets were at hand.",
+        f"{_count(len(methods), 'method')} with their presets were asked to recover the label distributions of "
+        f"{_count(len(datasets), 'data set')} from features and logical labels; {len(of_paper)} of the paper's 12 sets "
+        "were at hand.",
         f"{best} comes furthest: on average it recovers {as_percent(means[best])} of what features and labels allow.",
     ]
     if "LCdr" in means and "Temperature" in means:
@@ -343,12 +344,19 @@ def _headline(results: Results, shares: Plain, counts: Plain, found: Sequence[er
         )
     if uniform is not None:
         sentences.append(f"{uniform.title}: {uniform.finding}")
-    sentences.append(
-        f"Of {judged} published figures that could be re-run, {verdicts['matches']} match, {verdicts['close']} are "
-        f"close, {verdicts['better']} came out better and {verdicts['worse']} worse; the paper's tables contain "
-        f"{sum(e.holds for e in found)} inconsistencies, each recomputed below."
-    )
+    inconsistent = f"the paper's own tables hold {sum(e.holds for e in found)} inconsistencies, recomputed below."
+    if judged:
+        sentences.append(
+            f"Of {judged} published figures that could be re-run, {verdicts['matches']} match, {verdicts['close']} are "
+            f"close, {verdicts['better']} came out better and {verdicts['worse']} worse; {inconsistent}"
+        )
+    else:
+        sentences.append(f"No published figure could be re-run without the paper's data; {inconsistent}")
     return sentences
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _finite(value: Any) -> Any:
