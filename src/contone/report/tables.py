@@ -14,7 +14,7 @@ from contone.experiments import paper
 from contone.experiments.limits import recovered
 from contone.experiments.plan import Spec
 from contone.experiments.results import Entry, Results
-from contone.experiments.verdicts import verdict
+from contone.experiments.verdicts import CLOSE, verdict
 
 REPORTED = ("chebyshev", "clark", "canberra", "kl", "cosine", "intersection")
 """The measures of the tables."""
@@ -118,8 +118,12 @@ def _cell(
         reason = {"no data": f"{dataset} is not at hand", "pending": "not run yet", "failed": "the run failed"}.get(
             status, spec.options.get("reasons", {}).get(theirs or "", "")
         )
+        wrong = _known_to_be_wrong(spec, results, dataset, measure_name, compared_measure, theirs, printed)
         judged = verdict(
-            printed, compared, greater_is_better=measures.get(measure_name).greater_is_better, reason=reason
+            None if wrong else printed,
+            compared,
+            greater_is_better=measures.get(measure_name).greater_is_better,
+            reason=wrong or reason,
         ).plain()
     return {
         "dataset": dataset,
@@ -136,6 +140,26 @@ def _cell(
         "compared_measure": compared_measure,
         "verdict": judged,
     }
+
+
+def _known_to_be_wrong(
+    spec: Spec,
+    results: Results,
+    dataset: str,
+    measure_name: str,
+    compared_measure: str,
+    theirs: str | None,
+    printed: float,
+) -> str:
+    """Why a published figure cannot be what it says, or nothing: listed in the spec, or below the spec's floor."""
+    short = FULL_TO_SHORT.get(dataset)
+    for suspect in spec.options.get("suspect", ()):
+        if (suspect["measure"], suspect["method"]) == (measure_name, theirs) and short in suspect["datasets"]:
+            return str(suspect["reason"])
+    floor = results.score(spec.name, dataset, spec.options.get("floor", ""), compared_measure)
+    if floor is not None and printed < (1 - CLOSE) * floor:
+        return "the published figure is below what the same learner reaches when it is trained on the truth"
+    return ""
 
 
 def _mark_best(rows: list[Plain], greater_is_better: bool) -> None:
