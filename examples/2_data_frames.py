@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from contone import LP
+from contone import Inversion
 
 songs = pd.DataFrame(
     {
@@ -15,5 +15,5 @@ songs = pd.DataFrame(
     index=["waltz", "polka", "hymn", "dirge", "ballad", "blues", "jig", "lullaby"],
 )
 
-degrees = LP().fit_enhance(songs[["tempo", "loudness"]], songs[["calm", "happy", "sad"]])
+degrees = Inversion().fit_enhance(songs[["tempo", "loudness"]], songs[["calm", "happy", "sad"]])
 print(degrees.round(3))
