@@ -109,3 +109,18 @@ def test_too_few_iterations_are_reported():
     assert not solution.converged
     assert solution.residual > 1e-9
     assert (solution.value >= lower).all()
+
+
+def test_a_smooth_surface_with_few_neighbours_is_solved_to_the_end():
+    # Pivoting alone needs hundreds of single exchanges here; the projected Newton method must take over.
+    from contone import datasets
+    from contone.numerics.lle import lle_matrix, lle_weights
+
+    data = datasets.artificial()
+    X, relevant = data.X[::2], data.D[::2] > 1 / 3
+    H = sp.csr_array(2.0 * lle_matrix(lle_weights(X, 4)) + 2e-6 * sp.eye_array(len(X)))
+    lower, upper = np.where(relevant, 0.1, -np.inf), np.where(relevant, np.inf, -0.1)
+    solution = solve_box_qp(H, np.zeros(lower.shape), lower, upper)
+    assert solution.converged
+    assert solution.n_iter < 250
+    assert kkt_residual(H, np.zeros(lower.shape), lower, upper, solution.value) <= 1e-9

@@ -8,7 +8,12 @@ multiplier that pulls inwards), repeat. Five to ten rounds are usual. Whenever t
 fall, half as many are exchanged, down to the last wrong one alone; exchanging that one cannot cycle when H is positive
 definite (Murty's rule), so the method is finite.
 
-Reference: Judice and Pires, Computers & OR 21 (1994); Portugal, Judice and Vicente, Math. Comp. 63 (1994).
+Finite may still be long: on a smooth surface with few neighbours a row, one wrong entry after another turns up for
+hundreds of rounds. After a few rounds without progress the column goes to a projected Newton method with a line search
+(Bertsekas), which frees and binds many entries in a step and always descends: 60 steps for 2601 rows.
+
+Reference: Judice and Pires, Computers & OR 21 (1994); Portugal, Judice and Vicente, Math. Comp. 63 (1994);
+Bertsekas, SIAM J. Control and Optimization 20 (1982).
 """
 
 from __future__ import annotations
@@ -16,12 +21,18 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from scipy.sparse.linalg import cg
+from scipy.sparse.linalg import cg, splu
 
 from contone.numerics.solution import Solution
 
 DENSE_LIMIT = 1500
 """Free entries up to which a dense Cholesky factor is used; it does not mind a bad condition, and 1500 cost 18 MB."""
+
+SPARSE_ROW = 24
+"""Entries a row up to which a sparse factor is used instead: such a matrix is a neighbour graph with little fill."""
+
+MAX_STALLS = 6
+"""Rounds of pivoting without progress after which the projected Newton method takes over."""
 
 
 def solve_box_qp(
@@ -108,9 +119,50 @@ def _solve_column(
             fewest, stalls = len(wrong), 0
         else:
             stalls += 1
+            if stalls > MAX_STALLS:
+                return _projected_newton(
+                    H, b, lower, upper, best, tol=tol, max_iter=max_iter, done=iteration, dense_limit=dense_limit
+                )
             wrong = wrong[-max(1, len(wrong) >> stalls) :]
         side[wrong] = np.where(to_lower[wrong], -1, np.where(to_upper[wrong], 1, 0))
     return best, residual, iteration
+
+
+def _projected_newton(
+    H: sp.csr_array,
+    b: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    u: np.ndarray,
+    *,
+    tol: float,
+    max_iter: int,
+    done: int,
+    dense_limit: int,
+) -> tuple[np.ndarray, float, int]:
+    """u (n,) from a feasible start, its KKT residual, and the number of steps with those already done."""
+    h, size = _scale(H, b, lower, upper)
+    residual = np.inf
+    for iteration in range(done, max_iter + 1):
+        g = H @ u - b
+        residual = float(np.abs(u - np.clip(u - g / h, lower, upper)).max(initial=0.0)) / size
+        if residual <= tol or iteration == max_iter:
+            break
+        # Entries within reach of their bound count as bound, or steps would be cut short without end.
+        reach = size * min(1e-3, 0.1 * residual)
+        bound = ((u <= lower + reach) & (g > 0)) | ((u >= upper - reach) & (g < 0))
+        step = _solve_free(H, -g, np.zeros_like(g), ~bound, np.zeros_like(g), dense_limit, tol)
+        step[bound] = -g[bound] / h
+        value, length = 0.5 * u @ (H @ u) - b @ u, 1.0
+        while length > 1e-12:
+            trial = np.clip(u + length * step, lower, upper)
+            if 0.5 * trial @ (H @ trial) - b @ trial <= value + 1e-4 * (g @ (trial - u)):
+                break
+            length *= 0.5
+        else:  # no descent within rounding
+            break
+        u = trial
+    return u, residual, iteration
 
 
 def _solve_free(
@@ -129,6 +181,10 @@ def _solve_free(
         return u
     right = b[rows] - (H[rows] @ u)
     H_free = H[rows][:, rows]
+    if H_free.nnz <= SPARSE_ROW * len(rows):
+        factor = splu(H_free.tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True})
+        u[rows] = factor.solve(right)
+        return u
     if len(rows) <= dense_limit:
         u[rows] = scipy.linalg.solve(H_free.toarray(), right, assume_a="pos", check_finite=False)
         return u
