@@ -11,7 +11,7 @@ import pytest
 from contone import GLLE, LP, LabelConfidence, LCdr
 from contone.exceptions import ApproximationWarning
 from contone.numerics import neighbours
-from contone.numerics.neighbours import Neighbours, nearest_neighbours, query_neighbours
+from contone.numerics.neighbours import Neighbours, localised, nearest_neighbours, put_back, query_neighbours
 
 faiss = pytest.importorskip("faiss")
 from contone.numerics import neighbours_faiss  # noqa: E402
@@ -119,6 +119,34 @@ def test_without_faiss_the_search_is_exact_and_says_what_to_install(X, small_lim
     with pytest.warns(UserWarning, match=r"will take about \d+ minutes.*pip install 'contone\[scale\]'"):
         found = nearest_neighbours(X, 5)
     assert found.report() == {"engine": "exact", "recall": 1.0}
+
+
+def test_renumbered_rows_have_the_same_neighbours(X, small_limit):
+    found = nearest_neighbours(X, 6)
+    local, order = localised(found)
+    assert np.array_equal(np.sort(order), np.arange(len(X)))
+    assert np.array_equal(order[local.indices], found.indices[order])
+    assert np.array_equal(put_back(X[order], order), X)
+    # Closer in memory is the point of it.
+    step = lambda f: np.median(np.abs(f.indices - np.arange(len(X))[:, None]))  # noqa: E731
+    assert step(local) < 0.25 * step(found)
+
+
+def test_an_exact_search_leaves_the_rows_where_they_are(X):
+    found = nearest_neighbours(X[:100], 6)
+    local, order = localised(found)
+    assert local is found
+    assert order == slice(None)
+    assert put_back(X, order) is X
+
+
+@pytest.mark.parametrize("method", [LabelConfidence(), LP(graph="knn"), GLLE()], ids=lambda m: type(m).__name__)
+def test_the_engine_hardly_changes_the_answer(method, monkeypatch):
+    X, L = surface(2500), logical(2500)
+    exact = method.fit_enhance(X, L)
+    monkeypatch.setattr(neighbours, "EXACT_ROWS", 1000)
+    np.testing.assert_allclose(method.fit_enhance(X, L).mean(axis=0), exact.mean(axis=0), atol=1e-3)
+    assert np.mean(np.abs(method.label_distributions_ - exact)) < 2e-3
 
 
 def logical(n: int, q: int = 4) -> np.ndarray:

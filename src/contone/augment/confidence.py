@@ -9,6 +9,7 @@ exp(-||x_i - x_j||^2 / sigma^2) where x_j is among the k nearest neighbours of x
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -22,8 +23,10 @@ from contone.numerics.neighbours import (
     NormalisedGraph,
     edge_matrix,
     gaussian_weights,
+    localised,
     nearest_neighbours,
     normalised_graph,
+    put_back,
 )
 from contone.numerics.qp import Programme, minimise_on_simplices
 from contone.numerics.simplex import project_masked_simplex
@@ -89,14 +92,14 @@ class LabelConfidence(Enhancer):
         self.max_iter = max_iter
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
-        neighbours = nearest_neighbours(X, self.n_neighbors)
+        neighbours, order = localised(nearest_neighbours(X, self.n_neighbors))
         # Paper: sigma is never given. The mean distance to the k-th neighbour is what SDLPP, by the same group, uses.
         sigma = _width(neighbours, self.sigma)
         graph = confidence_graph(neighbours, sigma)
-        solution = solve_confidence(graph, L > 0, tol=self.tol, max_iter=self.max_iter)
+        solution = solve_confidence(graph, L[order] > 0, tol=self.tol, max_iter=self.max_iter)
         solution.info["sigma"] = sigma
         solution.info["neighbours"] = neighbours.report()
-        return solution
+        return replace(solution, value=put_back(solution.value, order))
 
 
 def confidence_graph(neighbours: Neighbours, sigma: float) -> NormalisedGraph:

@@ -38,7 +38,7 @@ from contone.numerics.duplicates import group_duplicates
 from contone.numerics.kernel import gaussian_kernel, gaussian_matrix, knn_width, mean_pairwise_distance
 from contone.numerics.lanczos import quadrature
 from contone.numerics.linear import conjugate_gradient
-from contone.numerics.neighbours import edge_matrix, nearest_neighbours, query_neighbours
+from contone.numerics.neighbours import edge_matrix, localised, nearest_neighbours, put_back, query_neighbours
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
@@ -149,12 +149,13 @@ class GLLE(InductiveMixin, Enhancer):
         self._scaling = standardisation(X) if self.standardise else None
         X = self._scaled(X)
         self._k = L.shape[1] + 1 if self.n_neighbors == "labels" else int(self.n_neighbors)
-        A, self._sigma, search = neighbour_affinity(X, self._k, self.sigma)
-        lambda_ = smoothing_weight(A, L, self.lambda_)
+        exact = self.solver == "exact"
+        A, self._sigma, search, order = neighbour_affinity(X, self._k, self.sigma, local=exact)
+        lambda_ = smoothing_weight(A, L[order], self.lambda_)
         self._X = X
-        if self.solver == "exact":
-            solution = smooth(A, L, lambda_, X, tol=self.tol, max_iter=self.max_iter)
-            P = solution.value
+        if exact:
+            solution = smooth(A, L[order], lambda_, X[order], tol=self.tol, max_iter=self.max_iter)
+            P = put_back(solution.value, order)
         else:
             self._width = mean_pairwise_distance(X) or 1.0
             start = check_random_state(self.random_state).uniform(size=(X.shape[0] + 1, L.shape[1]))
@@ -189,12 +190,17 @@ class GLLE(InductiveMixin, Enhancer):
         return softmax(P) if self.output == "softmax" else normalise_rows(np.maximum(P, 0.0))
 
 
-def neighbour_affinity(X: np.ndarray, k: int, sigma: float | str) -> tuple[sp.csr_array, float, dict[str, Any]]:
-    """A (n, n) with A_ij = exp(-||x_i - x_j||^2 / (2 sigma^2)) where i is near j or j near i; width; search report."""
-    neighbours = nearest_neighbours(X, k)
+def neighbour_affinity(
+    X: np.ndarray, k: int, sigma: float | str, *, local: bool = False
+) -> tuple[sp.csr_array, float, dict[str, Any], Any]:
+    """A (n, n) with A_ij = exp(-||x_i - x_j||^2 / (2 sigma^2)) where i is near j or j near i; width; search report; and
+    the order of A's rows and columns, which is that of X unless `local` allows another."""
+    neighbours, order = nearest_neighbours(X, k), slice(None)
+    if local:
+        neighbours, order = localised(neighbours)
     width = knn_width(neighbours.distances) if sigma == "knn" else float(sigma)
     A = edge_matrix(neighbours, np.exp(-0.5 * (neighbours.distances / width) ** 2))
-    return A.maximum(A.T).tocsr(), width, neighbours.report()
+    return A.maximum(A.T).tocsr(), width, neighbours.report(), order
 
 
 def smoothing_weight(A: sp.csr_array, L: np.ndarray, rule: float | str) -> float:

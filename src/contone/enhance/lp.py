@@ -31,7 +31,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from contone.base import Enhancer
 from contone.numerics.kernel import Operator, gaussian_operator, knn_width
 from contone.numerics.linear import conjugate_gradient
-from contone.numerics.neighbours import edge_matrix, nearest_neighbours
+from contone.numerics.neighbours import edge_matrix, localised, nearest_neighbours, put_back
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
@@ -129,9 +129,9 @@ class LP(Enhancer):
         if self.standardise:
             X = standardisation(X)(X)
         graph = ("dense" if len(X) <= DENSE_ROWS else "knn") if self.graph == "auto" else self.graph
-        affinity, sigma, search = build_affinity(X, graph, self.sigma, self.n_neighbors)
-        solution = propagate(affinity, L, self.alpha, tol=self.tol, max_iter=self.max_iter)
-        F = solution.value
+        affinity, sigma, search, order = build_affinity(X, graph, self.sigma, self.n_neighbors)
+        solution = propagate(affinity, L[order], self.alpha, tol=self.tol, max_iter=self.max_iter)
+        F = put_back(solution.value, order)
         # (I - alpha P)^(-1) is not negative; only rounding can be.
         D = softmax(F) if self.output == "softmax" else normalise_rows(np.maximum(F, 0.0))
         self.scores_ = F
@@ -146,6 +146,8 @@ class Affinity(NamedTuple):
     sigma: float
     search: dict[str, Any] | None = None
     """Engine and recall of the neighbour search, where there was one."""
+    order: Any = slice(None)
+    """The row of X that each row of the graph stands for."""
 
 
 def build_affinity(X: np.ndarray, graph: str, sigma: float | str, k: int) -> Affinity:
@@ -158,9 +160,10 @@ def build_affinity(X: np.ndarray, graph: str, sigma: float | str, k: int) -> Aff
     if graph == "dense":
         return Affinity(gaussian_operator(X, width, zero_diagonal=True), width, neighbours and neighbours.report())
     assert neighbours is not None
+    neighbours, order = localised(neighbours)
     A = edge_matrix(neighbours, np.exp(-0.5 * (neighbours.distances / width) ** 2))
     A = A.maximum(A.T).tocsr()
-    return Affinity(lambda V: A @ V, width, neighbours.report())
+    return Affinity(lambda V: A @ V, width, neighbours.report(), order)
 
 
 def propagate(affinity: Operator, L: np.ndarray, alpha: float, *, tol: float, max_iter: int) -> Solution:

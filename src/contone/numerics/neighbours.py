@@ -15,9 +15,10 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
-from array_api_compat import is_torch_array
+from array_api_compat import array_namespace, is_torch_array
 from sklearn.neighbors import NearestNeighbors
+
+from contone.numerics import sparse
 
 EXACT_ROWS = 50_000
 """Up to this many rows comparing all with all takes seconds: about 6 on one core with 24 features."""
@@ -38,6 +39,8 @@ class Neighbours(NamedTuple):
     """What searched, with its settings."""
     recall: float = 1.0
     """Share of true neighbours among those found, measured on a sample; 1 for an exact search."""
+    order: Any = None
+    """(n,) the rows in an order in which neighbours lie near each other; None where that was not worth finding."""
 
     def report(self) -> dict[str, Any]:
         """Engine and recall as plain values, for `Solution.info["neighbours"]`."""
@@ -61,9 +64,13 @@ def nearest_neighbours(X: Any, k: int) -> Neighbours:
     return Neighbours(indices, distances)
 
 
-def query_neighbours(X: np.ndarray, queries: np.ndarray, k: int) -> Neighbours:
+def query_neighbours(X: Any, queries: Any, k: int) -> Neighbours:
     """The k rows of X (n, d) nearest to every row of `queries` (m, d); k is cut to n."""
     k = min(k, X.shape[0])
+    if is_torch_array(X):
+        from contone.numerics import neighbours_torch
+
+        return Neighbours(*neighbours_torch.query_neighbours(X, queries, k), "torch-exact")
     if _use_faiss(X, len(queries)):
         from contone.numerics import neighbours_faiss
 
@@ -99,45 +106,66 @@ def _exact_minutes(X: np.ndarray, n_queries: int, n_tried: int = 256) -> float:
 def _approximate(found: Any) -> Neighbours:
     lists, probes, candidates = found.settings
     engine = f"faiss, {lists} lists, {probes} probes, {candidates} candidates"
-    return Neighbours(found.indices, found.distances, engine, found.recall)
+    return Neighbours(found.indices, found.distances, engine, found.recall, found.order)
 
 
-def edge_matrix(neighbours: Neighbours, weights: np.ndarray) -> sp.csr_array:
+def localised(neighbours: Neighbours) -> tuple[Neighbours, Any]:
+    """The same neighbourhoods with the rows renumbered by `order`, and that order: row r is now what order[r] was.
+
+    Products with the graph of a million rows spend their time waiting for memory; with neighbours near each other the
+    processor's cache holds most of what a row needs. Without an order nothing changes, and slice(None) stands for it.
+    """
+    order = neighbours.order
+    if order is None:
+        return neighbours, slice(None)
+    rank = np.empty(len(order), dtype=neighbours.indices.dtype)
+    rank[order] = np.arange(len(order), dtype=rank.dtype)
+    renumbered = Neighbours(
+        rank[neighbours.indices[order]], neighbours.distances[order], neighbours.engine, neighbours.recall
+    )
+    return renumbered, order
+
+
+def put_back(A: Any, order: Any) -> Any:
+    """The rows of A (n, q), given in the order of `localised`, where they were before."""
+    if isinstance(order, slice):
+        return A
+    out = np.empty_like(A)
+    out[order] = A
+    return out
+
+
+def edge_matrix(neighbours: Neighbours, weights: Any) -> Any:
     """The directed graph with weight w_ir (n, k) on the edge from row i to its r-th neighbour, as (n, n) CSR."""
-    n, k = neighbours.indices.shape
-    width = np.int32 if n * k < 2**31 else np.int64  # half the memory, and faster products, while it suffices
-    start = np.arange(0, n * k + 1, k, dtype=width)
-    return sp.csr_array((weights.ravel(), neighbours.indices.ravel().astype(width), start), shape=(n, n))
+    return sparse.edge_matrix(neighbours.indices, weights)
 
 
-def gaussian_weights(distances: np.ndarray, sigma: float) -> np.ndarray:
+def gaussian_weights(distances: Any, sigma: float) -> Any:
     """w = exp(-distance^2 / sigma^2), shape kept; at sigma = 0 the limit: 1 between duplicates, 0 elsewhere."""
+    xp = array_namespace(distances)
     if sigma == 0.0:
-        return (distances == 0.0).astype(distances.dtype)
-    return np.exp(-np.square(distances / sigma))
+        return xp.astype(distances == 0.0, distances.dtype)
+    return xp.exp(-xp.square(distances / sigma))
 
 
 class NormalisedGraph(NamedTuple):
     """S = D^-1/2 W D^-1/2 of a symmetric graph W."""
 
-    S: sp.csr_array
-    """(n, n); rows and columns of isolated points are zero."""
-    degree: np.ndarray
+    S: Any
+    """(n, n) CSR; rows and columns of isolated points are zero."""
+    degree: Any
     """(n,) row sums of W; 0 for an isolated point."""
 
 
-def normalised_graph(W: sp.csr_array) -> NormalisedGraph:
-    """S = D^-1/2 W D^-1/2 of the symmetric W (n, n), whose eigenvalues lie in [-1, 1].
+def normalised_graph(W: Any) -> NormalisedGraph:
+    """S = D^-1/2 W D^-1/2 of the symmetric CSR matrix W (n, n), whose eigenvalues lie in [-1, 1].
 
     A degree that is zero, or so small that dividing by it loses all digits, counts as isolated.
     """
-    degree = np.asarray(W.sum(axis=1)).ravel()
-    linked = degree > np.finfo(np.float64).tiny / np.finfo(np.float64).eps
-    degree = np.where(linked, degree, 0.0)
-    root = np.zeros_like(degree)
-    root[linked] = 1.0 / np.sqrt(degree[linked])
-    S = W.tocsr(copy=True)
-    S.data *= root[S.indices]
-    S.data *= np.repeat(root, np.diff(S.indptr))
-    S.eliminate_zeros()
-    return NormalisedGraph(S, degree)
+    degree = sparse.row_sums(W)
+    xp = array_namespace(degree)
+    precision = xp.finfo(degree.dtype)
+    linked = degree > precision.smallest_normal / precision.eps
+    degree = xp.where(linked, degree, xp.zeros_like(degree))
+    root = xp.where(linked, 1.0 / xp.sqrt(xp.where(linked, degree, xp.ones_like(degree))), degree)
+    return NormalisedGraph(sparse.scaled(W, root, root), degree)
