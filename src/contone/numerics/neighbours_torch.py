@@ -69,6 +69,13 @@ def nearest_neighbours(X: torch.Tensor, k: int) -> TorchNeighbours:
     return TorchNeighbours(indices, distances, int(doubtful.numel()))
 
 
+def query_neighbours(X: torch.Tensor, queries: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The k rows of X (n, d) nearest to every row of `queries` (m, d), and their distances, block by block."""
+    block = max(1, (STAGE_BYTES if X.is_cuda else STAGE_BYTES // 8) // (4 * X.element_size() * X.shape[0]))
+    parts = [_smallest(_distances(some, X), k) for some in torch.split(queries, block)]
+    return torch.cat([indices for indices, _ in parts]), torch.cat([distances for _, distances in parts])
+
+
 class _Database:
     """The rows as stage 1 sees them: float32, padded to whole groups with points at infinity."""
 
@@ -118,8 +125,16 @@ def _nearest_of_groups(X: torch.Tensor, rows: slice, groups: torch.Tensor, k: in
 
 def _brute_force(X: torch.Tensor, rows: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
     """The k nearest other rows of the given ones by the definition."""
-    distances = torch.cdist(X[rows], X, compute_mode="donot_use_mm_for_euclid_dist")
+    distances = _distances(X[rows], X)
     distances[torch.arange(rows.numel(), device=X.device), rows] = torch.inf
+    return _smallest(distances, k)
+
+
+def _distances(queries: torch.Tensor, X: torch.Tensor) -> torch.Tensor:
+    return torch.cdist(queries, X, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+def _smallest(distances: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
     nearest, indices = torch.topk(distances, k, dim=1, largest=False, sorted=True)
     return indices, nearest
 
