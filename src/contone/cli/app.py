@@ -14,6 +14,7 @@ from contone import __version__
 from contone.cli import data, listing, terminal
 from contone.cli.demo import demo
 from contone.cli.enhance import enhance
+from contone.cli.report import report
 from contone.cli.reproduce import reproduce
 from contone.exceptions import ContoneError
 
@@ -66,6 +67,7 @@ def contone(
 app.command()(demo)
 app.command()(enhance)
 app.command()(reproduce)
+app.command()(report)
 app.command()(listing.methods)
 app.command()(listing.measures)
 app.add_typer(data.app, name="data")

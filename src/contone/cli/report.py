@@ -1,0 +1,65 @@
+"""`contone report`: stored results as one page, or as JSON, Markdown or LaTeX."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from contone.cli import terminal
+from contone.cli.reproduce import DEFAULT_STORE
+
+FORMATS = ("html", "json", "markdown", "latex")
+
+
+def report(
+    store: Annotated[Path, typer.Option(help="Folder of the results that 'contone reproduce' wrote.")] = DEFAULT_STORE,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="File to write; - for stdout.", show_default=False),
+    ] = None,
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format", help=f"{', '.join(FORMATS)}; without it, what the file's name says.", metavar="FORMAT"
+        ),
+    ] = "",
+    show: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = False,
+) -> None:
+    """Make the report from stored results.
+
+    One self-contained HTML file, report.html unless another is named: published and measured figures side by side,
+    pictures, errata of the paper, provenance. It can be made while a run goes on, and says what is missing.
+
+    Examples:
+
+    contone report --open
+
+    contone report --store contone-results -o results.tex
+    """
+    from contone.exceptions import DataError
+    from contone.experiments.store import Store
+    from contone.files import check_target, replacing
+    from contone.report import render
+
+    by_name = render.FORMATS.get(out.suffix.lower(), "") if out is not None else ""
+    form = form or by_name or "html"
+    if form not in FORMATS:
+        raise terminal.usage_error(f"no format {form!r}; there are: {', '.join(FORMATS)}.", "--format")
+    if not (store / "runs").is_dir():
+        raise DataError(f"{store} holds no results: run 'contone reproduce --store {store}' first, or name another.")
+    suffix = next(s for s, f in render.FORMATS.items() if f == form)
+    target = out if out is not None else Path(f"report{suffix}")
+    if str(target) == "-":
+        typer.echo(render.render(Store(store), form), nl=False)
+        return
+    check_target(target, overwrite=True)
+    with terminal.working("reading the results and drawing"):
+        text = render.render(Store(store), form)
+    with replacing(target) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    terminal.say(f"report: {target}")
+    if show:
+        webbrowser.open(target.resolve().as_uri())

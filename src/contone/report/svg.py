@@ -1,0 +1,132 @@
+"""matplotlib figure -> inline SVG that follows the page: its font, its colours on light and dark; with words for it.
+
+Drawings use the colours below. They are stand-ins: in the SVG each becomes a CSS variable of the page, so one file
+serves both themes and print. Text stays text (small, selectable, in the page's font) and nothing points outside.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, SOFT, LINE, MARK, ACCENT, SECOND, GROUND = (f"#0102{i:02x}" for i in range(3, 10))
+"""Text; secondary text; rules; quiet areas; the accent; a second series; the paper."""
+
+VARIABLES = {INK: "ink", SOFT: "soft", LINE: "line", MARK: "mark", ACCENT: "accent", SECOND: "second", GROUND: "ground"}
+
+STYLE: Any = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "contone",
+    "font.family": "sans-serif",
+    "font.size": 8.5,
+    "text.color": INK,
+    "axes.edgecolor": LINE,
+    "axes.labelcolor": SOFT,
+    "axes.labelsize": 8.5,
+    "axes.titlesize": 9,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.facecolor": "none",
+    "axes.formatter.use_mathtext": False,
+    "xtick.color": LINE,
+    "ytick.color": LINE,
+    "xtick.labelcolor": SOFT,
+    "ytick.labelcolor": SOFT,
+    "grid.color": LINE,
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "lines.linewidth": 1.5,
+    "figure.facecolor": "none",
+    "savefig.facecolor": "none",
+}
+
+
+def style() -> AbstractContextManager[None]:
+    """Draw inside this, so that the stand-in colours and the page's sizes are used."""
+    from matplotlib import rc_context
+
+    return rc_context(STYLE)
+
+
+def canvas(width: float, height: float) -> Figure:
+    """An empty figure of that size in inches; 7.6 fills the page's column."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def bare(axis: Axes, *sides: str) -> None:
+    """Take away the lines of an axis that carry no information."""
+    for side in sides:
+        axis.spines[side].set_visible(False)
+    if "left" in sides:
+        axis.tick_params(axis="y", length=0)
+    if "bottom" in sides:
+        axis.tick_params(axis="x", length=0)
+
+
+def to_svg(figure: Figure, name: str, title: str, description: str) -> str:
+    """The figure as an SVG element.
+
+    Parameters
+    ----------
+    name : str
+        Unique on the page; starts every id in the drawing.
+    title, description : str
+        What it is, and what it shows: the alternative text.
+    """
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    root = ElementTree.fromstring(buffer.getvalue())
+    for child in [c for c in root if _local(c.tag) == "metadata"]:
+        root.remove(child)
+    used = set(re.findall(r"(?:url\(#|href=\"#)([^)\"]+)", buffer.getvalue()))
+    _, _, width, height = (float(v) for v in root.get("viewBox", "0 0 1 1").split())
+    label, description_id = f"{name}-title", f"{name}-desc"
+    head = (
+        f'<svg class="chart" role="img" aria-labelledby="{label} {description_id}" '
+        f'viewBox="0 0 {width:g} {height:g}" style="--width: {width:g}px">'
+        f'<title id="{label}">{html.escape(title)}</title>'
+        f'<desc id="{description_id}">{html.escape(description)}</desc>'
+    )
+    return head + "".join(_element(child, name, used) for child in root) + "</svg>"
+
+
+def _element(element: ElementTree.Element, name: str, used: set[str]) -> str:
+    """One element and what is in it, as HTML: no namespaces, only ids that something refers to."""
+    attributes = {}
+    for key, value in element.attrib.items():
+        attribute = _local(key)
+        if attribute == "id":
+            if value not in used:
+                continue
+            value = f"{name}-{value}"
+        elif attribute == "href":
+            value = f"#{name}-{value[1:]}"
+        attributes[attribute] = re.sub(r"url\(#", f"url(#{name}-", _restyled(value))
+    written = "".join(f' {k}="{html.escape(v)}"' for k, v in attributes.items())
+    inside = html.escape((element.text or "").strip("\n")) + "".join(_element(c, name, used) for c in element)
+    tag = _local(element.tag)
+    return f"<{tag}{written}>{inside}</{tag}>{html.escape((element.tail or '').strip())}"
+
+
+def _restyled(value: str) -> str:
+    """Stand-in colours as variables of the page, its font instead of matplotlib's, and shorter numbers."""
+    for colour, variable in VARIABLES.items():
+        value = value.replace(colour, f"var(--{variable})")
+    value = re.sub(r"(font: [^;']*?)'[^;]*", r"\1var(--sans)", value)
+    return re.sub(r"(\d+\.\d{2})\d+", r"\1", value)
+
+
+def _local(name: str) -> str:
+    return name.rpartition("}")[2]
