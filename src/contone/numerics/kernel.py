@@ -49,7 +49,8 @@ def gaussian_operator(
     """
     if X.shape[0] <= keep_rows:
         K = gaussian_matrix(X, sigma, zero_diagonal=zero_diagonal)
-        return lambda V: K @ V
+        # K is symmetric, and few rows times a wide matrix run faster than a tall matrix times few columns.
+        return lambda V: (V.T @ K).T
     return lambda V: _tiled_product(X, sigma, V, zero_diagonal, tile)
 
 
