@@ -14,10 +14,11 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
+from array_api_compat import array_namespace
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from contone.base import Enhancer
+from contone.numerics.arrays import count_members, like, to_numpy
 from contone.numerics.neighbours import (
     Neighbours,
     NormalisedGraph,
@@ -29,9 +30,11 @@ from contone.numerics.neighbours import (
     put_back,
 )
 from contone.numerics.qp import Programme, minimise_on_simplices
-from contone.numerics.simplex import project_masked_simplex
+from contone.numerics.simplex import project_masked_simplex, row_sums
 from contone.numerics.solution import Solution
-from contone.numerics.sparse import matmul, submatrix
+from contone.numerics.sparse import connected_components, matmul, submatrix, symmetrised
+
+Array = Any
 
 
 class LabelConfidence(Enhancer):
@@ -75,6 +78,7 @@ class LabelConfidence(Enhancer):
     """
 
     reference = "Kou et al., Data Augmentation for Label Enhancement, Eq. 1-4"
+    array_api = True
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {"paper": {"n_neighbors": 10}}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
@@ -105,7 +109,7 @@ class LabelConfidence(Enhancer):
 def confidence_graph(neighbours: Neighbours, sigma: float) -> NormalisedGraph:
     """S and degrees of W + W^T with Gaussian weights W; an edge found from both ends counts twice, as in the paper."""
     W = edge_matrix(neighbours, gaussian_weights(neighbours.distances, sigma))
-    return normalised_graph((W + W.T).tocsr())
+    return normalised_graph(symmetrised(W, by="sum"))
 
 
 def _width(neighbours: Neighbours, sigma: float | str) -> float:
@@ -113,39 +117,41 @@ def _width(neighbours: Neighbours, sigma: float | str) -> float:
     if not isinstance(sigma, str):
         return float(sigma)
     farthest = neighbours.distances[:, -1]
-    return float(np.mean(farthest) if sigma == "mean_knn" else np.median(farthest))
+    return float(farthest.mean()) if sigma == "mean_knn" else float(np.median(to_numpy(farthest)))
 
 
-def solve_confidence(graph: NormalisedGraph, mask: np.ndarray, *, tol: float, max_iter: int) -> Solution:
+def solve_confidence(graph: NormalisedGraph, mask: Array, *, tol: float, max_iter: int) -> Solution:
     """The label confidence F (n, q) on a graph, for the relevant labels `mask` (n, q)."""
-    S, linked, count = graph.S, graph.degree > 0, mask.sum(axis=1)
+    xp = array_namespace(mask)
+    S, linked, relevant = graph.S, graph.degree > 0, xp.astype(mask, graph.degree.dtype)
+    count = row_sums(relevant)
     # Paper: Eq. 1 starts from F = L, whose rows do not sum to 1; equal shares are the feasible reading.
-    equal = mask / count[:, None]
-    free = np.flatnonzero((count > 1) & linked)
-    F = equal.copy()
-    F[free] = 0.0  # what is left are the constant rows
+    equal = relevant / count[:, None]
+    free = xp.nonzero((count > 1) & linked)[0]
+    F = xp.asarray(equal, copy=True)
+    F[free, :] = 0.0  # what is left are the constant rows
     S_F = matmul(S, F)
-    constant = float(np.sum(F[linked] ** 2) - np.sum(F * S_F))
-    within = S if free.size == len(mask) else submatrix(S, free, free)
-    programme = Programme(within, S_F[free], mask[free], constant)
-    solution = minimise_on_simplices(programme, equal[free], tol=tol, max_iter=max_iter)
-    F[free] = solution.value
-    n_components, component = connected_components(S, directed=False)
-    flat_directions = _settle_flat_directions(F, equal, np.sqrt(graph.degree), mask, component, linked)
+    constant = float(xp.sum(F[linked, :] ** 2) - xp.sum(F * S_F))
+    every = free.shape[0] == mask.shape[0]
+    programme = Programme(S if every else submatrix(S, free, free), S_F[free, :], mask[free, :], constant)
+    # A certificate cannot tell less than rounding.
+    tol = max(tol, 100.0 * float(xp.finfo(F.dtype).eps))
+    solution = minimise_on_simplices(programme, equal[free, :], tol=tol, max_iter=max_iter)
+    F[free, :] = solution.value
+    n_components, component = connected_components(S)
+    flat_directions = _settle_flat_directions(F, equal, xp.sqrt(graph.degree), mask, component, linked)
     info = {
         "gap": solution.info["gap"],
-        "free_rows": int(free.size),
-        "single_label_rows": int(np.sum(count == 1)),
-        "isolated_rows": int(np.sum(~linked)),
+        "free_rows": int(free.shape[0]),
+        "single_label_rows": int(xp.sum(xp.astype(count == 1, xp.int64))),
+        "isolated_rows": int(xp.sum(xp.astype(~linked, xp.int64))),
         "components": int(n_components),
         "flat_directions": flat_directions,
     }
     return Solution(F, solution.objective, solution.residual, solution.n_iter, solution.converged, info)
 
 
-def _settle_flat_directions(
-    F: np.ndarray, equal: np.ndarray, root: np.ndarray, mask: np.ndarray, component: np.ndarray, linked: np.ndarray
-) -> int:
+def _settle_flat_directions(F: Array, equal: Array, root: Array, mask: Array, component: Array, linked: Array) -> int:
     """Move F, in place, to the minimiser nearest to `equal`; returns the number of flat directions.
 
     In a connected component the minimisers are F + root c^T, root = sqrt(d), with c (q,) zero off the labels common to
@@ -153,21 +159,42 @@ def _settle_flat_directions(
     `equal` is the projection of c* = sum_i root_i (equal_i - f_i) / sum_i d_i on that set; shifted by `low` and divided
     by -sum(low), the set is a simplex.
     """
-    size = np.bincount(component)
-    having = np.stack([np.bincount(component, weights=column, minlength=size.size) for column in mask.T], axis=1)
-    common = (having == size[:, None]) & (size[:, None] > 1)
-    flat = np.flatnonzero(common.sum(axis=1) > 1)
-    rows = np.flatnonzero(np.isin(component, flat) & linked)
-    if rows.size == 0:
+    xp = array_namespace(F)
+    # Usually there is no such component, and one pass over the rows says so.
+    position, common = _common_labels(component, mask)
+    rows = xp.nonzero((position >= 0) & linked)[0]
+    if rows.shape[0] == 0:
         return 0
-    rows = rows[np.argsort(component[rows], kind="stable")]
-    start = np.searchsorted(component[rows], flat)
-    weight, common = root[rows, None], common[flat]
-    target = np.add.reduceat(weight * (equal[rows] - F[rows]), start) / np.add.reduceat(weight**2, start)
-    low = np.where(common, -np.minimum.reduceat(F[rows] / weight, start), 0.0)
+    F[rows, :] = like(
+        _nearest_to_equal(*(to_numpy(A[rows, ...]) for A in (F, equal, root, position)), to_numpy(common)), F
+    )
+    return int(xp.sum(xp.astype(common, xp.int64))) - common.shape[0]
+
+
+def _common_labels(component: Array, mask: Array) -> tuple[Array, Array]:
+    """The labels (c, q) common to all rows of each component that has more than one such, and where in that list the
+    component of a row (n,) is; -1 for the other components."""
+    xp = array_namespace(mask)
+    size = count_members(component)
+    having = xp.stack([count_members(component[mask[:, j]], size.shape[0]) for j in range(mask.shape[1])], axis=1)
+    common = (having == size[:, None]) & (size[:, None] > 1)
+    flat = xp.nonzero(xp.sum(xp.astype(common, xp.int64), axis=1) > 1)[0]
+    place = xp.full_like(size, -1)
+    place[flat] = xp.arange(flat.shape[0], dtype=place.dtype, device=getattr(place, "device", None))
+    return place[component], common[flat, :]
+
+
+def _nearest_to_equal(
+    F: np.ndarray, equal: np.ndarray, root: np.ndarray, component: np.ndarray, common: np.ndarray
+) -> np.ndarray:
+    """F (n, q) shifted within the minimisers towards `equal`; rows of component c have the labels common_c (q,)."""
+    order = np.argsort(component, kind="stable")
+    start = np.searchsorted(component[order], np.arange(len(common)))
+    weight = root[order, None]
+    target = np.add.reduceat(weight * (equal - F)[order], start) / np.add.reduceat(weight**2, start)
+    low = np.where(common, -np.minimum.reduceat(F[order] / weight, start), 0.0)
     room = -low.sum(axis=1, keepdims=True)
     movable = room > 0
     unit = project_masked_simplex((target - low) / np.where(movable, room, 1.0), common)
     c = np.where(common & movable, low + room * unit, 0.0)
-    F[rows] = np.maximum(F[rows] + weight * np.repeat(c, np.diff(np.append(start, rows.size)), axis=0), 0.0)
-    return int(np.sum(common.sum(axis=1) - 1))
+    return np.maximum(F + root[:, None] * c[component], 0.0)

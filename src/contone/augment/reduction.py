@@ -22,6 +22,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from contone.exceptions import FeatureError, RankWarning
+from contone.numerics.arrays import like, to_numpy
 from contone.numerics.eigen import Eigenpairs, thin_generalised_eigen
 from contone.validation import check_features, check_supervision
 
@@ -71,6 +72,7 @@ class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     """
 
     reference = "Kou et al., Data Augmentation for Label Enhancement, Eq. 5-7; MDDM, Zhang and Zhou 2010"
+    array_api: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [
             Interval(Integral, 0, None, closed="left"),
@@ -107,8 +109,9 @@ class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.projection_ = pairs.vectors[:, :kept]
         self.eigenvalues_ = pairs.values[:kept]
         self.rank_ = pairs.rank
-        self.hsic_ = float(np.sum(self.eigenvalues_)) / (X.shape[0] - 1) ** 2
-        self.scale_ = _deviation(self.projection_, scatter, X.shape[0]) if self.rescale else np.ones(kept)
+        self.hsic_ = float(self.eigenvalues_.sum()) / (X.shape[0] - 1) ** 2
+        ones = array_namespace(X).ones_like(self.eigenvalues_)
+        self.scale_ = _deviation(self.projection_, scatter, X.shape[0]) if self.rescale else ones
         if self.n_components and kept > pairs.rank:
             warnings.warn(
                 f"{kept} directions were asked for, but the labels determine only {pairs.rank}; the other "
@@ -119,10 +122,11 @@ class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             )
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
-        """X~ = X P (m, d')."""
+    def transform(self, X: Any) -> Array:
+        """X~ = X P (m, d'); a tensor in gives a tensor out."""
         check_is_fitted(self)
-        return check_features(self, X, reset=False) @ self.projection_ / self.scale_
+        X = check_features(self, X, reset=False)
+        return X @ like(self.projection_, X) / like(self.scale_, X)
 
     @property
     def _n_features_out(self) -> int:
@@ -157,7 +161,7 @@ def _number_kept(pairs: Eigenpairs, n_components: int | float | None, on_rank_de
         return available
     if n_components >= 1:
         return min(int(n_components), available)
-    cumulative = np.cumsum(np.asarray(pairs.values))
+    cumulative = np.cumsum(to_numpy(pairs.values))
     if cumulative[-1] <= 0.0:
         return 1
     return min(int(np.searchsorted(cumulative, n_components * cumulative[-1]) + 1), available)

@@ -69,6 +69,7 @@ class LCdr(InductiveMixin, Enhancer):
     """
 
     reference = "Kou, Jia, Wang, Shi, Geng: Data Augmentation for Label Enhancement"
+    array_api = True
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {},
         "seed_like": {"reduction": "mean", "beta": 3e-3},
@@ -164,6 +165,6 @@ class LCdr(InductiveMixin, Enhancer):
         return self.augmented_.predict(X)
 
 
-def distance_from_uniform(D: np.ndarray) -> float:
+def distance_from_uniform(D: Any) -> float:
     """The largest total-variation distance 1/2 sum_j |d_ij - 1/q| of a row of D (n, q) from 1/q."""
-    return float(0.5 * np.max(np.sum(np.abs(D - 1.0 / D.shape[1]), axis=1)))
+    return float(0.5 * abs(D - 1.0 / D.shape[1]).sum(axis=1).max())

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from contone.base import Enhancer, InductiveMixin
+from contone.numerics.arrays import like, to_numpy
 from contone.numerics.optimise import lbfgs, sgd
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
@@ -56,6 +57,7 @@ class RectifiedSoftmax(InductiveMixin, Enhancer):
     """
 
     reference = "Kou et al., Data Augmentation for Label Enhancement, Eq. 8"
+    array_api = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "beta": [Interval(Real, 0, None, closed="left")],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
@@ -102,14 +104,14 @@ class RectifiedSoftmax(InductiveMixin, Enhancer):
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         F = normalise_rows(L)
-        random = check_random_state(self.random_state)
+        random = check_random_state(self.random_state)  # the few weights live on the host, whatever holds the rows
         bound = 1.0 / np.sqrt(X.shape[1])
         starts = [random.uniform(-bound, bound, size=(L.shape[1], X.shape[1])) for _ in range(self.n_init)]
         solve = self._by_sgd if self.solver == "sgd" else self._by_lbfgs
         best = min((solve(X, F, start, random) for start in starts), key=lambda solution: solution.objective)
         self.weights_ = best.value
         return Solution(
-            recover(self.weights_, X),
+            recover(like(self.weights_, X), X),
             best.objective,
             best.residual,
             best.n_iter,
@@ -119,7 +121,7 @@ class RectifiedSoftmax(InductiveMixin, Enhancer):
 
     def _by_lbfgs(self, X: np.ndarray, F: np.ndarray, start: np.ndarray, random: np.random.RandomState) -> Solution:
         weight, penalty = self._constants(len(X))
-        fun = partial(objective_and_gradient, X=X, F=F, weight=weight, penalty=penalty)
+        fun = partial(_on_host, X=X, F=F, weight=weight, penalty=penalty)
         return lbfgs(fun, start, tol=self.tol * weight * len(X), max_iter=self.max_iter)
 
     def _by_sgd(self, X: np.ndarray, F: np.ndarray, start: np.ndarray, random: np.random.RandomState) -> Solution:
@@ -127,7 +129,7 @@ class RectifiedSoftmax(InductiveMixin, Enhancer):
 
         def gradient(W: np.ndarray, rows: np.ndarray) -> np.ndarray:
             share = weight * len(X) / len(rows)
-            return objective_and_gradient(W, X[rows], F[rows], share, penalty)[1]
+            return _on_host(W, X[rows], F[rows], share, penalty)[1]
 
         found = sgd(
             gradient,
@@ -140,7 +142,7 @@ class RectifiedSoftmax(InductiveMixin, Enhancer):
             tol=self.tol,
             random=random,
         )
-        objective, _ = objective_and_gradient(found.value, X, F, weight, penalty)
+        objective, _ = _on_host(found.value, X, F, weight, penalty)
         # A fixed number of epochs is the method here, not a failure to converge.
         return Solution(found.value, objective, found.residual, found.n_iter, True)
 
@@ -150,13 +152,19 @@ class RectifiedSoftmax(InductiveMixin, Enhancer):
         return (1.0 / n if self.reduction == "mean" else 1.0), self.beta + 0.5 * self.weight_decay
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
-        return recover(self.weights_, X)
+        return recover(like(self.weights_, X), X)
 
 
 def recover(W: Array, X: Array) -> Array:
     """softmax(ReLU(W x)) for every row: W (q, d), X (n, d) -> (n, q)."""
     xp = array_namespace(W, X)
     return softmax(xp.clip(xp.matmul(X, W.T), min=0.0))
+
+
+def _on_host(W: np.ndarray, X: Array, F: Array, weight: float, penalty: float) -> tuple[float, np.ndarray]:
+    """`objective_and_gradient` for weights on the host; the rows stay where they are."""
+    loss, gradient = objective_and_gradient(like(W, X), X, F, weight, 0.0)
+    return loss + penalty * float(np.sum(W * W)), to_numpy(gradient) + 2.0 * penalty * W
 
 
 def objective_and_gradient(W: Array, X: Array, F: Array, weight: float, penalty: float) -> tuple[float, Array]:

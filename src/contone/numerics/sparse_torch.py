@@ -18,7 +18,7 @@ def csr(start: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int]) 
     width = torch.int32 if max(values.numel(), *shape) < 2**31 else torch.int64
     with warnings.catch_warnings():  # torch calls its CSR tensors a beta feature, once in every process
         warnings.filterwarnings("ignore", "Sparse CSR", UserWarning)
-        return torch.sparse_csr_tensor(start.to(width), columns.to(width), values, size=shape)
+        return torch.sparse_csr_tensor(start.to(width), columns.to(width), values, size=shape, check_invariants=False)
 
 
 def diagonal_plus(diagonal: Tensor, scale: float, A: Tensor) -> Callable[[Tensor], Tensor]:

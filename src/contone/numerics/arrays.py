@@ -1,0 +1,31 @@
+"""Arrays of two libraries side by side: the few things that NumPy and torch say differently."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_torch_array
+
+Array = Any
+
+
+def to_numpy(A: Any) -> np.ndarray:
+    """A on the host; an array stays as it is."""
+    return A.detach().cpu().numpy() if is_torch_array(A) else np.asarray(A)
+
+
+def like(A: Any, model: Array) -> Array:
+    """A in the library, on the device and in the precision of the floating-point array `model`."""
+    if is_torch_array(model):
+        import torch
+
+        return torch.as_tensor(A, device=model.device, dtype=model.dtype)
+    return np.asarray(to_numpy(A), dtype=model.dtype)
+
+
+def count_members(group: Array, n_groups: int = 0) -> Array:
+    """How often each of the numbers 0, 1, ... occurs in `group` (n,); at least `n_groups` counts."""
+    if is_torch_array(group):
+        return group.bincount(minlength=n_groups)
+    return np.bincount(group, minlength=n_groups)
