@@ -233,6 +233,33 @@ def test_dask_runs_the_cells(tmp_path):
         assert store.result(cell.key)["scores"] == reference.result(cell.key)["scores"]
 
 
+def _slow(cell: Cell):
+    time.sleep(0.3)
+    return compute(cell)
+
+
+@pytest.mark.slow
+def test_a_dask_worker_that_is_killed_loses_nothing(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    store, killed = Store(tmp_path), []
+
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
+    ) as cluster:
+
+        def kill_one(progress: Progress) -> None:
+            if progress.done == 2 and not killed:
+                killed.append(next(iter(cluster.workers.values())).pid)
+                os.kill(killed[0], signal.SIGKILL)
+
+        progress = run(
+            cells(10), store, backend="dask", address=cluster.scheduler_address, observer=kill_one, compute=_slow
+        )
+    assert killed
+    assert (progress.done, progress.failed) == (10, 0)
+    assert len(store) == 10
+
+
 def test_dask_needs_an_address_and_an_extra(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="address"):
         run(cells(1), Store(tmp_path), backend="dask")
