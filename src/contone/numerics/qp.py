@@ -38,10 +38,12 @@ Sparse = Any
 
 SMALL_OBJECTIVE = 1e-2
 """Objective per row below which the tolerance no longer shrinks with it: rounding, about 1e-16 a row, sets a floor."""
-FACE_REDUCTION = 1e-2
+FACE_REDUCTION = 1e-3
 """Conjugate gradients stop when the residual on the face has shrunk by this: the face may still be the wrong one. Each
 time the face turns out right, the next run goes ten times further."""
 FACE_ITERATIONS = 1000
+PROJECTED_LENGTHS = (1.0, 0.25, 0.0625)
+"""Shares of the way to the minimum on the face that are tried, each followed by a projection."""
 
 
 class Programme(NamedTuple):
@@ -130,10 +132,16 @@ def _descend_on_face(
     xp = array_namespace(F)
     if float(xp.min(F)) >= 0.0:
         return _Point(F, H), used, True
-    F = project_masked_simplex(F, programme.mask)
-    found = _Point(F, _half_gradient(programme, F))
-    better = _objective(programme, found) <= _objective(programme, point)
-    return (found if better else point), used + 1, False
+    objective, support = _objective(programme, point), point.F > 0.0
+    F -= point.F
+    for length in PROJECTED_LENGTHS:
+        # Onto the face, not the mask: rounding must not lift entries that are zero back into the support.
+        candidate = project_masked_simplex(point.F + length * F, support)
+        found = _Point(candidate, _half_gradient(programme, candidate))
+        used += 1
+        if _objective(programme, found) < objective:
+            return found, used, False
+    return point, used, False
 
 
 def _conjugate_gradients(
