@@ -22,19 +22,23 @@ D. Zhou et al. Learning with local and global consistency. NIPS 2003.
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
+from array_api_compat import array_namespace
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from contone.base import Enhancer
 from contone.numerics.kernel import Operator, gaussian_operator, knn_width
 from contone.numerics.linear import conjugate_gradient
-from contone.numerics.neighbours import edge_matrix, localised, nearest_neighbours, put_back
+from contone.numerics.neighbours import affinity_matrix, localised, nearest_neighbours, put_back
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
+from contone.numerics.sparse import matmul
+
+Array = Any
 
 DENSE_ROWS = 10_000
 """Rows up to which `graph="auto"` uses all pairs: a product then takes a second or so."""
@@ -88,6 +92,7 @@ class LP(Enhancer):
     """
 
     reference = "Li, Zhang & Geng, ICDM 2015"
+    array_api = True
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         # Paper: prints alpha = 0.01; its numbers are those of 0.1, to four digits on ten data sets.
         "paper": {"alpha": 0.1, "graph": "dense", "sigma": 1.0, "standardise": False, "output": "softmax"},
@@ -125,7 +130,7 @@ class LP(Enhancer):
         self.tol = tol
         self.max_iter = max_iter
 
-    def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
+    def _fit_enhance(self, X: Array, L: Array) -> Solution:
         if self.standardise:
             X = standardisation(X)(X)
         graph = ("dense" if len(X) <= DENSE_ROWS else "knn") if self.graph == "auto" else self.graph
@@ -133,7 +138,7 @@ class LP(Enhancer):
         solution = propagate(affinity, L[order], self.alpha, tol=self.tol, max_iter=self.max_iter)
         F = put_back(solution.value, order)
         # (I - alpha P)^(-1) is not negative; only rounding can be.
-        D = softmax(F) if self.output == "softmax" else normalise_rows(np.maximum(F, 0.0))
+        D = softmax(F) if self.output == "softmax" else normalise_rows(array_namespace(F).clip(F, min=0.0))
         self.scores_ = F
         info = {"sigma": float(sigma), "graph": graph, **({"neighbours": search} if search else {})}
         return Solution(D, solution.objective, solution.residual, solution.n_iter, solution.converged, info)
@@ -150,7 +155,7 @@ class Affinity(NamedTuple):
     """The row of X that each row of the graph stands for."""
 
 
-def build_affinity(X: np.ndarray, graph: str, sigma: float | str, k: int) -> Affinity:
+def build_affinity(X: Array, graph: str, sigma: float | str, k: int) -> Affinity:
     """A_ij = exp(-||x_i - x_j||^2 / (2 sigma^2)), A_ii = 0, over all pairs or over the union of k-neighbourhoods."""
     neighbours = nearest_neighbours(X, k) if graph == "knn" or sigma == "knn" else None
     if sigma == "knn":
@@ -161,24 +166,24 @@ def build_affinity(X: np.ndarray, graph: str, sigma: float | str, k: int) -> Aff
         return Affinity(gaussian_operator(X, width, zero_diagonal=True), width, neighbours and neighbours.report())
     assert neighbours is not None
     neighbours, order = localised(neighbours)
-    A = edge_matrix(neighbours, np.exp(-0.5 * (neighbours.distances / width) ** 2))
-    A = A.maximum(A.T).tocsr()
-    return Affinity(lambda V: A @ V, width, neighbours.report(), order)
+    A = affinity_matrix(neighbours, width)
+    return Affinity(partial(matmul, A), width, neighbours.report(), order)
 
 
-def propagate(affinity: Operator, L: np.ndarray, alpha: float, *, tol: float, max_iter: int) -> Solution:
+def propagate(affinity: Operator, L: Array, alpha: float, *, tol: float, max_iter: int) -> Solution:
     """F* = (1 - alpha) (I - alpha P)^(-1) L as a `Solution`, from V -> A V and L (n, q)."""
-    degree = affinity(np.ones((L.shape[0], 1)))[:, 0]
-    isolated = degree <= np.finfo(float).tiny
-    root = np.where(isolated, 0.0, 1.0 / np.sqrt(np.where(isolated, 1.0, degree)))[:, None]
-    loop = isolated.astype(float)[:, None]
+    xp = array_namespace(L)
+    degree = affinity(xp.ones_like(L[:, :1]))
+    isolated = degree <= xp.finfo(L.dtype).smallest_normal
+    loop = xp.astype(isolated, L.dtype)
+    root = (1.0 - loop) / xp.sqrt(xp.where(isolated, xp.ones_like(degree), degree))
 
-    def system(V: np.ndarray) -> np.ndarray:
+    def system(V: Array) -> Array:
         # Paper: says nothing of rows without neighbours; P_ii = 1 makes F_i = L_i there.
         return V - alpha * (root * affinity(root * V) + loop * V)
 
     solution = conjugate_gradient(system, (1 - alpha) * L, tol=tol, max_iter=max_iter)
     F = solution.value
     # At the minimum the objective collapses to this inner product.
-    objective = (1 - alpha) * float(np.sum(L * (L - F)))
+    objective = (1 - alpha) * float(xp.sum(L * (L - F)))
     return Solution(F, objective, solution.residual, solution.n_iter, solution.converged)

@@ -9,6 +9,7 @@ One function finds neighbours for the whole library, and chooses its engine by t
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from importlib.util import find_spec
@@ -138,6 +139,12 @@ def put_back(A: Any, order: Any) -> Any:
 def edge_matrix(neighbours: Neighbours, weights: Any) -> Any:
     """The directed graph with weight w_ir (n, k) on the edge from row i to its r-th neighbour, as (n, n) CSR."""
     return sparse.edge_matrix(neighbours.indices, weights)
+
+
+def affinity_matrix(neighbours: Neighbours, width: float) -> Any:
+    """A (n, n) CSR, A_ij = exp(-distance_ij^2 / (2 width^2)) where i is a neighbour of j or j one of i."""
+    W = edge_matrix(neighbours, gaussian_weights(neighbours.distances, math.sqrt(2.0) * width))
+    return sparse.symmetrised(W, by="max")
 
 
 def gaussian_weights(distances: Any, sigma: float) -> Any:
