@@ -27,7 +27,7 @@ None and their text says which):
                    cpu_seconds, generated}
 
     Table    {measure, title, arrow, greater_is_better, datasets: [name], rows: [Row]}
-    Row      {name, kind, published_as (name in the paper or None), mean (over data sets, or None), mean_text,
+    Row      {name, kind, published_as (name in the paper or None), mean_text, mean (None unless all sets are done),
               cells: [Cell, one a data set]}
     Cell     {dataset, status ("done" | "failed" | "pending" | "no data"), value, text, spread, spread_text, seeds,
               best, published, published_text, compared, compared_measure,

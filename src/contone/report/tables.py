@@ -6,7 +6,7 @@ The layout of a Table, Row and Cell is in `contone.report.summary`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from contone import measures
@@ -50,6 +50,7 @@ def _table(spec: Spec, results: Results, measure_name: str, published: Mapping[s
         if ours is None and names
     ]
     _mark_best(rows, measures.get(measure_name).greater_is_better)
+    _add_means(rows, as_text)
     return {**describe_measure(measure_name), "measure": measure_name, "datasets": datasets, "rows": rows}
 
 
@@ -85,16 +86,7 @@ def _row(
         entry = results.get(spec.name, dataset, name)
         printed = published.get(theirs or "", {}).get(FULL_TO_SHORT.get(dataset, ""))
         cells.append(_cell(entry, dataset, spec, measure_name, compared_measure, printed, theirs, results))
-    values = [cell["value"] for cell in cells if cell["value"] is not None]
-    mean = math.fsum(values) / len(values) if values else None
-    return {
-        "name": name,
-        "kind": kind,
-        "published_as": theirs,
-        "mean": mean,
-        "mean_text": as_text(mean),
-        "cells": cells,
-    }
+    return {"name": name, "kind": kind, "published_as": theirs, "cells": cells}
 
 
 def _cell(
@@ -173,6 +165,20 @@ def _mark_best(rows: list[Plain], greater_is_better: bool) -> None:
                 cell["best"] = cell["value"] is not None and abs(cell["value"] - best) < 5e-5
 
 
+def _add_means(rows: list[Plain], text: Callable[[float | None], str]) -> None:
+    """The mean over the data sets that have results; None for a row without a finite value on each of them."""
+    filled = [
+        position
+        for position in range(len(rows[0]["cells"]) if rows else 0)
+        if any(row["cells"][position]["value"] is not None for row in rows)
+    ]
+    for row in rows:
+        values = [row["cells"][position]["value"] for position in filled]
+        whole = bool(values) and all(v is not None and math.isfinite(v) for v in values)
+        row["mean"] = math.fsum(values) / len(values) if whole else None
+        row["mean_text"] = text(row["mean"])
+
+
 def recovered_table(results: Results) -> Plain:
     """The share of the way from uniform to the limit, in KL(D || D^), for every row and data set."""
     datasets, rows = results.datasets("recovery"), []
@@ -185,11 +191,10 @@ def recovered_table(results: Results) -> Plain:
             if kl is not None and ends[0] is not None and ends[1] is not None:
                 share = recovered(kl, ends[0], ends[1])
             cells.append({"dataset": dataset, "value": share, "text": as_percent(share), "best": False})
-        known = [c["value"] for c in cells if c["value"] is not None]
-        mean = math.fsum(known) / len(known) if known and all(map(math.isfinite, known)) else None
         kind = next(e.kind for e in results.of("recovery") if e.row == name)
-        rows.append({"name": name, "kind": kind, "mean": mean, "mean_text": as_percent(mean), "cells": cells})
+        rows.append({"name": name, "kind": kind, "cells": cells})
     _mark_best(rows, greater_is_better=True)
+    _add_means(rows, as_percent)
     return {
         "measure": "recovered",
         "title": "Recovered share",
