@@ -17,7 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from contone.exceptions import AnswerError, ApproximationWarning, InputError
+from contone.exceptions import AnswerError, ApproximationWarning, InputError, MemoryEstimateError
+from contone.numerics import memory
 from contone.numerics.neighbours import GOOD_RECALL
 from contone.numerics.simplex import kl_divergence
 from contone.numerics.solution import Solution
@@ -91,12 +92,31 @@ class Enhancer(_Estimator, ABC):
         self._validate_params()
         X_checked, L, border = check_training(self, X, Y, accept_sparse=self.accept_sparse)
         self.label_names_ = border.label_names
+        if isinstance(X_checked, np.ndarray):
+            self._check_memory(X_checked.shape[0], X_checked.shape[1], L.shape[1])
         solution = self._fit_enhance(X_checked, L)
         self.label_distributions_ = _on_simplex(solution.value, L.shape, self)
         self.solution_ = solution
         _warn_if_short(solution, self)
         _warn_if_approximate(solution, self)
         return border.wrap(self.label_distributions_)
+
+    def _fit_bytes(self, n: int, d: int, q: int) -> float:
+        """Estimated memory of a fit beyond X (n, d) and L (n, q); methods that hold more than this override it."""
+        k = getattr(self, "n_neighbors", 0)
+        return memory.fit_bytes(n, d, q, k if isinstance(k, int) else q + 1)
+
+    def _check_memory(self, n: int, d: int, q: int) -> None:
+        """Refuse, before any work, what would not fit into memory."""
+        needed, available = self._fit_bytes(n, d, q), memory.available_bytes()
+        if needed > available:
+            raise MemoryEstimateError(
+                f"{type(self).__name__} on {n:,} rows with {d} features and {q} labels needs about "
+                f"{memory.shown(needed)} of memory; {memory.shown(available)} are available. Use a setting that grows "
+                'with n and not with its square (a "knn" graph, an "exact" solver), fit on a sample of the rows and '
+                "predict the others, or stream the file: contone enhance --stream. If the estimate is wrong, set "
+                f"{memory.LIMIT_VARIABLE}, to a size such as 64GB or to off."
+            )
 
     @abstractmethod
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:

@@ -41,6 +41,10 @@ class OutputError(ContoneError, OSError):
     """A result cannot be written where it was asked for; what was there before is untouched."""
 
 
+class MemoryEstimateError(ContoneError, MemoryError):
+    """The work would not fit into memory, by an estimate made before it starts; the message says what to do."""
+
+
 class AnswerError(ContoneError, RuntimeError):
     """A method produced rows that are not distributions: a defect in the method, never stored as an answer."""
 
