@@ -8,8 +8,8 @@ import pytest
 
 from contone import LP, CumulativeMass, Uniform, datasets
 from contone.experiments import paper
-from contone.experiments.cells import score
 from contone.experiments.errata import CHECKS, errata
+from contone.experiments.tasks import score
 
 
 def test_tables_are_complete():

@@ -15,9 +15,10 @@ import pytest
 
 from contone import Temperature
 from contone.exceptions import InputError, MissingExtraError
-from contone.experiments.cells import Cell, compute, describe, load
+from contone.experiments.cells import Cell, describe, load
 from contone.experiments.run import Progress, run
 from contone.experiments.store import Store
+from contone.experiments.tasks import compute
 
 CUMULATIVE = {"class": "CumulativeMass", "params": {"t": 0.5}}
 
@@ -141,7 +142,7 @@ SLOW_RUN = """
     import sys, time
     sys.path.insert(0, {here!r})
     from test_run import cells
-    from contone.experiments.cells import compute
+    from contone.experiments.tasks import compute
     from contone.experiments.run import run
     from contone.experiments.store import Store
 

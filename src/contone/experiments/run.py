@@ -26,8 +26,9 @@ from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from joblib.externals.loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
 
 from contone.exceptions import InputError, MissingExtraError
-from contone.experiments.cells import Cell, compute, unique, versions
+from contone.experiments.cells import Cell, unique
 from contone.experiments.store import Store
+from contone.experiments.tasks import compute, versions
 
 Compute = Callable[[Cell], dict[str, Any]]
 BACKENDS = ("loky", "dask")
