@@ -9,7 +9,7 @@ import multiprocessing
 import numpy as np
 import pytest
 
-from contone.exceptions import DataError
+from contone.exceptions import DataError, OutputError
 from contone.experiments.store import Store, read_json, write_json
 
 
@@ -64,6 +64,12 @@ def test_nothing_half_written_is_seen(tmp_path):
     store.add(record())
     (tmp_path / "results" / ".abc.part").write_text("half")
     assert [r["key"] for r in store.results()] == ["k"]
+
+
+def test_a_place_that_cannot_hold_a_store_is_named(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(OutputError, match="--store"):
+        Store(tmp_path / "file").add(record())
 
 
 def test_a_damaged_file_is_named(tmp_path):

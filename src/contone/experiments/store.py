@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from contone.exceptions import DataError
+from contone.exceptions import DataError, OutputError
 from contone.files import replacing
 
 FORMAT = 1
@@ -136,7 +136,12 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def _writing(path: Path) -> AbstractContextManager[Path]:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(
+            f"The folder {path.parent} cannot be made ({error.strerror or error}): choose another one with --store."
+        ) from error
     return replacing(path)
 
 
