@@ -165,9 +165,8 @@ def _settle_flat_directions(F: Array, equal: Array, root: Array, mask: Array, co
     rows = xp.nonzero((position >= 0) & linked)[0]
     if rows.shape[0] == 0:
         return 0
-    F[rows, :] = like(
-        _nearest_to_equal(*(to_numpy(A[rows, ...]) for A in (F, equal, root, position)), to_numpy(common)), F
-    )
+    host = (to_numpy(A) for A in (F[rows, :], equal[rows, :], root[rows], position[rows], common))
+    F[rows, :] = like(_nearest_to_equal(*host), F)
     return int(xp.sum(xp.astype(common, xp.int64))) - common.shape[0]
 
 

@@ -28,20 +28,25 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
+from array_api_compat import array_namespace
 from scipy.optimize import minimize
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from contone.base import Enhancer, InductiveMixin
+from contone.numerics.arrays import like, sum_members, to_numpy
 from contone.numerics.duplicates import group_duplicates
 from contone.numerics.kernel import gaussian_kernel, gaussian_matrix, knn_width, mean_pairwise_distance
-from contone.numerics.lanczos import quadrature
+from contone.numerics.lanczos import Quadrature, quadrature
 from contone.numerics.linear import conjugate_gradient
-from contone.numerics.neighbours import edge_matrix, localised, nearest_neighbours, put_back, query_neighbours
+from contone.numerics.neighbours import affinity_matrix, localised, nearest_neighbours, put_back, query_neighbours
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
+from contone.numerics.sparse import diagonal, diagonal_plus, matmul, merged, row_sums
+
+Array = Any
+Sparse = Any
 
 GRID = np.logspace(-2, 2, 41)
 """Candidates for lambda times the mean degree: from a hundredth to a hundred times as much weight as a row's labels."""
@@ -106,6 +111,7 @@ class GLLE(InductiveMixin, Enhancer):
     """
 
     reference = "Xu, Tao & Geng, IJCAI 2018"
+    array_api = True
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {"lambda_": 0.01, "n_neighbors": "labels", "sigma": 10.0, "solver": "lbfgs", "max_iter": 300},
         "original_code": {"lambda_": 0.01, "n_neighbors": 19, "sigma": 10.0, "solver": "lbfgs", "max_iter": 300},
@@ -145,7 +151,7 @@ class GLLE(InductiveMixin, Enhancer):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
+    def _fit_enhance(self, X: Array, L: Array) -> Solution:
         self._scaling = standardisation(X) if self.standardise else None
         X = self._scaled(X)
         self._k = L.shape[1] + 1 if self.n_neighbors == "labels" else int(self.n_neighbors)
@@ -161,7 +167,7 @@ class GLLE(InductiveMixin, Enhancer):
             start = check_random_state(self.random_state).uniform(size=(X.shape[0] + 1, L.shape[1]))
             K = gaussian_matrix(X, self._width)
             solution = descend(K, A, L, lambda_, start, tol=self.tol, max_iter=self.max_iter)
-            self._W = solution.value
+            self._W = like(solution.value, X)
             P = model(K, self._W)
         self.scores_ = P
         info = {"lambda": lambda_, "sigma": self._sigma, "neighbours": search, **solution.info}
@@ -169,51 +175,54 @@ class GLLE(InductiveMixin, Enhancer):
             self._normalised(P), solution.objective, solution.residual, solution.n_iter, solution.converged, info
         )
 
-    def _predict(self, X: np.ndarray) -> np.ndarray:
+    def _fit_bytes(self, n: int, d: int, q: int) -> float:
+        kernel = 2 * 8.0 * n * n if self.solver == "lbfgs" else 0.0  # K, and exponents while it is made
+        return super()._fit_bytes(n, d, q) + kernel
+
+    def _predict(self, X: Array) -> Array:
         X = self._scaled(X)
         if self.solver == "lbfgs":
-            return self._normalised(model(gaussian_kernel(X, self._X, self._width), self._W))
-        neighbours = query_neighbours(self._X, X, self._k)
+            return self._normalised(model(gaussian_kernel(X, like(self._X, X), self._width), like(self._W, X)))
+        neighbours = query_neighbours(like(self._X, X), X, self._k)
         # Only ratios of weights count; taking the nearest as 1 keeps far-away rows from underflow.
         exponent = -0.5 * (neighbours.distances / self._sigma) ** 2
         weights = softmax(exponent)
-        return self._normalised(np.einsum("ik,ikj->ij", weights, self.scores_[neighbours.indices]))
+        return self._normalised((weights[:, None, :] @ like(self.scores_, X)[neighbours.indices])[:, 0, :])
 
     def __sklearn_is_fitted__(self) -> bool:
         # By its trailing underscore scikit-learn would take the parameter `lambda_` for the result of a fit.
         return hasattr(self, "label_distributions_")
 
-    def _scaled(self, X: np.ndarray) -> np.ndarray:
+    def _scaled(self, X: Array) -> Array:
         return X if self._scaling is None else self._scaling(X)
 
-    def _normalised(self, P: np.ndarray) -> np.ndarray:
-        return softmax(P) if self.output == "softmax" else normalise_rows(np.maximum(P, 0.0))
+    def _normalised(self, P: Array) -> Array:
+        return softmax(P) if self.output == "softmax" else normalise_rows(array_namespace(P).clip(P, min=0.0))
 
 
 def neighbour_affinity(
-    X: np.ndarray, k: int, sigma: float | str, *, local: bool = False
-) -> tuple[sp.csr_array, float, dict[str, Any], Any]:
+    X: Array, k: int, sigma: float | str, *, local: bool = False
+) -> tuple[Sparse, float, dict[str, Any], Any]:
     """A (n, n) with A_ij = exp(-||x_i - x_j||^2 / (2 sigma^2)) where i is near j or j near i; width; search report; and
     the order of A's rows and columns, which is that of X unless `local` allows another."""
     neighbours, order = nearest_neighbours(X, k), slice(None)
     if local:
         neighbours, order = localised(neighbours)
     width = knn_width(neighbours.distances) if sigma == "knn" else float(sigma)
-    A = edge_matrix(neighbours, np.exp(-0.5 * (neighbours.distances / width) ** 2))
-    return A.maximum(A.T).tocsr(), width, neighbours.report(), order
+    return affinity_matrix(neighbours, width), width, neighbours.report(), order
 
 
-def smoothing_weight(A: sp.csr_array, L: np.ndarray, rule: float | str) -> float:
+def smoothing_weight(A: Sparse, L: Array, rule: float | str) -> float:
     """lambda itself, or what the rule "balanced" or "gcv" says."""
     if rule not in ("balanced", "gcv"):
         return float(rule)
-    mean_degree = float(A.sum()) / A.shape[0]
+    mean_degree = float(row_sums(A).mean())
     if mean_degree == 0:
         return 0.0  # no edges, nothing to smooth over
     return 1.0 / mean_degree if rule == "balanced" else cross_validated_weight(A, L, GRID / mean_degree)
 
 
-def cross_validated_weight(A: sp.csr_array, L: np.ndarray, candidates: np.ndarray) -> float:
+def cross_validated_weight(A: Sparse, L: Array, candidates: Array) -> float:
     """The candidate lambda with the least GCV(lambda) = ||(I - H) L||^2 / (tr(I - H) / n)^2, H = (I + lambda G)^(-1).
 
     Both parts are sums of quadratic forms b^T (1 - h(G))^p b, over the columns of L and over random signs (Hutchinson's
@@ -222,9 +231,9 @@ def cross_validated_weight(A: sp.csr_array, L: np.ndarray, candidates: np.ndarra
     n, q = L.shape
     # The variance of the estimated trace falls with the number of rows times that of probes.
     n_probes = int(np.clip(np.ceil(PROBES * 1000 / n), 2, 64))
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(n, n_probes))
-    laplacian = (sp.diags_array(np.asarray(A.sum(axis=1)).ravel()) - A).tocsr()
-    forms = quadrature(lambda V: laplacian @ V, np.hstack([L, signs]))
+    signs = like(np.random.default_rng(0).choice([-1.0, 1.0], size=(n, n_probes)), L)
+    found = quadrature(diagonal_plus(row_sums(A), -1.0, A), array_namespace(L).concat([L, signs], axis=1))
+    forms = Quadrature(to_numpy(found.nodes), to_numpy(found.weights))  # a few numbers, used many times
 
     def score(lambda_: float) -> float:
         misfit = forms(lambda g: (lambda_ * g / (1 + lambda_ * g)) ** 2)[:q].sum()
@@ -234,15 +243,16 @@ def cross_validated_weight(A: sp.csr_array, L: np.ndarray, candidates: np.ndarra
     return float(min(candidates, key=score))
 
 
-def objective(P: np.ndarray, A: sp.csr_array, L: np.ndarray, lambda_: float) -> tuple[float, np.ndarray]:
+def objective(P: Array, A: Sparse, L: Array, lambda_: float) -> tuple[float, Array]:
     """||P - L||^2 + lambda tr(P^T G P) and its gradient in P (n, q)."""
+    xp = array_namespace(P)
     residual = P - L
-    smoothness = np.asarray(A.sum(axis=1)).reshape(-1, 1) * P - A @ P
-    value = float(np.sum(residual * residual) + lambda_ * np.sum(P * smoothness))
+    smoothness = row_sums(A)[:, None] * P - matmul(A, P)
+    value = float(xp.sum(residual * residual) + lambda_ * xp.sum(P * smoothness))
     return value, 2.0 * (residual + lambda_ * smoothness)
 
 
-def smooth(A: sp.csr_array, L: np.ndarray, lambda_: float, X: np.ndarray, *, tol: float, max_iter: int) -> Solution:
+def smooth(A: Sparse, L: Array, lambda_: float, X: Array, *, tol: float, max_iter: int) -> Solution:
     """The minimiser P of the objective over all P that are equal on equal rows of X.
 
     P = E Q with (E^T E + lambda E^T G E) Q = E^T L, where E (n, m) says which of the m distinct rows a row is equal to.
@@ -250,32 +260,30 @@ def smooth(A: sp.csr_array, L: np.ndarray, lambda_: float, X: np.ndarray, *, tol
     """
     member, first = group_duplicates(X)
     n, m = len(member), len(first)
-    degree = np.asarray(A.sum(axis=1)).ravel()
-    count, right, edges = np.ones(n), L, A
+    degree = row_sums(A)
+    count, right, edges = array_namespace(L).ones_like(degree), L, A
     if m < n:
-        E = sp.csr_array((np.ones(n), member, np.arange(n + 1)), shape=(n, m))
-        count, right, edges, degree = E.sum(axis=0), E.T @ L, (E.T @ A @ E).tocsr(), E.T @ degree
-    diagonal = count + lambda_ * degree
-    system = (sp.diags_array(diagonal) - lambda_ * edges).tocsr()
-    solution = conjugate_gradient(lambda V: system @ V, right, diagonal=system.diagonal(), tol=tol, max_iter=max_iter)
+        count, right, degree = (sum_members(B, member, m) for B in (count, L, degree))
+        edges = merged(A, member, m)
+    system = diagonal_plus(count + lambda_ * degree, -lambda_, edges)
+    jacobi = count + lambda_ * (degree - diagonal(edges))
+    solution = conjugate_gradient(system, right, diagonal=jacobi, tol=tol, max_iter=max_iter)
     P = solution.value[member]
     value, _ = objective(P, A, L, lambda_)
     return Solution(P, value, solution.residual, solution.n_iter, solution.converged, {"n_distinct": m})
 
 
-def model(K: np.ndarray, W: np.ndarray) -> np.ndarray:
+def model(K: Array, W: Array) -> Array:
     """P = [K 1] W for K (m, n) and W (n + 1, q), the last row of W being the bias."""
     return K @ W[:-1] + W[-1]
 
 
-def descend(
-    K: np.ndarray, A: sp.csr_array, L: np.ndarray, lambda_: float, start: np.ndarray, *, tol: float, max_iter: int
-) -> Solution:
+def descend(K: Array, A: Sparse, L: Array, lambda_: float, start: Array, *, tol: float, max_iter: int) -> Solution:
     """At most `max_iter` steps of L-BFGS on W, from `start` (n + 1, q); the value is W."""
 
-    def value_and_gradient(w: np.ndarray) -> tuple[float, np.ndarray]:
-        value, g = objective(model(K, w.reshape(start.shape)), A, L, lambda_)
-        return value, np.vstack([K @ g, g.sum(axis=0)]).ravel()  # K is symmetric
+    def value_and_gradient(w: Array) -> tuple[float, Array]:
+        value, g = objective(model(K, like(w.reshape(start.shape), L)), A, L, lambda_)
+        return value, np.vstack([to_numpy(K @ g), to_numpy(g.sum(axis=0))]).ravel()  # K is symmetric
 
     first = float(np.abs(value_and_gradient(start.ravel())[1]).max())
     result = minimize(

@@ -29,3 +29,11 @@ def count_members(group: Array, n_groups: int = 0) -> Array:
     if is_torch_array(group):
         return group.bincount(minlength=n_groups)
     return np.bincount(group, minlength=n_groups)
+
+
+def sum_members(A: Array, group: Array, n_groups: int) -> Array:
+    """Sums (n_groups, ...) of the rows of A (n, ...) that belong to each group (n,)."""
+    if is_torch_array(A):
+        return A.new_zeros((n_groups, *A.shape[1:])).index_add(0, group, A)
+    columns = [np.bincount(group, weights=a, minlength=n_groups) for a in A.reshape(len(A), -1).T]
+    return np.stack(columns, axis=1).reshape(n_groups, *A.shape[1:])

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from array_api_compat import is_torch_array
+
+Array = Any
 
 
 class Groups(NamedTuple):
     """The distinct rows of a matrix."""
 
-    member: np.ndarray
+    member: Array
     """(n,) number of the distinct row that row i is equal to; distinct rows are numbered in order of appearance."""
-    first: np.ndarray
+    first: Array
     """(m,) where each distinct row occurs first, ascending."""
 
 
-def group_duplicates(X: np.ndarray) -> Groups:
+def group_duplicates(X: Array) -> Groups:
     """Group equal rows of X (n, d), in O(n d + n log n).
 
     Rows are hashed with wrapping integer arithmetic on their bits, which is exact: equal rows always meet. Should
     unequal rows meet too (about one chance in 10^8 for a million rows), comparison of the rows themselves decides.
     """
+    if is_torch_array(X):
+        return _group_tensor(X)
     bits = np.ascontiguousarray(X + 0.0).view(np.uint64)  # + 0.0 makes -0.0 and 0.0 the same bits
     code = np.zeros(X.shape[0], dtype=np.uint64)
     for column in bits.T:
@@ -34,3 +39,32 @@ def group_duplicates(X: np.ndarray) -> Groups:
     number = np.empty_like(appearance)
     number[appearance] = np.arange(len(first))
     return Groups(number[member.ravel()], first[appearance])
+
+
+def _group_tensor(X: Any) -> Groups:
+    """The same for a torch tensor, where it lies: hashes meet in a sort, and rows that meet are compared."""
+    import torch
+
+    whole = torch.int64 if X.element_size() == 8 else torch.int32
+    code = torch.zeros(X.shape[0], dtype=torch.int64, device=X.device)
+    for column in (X + 0.0).T.contiguous().view(whole):
+        code = (code ^ column) * -0x61C8864680B583EB  # the same factor, as a signed number
+        code = code ^ ((code >> 29) & (2**35 - 1))
+    _, member = torch.unique(code, return_inverse=True)
+    number, first = _by_appearance(member)
+    if not torch.equal(X[first[number]], X):
+        number, first = _by_appearance(torch.unique(X, dim=0, return_inverse=True)[1])
+    return Groups(number, first)
+
+
+def _by_appearance(member: Any) -> tuple[Any, Any]:
+    """Groups (n,) renumbered in the order in which they appear first, and where that is."""
+    import torch
+
+    n = member.numel()
+    first = member.new_full((int(member.max()) + 1,), n)
+    first = first.scatter_reduce(0, member, torch.arange(n, device=member.device), "amin")
+    first, order = torch.sort(first)
+    number = torch.empty_like(order)
+    number[order] = torch.arange(order.numel(), device=member.device)
+    return number[member], first

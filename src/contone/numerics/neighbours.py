@@ -2,7 +2,7 @@
 
 One function finds neighbours for the whole library, and chooses its engine by the size of the problem:
 
-- torch tensors: exact, on their device (`neighbours_torch`);
+- torch tensors on a GPU: exact, where they are (`neighbours_torch`);
 - up to 50,000 rows, or up to 6 features (where trees are fast at any size): exact, scikit-learn;
 - beyond: faiss (extra `scale`), approximate, tuned to the data, its recall measured (`neighbours_faiss`).
 """
@@ -55,6 +55,8 @@ def nearest_neighbours(X: Any, k: int) -> Neighbours:
     if is_torch_array(X):
         from contone.numerics import neighbours_torch
 
+        if _on_host(X):
+            return _as_tensors(nearest_neighbours(X.numpy(), k), X)
         found = neighbours_torch.nearest_neighbours(X, k)
         return Neighbours(found.indices, found.distances, "torch-exact")
     if _use_faiss(X, n):
@@ -71,6 +73,8 @@ def query_neighbours(X: Any, queries: Any, k: int) -> Neighbours:
     if is_torch_array(X):
         from contone.numerics import neighbours_torch
 
+        if _on_host(X):
+            return _as_tensors(query_neighbours(X.numpy(), queries.numpy(), k), X)
         return Neighbours(*neighbours_torch.query_neighbours(X, queries, k), "torch-exact")
     if _use_faiss(X, len(queries)):
         from contone.numerics import neighbours_faiss
@@ -78,6 +82,20 @@ def query_neighbours(X: Any, queries: Any, k: int) -> Neighbours:
         return _approximate(neighbours_faiss.query_neighbours(X, queries, k))
     distances, indices = NearestNeighbors(n_neighbors=k).fit(X).kneighbors(queries)
     return Neighbours(indices, distances)
+
+
+def _on_host(X: Any) -> bool:
+    """Whether a tensor lies in the memory of the host, where the engines for arrays are faster and need no copy."""
+    return X.device.type == "cpu"
+
+
+def _as_tensors(found: Neighbours, X: Any) -> Neighbours:
+    """What an engine for arrays found, as tensors like X."""
+    import torch
+
+    order = None if found.order is None else torch.as_tensor(found.order)
+    indices = torch.as_tensor(found.indices).to(torch.int64)
+    return found._replace(indices=indices, distances=torch.as_tensor(found.distances).to(X.dtype), order=order)
 
 
 def _use_faiss(X: np.ndarray, n_queries: int) -> bool:
@@ -119,8 +137,9 @@ def localised(neighbours: Neighbours) -> tuple[Neighbours, Any]:
     order = neighbours.order
     if order is None:
         return neighbours, slice(None)
-    rank = np.empty(len(order), dtype=neighbours.indices.dtype)
-    rank[order] = np.arange(len(order), dtype=rank.dtype)
+    xp = array_namespace(order)
+    rank = xp.empty(len(order), dtype=neighbours.indices.dtype)
+    rank[order] = xp.arange(len(order), dtype=rank.dtype)
     renumbered = Neighbours(
         rank[neighbours.indices[order]], neighbours.distances[order], neighbours.engine, neighbours.recall
     )
@@ -131,7 +150,7 @@ def put_back(A: Any, order: Any) -> Any:
     """The rows of A (n, q), given in the order of `localised`, where they were before."""
     if isinstance(order, slice):
         return A
-    out = np.empty_like(A)
+    out = array_namespace(A).empty_like(A)
     out[order] = A
     return out
 

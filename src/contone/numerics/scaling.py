@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace
 
+from contone.numerics.arrays import like
+
 Array = Any
 
 
@@ -17,7 +19,7 @@ class Standardisation(NamedTuple):
 
     def __call__(self, X: Array) -> Array:
         """X (m, d), scaled."""
-        return (X - self.mean) / self.scale
+        return (X - like(self.mean, X)) / like(self.scale, X)
 
 
 def standardisation(X: Array, *, ddof: int = 1) -> Standardisation:
