@@ -18,6 +18,7 @@ from statistics import median
 from typing import Any
 
 from contone.experiments.limits import recovered
+from contone.report.charts import short
 from contone.report.tables import Plain, as_percent, as_text
 
 COMPARED = ("recovery", "augmentation", "ablation", "prediction")
@@ -143,6 +144,10 @@ def _line(row: Mapping[str, Any], cell: Mapping[str, Any], measure: str, own: Sc
 
 
 def _left_out(cells: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What of the published figures is not in the lines, in words."""
-    reasons = [cell["verdict"]["reason"] if cell["verdict"] else cell["status"] for cell in cells]
-    return [f"{reasons.count(reason)}: {reason}" for reason in dict.fromkeys(reasons)]
+    """How many of the published figures are not in the lines, on which sets, and why."""
+    said = []
+    for status, why in (("no data", "not at hand"), ("pending", "not run yet"), ("failed", "the run failed")):
+        sets = [short(cell["dataset"]) for cell in cells if cell["status"] == status]
+        if sets:
+            said.append(f"{len(sets)} on {', '.join(dict.fromkeys(sets))} ({why})")
+    return said

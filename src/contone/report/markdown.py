@@ -7,7 +7,7 @@ from typing import Any
 
 from contone.report.charts import short
 from contone.report.comparison import COMPARED, compare, overview
-from contone.report.page import as_clock, matrix
+from contone.report.page import as_clock, best_first, matrix
 
 MARKS = {"matches": "=", "close": "≈", "better": "<", "worse": ">", "not comparable": "?"}
 """How the verdict is written beside a figure: our loss against the published one."""
@@ -57,7 +57,7 @@ def _missing(summary: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _shares(summary: Mapping[str, Any]) -> Iterator[str]:
-    shares = matrix(summary["recovery"]["recovered"], {})
+    shares = best_first(matrix(summary["recovery"]["recovered"], {}))
     if not shares["rows"]:
         return
     yield "## Recovered share\n"
@@ -65,16 +65,15 @@ def _shares(summary: Mapping[str, Any]) -> Iterator[str]:
         "The share of the way from the uniform distribution (0 %) to the limit of what features and labels allow "
         "(100 %), in KL. Best in bold, among rows that have not seen the truth.\n"
     )
-    rows = sorted(shares["rows"], key=lambda r: (r["mean"]["sort"] is None, -(r["mean"]["sort"] or 0.0)))
     yield from table(
         ["Method", "mean", *(c["label"] for c in shares["columns"])],
         [
             [
                 _named(r),
-                _percent(r["mean"]["text"]),
-                *(f"**{_percent(c['text'])}**" if c["best"] else _percent(c["text"]) for c in r["cells"]),
+                r["mean"]["text"],
+                *(f"**{c['text']}**" if c["best"] else c["text"] for c in r["cells"]),
             ]
-            for r in rows
+            for r in shares["rows"]
         ],
     )
 
@@ -208,7 +207,3 @@ def _rank(measure: Mapping[str, Any], name: str) -> str:
         return ""
     printed = measure["published"]["average_ranks"].get(name) if measure["published"] else None
     return f"{rank:.2f}" + (f" ({printed:.2f})" if printed is not None and abs(printed - rank) > 0.0051 else "")
-
-
-def _percent(text: str) -> str:
-    return text.replace(" %", " %")

@@ -47,7 +47,7 @@ def page(summary: Mapping[str, Any], store: Store) -> Plain:
         "verdicts": summary["verdicts"],
         "kinds": [{"name": name, "text": text} for name, text in KINDS.items() if text],
         "datasets": [{**d, "labels_per_row": f"{d['labels_per_row']:.2f}"} for d in summary["datasets"]],
-        "shares": matrix(summary["recovery"]["recovered"], {}),
+        "shares": best_first(matrix(summary["recovery"]["recovered"], {})),
         "sections": sections,
         "ranks": _ranks(summary["ranks"]),
         "sensitivity": _sensitivity(summary["sensitivity"]),
@@ -70,9 +70,9 @@ def matrix(table: Mapping[str, Any], beside: Mapping[str, Mapping[str, Any]], sh
     `beside` are rows of another table of the same measure, shown where this one lacks them; `shares` adds a column.
     """
     rows = [*table["rows"], *(row for name, row in beside.items() if name not in {r["name"] for r in table["rows"]})]
-    rows = [r for r in rows if any(_has_news(c) for c in r["cells"])]
-    shown = {c["dataset"] for r in rows for c in r["cells"] if _has_news(c)}
+    shown = {c["dataset"] for r in table["rows"] for c in r["cells"] if _has_news(c)}
     columns = [d for d in table["datasets"] if d in shown]
+    rows = [r for r in rows if any(_has_news(c) for c in r["cells"] if c["dataset"] in shown)]
     return {
         "columns": [{"name": d, "label": short(d)} for d in columns],
         "shares": shares is not None,
@@ -80,13 +80,19 @@ def matrix(table: Mapping[str, Any], beside: Mapping[str, Mapping[str, Any]], sh
             {
                 "name": r["name"],
                 "kind": r["kind"],
-                "mean": _number(r["mean_text"], r["mean"]),
+                "mean": _mean(r, columns),
                 "share": _mean_share(r["name"], columns, shares),
                 "cells": [_shown(c) for d in columns for c in r["cells"] if c["dataset"] == d],
             }
             for r in rows
         ],
     }
+
+
+def best_first(shown: Plain) -> Plain:
+    """A matrix of shares with the highest mean on top; rows without a mean last."""
+    order = sorted(shown["rows"], key=lambda r: (r["mean"]["sort"] is None, -(r["mean"]["sort"] or 0.0)))
+    return {**shown, "rows": order}
 
 
 def _experiment(summary: Mapping[str, Any], name: str) -> Plain:
@@ -142,6 +148,18 @@ def _shown(cell: Mapping[str, Any]) -> Plain:
     return {"text": text, "sort": sort, "best": cell["best"], "spread": cell.get("spread_text", "")}
 
 
+def _mean(row: Mapping[str, Any], columns: Sequence[str]) -> Plain:
+    """The mean over the shown data sets; none for a row that lacks one of them, which could not be compared."""
+    cells = [c for c in row["cells"] if c["dataset"] in columns]
+    if not all(c["text"] for c in cells):
+        return _number("", None)
+    if not any(_has_news(c) for c in row["cells"] if c["dataset"] not in columns):
+        return _number(row["mean_text"], row["mean"])
+    values = [c["value"] for c in cells if c["value"] is not None]
+    mean = sum(values) / len(values) if len(values) == len(columns) else None
+    return _number(as_text(mean), mean)
+
+
 def _mean_share(name: str, columns: Sequence[str], shares: Scores | None) -> Plain:
     known = [(shares or {}).get(("share", name, d)) for d in columns]
     values = [v for v in known if v is not None]
@@ -172,7 +190,7 @@ def _ranks(section: Mapping[str, Any]) -> Plain:
                 "name": group["name"],
                 "title": group["title"],
                 "datasets": ", ".join(short(d) for d in group["datasets"]),
-                "chart": _charts(*(c for measure, c in charts if measure == FIRST)),
+                "chart": [{**c, "title": ""} for c in _charts(*(c for m, c in charts if m == FIRST))],
                 "others": _charts(*(c for measure, c in charts if measure != FIRST)),
                 "table": _rank_table(group),
             }

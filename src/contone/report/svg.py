@@ -124,7 +124,7 @@ def _restyled(value: str) -> str:
     """Stand-in colours as variables of the page, its font instead of matplotlib's, and shorter numbers."""
     for colour, variable in VARIABLES.items():
         value = value.replace(colour, f"var(--{variable})")
-    value = re.sub(r"(font: [^;']*?)'[^;]*", r"\1var(--sans)", value)
+    value = re.sub(r"(font: [^;]*?px |font-family: )[^;]*", r"\1var(--sans)", value)
     return re.sub(r"(\d+\.\d{2})\d+", r"\1", value)
 
 

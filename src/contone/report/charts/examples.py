@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from contone.report import svg
-from contone.report.charts import Chart, short
+from contone.report.charts import Chart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,13 +34,20 @@ def _strip(example: Mapping[str, Any], rows: Sequence[str]) -> Chart:
             _instance(axis, instance, labels, rows)
         axes[0].set_ylabel("degree")
         axes[0].set_ylim(bottom=0)
-        handles = axes[0].get_legend_handles_labels()
-        drawing.legend(*handles, loc="outside upper left", ncols=len(rows) + 2, columnspacing=1.4)
+        handles, names = axes[0].get_legend_handles_labels()
+        order = sorted(range(len(names)), key=lambda i: ["truth", "yes", *rows].index(names[i]))
+        drawing.legend(
+            [handles[i] for i in order],
+            [names[i] for i in order],
+            loc="outside upper left",
+            ncols=len(names),
+            columnspacing=1.4,
+        )
         return Chart(
             svg.to_svg(
                 drawing, f"example-{example['dataset']}", f"Instances of {example['dataset']}", _words(instances, rows)
             ),
-            title=short(example["dataset"]),
+            title=example["dataset"],
         )
 
 
@@ -67,7 +74,7 @@ def _instance(axis: Axes, instance: Mapping[str, Any], labels: Sequence[str], ro
             label=row,
             **style,
         )
-    named = len(labels) <= 6 and all(len(str(name)) <= 7 for name in labels)
+    named = len(labels) <= 9 and sum(len(str(name)) for name in labels) <= 24
     axis.set_xticks(places if len(labels) <= 9 else places[::3], _names(labels, named))
     axis.tick_params(axis="x", length=0, pad=7, labelsize=7.5)
 

@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from contone.report import svg
-from contone.report.charts import Chart, short
+from contone.report.charts import Chart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MEASURE, TITLE = "kl", "KL"
 COLOURS = (svg.ACCENT, svg.SECOND, svg.SOFT)
+GREEK = {"alpha": "α", "beta": "β"}
+"""Letters as the paper writes them: there is a data set called alpha, too."""
 
 
 def charts(curves: Sequence[Mapping[str, Any]], symbols: Mapping[str, str]) -> list[Chart]:
@@ -47,7 +49,7 @@ def _strip(dataset: str, curves: Sequence[Mapping[str, Any]], symbols: Mapping[s
                 f"Sensitivity of LCdr on {dataset}",
                 _words(curves, symbols, uniform),
             ),
-            title=short(dataset),
+            title=dataset,
         )
 
 
@@ -58,8 +60,9 @@ def _panel(
     axis.grid(axis="y", zorder=0)
     svg.bare(axis, "left")
     # Steps of equal width: the values are a list that someone chose, spread over decades.
-    axis.set_xticks(range(len(values)), [f"{v:g}" for v in values])
-    axis.set_xlabel(symbol)
+    axis.set_xticks(range(len(values)), [_tick(v) for v in values])
+    axis.tick_params(axis="x", labelsize=7.5)
+    axis.set_xlabel(GREEK.get(symbol, symbol))
     axis.xaxis.label.set_color(svg.INK)
     if uniform is not None:
         axis.axhline(uniform, color=svg.SOFT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
@@ -75,6 +78,11 @@ def _panel(
         at = place.get(curve["paper_value"])
         for x, y in (point for point in points if point[0] == at):
             axis.plot(x, y, marker="o", markersize=6.5, color=colour, fillstyle="none", zorder=3)
+
+
+def _tick(value: float) -> str:
+    """Small numbers as powers of ten, which are narrower."""
+    return f"{value:.0e}".replace("e-0", "e−") if 0 < value < 0.001 else f"{value:g}"
 
 
 def _words(curves: Sequence[Mapping[str, Any]], symbols: Mapping[str, str], uniform: float | None) -> str:
