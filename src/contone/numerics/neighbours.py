@@ -3,6 +3,7 @@
 One function finds neighbours for the whole library, and chooses its engine by the size of the problem:
 
 - torch tensors on a GPU: exact, where they are (`neighbours_torch`);
+- dask arrays: exact, blocks against blocks (`neighbours_dask`);
 - up to 50,000 rows, or up to 6 features (where trees are fast at any size): exact, scikit-learn;
 - beyond: faiss (extra `scale`), approximate, tuned to the data, its recall measured (`neighbours_faiss`).
 """
@@ -16,7 +17,7 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace, is_torch_array
+from array_api_compat import array_namespace, is_dask_array, is_torch_array
 from sklearn.neighbors import NearestNeighbors
 
 from contone.numerics import sparse
@@ -59,6 +60,10 @@ def nearest_neighbours(X: Any, k: int) -> Neighbours:
             return _as_tensors(nearest_neighbours(X.numpy(), k), X)
         found = neighbours_torch.nearest_neighbours(X, k)
         return Neighbours(found.indices, found.distances, "torch-exact")
+    if is_dask_array(X):
+        from contone.numerics import neighbours_dask
+
+        return Neighbours(*neighbours_dask.nearest_neighbours(X, k), "dask-exact")
     if _use_faiss(X, n):
         from contone.numerics import neighbours_faiss
 
@@ -76,6 +81,10 @@ def query_neighbours(X: Any, queries: Any, k: int) -> Neighbours:
         if _on_host(X):
             return _as_tensors(query_neighbours(X.numpy(), queries.numpy(), k), X)
         return Neighbours(*neighbours_torch.query_neighbours(X, queries, k), "torch-exact")
+    if is_dask_array(X) or is_dask_array(queries):
+        from contone.numerics import neighbours_dask
+
+        return Neighbours(*neighbours_dask.query_neighbours(X, queries, k), "dask-exact")
     if _use_faiss(X, len(queries)):
         from contone.numerics import neighbours_faiss
 

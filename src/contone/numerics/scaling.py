@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from array_api_compat import array_namespace
 
 from contone.numerics.arrays import like
+from contone.numerics.lazy import settled
 
 Array = Any
 
@@ -25,8 +26,8 @@ class Standardisation(NamedTuple):
 def standardisation(X: Array, *, ddof: int = 1) -> Standardisation:
     """The z-scores of the columns of X (n, d), with n - ddof in the variance (MATLAB's zscore has ddof 1)."""
     xp = array_namespace(X)
-    mean = xp.mean(X, axis=0)
-    scale = xp.std(X, axis=0, correction=ddof)
+    mean, scale, largest = settled(xp.mean(X, axis=0), xp.std(X, axis=0, correction=ddof), xp.max(xp.abs(X), axis=0))
+    xp = array_namespace(scale)
     # A constant column has a deviation of rounding size only; dividing by it would turn rounding into a feature.
-    constant = scale <= 1e-12 * xp.max(xp.abs(X), axis=0)
+    constant = scale <= 1e-12 * largest
     return Standardisation(mean, xp.where(constant, xp.ones_like(scale), scale))

@@ -1,6 +1,7 @@
 """The one place where sparse matrices are made and meet dense ones, whatever library they come from.
 
-With NumPy a sparse matrix is a SciPy CSR array; with torch it is a CSR tensor (`sparse_torch`), on any device.
+With NumPy a sparse matrix is a SciPy CSR array; with torch it is a CSR tensor (`sparse_torch`), on any device; with
+dask its blocks of rows lie on the workers of a cluster (`sparse_dask`), and what it meets is a NumPy array.
 """
 
 from __future__ import annotations
@@ -10,8 +11,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from array_api_compat import is_torch_array
+from array_api_compat import is_dask_array, is_torch_array
 from scipy.sparse import csgraph
+
+from contone.numerics import sparse_dask
+from contone.numerics.sparse_dask import BlockMatrix, Derived
 
 Array = Any
 Sparse = Any
@@ -28,6 +32,8 @@ def diagonal_plus(diagonal: Array, scale: float, A: Sparse) -> Callable[[Array],
         from contone.numerics import sparse_torch
 
         return sparse_torch.diagonal_plus(diagonal, scale, A)
+    if isinstance(A, BlockMatrix | Derived):
+        return sparse_dask.diagonal_plus(diagonal, scale, A)
     M = (sp.diags_array(diagonal) + scale * A).tocsr()
     return lambda V: M @ V
 
@@ -38,6 +44,8 @@ def edge_matrix(indices: Array, weights: Array) -> Sparse:
         from contone.numerics import sparse_torch
 
         return sparse_torch.edge_matrix(indices, weights)
+    if is_dask_array(weights):
+        return sparse_dask.edge_matrix(indices, weights)
     n, k = indices.shape
     width = np.int32 if n * k < 2**31 else np.int64  # half the memory, and faster products, while it suffices
     start = np.arange(0, n * k + 1, k, dtype=width)
@@ -50,6 +58,8 @@ def symmetrised(A: Sparse, *, by: str) -> Sparse:
         from contone.numerics import sparse_torch
 
         return sparse_torch.symmetrised(A, by=by)
+    if isinstance(A, BlockMatrix):
+        return A.symmetrised(by=by)
     return (A + A.T if by == "sum" else A.maximum(A.T)).tocsr()
 
 
@@ -59,6 +69,8 @@ def scaled(A: Sparse, left: Array, right: Array) -> Sparse:
         from contone.numerics import sparse_torch
 
         return sparse_torch.scaled(A, left, right)
+    if isinstance(A, BlockMatrix | Derived):
+        return sparse_dask.scaled(A, left, right)
     S = A.tocsr(copy=True)
     S.data *= right[S.indices]
     S.data *= np.repeat(left, np.diff(S.indptr))
@@ -70,6 +82,8 @@ def row_sums(A: Sparse) -> Array:
     """A 1 as a dense vector (n,)."""
     if is_torch_array(A):
         return A @ A.values().new_ones(A.shape[1])
+    if isinstance(A, BlockMatrix | Derived):
+        return sparse_dask.row_sums(A)
     return np.asarray(A.sum(axis=1)).ravel()
 
 
@@ -88,6 +102,8 @@ def submatrix(S: Sparse, rows: Array, columns: Array) -> Sparse:
         from contone.numerics import sparse_torch
 
         return sparse_torch.submatrix(S, rows, columns)
+    if isinstance(S, BlockMatrix | Derived):
+        return sparse_dask.submatrix(S, rows, columns)
     return S[rows][:, columns]
 
 
@@ -97,6 +113,8 @@ def merged(A: Sparse, member: Array, m: int) -> Sparse:
         from contone.numerics import sparse_torch
 
         return sparse_torch.merged(A, member, m)
+    if isinstance(A, BlockMatrix):
+        return sparse_dask.merged(A, member, m)
     n = len(member)
     E = sp.csr_array((np.ones(n), member, np.arange(n + 1)), shape=(n, m))
     return (E.T @ A @ E).tocsr()
@@ -108,4 +126,6 @@ def connected_components(S: Sparse) -> tuple[int, Array]:
         from contone.numerics import sparse_torch
 
         return sparse_torch.connected_components(S)
+    if isinstance(S, BlockMatrix | Derived):
+        return S.connected_components()
     return csgraph.connected_components(S, directed=False)

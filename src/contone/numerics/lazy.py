@@ -1,0 +1,131 @@
+"""Lazy arrays (dask): the same functions of rows, run block by block wherever the blocks are.
+
+A dask array here has its rows in blocks and all its columns in one. Arrays that are in memory pass through: a function
+of rows is then called once, with all of them. dask itself is imported only when one of its arrays is at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_dask_array
+
+Array = Any
+
+FAN = 8
+"""How many partial results a task of a reduction takes in."""
+
+
+def by_rows(function: Callable[..., Array], *arrays: Array, columns: int, dtype: Any = np.float64) -> Array:
+    """function(rows of every array) -> (m, columns), for all rows; lazy where the arrays are."""
+    if not any(is_dask_array(A) for A in arrays):
+        return function(*arrays)
+    import dask.array as da
+
+    chunks = next(A.chunks[0] for A in arrays if is_dask_array(A))
+    return da.map_blocks(function, *arrays, chunks=(chunks, (columns,)), meta=np.empty((0, 0), dtype=dtype))
+
+
+def over_rows(function: Callable[..., tuple[Any, ...]], *arrays: Array) -> Callable[..., tuple[Any, ...]]:
+    """The map a -> sum over blocks of function(a..., rows of every array), a tuple of numbers or small arrays.
+
+    The order of the summation depends on the blocks alone, not on which worker is faster.
+    """
+    if not any(is_dask_array(A) for A in arrays):
+        return lambda *given: function(*given, *arrays)
+    from dask import compute, delayed
+
+    blocks = list(zip(*(A.to_delayed().ravel() for A in arrays), strict=True))
+    task = delayed(function, pure=False)
+
+    def total(*given: Any) -> tuple[Any, ...]:
+        return compute(combined(_add, [task(*given, *rows) for rows in blocks]))[0]
+
+    return total
+
+
+def combined(function: Callable[[list[Any]], Any], parts: Sequence[Any]) -> Any:
+    """One delayed value from many, by a tree of calls function([some of them])."""
+    from dask import delayed
+
+    task, level = delayed(function, pure=False), list(parts)
+    while len(level) > 1:
+        level = [task(level[i : i + FAN]) for i in range(0, len(level), FAN)]
+    return level[0]
+
+
+def _add(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    return tuple(sum(values[1:], start=values[0]) for values in zip(*parts, strict=True))
+
+
+def settled(*arrays: Array) -> tuple[Array, ...]:
+    """Small lazy results, computed together in one pass; arrays that are in memory as they are."""
+    if not any(is_dask_array(A) for A in arrays):
+        return arrays
+    from dask import compute
+
+    return compute(*arrays)
+
+
+def gathered(A: Array) -> Array:
+    """A in the memory of this process: for labels and solutions, (n, q), never for features."""
+    return settled(A)[0]
+
+
+def kept(*arrays: Array) -> tuple[Array, ...]:
+    """The same arrays, lazy ones computed once and held by the workers (who compute again what is lost)."""
+    if not any(is_dask_array(A) for A in arrays):
+        return arrays
+    from dask import persist
+
+    return persist(*arrays)
+
+
+def spread(A: np.ndarray, model: Array) -> Array:
+    """A (n, q) as a lazy array with the row blocks of `model`, if that is one; else A itself.
+
+    The numbers travel with the tasks, so that they outlive any worker.
+    """
+    if not is_dask_array(model) or is_dask_array(A):
+        return A
+    import dask.array as da
+
+    return da.from_array(A, chunks=(model.chunks[0], A.shape[1]))
+
+
+def bounds(A: Array) -> np.ndarray:
+    """Where the row blocks of a lazy array begin, and its length at the end: (blocks + 1,)."""
+    return np.concatenate([[0], np.cumsum(A.chunks[0])])
+
+
+def cluster() -> Any:
+    """The client of the cluster that computes by default; None where this process computes itself."""
+    from dask.base import get_scheduler
+
+    owner = getattr(get_scheduler(), "__self__", None)
+    return owner if hasattr(owner, "scatter") else None
+
+
+def with_everywhere(
+    function: Callable[..., Any], blocks: Sequence[Any], shared: Any, *, attempts: int = 5
+) -> list[Any]:
+    """[function(block, shared) for every delayed block], with `shared`, a large array, sent to each worker once.
+
+    Blocks that go down with a worker are computed again by dask from what they were made of. `shared` was made here: if
+    every worker that had it is gone, it is sent again.
+    """
+    from concurrent.futures import CancelledError
+
+    from dask import compute, delayed
+
+    client, task = cluster(), delayed(function, pure=False)
+    for attempt in range(attempts):
+        sent = shared if client is None else client.scatter(shared, broadcast=True, hash=False)
+        try:
+            return list(compute(*(task(block, sent) for block in blocks)))
+        except CancelledError:
+            if attempt + 1 == attempts:
+                raise
+    return []
