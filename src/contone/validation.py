@@ -23,6 +23,8 @@ from contone.exceptions import FeatureError, InputError, InputTypeError, LabelEr
 
 SIMPLEX_TOLERANCE = 1e-6
 """Row sums may be off by this much (files store rounded degrees); such rows are renormalised."""
+SINGLE_TOLERANCE = 1e-4
+"""The same for tensors in single precision."""
 
 
 @dataclass(frozen=True)
@@ -187,8 +189,8 @@ def open_border(container: Any, label_names: Sequence[str]) -> Border:
 # ---------------------------------------------------------------------------------------------------------- labels
 
 
-def _open_labels(Y: Any, *, name: str, estimator: BaseEstimator) -> tuple[np.ndarray, Border]:
-    """Y as a float64 matrix (n, q), and its way out."""
+def _open_labels(Y: Any, *, name: str, estimator: BaseEstimator) -> tuple[Any, Border]:
+    """Y as a float64 matrix (n, q), or a floating tensor for an estimator that takes them, and its way out."""
     if Y is None:
         raise LabelError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None. "
@@ -196,6 +198,11 @@ def _open_labels(Y: Any, *, name: str, estimator: BaseEstimator) -> tuple[np.nda
         )
     _check_columns(Y, name)
     frame, tensor = _frame(Y), Y if is_torch_array(Y) else None
+    if tensor is not None and tensor.ndim == 2 and tensor.shape[1] and getattr(estimator, "array_api", False):
+        labels = _floating(tensor, name)
+        if not bool(labels.isfinite().all()):
+            raise _missing_label(name, _first(~_as_numpy(labels.isfinite().all(dim=1))))
+        return labels, Border(_default_names(labels.shape[1]), None, tensor)
     array = _to_numpy(Y, name)
     if array.ndim == 1:
         labels, classes = _one_hot(array, name)
@@ -211,10 +218,13 @@ def _open_labels(Y: Any, *, name: str, estimator: BaseEstimator) -> tuple[np.nda
         )
     labels = np.ascontiguousarray(array, dtype=np.float64)
     if not np.isfinite(labels).all():
-        row = _first(~np.isfinite(labels).all(axis=1))
-        raise LabelError(f"{name} has a missing (NaN) or infinite entry in row {row}: say 0 or 1 for every label.")
+        raise _missing_label(name, _first(~np.isfinite(labels).all(axis=1)))
     names = [str(c) for c in frame.columns] if frame is not None else _default_names(labels.shape[1])
     return labels, Border(names, frame, tensor)
+
+
+def _missing_label(name: str, row: int) -> LabelError:
+    return LabelError(f"{name} has a missing (NaN) or infinite entry in row {row}: say 0 or 1 for every label.")
 
 
 def _one_hot(y: np.ndarray, name: str) -> tuple[np.ndarray, list[str]]:
@@ -239,8 +249,15 @@ def _one_hot(y: np.ndarray, name: str) -> tuple[np.ndarray, list[str]]:
     return labels, [str(c) for c in classes]
 
 
-def _check_logical(labels: np.ndarray, names: Sequence[str]) -> None:
+def _check_logical(labels: Any, names: Sequence[str]) -> None:
     """Refuse what is neither logical labels nor confidences; warn of columns that say nothing."""
+    tolerance = SIMPLEX_TOLERANCE
+    if is_torch_array(labels):
+        if labels.element_size() < 8:
+            tolerance = SINGLE_TOLERANCE
+        if _says_nothing_odd(labels, tolerance):
+            return
+        labels = _as_numpy(labels)  # to say what is wrong, and where
     logical = (labels == 0) | (labels == 1)
     if logical.all():
         empty = ~labels.any(axis=1)
@@ -249,9 +266,9 @@ def _check_logical(labels: np.ndarray, names: Sequence[str]) -> None:
                 f"Y has rows without any label ({int(empty.sum())} of {len(labels)}, first row {_first(empty)}): "
                 "every row needs at least one 1. Drop these rows, or give them their labels."
             )
-    elif (labels < 0).any() or (np.abs(labels.sum(axis=1) - 1.0) > SIMPLEX_TOLERANCE).any():
+    elif (labels < 0).any() or (np.abs(labels.sum(axis=1) - 1.0) > tolerance).any():
         total = labels.sum(axis=1)
-        row = _first((labels < 0).any(axis=1) | (np.abs(total - 1.0) > SIMPLEX_TOLERANCE))
+        row = _first((labels < 0).any(axis=1) | (np.abs(total - 1.0) > tolerance))
         odd = np.flatnonzero(~logical[row])
         found = f"label {names[odd[0]]!r} is {labels[row, odd[0]]:g}" if odd.size else f"the sum is {total[row]:g}"
         raise LabelError(
@@ -267,6 +284,17 @@ def _check_logical(labels: np.ndarray, names: Sequence[str]) -> None:
             LabelWarning,
             stacklevel=5,
         )
+
+
+def _says_nothing_odd(labels: Any, tolerance: float) -> bool:
+    """Whether a tensor of labels passes every test of `_check_logical`, found out where it lies."""
+    logical = (labels == 0) | (labels == 1)
+    if bool(logical.all()):
+        valid = labels.any(dim=1).all()
+    else:
+        valid = (labels >= 0).all() & ((labels.sum(dim=1) - 1.0).abs() <= tolerance).all()
+    constant = ((labels == labels[0]).all(dim=0) & logical.all(dim=0)).any()
+    return bool(valid & ~constant)
 
 
 # ------------------------------------------------------------------------------------------------------ containers
@@ -327,16 +355,12 @@ def _to_numpy(container: Any, name: str) -> np.ndarray:
 
 def _check_tensor(estimator: Any, X: Any, *, reset: bool) -> Any:
     """A torch matrix, checked where it lies: nothing but a yes or no leaves its device."""
-    import torch
-
     if X.ndim != 2 or 0 in X.shape:
         raise ShapeError(f"X must be a non-empty matrix, one row an instance; it has shape {tuple(X.shape)}.")
     if reset and X.shape[0] < 2:
         raise FeatureError("X has one row: nothing can be learnt from one row; pass more rows.")
-    if X.is_complex():
-        raise InputTypeError("X is complex: pass real features.")
-    X = X.detach() if X.dtype in (torch.float32, torch.float64) else X.detach().to(torch.float64)
-    if not bool(torch.isfinite(X).all()):
+    X = _floating(X, "X")
+    if not bool(X.isfinite().all()):
         raise FeatureError("X contains NaN or infinity: impute or drop such rows.")
     try:
         _check_n_features(estimator, X, reset=reset)
@@ -345,9 +369,23 @@ def _check_tensor(estimator: Any, X: Any, *, reset: bool) -> Any:
     return X
 
 
-def _beside(X: Any, labels: np.ndarray) -> Any:
+def _floating(A: Any, name: str) -> Any:
+    """A tensor in float32 or float64: as it is, or, where it holds other numbers, in float64."""
+    import torch
+
+    if A.is_complex():
+        raise InputTypeError(f"{name} is complex: pass real numbers.")
+    A = A.detach()
+    if A.layout != torch.strided:
+        A = A.to_dense()
+    return A if A.dtype in (torch.float32, torch.float64) else A.to(torch.float64)
+
+
+def _beside(X: Any, labels: Any) -> Any:
     """Labels as the method wants them: a tensor beside a tensor X, else a read-only array."""
-    return _as_tensor(labels, like=X) if is_torch_array(X) else _read_only(labels)
+    if is_torch_array(X):
+        return _as_tensor(labels, like=X)
+    return _read_only(np.asarray(_as_numpy(labels), dtype=np.float64))
 
 
 def _as_tensor(A: Any, *, like: Any) -> Any:

@@ -177,7 +177,8 @@ def objective_and_gradient(W: Array, X: Array, F: Array, weight: float, penalty:
     Z = xp.matmul(X, W.T)
     R = softmax(xp.clip(Z, min=0.0))
     E = R - F
-    value = weight * float(xp.sum(E * E)) + penalty * float(xp.sum(W * W))
+    # In double precision even for float32 rows: the line search compares values that differ in late digits.
+    value = weight * float(xp.sum(E * E, dtype=xp.float64)) + penalty * float(xp.sum(W * W))
     G = R * (E - xp.sum(E * R, axis=-1, keepdims=True))
     G = xp.where(Z > 0, G, xp.zeros_like(G))
     return value, 2.0 * (weight * xp.matmul(G.T, X) + penalty * W)
