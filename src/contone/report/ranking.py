@@ -65,7 +65,9 @@ def _group(
             for other, row in table.items()
             if other != against
         }
-        published = {"average_ranks": paper.average_ranks()[measure], "wilcoxon": paper.wilcoxon()[measure]}
+        # Only the paper's own table has printed ranks beside it; it lacks intersection, which ours has.
+        tables = (("average_ranks", paper.average_ranks()), ("wilcoxon", paper.wilcoxon()))
+        published = {kind: table[measure] for kind, table in tables} if printed else None
         listed.append(
             {
                 **describe_measure(measure),
@@ -73,7 +75,7 @@ def _group(
                 "measure": measure,
                 "reference": against,
                 "wilcoxon": tests,
-                "published": published if printed else None,
+                "published": published,
             }
         )
     return {"name": name, "title": title, "datasets": list(datasets), "measures": listed}
