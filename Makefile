@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test lint format docs clean
+.PHONY: help demo test lint format docs report clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
@@ -49,6 +49,12 @@ format: $(VENV)/installed-test ## let ruff rewrite the code
 
 docs: $(VENV)/installed-cli   ## write the pages that are made from the code: docs/cli.md
 	@$(BIN)/python -m contone.cli.reference > docs/cli.md.new && mv docs/cli.md.new docs/cli.md
+
+STORE ?= contone-results
+report: $(VENV)/installed-cli ## run the paper's experiments on the data at hand; write report.html and docs/reproduction.md
+	-@$(BIN)/python -m contone reproduce --store $(STORE)  # failed cells are shown in the report
+	@$(BIN)/python -m contone report --store $(STORE) -o report.html
+	@$(BIN)/python -m contone report --store $(STORE) -o docs/reproduction.md
 
 clean:           ## remove the environment and everything built
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .coverage contone-demo

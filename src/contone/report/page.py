@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -42,6 +43,7 @@ def page(summary: Mapping[str, Any], store: Store) -> Plain:
         "generated": summary["provenance"]["generated"],
         "sentences": summary["headline"]["sentences"],
         "headline": _charts(recovered.chart(summary["headline"]["recovered"])),
+        "headline_narrow": _charts(recovered.chart(summary["headline"]["recovered"], narrow=True)),
         "missing": _missing(summary),
         "measures": summary["measures"],
         "verdicts": summary["verdicts"],
@@ -284,7 +286,15 @@ def _missing(summary: Mapping[str, Any]) -> Plain:
 
 def _row(row: Mapping[str, Any]) -> Plain:
     params = ", ".join(f"{k} = {v}" for k, v in row["params"].items())
-    return {**row, "params": params, "cpu": f"{row['cpu_seconds']:.1f}"}
+    return {**row, "params": params, "cpu": f"{row['cpu_seconds']:.1f}", "warnings": _distinct(row["warnings"])}
+
+
+def _distinct(warnings: Sequence[str]) -> list[str]:
+    """Warnings that differ in more than their figures; how many were like each is said."""
+    kinds: dict[str, list[str]] = {}
+    for text in warnings:
+        kinds.setdefault(re.sub(r"\d[\d.e+-]*", "#", text), []).append(text)
+    return [f"{like[0]} (and {len(like) - 1} like it)" if len(like) > 1 else like[0] for like in kinds.values()]
 
 
 def _plain_table(numbers: Sequence[Mapping[str, Any]]) -> Plain:

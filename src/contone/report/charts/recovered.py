@@ -15,20 +15,24 @@ LEFT = -0.6
 """Shares below this are drawn at the edge, as an arrow: the axis belongs to those that recover something."""
 
 
-def chart(figure: Mapping[str, Any]) -> Chart | None:
-    """One line a method: a dot for each data set, a bar for their mean. None where there is no share at all."""
+def chart(figure: Mapping[str, Any], *, narrow: bool = False) -> Chart | None:
+    """One line a method: a dot for each data set, a bar for their mean. None where there is no share at all.
+
+    The narrow drawing is for phones, where the wide one would have to be scrolled.
+    """
     rows = ordered(figure["rows"])
     if not rows:
         return None
     with svg.style():
-        drawing = svg.canvas(7.6, 0.8 + 0.235 * len(rows))
+        drawing = svg.canvas(4.6 if narrow else 7.6, 0.8 + 0.235 * len(rows))
         axis = drawing.subplots()
         _ground(axis, rows)
         for position, row in enumerate(rows):
             _row(axis, position, row, figure["datasets"])
-        _legend(axis, figure["datasets"])
+        _legend(axis, figure["datasets"], 2 if narrow else 4)
+        name = "recovered-narrow" if narrow else "recovered"
         return Chart(
-            svg.to_svg(drawing, "recovered", "Recovered share of each method on each data set", _words(figure, rows)),
+            svg.to_svg(drawing, name, "Recovered share of each method on each data set", _words(figure, rows)),
             "0 % is the uniform distribution, 100 % the limit: what a regressor trained on the truth makes of features "
             "and labels. Each dot is a data set, each bar the mean of a row. An arrow at the left edge: further off.",
         )
@@ -77,7 +81,7 @@ def _marker(dataset: str) -> dict[str, Any]:
     return {"marker": "D" if dataset == "artificial" else "s", "markersize": 4.4}
 
 
-def _legend(axis: Axes, datasets: Sequence[str]) -> None:
+def _legend(axis: Axes, datasets: Sequence[str], columns: int) -> None:
     kinds = {"Yeast sets": [d for d in datasets if d.startswith("yeast")]}
     kinds["artificial"] = [d for d in datasets if d == "artificial"]
     others = [d for d in datasets if not d.startswith("yeast") and d != "artificial"]
@@ -87,7 +91,7 @@ def _legend(axis: Axes, datasets: Sequence[str]) -> None:
             style = {**_marker(members[0]), "color": svg.SOFT, "markeredgewidth": 0}
             axis.plot([], [], linestyle="none", label=label, **style)
     axis.plot([], [], color=svg.INK, linewidth=2.2, label="mean")
-    axis.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, borderaxespad=0.2, handletextpad=0.5)
+    axis.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.2, handletextpad=0.5)
 
 
 def _label(row: Mapping[str, Any]) -> str:
