@@ -32,6 +32,9 @@ class Order:
     ids: list[str] = field(default_factory=list)
     suffix: str = "_degree"
     force: bool = False
+    stream: bool | None = None
+    chunk_rows: int | None = None
+    sample_rows: int | None = None
 
 
 def enhance(
@@ -73,6 +76,19 @@ def enhance(
         str, typer.Option("--suffix", help="Name of the new columns: label + suffix. '' replaces the labels.")
     ] = "_degree",
     force: Annotated[bool, typer.Option("--force", help="Overwrite OUT.")] = False,
+    stream: Annotated[
+        bool | None,
+        typer.Option(
+            "--stream/--no-stream", help="Piece by piece, for large files. Default: where memory would not suffice."
+        ),
+    ] = None,
+    chunk_rows: Annotated[
+        int | None, typer.Option("--chunk-rows", metavar="N", min=1, help="Stream with this many rows a piece.")
+    ] = None,
+    sample_rows: Annotated[
+        int | None,
+        typer.Option("--sample-rows", metavar="N", min=2, help="Stream, and fit on this many rows (50,000)."),
+    ] = None,
 ) -> None:
     """Recover how much each label describes each row.
 
@@ -80,11 +96,16 @@ def enhance(
     All other columns come out as they went in: numeric ones called id, index or something_id are carried along like
     text. OUT appears whole or not at all.
 
+    A file that would not fit into memory is streamed: the method is fitted on a sample of the rows and applied piece by
+    piece. Interrupted, the same command goes on where it stopped.
+
     Examples:
 
     contone enhance songs.csv --labels calm,happy,sad -o soft.csv
 
     contone enhance songs.parquet --labels 'mood_*' --method temperature --param c=0.5 -o soft.parquet
+
+    contone enhance large.parquet --labels 'mood_*' --stream -o soft.parquet
     """
     order = Order(
         source=file,
@@ -95,10 +116,18 @@ def enhance(
         ids=ids or [],
         suffix=suffix,
         force=force,
+        stream=stream,
+        chunk_rows=chunk_rows,
+        sample_rows=sample_rows,
     )
     _check_places(order)
+    from contone.cli.streaming import enhance_in_pieces, is_wanted
+
     with terminal.plain_warnings():
-        enhance_in_memory(order)
+        if is_wanted(order):
+            enhance_in_pieces(order)
+        else:
+            enhance_in_memory(order)
 
 
 def enhance_in_memory(order: Order) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -32,9 +32,13 @@ class Table:
 
     stored: pl.DataFrame
     is_text: bool = False
+    kinds: Mapping[str, Any] | None = None
+    """Types that were decided elsewhere, for a piece of a text file; None decides by what the table holds."""
 
     @cached_property
     def values(self) -> pl.DataFrame:
+        if self.is_text and self.kinds is not None:
+            return pl.DataFrame([read_as(column, self.kinds[column.name]) for column in self.stored])
         return pl.DataFrame([_typed(column) for column in self.stored]) if self.is_text else self.stored
 
     @property
@@ -58,6 +62,11 @@ class Table:
         frame = self.stored if as_text else self.values
         return frame.with_columns(pl.Series(name, D[:, j]) for j, name in enumerate(names))
 
+    def found_kinds(self) -> dict[str, Any]:
+        """The type of every column by what it holds; Null for one without any entry."""
+        empty = {c.name for c in self.stored if self.is_text and (c.str.strip_chars().fill_null("") == "").all()}
+        return {name: pl.Null() if name in empty else kind for name, kind in self.values.schema.items()}
+
 
 def suffix_of(path: str | Path) -> str:
     """The format of a file by its name, `.gz` left aside; an empty string where it is none of ours."""
@@ -77,12 +86,17 @@ def read(path: Path) -> Table:
     except (pl.exceptions.PolarsError, OSError) as error:
         reason = str(error).strip().splitlines()[0]
         raise DataError(f"Cannot read {path}: {reason}. Is it a whole {suffix_of(path)[1:]} file?") from error
-    twice = [c for c in table.stored.columns if _renamed(c, table.stored.columns)]
-    if twice:
-        raise DataError(f"{path} has columns of the same name: {twice[0].rpartition('_duplicated_')[0]!r}.")
+    refuse_repeated(path, table.stored.columns)
     if table.stored.is_empty():
         raise DataError(f"{path} has no rows.")
     return table
+
+
+def refuse_repeated(path: Path, columns: Sequence[str]) -> None:
+    """Column names must differ; polars renames those that do not."""
+    twice = [c for c in columns if _renamed(c, columns)]
+    if twice:
+        raise DataError(f"{path} has columns of the same name: {twice[0].rpartition('_duplicated_')[0]!r}.")
 
 
 def write(frame: pl.DataFrame, path: str, *, overwrite: bool) -> None:
@@ -118,6 +132,15 @@ def _typed(column: pl.Series) -> pl.Series:
     if text.str.to_lowercase().is_in(["true", "false"]).all():
         return text.str.to_lowercase() == "true"
     return column
+
+
+def read_as(column: pl.Series, kind: Any) -> pl.Series:
+    """Text as the given type, which every entry allows; an empty entry is a missing one."""
+    if not (kind.is_numeric() or kind == pl.Boolean):
+        return column
+    text = column.str.strip_chars()
+    text = text.set(text == "", None)
+    return text.str.to_lowercase() == "true" if kind == pl.Boolean else text.cast(kind, strict=False)
 
 
 def _first_missing(column: pl.Series) -> int:

@@ -10,7 +10,15 @@ from typing import Any
 
 import typer
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 NARROW = 90
 """Below this many columns, listings are stacked instead of set as a table."""
@@ -57,6 +65,35 @@ def working(message: str, after: Callable[[], str] | None = None) -> Iterator[No
         progress.add_task(message, total=None)
         yield
     say(message if after is None else after())
+
+
+@contextmanager
+def counting(message: str, total: int, done: int = 0) -> Iterator[Callable[[], None]]:
+    """A bar on a terminal, lines elsewhere, for `total` steps of which `done` are there; call what it gives a step."""
+    console = talk()
+    if console.is_terminal:
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=console, transient=True) as progress:
+            task = progress.add_task(message, total=total, completed=done)
+            yield lambda: progress.advance(task)
+        say(message)
+        return
+    count = done
+    say(f"{message} ({total} parts)")
+
+    def advance() -> None:
+        nonlocal count
+        count += 1
+        if count * 10 // total > (count - 1) * 10 // total:  # at most ten lines
+            say(f"  {count} of {total}")
+
+    yield advance
 
 
 @contextmanager

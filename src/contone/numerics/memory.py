@@ -70,7 +70,9 @@ def shown(size: float) -> str:
     """
     if size >= 1e12:
         return f"{size / 1e12:,.1f} TB"
-    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
+    if size >= 1e9:
+        return f"{size / 1e9:.1f} GB"
+    return f"{size / 1e6:.0f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
 
 
 def _machine() -> float:
