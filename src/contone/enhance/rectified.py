@@ -163,8 +163,8 @@ def recover(W: Array, X: Array) -> Array:
 
 def _on_host(W: np.ndarray, X: Array, F: Array, weight: float, penalty: float) -> tuple[float, np.ndarray]:
     """`objective_and_gradient` for weights on the host; the rows stay where they are."""
-    loss, gradient = objective_and_gradient(like(W, X), X, F, weight, 0.0)
-    return loss + penalty * float(np.sum(W * W)), to_numpy(gradient) + 2.0 * penalty * W
+    value, gradient = objective_and_gradient(like(W, X), X, F, weight, penalty)
+    return value, to_numpy(gradient)
 
 
 def objective_and_gradient(W: Array, X: Array, F: Array, weight: float, penalty: float) -> tuple[float, Array]:
