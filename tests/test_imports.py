@@ -22,7 +22,7 @@ LAYERS = [
     {"experiments"},
     {"enhance", "augment", "predict", "measures", "degrade", "datasets"},
     {"base"},
-    {"validation"},
+    {"validation", "validation_dask"},
     {"files"},
     {"exceptions"},
     {"numerics"},

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, is_dask_array
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
@@ -19,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from contone.exceptions import AnswerError, ApproximationWarning, InputError, MemoryEstimateError
 from contone.numerics import memory
+from contone.numerics.lazy import by_rows, gathered, large_graphs
 from contone.numerics.neighbours import GOOD_RECALL
 from contone.numerics.simplex import kl_divergence
 from contone.numerics.solution import Solution
@@ -38,6 +40,8 @@ class _Estimator(BaseEstimator):
     accept_sparse: ClassVar[bool] = False
     array_api: ClassVar[bool] = False
     """Whether the method computes with torch tensors where they lie; others compute with NumPy and convert back."""
+    out_of_core: ClassVar[bool] = False
+    """Whether the method fits dask arrays, whose rows need not fit into memory. All predict them."""
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
 
@@ -80,7 +84,7 @@ class Enhancer(_Estimator, ABC):
         Parameters
         ----------
         X : (n, d)
-            Features: array, pandas or polars frame (sparse where the method allows it).
+            Features: array, pandas or polars frame (sparse where the method allows it), torch tensor, dask array.
         Y : (n, q) or (n,)
             Logical labels in {0, 1}, at least one 1 a row; or confidences, rows on the simplex; or one class a row.
         """
@@ -94,7 +98,10 @@ class Enhancer(_Estimator, ABC):
         self.label_names_ = border.label_names
         if isinstance(X_checked, np.ndarray):
             self._check_memory(X_checked.shape[0], X_checked.shape[1], L.shape[1])
-        solution = self._fit_enhance(X_checked, L)
+        elif is_dask_array(X_checked) and hasattr(self, "n_neighbors"):
+            self._check_memory(X_checked.shape[0], 0, L.shape[1])  # solvers on a graph hold matrices like L here
+        with large_graphs(X_checked):
+            solution = self._fit_enhance(X_checked, L)
         self.label_distributions_ = _on_simplex(solution.value, L.shape, self)
         self.solution_ = solution
         _warn_if_short(solution, self)
@@ -173,17 +180,27 @@ class DistributionLearner(_Estimator, ABC):
 def _predict(estimator: Any, X: Any) -> Any:
     check_is_fitted(estimator)
     X_checked = check_features(estimator, X, reset=False, accept_sparse=estimator.accept_sparse)
-    answer = estimator._predict(X_checked)
     shape = (X_checked.shape[0], len(estimator.label_names_))
+    if is_dask_array(X_checked) and not estimator.out_of_core:
+        answer = by_rows(estimator._predict, X_checked, columns=shape[1])
+    else:
+        answer = estimator._predict(X_checked)
+    answer = answer if is_dask_array(X) else gathered(answer)
     return open_border(X, estimator.label_names_).wrap(_on_simplex(answer, shape, estimator))
 
 
 def _on_simplex(D: Any, shape: tuple[int, ...], estimator: Any) -> Any:
     """The answer, checked on the way out for every method; rounding is repaired, anything worse is a defect."""
     name = type(estimator).__name__
+    if D.shape != tuple(shape):
+        raise AnswerError(f"{name} gave an answer of shape {D.shape} (expected {tuple(shape)}).")
+    return by_rows(partial(_repaired, name=name), D, columns=shape[1])
+
+
+def _repaired(D: Any, name: str) -> Any:
     xp = array_namespace(D)
-    if D.shape != tuple(shape) or not bool(xp.all(xp.isfinite(D))):
-        raise AnswerError(f"{name} gave an answer of shape {D.shape} (expected {tuple(shape)}) or with NaN in it.")
+    if not bool(xp.all(xp.isfinite(D))):
+        raise AnswerError(f"{name} gave an answer with NaN in it.")
     rounding = 1e-6 if D.dtype == xp.float64 else 1e-4
     total = xp.sum(D, axis=1)
     if float(xp.min(D)) < -1e-3 * rounding or float(xp.max(xp.abs(total - 1.0))) > rounding:

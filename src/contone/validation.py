@@ -1,6 +1,7 @@
 """The only place where data is checked, and the only place where containers are opened and closed.
 
-Estimators see float arrays; users hand in NumPy arrays, lists, sparse matrices, pandas or polars frames, torch tensors.
+Estimators see float arrays; users hand in NumPy arrays, lists, sparse matrices, pandas or polars frames, torch tensors,
+or dask arrays (`validation_dask`).
 `check_training` and `check_features` open what came in, refuse what cannot be used (with an error that says what to
 do), and remember in a `Border` how the answer must leave: the same kind of container, with its index and column names.
 """
@@ -15,11 +16,12 @@ from typing import Any, NamedTuple
 import narwhals.stable.v1 as nw
 import numpy as np
 import scipy.sparse as sp
-from array_api_compat import is_torch_array
+from array_api_compat import is_dask_array, is_torch_array
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_n_features, validate_data
 
 from contone.exceptions import FeatureError, InputError, InputTypeError, LabelError, LabelWarning, ShapeError
+from contone.numerics.lazy import spread
 
 SIMPLEX_TOLERANCE = 1e-6
 """Row sums may be off by this much (files store rounded degrees); such rows are renormalised."""
@@ -34,11 +36,15 @@ class Border:
     label_names: list[str]
     frame: Any = None
     tensor: Any = None
+    rows: Any = None
+    """The dask array whose blocks of rows the answer shares."""
 
     def wrap(self, D: Any) -> Any:
         """D (n, q) as the kind of container that came in."""
         if self.tensor is not None:
             return _as_tensor(D, like=self.tensor)
+        if self.rows is not None:
+            return spread(D, self.rows)
         D = _as_numpy(D)
         if self.frame is None:
             return D
@@ -66,6 +72,10 @@ def check_training(estimator: BaseEstimator, X: Any, Y: Any, *, accept_sparse: b
     Y is logical, (n, q) in {0, 1} with at least one 1 a row; or a confidence matrix, rows on the simplex; or one class
     a row, (n,), which is read as scikit-learn reads it and one-hot encoded.
     """
+    if is_dask_array(X) or is_dask_array(Y):
+        from contone import validation_dask
+
+        return validation_dask.check_training(estimator, X, Y)
     X_checked = check_features(estimator, X, reset=True, accept_sparse=accept_sparse)
     labels, border = _open_labels(Y, name="Y", estimator=estimator)
     _same_rows(X_checked, labels, "Y")
@@ -83,6 +93,10 @@ def check_learning(estimator: BaseEstimator, X: Any, D: Any, *, accept_sparse: b
 
 def check_supervision(estimator: BaseEstimator, X: Any, F: Any) -> Training:
     """Check features and any real-valued targets F (n, q), or one class a row, (n,), for a supervised transformer."""
+    if is_dask_array(X) or is_dask_array(F):
+        from contone import validation_dask
+
+        return validation_dask.check_training(estimator, X, F, logical=False)
     X_checked = check_features(estimator, X, reset=True)
     F_array, border = _open_labels(F, name="Y", estimator=estimator)
     _same_rows(X_checked, F_array, "Y")
@@ -123,6 +137,12 @@ def check_features(
 
     A torch tensor stays one, in its precision and on its device, for an estimator whose `array_api` is true.
     """
+    if is_dask_array(X):
+        from contone import validation_dask
+
+        if reset:
+            validation_dask.check_supported(estimator)
+        return validation_dask.check_features(estimator, X)
     if is_torch_array(X):
         if getattr(estimator, "array_api", False):
             return _check_tensor(estimator, X, reset=reset)
@@ -183,7 +203,8 @@ def check_pair(D: Any, D_hat: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def open_border(container: Any, label_names: Sequence[str]) -> Border:
     """The way out for an answer about the rows of `container` (predict's X)."""
-    return Border(list(label_names), _frame(container), container if is_torch_array(container) else None)
+    tensor, rows = (container if test(container) else None for test in (is_torch_array, is_dask_array))
+    return Border(list(label_names), _frame(container), tensor, rows)
 
 
 # ---------------------------------------------------------------------------------------------------------- labels
@@ -268,7 +289,9 @@ def _check_logical(labels: Any, names: Sequence[str]) -> None:
             )
     elif (labels < 0).any() or (np.abs(labels.sum(axis=1) - 1.0) > tolerance).any():
         total = labels.sum(axis=1)
-        row = _first((labels < 0).any(axis=1) | (np.abs(total - 1.0) > tolerance))
+        bad = (labels < 0).any(axis=1) | (np.abs(total - 1.0) > tolerance)
+        neither = bad & ~logical.all(axis=1)  # among rows of 0 and 1, name the one that is different
+        row = _first(neither if neither.any() else bad)
         odd = np.flatnonzero(~logical[row])
         found = f"label {names[odd[0]]!r} is {labels[row, odd[0]]:g}" if odd.size else f"the sum is {total[row]:g}"
         raise LabelError(

@@ -6,7 +6,8 @@ of rows is then called once, with all of them. dask itself is imported only when
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,14 +19,21 @@ FAN = 8
 """How many partial results a task of a reduction takes in."""
 
 
-def by_rows(function: Callable[..., Array], *arrays: Array, columns: int, dtype: Any = np.float64) -> Array:
-    """function(rows of every array) -> (m, columns), for all rows; lazy where the arrays are."""
+def by_rows(
+    function: Callable[..., Array], *arrays: Array, columns: int, dtype: Any = np.float64, **shared: Array
+) -> Array:
+    """function(rows of every array, **shared) -> (m, columns), for all rows; lazy where the arrays are.
+
+    What is `shared` is in memory, and goes to each worker once.
+    """
     if not any(is_dask_array(A) for A in arrays):
-        return function(*arrays)
+        return function(*arrays, **shared)
     import dask.array as da
+    from dask import delayed
 
     chunks = next(A.chunks[0] for A in arrays if is_dask_array(A))
-    return da.map_blocks(function, *arrays, chunks=(chunks, (columns,)), meta=np.empty((0, 0), dtype=dtype))
+    once = {name: delayed(A) for name, A in shared.items()}
+    return da.map_blocks(function, *arrays, chunks=(chunks, (columns,)), meta=np.empty((0, 0), dtype=dtype), **once)
 
 
 def over_rows(function: Callable[..., tuple[Any, ...]], *arrays: Array) -> Callable[..., tuple[Any, ...]]:
@@ -93,6 +101,18 @@ def spread(A: np.ndarray, model: Array) -> Array:
     import dask.array as da
 
     return da.from_array(A, chunks=(model.chunks[0], A.shape[1]))
+
+
+@contextmanager
+def large_graphs(X: Array) -> Iterator[None]:
+    """Let tasks carry labels and solutions, (n, q), without a warning by dask: it is meant (see `spread`)."""
+    if not is_dask_array(X):
+        yield
+        return
+    import dask
+
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PB"}):
+        yield
 
 
 def bounds(A: Array) -> np.ndarray:
