@@ -177,3 +177,16 @@ def test_the_best_is_best(full_store):
     best = [name for name, cell in cells.items() if cell["best"]]
     known = {name: cell["sort"] for name, cell in cells.items() if cell["sort"] is not None}
     assert best == [min(known, key=known.__getitem__)]
+
+
+def test_the_best_of_a_column_is_one_value_also_where_baselines_were_added(full_store):
+    view = page(summarise(full_store), full_store)
+    for section in ("recovery", "ablation", "augmentation"):
+        for table in view["sections"][section]["tables"]:
+            rows = [row for row in table["scores"]["rows"] if row["kind"] != "oracle"]
+            for place in range(len(table["scores"]["columns"])):
+                values = [row["cells"][place]["sort"] for row in rows if row["cells"][place]["sort"] is not None]
+                found = {row["cells"][place]["text"] for row in rows if row["cells"][place]["best"]}
+                best = max(values) if table["arrow"] == "↑" else min(v for v in values if abs(v) < 1e299)
+                assert found
+                assert all(abs(float(text) - best) < 1.1e-4 for text in found)

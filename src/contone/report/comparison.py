@@ -34,6 +34,7 @@ Scores = dict[tuple[str, str, str], float]
 def compare(summary: Mapping[str, Any], experiment: str) -> list[Plain]:
     """The published figures of an experiment beside ours, for each measure that has any."""
     own, main = scores(summary[experiment]), scores(summary["recovery"])
+    at_hand = {data["name"] for data in summary["datasets"]}
     found = []
     for table in summary[experiment]["tables"]:
         pairs = [(row, cell) for row in table["rows"] for cell in row["cells"] if cell["published"] is not None]
@@ -45,7 +46,7 @@ def compare(summary: Mapping[str, Any], experiment: str) -> list[Plain]:
                 **{key: table[key] for key in ("measure", "title", "arrow", "formula")},
                 "readings": any(cell["compared_measure"] != table["measure"] for _, cell in done),
                 "lines": [_line(row, cell, table["measure"], own, main) for row, cell in done],
-                "left_out": _left_out([cell for _, cell in pairs if cell["status"] != "done"]),
+                "left_out": _left_out([cell for _, cell in pairs if cell["status"] != "done"], at_hand),
             }
         )
     return found
@@ -143,11 +144,11 @@ def _line(row: Mapping[str, Any], cell: Mapping[str, Any], measure: str, own: Sc
     }
 
 
-def _left_out(cells: Sequence[Mapping[str, Any]]) -> list[str]:
+def _left_out(cells: Sequence[Mapping[str, Any]], at_hand: set[str]) -> list[str]:
     """How many of the published figures are not in the lines, on which sets, and why."""
-    said = []
-    for status, why in (("no data", "not at hand"), ("pending", "not run yet"), ("failed", "the run failed")):
-        sets = [short(cell["dataset"]) for cell in cells if cell["status"] == status]
-        if sets:
-            said.append(f"{len(sets)} on {', '.join(dict.fromkeys(sets))} ({why})")
-    return said
+    reasons: dict[str, list[str]] = {}
+    for cell in cells:
+        missing = cell["status"] == "no data" and cell["dataset"] not in at_hand
+        why = "not at hand" if missing else "the run failed" if cell["status"] == "failed" else "not run yet"
+        reasons.setdefault(why, []).append(short(cell["dataset"]))
+    return [f"{len(sets)} on {', '.join(dict.fromkeys(sets))} ({why})" for why, sets in reasons.items()]

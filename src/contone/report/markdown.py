@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,10 +13,14 @@ from contone.report.page import as_clock, best_first, matrix
 MARKS = {"matches": "=", "close": "≈", "better": "<", "worse": ">", "not comparable": "?"}
 """How the verdict is written beside a figure: our loss against the published one."""
 
+MACHINE = ("system", "processor", "cores")
+"""What of the machine is worth a line in a document that is kept."""
+
 LEGEND = (
     "Cells are *paper / ours*, then the verdict on our loss: `=` within 2 % (or rounding), `≈` within 6 %, `<` better, "
     "`>` worse. Cosine and intersection are judged as one minus themselves. For KL, *ours* follows the paper's own "
-    "reading of that row (reversed, zeros dropped or clipped), so that like is compared with like."
+    "reading of that row (reversed, zeros dropped or clipped), so that like is compared with like; uniform, "
+    "temperature and limit are KL(truth ‖ recovered)."
 )
 
 
@@ -104,6 +109,8 @@ def _why(summary: Mapping[str, Any]) -> Iterator[str]:
         ],
         left=(0, 1, 2, 9),
     )
+    yield "The figures behind these lines follow, one table a measure."
+    yield f"{LEGEND}\n"
 
 
 def _experiment(summary: Mapping[str, Any], name: str) -> Iterator[str]:
@@ -112,7 +119,6 @@ def _experiment(summary: Mapping[str, Any], name: str) -> Iterator[str]:
         return
     yield f"## {summary[name]['title']}\n"
     yield f"{summary[name]['question']}\n"
-    yield f"{LEGEND}\n"
     for comparison in found:
         yield f"### {comparison['title']} {comparison['arrow']}\n"
         lines = comparison["lines"]
@@ -162,11 +168,13 @@ def _errata(errata: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _provenance(summary: Mapping[str, Any]) -> Iterator[str]:
     found = summary["provenance"]
     versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
-    machine = ", ".join(f"{name} {value}" for name, value in found["machine"].items())
+    machine = ", ".join(f"{key} {found['machine'][key]}" for key in MACHINE if key in found["machine"])
+    commands = dict.fromkeys(re.sub(r" --store[ =]\S+", "", run["command"]) for run in found["runs"])
     yield "## Provenance\n"
     yield f"- Versions: {versions}"
     yield f"- Machine: {machine}"
     yield f"- Seeds: {', '.join(map(str, found['seeds'])) or 'none'}; CPU time {as_clock(found['cpu_seconds'])}"
+    yield from (f"- Command: `{command}`" for command in commands if command)
     yield f"- Made {found['generated']}"
     yield ""
 

@@ -20,7 +20,7 @@ from contone.report.charts import (
     short,
 )
 from contone.report.comparison import COMPARED, ENDS, Scores, compare, overview, scores, share
-from contone.report.tables import Plain, as_percent, as_text
+from contone.report.tables import Plain, as_percent, as_text, mark_best
 
 KINDS = {
     "method": "",
@@ -71,7 +71,8 @@ def matrix(table: Mapping[str, Any], beside: Mapping[str, Mapping[str, Any]], sh
 
     `beside` are rows of another table of the same measure, shown where this one lacks them; `shares` adds a column.
     """
-    rows = [*table["rows"], *(row for name, row in beside.items() if name not in {r["name"] for r in table["rows"]})]
+    added = [row for name, row in beside.items() if name not in {r["name"] for r in table["rows"]}]
+    rows = _best_of_all([*table["rows"], *added], table) if added else table["rows"]
     shown = {c["dataset"] for r in table["rows"] for c in r["cells"] if _has_news(c)}
     columns = [d for d in table["datasets"] if d in shown]
     rows = [r for r in rows if any(_has_news(c) for c in r["cells"] if c["dataset"] in shown)]
@@ -89,6 +90,19 @@ def matrix(table: Mapping[str, Any], beside: Mapping[str, Mapping[str, Any]], sh
             for r in rows
         ],
     }
+
+
+def _best_of_all(rows: Sequence[Mapping[str, Any]], table: Mapping[str, Any]) -> list[Plain]:
+    """Rows of two tables as one: the same data sets in the same order, the best marked among all of them."""
+    nothing = {"value": None, "text": "", "best": False}
+    merged = []
+    for row in rows:
+        cells = {c["dataset"]: c for c in row["cells"]}
+        here = [{**nothing, "dataset": d, **cells.get(d, {})} for d in table["datasets"]]
+        elsewhere = [dict(c) for d, c in cells.items() if d not in table["datasets"]]
+        merged.append({**row, "cells": here, "elsewhere": elsewhere})
+    mark_best(merged, table["greater_is_better"])
+    return merged
 
 
 def best_first(shown: Plain) -> Plain:
@@ -155,7 +169,8 @@ def _mean(row: Mapping[str, Any], columns: Sequence[str]) -> Plain:
     cells = [c for c in row["cells"] if c["dataset"] in columns]
     if not all(c["text"] for c in cells):
         return _number("", None)
-    if not any(_has_news(c) for c in row["cells"] if c["dataset"] not in columns):
+    others = [*(c for c in row["cells"] if c["dataset"] not in columns), *row.get("elsewhere", ())]
+    if not any(_has_news(c) for c in others):
         return _number(row["mean_text"], row["mean"])
     values = [c["value"] for c in cells if c["value"] is not None]
     mean = sum(values) / len(values) if len(values) == len(columns) else None

@@ -49,7 +49,7 @@ def _table(spec: Spec, results: Results, measure_name: str, published: Mapping[s
         for theirs, ours in beside.items()
         if ours is None and names
     ]
-    _mark_best(rows, measures.get(measure_name).greater_is_better)
+    mark_best(rows, measures.get(measure_name).greater_is_better)
     _add_means(rows, as_text)
     return {**describe_measure(measure_name), "measure": measure_name, "datasets": datasets, "rows": rows}
 
@@ -154,7 +154,7 @@ def _known_to_be_wrong(
     return ""
 
 
-def _mark_best(rows: list[Plain], greater_is_better: bool) -> None:
+def mark_best(rows: list[Plain], greater_is_better: bool) -> None:
     """Mark, on every data set, the best value among the rows that have not seen the truth (ties in print share it)."""
     for position in range(len(rows[0]["cells"]) if rows else 0):
         cells = [r["cells"][position] for r in rows if r["kind"] != "oracle"]
@@ -193,7 +193,7 @@ def recovered_table(results: Results) -> Plain:
             cells.append({"dataset": dataset, "value": share, "text": as_percent(share), "best": False})
         kind = next(e.kind for e in results.of("recovery") if e.row == name)
         rows.append({"name": name, "kind": kind, "cells": cells})
-    _mark_best(rows, greater_is_better=True)
+    mark_best(rows, greater_is_better=True)
     _add_means(rows, as_percent)
     return {
         "measure": "recovered",
