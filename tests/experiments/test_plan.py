@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from contone import Temperature, Uniform
+from contone import LCdr, Temperature, Uniform
 from contone.enhance import methods
 from contone.exceptions import DataError, InputError
 from contone.experiments.cells import Cell, build, describe, random_parameters
@@ -138,3 +138,20 @@ def test_the_fingerprint_follows_imports():
     found = closure(Uniform.__module__)
     assert {"contone.enhance.baselines", "contone.base", "contone.numerics.simplex"} <= found
     assert fingerprint("contone.measures") != fingerprint("contone.degrade")
+
+
+def test_the_tuned_ablation_is_the_tuned_lcdr(bare):
+    plan = make_plan([specs()["ablation"]], dataset_names=["artificial"], seeds=1)
+    whole = {c.row: build(c.task["estimator"]) for c in plan.cells}
+    for row, preset in (("LF+LC", "paper"), ("LF+LC (tuned)", "tuned")):
+        lcdr = LCdr.preset(preset)
+        ours = whole[row].enhancer.get_params()
+        assert {name: ours[name] for name in ours if name in lcdr.get_params()} == {
+            name: value for name, value in lcdr.get_params().items() if name in ours
+        }
+        if whole[row].reducer != "default":
+            ours = whole[row].reducer.get_params()
+            assert ours == {name: lcdr.get_params()[name] for name in ours}
+    assert whole["X+L"].confidence is whole["X+L"].reducer is None
+    assert whole["X+LC"].reducer is None
+    assert whole["LF+L"].confidence is None
