@@ -160,10 +160,10 @@ def _examine(X: np.ndarray, Y: np.ndarray) -> _Finding:
     with np.errstate(invalid="ignore"):
         logical = (Y == 0) | (Y == 1)
         total = Y.sum(axis=1, dtype=np.float64)
-        off = (Y < 0).any(axis=1) | (np.abs(total - 1.0) > SIMPLEX_TOLERANCE)
-        empty = ~Y.any(axis=1)
+        off = np.asarray((Y < 0).any(axis=1) | (np.abs(total - 1.0) > SIMPLEX_TOLERANCE))
+        empty = np.asarray(~Y.any(axis=1))
     row = _first(off)
-    odd = np.flatnonzero(~logical[row]) if row >= 0 else ()
+    odd = np.flatnonzero(~logical[row]) if row >= 0 else np.empty(0, dtype=int)
     return _Finding(
         _first(~np.isfinite(X).all(axis=1)),
         _first(~np.isfinite(Y).all(axis=1)),

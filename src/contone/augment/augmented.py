@@ -60,6 +60,7 @@ class Augmented(Enhancer):
 
     reference = "Kou et al., Data Augmentation for Label Enhancement, Algorithm 1"
     array_api = True
+    out_of_core = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "enhancer": [HasMethods(["fit_enhance"])],
         "confidence": [HasMethods(["fit_enhance"]), StrOptions({"default"}), None],

@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from contone.base import Enhancer
 from contone.numerics.arrays import count_members, like, to_numpy
+from contone.numerics.lazy import gathered
 from contone.numerics.neighbours import (
     Neighbours,
     NormalisedGraph,
@@ -79,6 +80,7 @@ class LabelConfidence(Enhancer):
 
     reference = "Kou et al., Data Augmentation for Label Enhancement, Eq. 1-4"
     array_api = True
+    out_of_core = True
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {"paper": {"n_neighbors": 10}}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
@@ -100,7 +102,7 @@ class LabelConfidence(Enhancer):
         # Paper: sigma is never given. The mean distance to the k-th neighbour is what SDLPP, by the same group, uses.
         sigma = _width(neighbours, self.sigma)
         graph = confidence_graph(neighbours, sigma)
-        solution = solve_confidence(graph, L[order] > 0, tol=self.tol, max_iter=self.max_iter)
+        solution = solve_confidence(graph, gathered(L)[order] > 0, tol=self.tol, max_iter=self.max_iter)
         solution.info["sigma"] = sigma
         solution.info["neighbours"] = neighbours.report()
         return replace(solution, value=put_back(solution.value, order))

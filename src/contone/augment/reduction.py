@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from contone.exceptions import FeatureError, RankWarning
 from contone.numerics.arrays import like, to_numpy
 from contone.numerics.eigen import Eigenpairs, thin_generalised_eigen
+from contone.numerics.lazy import settled
 from contone.validation import check_features, check_supervision
 
 Array = Any
@@ -73,6 +74,7 @@ class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     reference = "Kou et al., Data Augmentation for Label Enhancement, Eq. 5-7; MDDM, Zhang and Zhou 2010"
     array_api: ClassVar[bool] = True
+    out_of_core: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [
             Interval(Integral, 0, None, closed="left"),
@@ -110,7 +112,7 @@ class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.eigenvalues_ = pairs.values[:kept]
         self.rank_ = pairs.rank
         self.hsic_ = float(self.eigenvalues_.sum()) / (X.shape[0] - 1) ** 2
-        ones = array_namespace(X).ones_like(self.eigenvalues_)
+        ones = array_namespace(self.eigenvalues_).ones_like(self.eigenvalues_)
         self.scale_ = _deviation(self.projection_, scatter, X.shape[0]) if self.rescale else ones
         if self.n_components and kept > pairs.rank:
             warnings.warn(
@@ -123,7 +125,7 @@ class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self
 
     def transform(self, X: Any) -> Array:
-        """X~ = X P (m, d'); a tensor in gives a tensor out."""
+        """X~ = X P (m, d'); a tensor in gives a tensor out, a dask array a dask array."""
         check_is_fitted(self)
         X = check_features(self, X, reset=False)
         return X @ like(self.projection_, X) / like(self.scale_, X)
@@ -151,7 +153,7 @@ def hsic_matrices(X: Array, F: Array, alpha: float) -> tuple[Array, Array, Array
     # Paper: 1/m in H is 1/n, and X is not centred in B although MDDM, where this comes from, asks for it.
     B = alpha * gram + (1.0 - alpha) * identity
     mean = xp.mean(X, axis=0)
-    return C, B, gram - X.shape[0] * mean[:, None] * mean[None, :]
+    return settled(C, B, gram - X.shape[0] * mean[:, None] * mean[None, :])
 
 
 def _number_kept(pairs: Eigenpairs, n_components: int | float | None, on_rank_deficient: str) -> int:

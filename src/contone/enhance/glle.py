@@ -24,6 +24,7 @@ N. Xu, Y.-P. Liu, X. Geng. Label enhancement for label distribution learning. IE
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -38,12 +39,14 @@ from contone.numerics.arrays import like, sum_members, to_numpy
 from contone.numerics.duplicates import group_duplicates
 from contone.numerics.kernel import gaussian_kernel, gaussian_matrix, knn_width, mean_pairwise_distance
 from contone.numerics.lanczos import Quadrature, quadrature
+from contone.numerics.lazy import by_rows, gathered
 from contone.numerics.linear import conjugate_gradient
 from contone.numerics.neighbours import affinity_matrix, localised, nearest_neighbours, put_back, query_neighbours
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
 from contone.numerics.sparse import diagonal, diagonal_plus, matmul, merged, row_sums
+from contone.validation_dask import check_setting
 
 Array = Any
 Sparse = Any
@@ -112,6 +115,7 @@ class GLLE(InductiveMixin, Enhancer):
 
     reference = "Xu, Tao & Geng, IJCAI 2018"
     array_api = True
+    out_of_core = True
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {"lambda_": 0.01, "n_neighbors": "labels", "sigma": 10.0, "solver": "lbfgs", "max_iter": 300},
         "original_code": {"lambda_": 0.01, "n_neighbors": 19, "sigma": 10.0, "solver": "lbfgs", "max_iter": 300},
@@ -152,10 +156,13 @@ class GLLE(InductiveMixin, Enhancer):
         self.random_state = random_state
 
     def _fit_enhance(self, X: Array, L: Array) -> Solution:
+        exact = self.solver == "exact"
+        if not exact:
+            check_setting(self, X, "solver", instead="exact")
+        L = gathered(L)
         self._scaling = standardisation(X) if self.standardise else None
         X = self._scaled(X)
         self._k = L.shape[1] + 1 if self.n_neighbors == "labels" else int(self.n_neighbors)
-        exact = self.solver == "exact"
         A, self._sigma, search, order = neighbour_affinity(X, self._k, self.sigma, local=exact)
         lambda_ = smoothing_weight(A, L[order], self.lambda_)
         self._X = X
@@ -184,10 +191,10 @@ class GLLE(InductiveMixin, Enhancer):
         if self.solver == "lbfgs":
             return self._normalised(model(gaussian_kernel(X, like(self._X, X), self._width), like(self._W, X)))
         neighbours = query_neighbours(like(self._X, X), X, self._k)
-        # Only ratios of weights count; taking the nearest as 1 keeps far-away rows from underflow.
-        exponent = -0.5 * (neighbours.distances / self._sigma) ** 2
-        weights = softmax(exponent)
-        return self._normalised((weights[:, None, :] @ like(self.scores_, X)[neighbours.indices])[:, 0, :])
+        extend = partial(weighted_scores, sigma=self._sigma)
+        q = self.scores_.shape[1]
+        P = by_rows(extend, neighbours.distances, neighbours.indices, columns=q, scores=like(self.scores_, X))
+        return self._normalised(P)
 
     def __sklearn_is_fitted__(self) -> bool:
         # By its trailing underscore scikit-learn would take the parameter `lambda_` for the result of a fit.
@@ -271,6 +278,13 @@ def smooth(A: Sparse, L: Array, lambda_: float, X: Array, *, tol: float, max_ite
     P = solution.value[member]
     value, _ = objective(P, A, L, lambda_)
     return Solution(P, value, solution.residual, solution.n_iter, solution.converged, {"n_distinct": m})
+
+
+def weighted_scores(distances: Array, indices: Array, scores: Array, sigma: float) -> Array:
+    """Means (m, q) of the scores of each row's neighbours, with weights exp(-distance^2 / (2 sigma^2))."""
+    # Only ratios of weights count; taking the nearest as 1 keeps far-away rows from underflow.
+    weights = softmax(-0.5 * (distances / sigma) ** 2)
+    return (weights[:, None, :] @ scores[indices])[:, 0, :]
 
 
 def model(K: Array, W: Array) -> Array:

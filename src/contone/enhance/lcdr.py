@@ -70,6 +70,7 @@ class LCdr(InductiveMixin, Enhancer):
 
     reference = "Kou, Jia, Wang, Shi, Geng: Data Augmentation for Label Enhancement"
     array_api = True
+    out_of_core = True
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {},
         "seed_like": {"reduction": "mean", "beta": 3e-3},

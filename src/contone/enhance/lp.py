@@ -26,17 +26,19 @@ from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, is_dask_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from contone.base import Enhancer
 from contone.numerics.kernel import Operator, gaussian_operator, knn_width
+from contone.numerics.lazy import gathered
 from contone.numerics.linear import conjugate_gradient
 from contone.numerics.neighbours import affinity_matrix, localised, nearest_neighbours, put_back
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
 from contone.numerics.sparse import matmul
+from contone.validation_dask import check_setting
 
 Array = Any
 
@@ -58,7 +60,7 @@ class LP(Enhancer):
         D^ = softmax(L).
     graph : {"auto", "dense", "knn"}, default="auto"
         All pairs, or the union of the k nearest neighbours of each row. "dense" costs O(n^2 (d + q)) a product, "knn"
-        O(n k q) after the neighbour search. "auto" is "dense" up to 10,000 rows and "knn" beyond;
+        O(n k q) after the neighbour search. "auto" is "dense" up to 10,000 rows and "knn" beyond and for dask arrays;
         ``solution_.info["graph"]`` says which.
     sigma : float or "knn", default="knn"
         Width of the affinity. "knn" takes the mean distance to the `n_neighbors`-th neighbour, so that the answer does
@@ -93,6 +95,7 @@ class LP(Enhancer):
 
     reference = "Li, Zhang & Geng, ICDM 2015"
     array_api = True
+    out_of_core = True
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         # Paper: prints alpha = 0.01; its numbers are those of 0.1, to four digits on ten data sets.
         "paper": {"alpha": 0.1, "graph": "dense", "sigma": 1.0, "standardise": False, "output": "softmax"},
@@ -133,7 +136,12 @@ class LP(Enhancer):
     def _fit_enhance(self, X: Array, L: Array) -> Solution:
         if self.standardise:
             X = standardisation(X)(X)
-        graph = ("dense" if len(X) <= DENSE_ROWS else "knn") if self.graph == "auto" else self.graph
+        graph = self.graph
+        if graph == "dense":
+            check_setting(self, X, "graph", instead="knn")
+        elif graph == "auto":
+            graph = "dense" if len(X) <= DENSE_ROWS and not is_dask_array(X) else "knn"
+        L = gathered(L)
         affinity, sigma, search, order = build_affinity(X, graph, self.sigma, self.n_neighbors)
         solution = propagate(affinity, L[order], self.alpha, tol=self.tol, max_iter=self.max_iter)
         F = put_back(solution.value, order)

@@ -16,9 +16,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from contone.base import Enhancer, InductiveMixin
 from contone.numerics.arrays import like, to_numpy
+from contone.numerics.lazy import by_rows, kept, n_blocks, over_rows
 from contone.numerics.optimise import lbfgs, sgd
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
+from contone.validation_dask import check_setting
 
 Array = Any
 
@@ -58,6 +60,7 @@ class RectifiedSoftmax(InductiveMixin, Enhancer):
 
     reference = "Kou et al., Data Augmentation for Label Enhancement, Eq. 8"
     array_api = True
+    out_of_core = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "beta": [Interval(Real, 0, None, closed="left")],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
@@ -103,15 +106,18 @@ class RectifiedSoftmax(InductiveMixin, Enhancer):
         self.random_state = random_state
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
-        F = normalise_rows(L)
+        if self.solver == "sgd":
+            check_setting(self, X, "solver", instead="lbfgs")
+        # What every evaluation of the objective needs, in memory: here, or on the workers.
+        rows, F = kept(X, by_rows(normalise_rows, L, columns=L.shape[1]))
         random = check_random_state(self.random_state)  # the few weights live on the host, whatever holds the rows
         bound = 1.0 / np.sqrt(X.shape[1])
         starts = [random.uniform(-bound, bound, size=(L.shape[1], X.shape[1])) for _ in range(self.n_init)]
         solve = self._by_sgd if self.solver == "sgd" else self._by_lbfgs
-        best = min((solve(X, F, start, random) for start in starts), key=lambda solution: solution.objective)
+        best = min((solve(rows, F, start, random) for start in starts), key=lambda solution: solution.objective)
         self.weights_ = best.value
         return Solution(
-            recover(like(self.weights_, X), X),
+            self._predict(X),
             best.objective,
             best.residual,
             best.n_iter,
@@ -121,7 +127,8 @@ class RectifiedSoftmax(InductiveMixin, Enhancer):
 
     def _by_lbfgs(self, X: np.ndarray, F: np.ndarray, start: np.ndarray, random: np.random.RandomState) -> Solution:
         weight, penalty = self._constants(len(X))
-        fun = partial(_on_host, X=X, F=F, weight=weight, penalty=penalty)
+        # The objective is a sum over blocks of rows, where there are several; each takes its share of the penalty.
+        fun = over_rows(partial(_on_host, weight=weight, penalty=penalty / n_blocks(X)), X, F)
         return lbfgs(fun, start, tol=self.tol * weight * len(X), max_iter=self.max_iter)
 
     def _by_sgd(self, X: np.ndarray, F: np.ndarray, start: np.ndarray, random: np.random.RandomState) -> Solution:
@@ -152,7 +159,7 @@ class RectifiedSoftmax(InductiveMixin, Enhancer):
         return (1.0 / n if self.reduction == "mean" else 1.0), self.beta + 0.5 * self.weight_decay
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
-        return recover(like(self.weights_, X), X)
+        return by_rows(partial(recover, like(self.weights_, X)), X, columns=len(self.weights_))
 
 
 def recover(W: Array, X: Array) -> Array:

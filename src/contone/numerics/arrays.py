@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_torch_array
+from array_api_compat import is_dask_array, is_torch_array
 
 Array = Any
 
@@ -21,7 +21,7 @@ def like(A: Any, model: Array) -> Array:
         import torch
 
         return torch.as_tensor(A, device=model.device, dtype=model.dtype)
-    return np.asarray(to_numpy(A), dtype=model.dtype)
+    return A if is_dask_array(A) else np.asarray(to_numpy(A), dtype=model.dtype)
 
 
 def count_members(group: Array, n_groups: int = 0) -> Array:

@@ -36,7 +36,7 @@ def by_rows(
     return da.map_blocks(function, *arrays, chunks=(chunks, (columns,)), meta=np.empty((0, 0), dtype=dtype), **once)
 
 
-def over_rows(function: Callable[..., tuple[Any, ...]], *arrays: Array) -> Callable[..., tuple[Any, ...]]:
+def over_rows(function: Callable[..., Any], *arrays: Array) -> Callable[..., Any]:
     """The map a -> sum over blocks of function(a..., rows of every array), a tuple of numbers or small arrays.
 
     The order of the summation depends on the blocks alone, not on which worker is faster.
@@ -101,6 +101,11 @@ def spread(A: np.ndarray, model: Array) -> Array:
     import dask.array as da
 
     return da.from_array(A, chunks=(model.chunks[0], A.shape[1]))
+
+
+def n_blocks(A: Array) -> int:
+    """How many blocks of rows a lazy array has; an array in memory is one."""
+    return len(A.chunks[0]) if is_dask_array(A) else 1
 
 
 @contextmanager
