@@ -159,6 +159,9 @@ class GLLE(InductiveMixin, Enhancer):
         exact = self.solver == "exact"
         if not exact:
             check_setting(self, X, "solver", instead="exact")
+            # A path that is left before its end shows every rounding: always in double precision.
+            xp = array_namespace(X, L)
+            X, L = (xp.astype(A, xp.float64, copy=False) for A in (X, L))
         L = gathered(L)
         self._scaling = standardisation(X) if self.standardise else None
         X = self._scaled(X)

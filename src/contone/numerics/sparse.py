@@ -23,6 +23,10 @@ Sparse = Any
 
 def matmul(S: Sparse, F: Array) -> Array:
     """S F for a sparse S (n, m) and a dense F (m, q)."""
+    if is_torch_array(S):
+        from contone.numerics import sparse_torch
+
+        return sparse_torch.matmul(S, F)
     return S @ F
 
 
@@ -81,7 +85,9 @@ def scaled(A: Sparse, left: Array, right: Array) -> Sparse:
 def row_sums(A: Sparse) -> Array:
     """A 1 as a dense vector (n,)."""
     if is_torch_array(A):
-        return A @ A.values().new_ones(A.shape[1])
+        from contone.numerics import sparse_torch
+
+        return sparse_torch.row_sums(A)
     if isinstance(A, BlockMatrix | Derived):
         return sparse_dask.row_sums(A)
     return np.asarray(A.sum(axis=1)).ravel()

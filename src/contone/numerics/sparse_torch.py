@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
+from torch.nn.functional import embedding_bag
 
 
 def csr(start: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
@@ -21,10 +22,30 @@ def csr(start: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int]) 
         return torch.sparse_csr_tensor(start.to(width), columns.to(width), values, size=shape, check_invariants=False)
 
 
+def matmul(S: Tensor, F: Tensor) -> Tensor:
+    """S F for a CSR tensor S (n, m) and a dense F (m, q)."""
+    return weighted_bags(S, F) if S.is_cuda else S @ F
+
+
+def weighted_bags(S: Tensor, F: Tensor) -> Tensor:
+    """S F as weighted sums of rows of F, each by the threads of one row of S: the same bits in every run.
+
+    The product of cuSPARSE, which torch takes by default, adds in an order that changes from run to run.
+    """
+    return embedding_bag(
+        S.col_indices(), F, S.crow_indices(), mode="sum", per_sample_weights=S.values(), include_last_offset=True
+    )
+
+
 def diagonal_plus(diagonal: Tensor, scale: float, A: Tensor) -> Callable[[Tensor], Tensor]:
     """The map V -> (diag(diagonal) + scale A) V."""
     column = diagonal[:, None]
-    return lambda V: torch.addmm(column * V, A, V, alpha=scale)
+    return lambda V: torch.add(column * V, matmul(A, V), alpha=scale)
+
+
+def row_sums(A: Tensor) -> Tensor:
+    """A 1 (n,)."""
+    return matmul(A, A.values().new_ones((A.shape[1], 1)))[:, 0]
 
 
 def edge_matrix(indices: Tensor, weights: Tensor) -> Tensor:
