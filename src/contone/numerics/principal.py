@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from array_api_compat import is_dask_array
 from sklearn.utils.extmath import randomized_svd
 
+from contone.numerics.lazy import gathered
 from contone.numerics.scaling import Standardisation, standardisation
 
 EXACT = 400
@@ -36,8 +38,8 @@ def principal_map(X: np.ndarray, n_components: int) -> PrincipalMap:
     standardised = scaling(X)
     n, d = standardised.shape
     k = min(n_components, n, d)
-    if d <= EXACT or k == d:
-        values, vectors = np.linalg.eigh(standardised.T @ standardised)
+    if d <= EXACT or k == d or is_dask_array(X):
+        values, vectors = np.linalg.eigh(gathered(standardised.T @ standardised))
         vectors = vectors[:, ::-1][:, :k]
         values = np.maximum(values[::-1][:k], 0.0)
     else:
