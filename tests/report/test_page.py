@@ -190,3 +190,13 @@ def test_the_best_of_a_column_is_one_value_also_where_baselines_were_added(full_
                 best = max(values) if table["arrow"] == "↑" else min(v for v in values if abs(v) < 1e299)
                 assert found
                 assert all(abs(float(text) - best) < 1.1e-4 for text in found)
+
+
+def test_the_ends_of_the_share_are_at_their_places_in_every_section(full_store):
+    view = page(summarise(full_store), full_store)
+    for section in ("recovery", "ablation", "augmentation"):
+        for table in view["sections"][section]["tables"]:
+            shares = {row["name"]: row["share"] for row in table["scores"]["rows"]}
+            assert shares["Uniform"]["text"] == "0 %"
+            assert shares["Limit"]["text"] == "100 %"
+            assert all(share["text"] != "−0 %" for share in shares.values())

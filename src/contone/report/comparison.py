@@ -18,6 +18,7 @@ from statistics import median
 from typing import Any
 
 from contone.experiments.limits import recovered
+from contone.experiments.verdicts import RULES
 from contone.report.charts import short
 from contone.report.tables import Plain, as_percent, as_text
 
@@ -65,7 +66,7 @@ def overview(comparisons: Sequence[Mapping[str, Any]]) -> list[Plain]:
                 "method": method,
                 "row": mine[0]["row"],
                 "figures": len(mine),
-                "verdicts": {v: sum(x["verdict"] == v for x in mine) for v in ("matches", "close", "better", "worse")},
+                "verdicts": {rule["name"]: sum(x["verdict"] == rule["name"] for x in mine) for rule in RULES},
                 "difference": middle,
                 "difference_text": as_difference(middle),
                 "reason": next((line["reason"] for line in mine if line["reason"]), ""),

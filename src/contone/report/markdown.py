@@ -94,20 +94,32 @@ def _why(summary: Mapping[str, Any]) -> Iterator[str]:
         "(ours − paper) / paper, of the losses: negative is better than published.\n"
     )
     yield from table(
-        ["Experiment", "Paper", "Ours", "Figures", "match", "close", "better", "worse", "Difference", "Why"],
+        [
+            "Experiment",
+            "Paper",
+            "Ours",
+            "Figures",
+            "match",
+            "close",
+            "better",
+            "worse",
+            "not comparable",
+            "Difference",
+            "Why",
+        ],
         [
             [
                 name,
                 line["method"],
                 line["row"],
                 str(line["figures"]),
-                *(str(line["verdicts"][v]) for v in ("matches", "close", "better", "worse")),
+                *(str(line["verdicts"][v]) for v in ("matches", "close", "better", "worse", "not comparable")),
                 line["difference_text"],
                 line["reason"],
             ]
             for name, line in lines
         ],
-        left=(0, 1, 2, 9),
+        left=(0, 1, 2, 10),
     )
     yield "The figures behind these lines follow, one table a measure."
     yield f"{LEGEND}\n"

@@ -19,7 +19,7 @@ from contone.report.charts import (
     sensitivity,
     short,
 )
-from contone.report.comparison import COMPARED, ENDS, Scores, compare, overview, scores, share
+from contone.report.comparison import COMPARED, ENDS, compare, overview, scores, share
 from contone.report.tables import Plain, as_percent, as_text, mark_best
 
 KINDS = {
@@ -27,6 +27,9 @@ KINDS = {
     "baseline": "uses no features",
     "oracle": "has seen the truth, so it cannot be best",
 }
+Shares = dict[tuple[str, str, str], float | None]
+"""Recovered shares by ("share", row, data set)."""
+
 FIRST = "kl"
 """The measure that is shown first: the recovered share is made of it."""
 
@@ -66,7 +69,7 @@ def page(summary: Mapping[str, Any], store: Store) -> Plain:
 # ------------------------------------------------------------------------------------------------ tables of experiments
 
 
-def matrix(table: Mapping[str, Any], beside: Mapping[str, Mapping[str, Any]], shares: Scores | None = None) -> Plain:
+def matrix(table: Mapping[str, Any], beside: Mapping[str, Mapping[str, Any]], shares: Shares | None = None) -> Plain:
     """A table as rows by data sets, without the columns and rows in which nothing was measured.
 
     `beside` are rows of another table of the same measure, shown where this one lacks them; `shares` adds a column.
@@ -119,13 +122,10 @@ def _experiment(summary: Mapping[str, Any], name: str) -> Plain:
         t["measure"]: {r["name"]: r for r in t["rows"] if r["name"] in ENDS.values() and name != "prediction"}
         for t in summary["recovery"]["tables"]
     }
-    shares = {
-        ("share", row["name"], cell["dataset"]): part
-        for table in experiment["tables"][:1]
-        for row in [*table["rows"], *beside.get(table["measure"], {}).values()]
-        for cell in row["cells"]
-        if (part := share(row["name"], cell["dataset"], {**main, **own}, main)) is not None
-    }
+    shares = {("share", row, d): share(row, d, own, main) for m, row, d in own if m == FIRST}
+    for row in ENDS.values():
+        if not any(known == row for _, known, _ in own):
+            shares |= {("share", row, d): share(row, d, main, main) for m, r, d in main if (m, r) == (FIRST, row)}
     tables = [
         {
             **{key: table[key] for key in ("measure", "title", "arrow", "formula")},
@@ -177,7 +177,7 @@ def _mean(row: Mapping[str, Any], columns: Sequence[str]) -> Plain:
     return _number(as_text(mean), mean)
 
 
-def _mean_share(name: str, columns: Sequence[str], shares: Scores | None) -> Plain:
+def _mean_share(name: str, columns: Sequence[str], shares: Shares | None) -> Plain:
     known = [(shares or {}).get(("share", name, d)) for d in columns]
     values = [v for v in known if v is not None]
     mean = sum(values) / len(values) if values and len(values) == len(columns) else None

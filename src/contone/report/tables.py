@@ -237,4 +237,4 @@ def as_text(value: float | None) -> str:
 def as_percent(share: float | None) -> str:
     if share is None or math.isnan(share):
         return ""
-    return f"{100 * share:.0f} %".replace("-", "−") if math.isfinite(share) else ("∞" if share > 0 else "−∞")
+    return f"{round(100 * share)} %".replace("-", "−") if math.isfinite(share) else ("∞" if share > 0 else "−∞")
