@@ -13,6 +13,9 @@ from contone.report.page import as_clock, best_first, matrix
 MARKS = {"matches": "=", "close": "≈", "better": "<", "worse": ">", "not comparable": "?"}
 """How the verdict is written beside a figure: our loss against the published one."""
 
+VERDICTS = ("matches", "close", "better", "worse", "not comparable")
+"""From good to bad."""
+
 MACHINE = ("system", "processor", "cores")
 """What of the machine is worth a line in a document that is kept."""
 
@@ -94,26 +97,14 @@ def _why(summary: Mapping[str, Any]) -> Iterator[str]:
         "(ours − paper) / paper, of the losses: negative is better than published.\n"
     )
     yield from table(
-        [
-            "Experiment",
-            "Paper",
-            "Ours",
-            "Figures",
-            "match",
-            "close",
-            "better",
-            "worse",
-            "not comparable",
-            "Difference",
-            "Why",
-        ],
+        ["Experiment", "Paper", "Ours", "Figures", *VERDICTS, "Difference", "Why"],
         [
             [
                 name,
                 line["method"],
                 line["row"],
                 str(line["figures"]),
-                *(str(line["verdicts"][v]) for v in ("matches", "close", "better", "worse", "not comparable")),
+                *(str(line["verdicts"][v]) for v in VERDICTS),
                 line["difference_text"],
                 line["reason"],
             ]

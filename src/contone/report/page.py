@@ -39,7 +39,9 @@ def page(summary: Mapping[str, Any], store: Store) -> Plain:
     sections = {name: _experiment(summary, name) for name in COMPARED}
     sections["augmentation"]["charts"] = _charts(augmentation.chart(summary["augmentation"]["bars"]))
     sections["ablation"]["charts"] = _charts(_ablation(summary))
-    sections["prediction"]["note"] = summary["prediction"]["note"] if not sections["prediction"]["empty"] else ""
+    sections["prediction"]["note"] = (
+        f"{summary['prediction']['note']} Here it is the limit, also of the recovered share."
+    )
     view = {
         "title": summary["title"],
         "paper": summary["paper"],
