@@ -25,6 +25,7 @@ from contone.exceptions import (  # noqa: E402
     InputTypeError,
     LabelError,
     LabelWarning,
+    MemoryEstimateError,
     NearUniformWarning,
     RankWarning,
     ShapeError,
@@ -349,3 +350,19 @@ def test_like_and_back():
 def test_importing_contone_does_not_import_torch():
     code = "import sys, contone; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_gpu_that_is_too_small_is_refused_with_an_estimate(data, monkeypatch):
+    """The memory of the device counts, not that of the host; a limit set by the user holds for both."""
+    monkeypatch.setenv("CONTONE_MEMORY_LIMIT", "100KB")
+    with pytest.raises(MemoryEstimateError, match=r"LP on 400 rows .* needs about .* are available"):
+        LP().fit(*tensors(*data))
+
+
+def test_a_small_device_gets_smaller_blocks(monkeypatch):
+    X = torch.randn(700, 3, dtype=torch.float64)
+    expected = neighbours_torch.nearest_neighbours(X, 5)
+    monkeypatch.setattr(neighbours_torch, "_stage_bytes", lambda X: 20_000)
+    found = neighbours_torch.nearest_neighbours(X, 5)
+    assert torch.equal(found.indices, expected.indices)
+    assert torch.equal(neighbours_torch.query_neighbours(X, X, 1)[0][:, 0], torch.arange(700))

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from array_api_compat import array_namespace, is_dask_array
+from array_api_compat import array_namespace, is_dask_array, is_torch_array
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
@@ -96,8 +96,8 @@ class Enhancer(_Estimator, ABC):
         self._validate_params()
         X_checked, L, border = check_training(self, X, Y, accept_sparse=self.accept_sparse)
         self.label_names_ = border.label_names
-        if isinstance(X_checked, np.ndarray):
-            self._check_memory(X_checked.shape[0], X_checked.shape[1], L.shape[1])
+        if isinstance(X_checked, np.ndarray) or is_torch_array(X_checked):
+            self._check_memory(X_checked.shape[0], X_checked.shape[1], L.shape[1], memory.available_beside(X_checked))
         elif is_dask_array(X_checked) and hasattr(self, "n_neighbors"):
             self._check_memory(X_checked.shape[0], 0, L.shape[1])  # solvers on a graph hold matrices like L here
         with large_graphs(X_checked):
@@ -113,9 +113,9 @@ class Enhancer(_Estimator, ABC):
         k = getattr(self, "n_neighbors", 0)
         return memory.fit_bytes(n, d, q, k if isinstance(k, int) else q + 1)
 
-    def _check_memory(self, n: int, d: int, q: int) -> None:
+    def _check_memory(self, n: int, d: int, q: int, available: float | None = None) -> None:
         """Refuse, before any work, what would not fit into memory."""
-        needed, available = self._fit_bytes(n, d, q), memory.available_bytes()
+        needed, available = self._fit_bytes(n, d, q), memory.available_bytes() if available is None else available
         if needed > available:
             raise MemoryEstimateError(
                 f"{type(self).__name__} on {n:,} rows with {d} features and {q} labels needs about "

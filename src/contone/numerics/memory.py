@@ -10,6 +10,9 @@ import math
 import os
 import re
 from pathlib import Path
+from typing import Any
+
+from array_api_compat import is_torch_array
 
 LIMIT_VARIABLE = "CONTONE_MEMORY_LIMIT"
 UNITS = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
@@ -42,6 +45,17 @@ def available_bytes() -> float:
     if given:
         return parse_size(given)
     return min(_machine(), _control_group())
+
+
+def available_beside(X: Any) -> float:
+    """The same for work where X lies: in the memory of its GPU, if it is a tensor on one."""
+    if not is_torch_array(X) or X.device.type != "cuda" or os.environ.get(LIMIT_VARIABLE, "").strip():
+        return available_bytes()
+    import torch
+
+    free, _ = torch.cuda.mem_get_info(X.device)
+    unused = torch.cuda.memory_reserved(X.device) - torch.cuda.memory_allocated(X.device)
+    return float(free + unused)  # what torch holds without using it is there to take
 
 
 def parse_size(text: str) -> float:

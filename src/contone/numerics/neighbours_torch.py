@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from contone.numerics.memory import available_beside
+
 try:  # Triton comes with torch's CUDA builds only
     import triton
     import triton.language as tl
@@ -44,7 +46,7 @@ def nearest_neighbours(X: torch.Tensor, k: int) -> TorchNeighbours:
     k = min(k, n - 1)
     X = X - X.mean(dim=0)  # distances do not change; small norms keep float32 honest
     Y = _Database(X)
-    stage = STAGE_BYTES if X.is_cuda else STAGE_BYTES // 8
+    stage = _stage_bytes(X)
     m = min(k + 1 + SPARE_GROUPS, Y.n_groups)  # one more for the row itself
     # Two kinds of blocks bound the memory: (rows, n/g) minima, or (rows, g) tiles without the fused kernel; then
     # (rows, m g, d) candidates.
@@ -71,9 +73,14 @@ def nearest_neighbours(X: torch.Tensor, k: int) -> TorchNeighbours:
 
 def query_neighbours(X: torch.Tensor, queries: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
     """The k rows of X (n, d) nearest to every row of `queries` (m, d), and their distances, block by block."""
-    block = max(1, (STAGE_BYTES if X.is_cuda else STAGE_BYTES // 8) // (4 * X.element_size() * X.shape[0]))
+    block = max(1, _stage_bytes(X) // (4 * X.element_size() * X.shape[0]))
     parts = [_smallest(_distances(some, X), k) for some in torch.split(queries, block)]
     return torch.cat([indices for indices, _ in parts]), torch.cat([distances for _, distances in parts])
+
+
+def _stage_bytes(X: torch.Tensor) -> int:
+    """Working memory of a block where X lies; a small or busy GPU gets smaller blocks."""
+    return int(min(STAGE_BYTES, available_beside(X) / 8)) if X.is_cuda else STAGE_BYTES // 8
 
 
 class _Database:
