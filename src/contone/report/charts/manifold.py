@@ -26,7 +26,7 @@ def pictures(store: Store, manifold: Sequence[Mapping[str, Any]], shares: Mappin
     data = datasets.artificial()
     L = degraded(data)
     panels = [("Truth", data.D, ""), ("Given: 0/1 labels", L / L.sum(axis=1, keepdims=True), "")]
-    panels += [(row, D, f"{shares[row]} recovered" if shares.get(row) else "") for row, D in answers]
+    panels += [(row, D, _caption(shares.get(row, ""))) for row, D in answers]
     return [
         {
             "title": title,
@@ -36,6 +36,11 @@ def pictures(store: Store, manifold: Sequence[Mapping[str, Any]], shares: Mappin
         }
         for title, D, caption in panels
     ]
+
+
+def _caption(share: str) -> str:
+    """Zeros where the truth has none are infinitely far from it in KL; a share of that says nothing."""
+    return "infinitely far in KL" if share == "−∞" else f"{share} recovered" if share else ""
 
 
 def _source(image: bytes) -> str:
