@@ -40,7 +40,7 @@ def page(summary: Mapping[str, Any], store: Store) -> Plain:
     sections["augmentation"]["charts"] = _charts(augmentation.chart(summary["augmentation"]["bars"]))
     sections["ablation"]["charts"] = _charts(_ablation(summary))
     sections["prediction"]["note"] = (
-        f"{summary['prediction']['note']} Here it is the limit, also of the recovered share."
+        f"{summary['prediction']['note']} Truth is the limit here, also of the recovered share."
     )
     view = {
         "title": summary["title"],
