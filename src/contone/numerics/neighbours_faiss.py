@@ -4,7 +4,7 @@ The rows are cut into about 2 sqrt(n) lists by k-means. A query visits the lists
 rows as 4-bit codes (one code a feature, compared in the processor's registers), and measures the most promising ones
 exactly. How many lists (`probes`) and how many candidates a neighbour (`candidates`) that takes depends on the data: a
 few lists where the features lie near a low-dimensional surface, an eighth of all for independent noise. So both are
-doubled until the recall on a sample of queries, against brute force, reaches the target. The recall that is reported
+raised until the recall on a sample of queries, against brute force, reaches the target. The recall that is reported
 comes from a second sample that the tuning has not seen.
 
 The search runs in float32 on centred features; the distances of the answer are computed again in float64.
@@ -82,7 +82,7 @@ def _search(index: _Index, queries: np.ndarray, k: int, *, own: bool) -> Found:
 
 
 def _tune(index: _Index, queries: np.ndarray, rows: np.ndarray, k: int, own: bool) -> Settings:
-    """Double the probes, and the candidates where probes alone no longer help, until the target is met."""
+    """Raise the probes, and the candidates where probes alone no longer help, until the target is met."""
     asked, itself = queries[rows], rows if own else None
     radius = index.true_radius(asked, k, itself)
     settings, reached = Settings(index.lists, min(FIRST_PROBES, index.lists), FIRST_CANDIDATES), 0.0
@@ -92,10 +92,9 @@ def _tune(index: _Index, queries: np.ndarray, rows: np.ndarray, k: int, own: boo
         everywhere = settings.probes == index.lists
         if reached >= TARGET_RECALL or (everywhere and settings.candidates == MOST_CANDIDATES):
             return settings
-        more = 2 if everywhere or reached - before < 0.005 else 1
-        settings = Settings(
-            index.lists, min(2 * settings.probes, index.lists), min(more * settings.candidates, MOST_CANDIDATES)
-        )
+        more = 2 if everywhere or reached - before < 0.002 else 1
+        probes = min(settings.probes * 3 // 2, index.lists)
+        settings = Settings(index.lists, probes, min(more * settings.candidates, MOST_CANDIDATES))
 
 
 def _recall(distances: np.ndarray, radius: np.ndarray) -> float:
