@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device
 
 from contone.exceptions import InputError
 from contone.validation import check_distributions
@@ -65,7 +65,7 @@ class Degradation(ABC):
         return self._apply(check_distributions(D)).astype(np.int8)
 
     @abstractmethod
-    def _apply(self, D: np.ndarray) -> np.ndarray:
+    def _apply(self, D: Any) -> Any:
         """D (n, q), checked, to a bool matrix (n, q)."""
 
     @abstractmethod
@@ -92,10 +92,11 @@ class Degradation(ABC):
         """
         xp = array_namespace(L)
         positive = L > 0
-        share = self.negative_share(xp.sum(xp.astype(positive, xp.float64), axis=1), L.shape[1])
+        precision = L.dtype if xp.isdtype(L.dtype, "real floating") else xp.float64
+        share = self.negative_share(xp.sum(xp.astype(positive, precision), axis=1), L.shape[1])
         W = xp.where(positive, xp.ones_like(share)[:, None], share[:, None])
-        same = self._apply(np.asarray(W / xp.sum(W, axis=1, keepdims=True))) == np.asarray(positive)
-        return xp.log(W), xp.asarray(~same.all(axis=1))
+        same = self._apply(W / xp.sum(W, axis=1, keepdims=True)) == positive
+        return xp.log(W), ~xp.all(same, axis=1)
 
 
 @dataclass(frozen=True)
@@ -114,11 +115,12 @@ class CumulativeMass(Degradation):
         if not 0 <= self.t < 1:
             raise InputError(f"CumulativeMass: t must be in [0, 1); got {self.t}.")
 
-    def _apply(self, D: np.ndarray) -> np.ndarray:
+    def _apply(self, D: Any) -> Any:
+        xp = array_namespace(D)
         order, ranked = _descending(D)
         # A label is needed as long as those before it have not yet passed t.
-        needed = np.ones(D.shape, dtype=bool)
-        needed[:, 1:] = np.cumsum(ranked, axis=1)[:, :-1] <= self.t
+        needed = xp.ones_like(D, dtype=xp.bool)
+        needed[:, 1:] = xp.cumulative_sum(ranked, axis=1)[:, :-1] <= self.t
         return _scatter(order, needed)
 
     def interval(self, others: Others, positive: Any) -> tuple[Any, Any]:
@@ -172,9 +174,10 @@ class TopK(Degradation):
         if self.k < 1 or int(self.k) != self.k:
             raise InputError(f"TopK: k must be a positive whole number; got {self.k}.")
 
-    def _apply(self, D: np.ndarray) -> np.ndarray:
-        order, _ = _descending(D)
-        return _scatter(order, np.broadcast_to(np.arange(D.shape[1]) < self.k, D.shape))
+    def _apply(self, D: Any) -> Any:
+        chosen = array_namespace(D).zeros_like(D, dtype=array_namespace(D).bool)
+        chosen[:, : self.k] = True
+        return _scatter(_descending(D)[0], chosen)
 
     def interval(self, others: Others, positive: Any) -> tuple[Any, Any]:
         """Order alone: a positive label weighs at least as much as every negative one. It holds for any |L|."""
@@ -207,9 +210,10 @@ class Threshold(Degradation):
         if not 0 <= self.tau < 1:
             raise InputError(f"Threshold: tau must be in [0, 1); got {self.tau}.")
 
-    def _apply(self, D: np.ndarray) -> np.ndarray:
+    def _apply(self, D: Any) -> Any:
+        xp = array_namespace(D)
         chosen = self.tau < D
-        chosen[np.arange(len(D)), D.argmax(axis=1)] = True
+        chosen[xp.arange(len(D), device=device(D)), xp.argmax(D, axis=1)] = True
         return chosen
 
     def interval(self, others: Others, positive: Any) -> tuple[Any, Any]:
@@ -258,14 +262,16 @@ def _ratio(a: Any, b: float) -> Any:
     return xp.where(a > 0, xp.full_like(a, xp.inf), xp.where(a < 0, xp.full_like(a, -xp.inf), xp.zeros_like(a)))
 
 
-def _descending(D: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _descending(D: Any) -> tuple[Any, Any]:
     """Column order by falling degree, ties by index, and the degrees in that order."""
-    order = np.argsort(-D, axis=1, kind="stable")
-    return order, np.take_along_axis(D, order, axis=1)
+    xp = array_namespace(D)
+    order = xp.argsort(-D, axis=1, stable=True)
+    return order, xp.take_along_axis(D, order, axis=1)
 
 
-def _scatter(order: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+def _scatter(order: Any, chosen: Any) -> Any:
     """A choice made in sorted order, back in the order of the labels."""
-    L = np.empty(order.shape, dtype=bool)
-    np.put_along_axis(L, order, chosen, axis=1)
+    xp = array_namespace(order)
+    L = xp.empty_like(chosen)
+    L[xp.arange(len(order), device=device(order))[:, None], order] = chosen
     return L
