@@ -34,6 +34,10 @@ def count_members(group: Array, n_groups: int = 0) -> Array:
 def sum_members(A: Array, group: Array, n_groups: int) -> Array:
     """Sums (n_groups, ...) of the rows of A (n, ...) that belong to each group (n,)."""
     if is_torch_array(A):
-        return A.new_zeros((n_groups, *A.shape[1:])).index_add(0, group, A)
+        import torch
+
+        # Sorted first: additions in the order of a GPU's threads would give other bits in every run.
+        order = torch.argsort(group, stable=True)
+        return torch.segment_reduce(A[order], "sum", lengths=group.bincount(minlength=n_groups), axis=0)
     columns = [np.bincount(group, weights=a, minlength=n_groups) for a in A.reshape(len(A), -1).T]
     return np.stack(columns, axis=1).reshape(n_groups, *A.shape[1:])

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from array_api_compat import is_dask_array
 from sklearn.utils.extmath import randomized_svd
 
+from contone.numerics.arrays import like, to_numpy
 from contone.numerics.lazy import gathered
 from contone.numerics.scaling import Standardisation, standardisation
+
+Array = Any
 
 EXACT = 400
 """Up to this many rows or columns the decomposition is exact; beyond it is randomised, which is near enough for the
@@ -23,12 +27,12 @@ class PrincipalMap:
     scaling: Standardisation
     components: np.ndarray
 
-    def __call__(self, X: np.ndarray) -> np.ndarray:
+    def __call__(self, X: Array) -> Array:
         """Scores (m, k) of features X (m, d)."""
-        return self.scaling(X) @ self.components
+        return self.scaling(X) @ like(self.components, X)
 
 
-def principal_map(X: np.ndarray, n_components: int) -> PrincipalMap:
+def principal_map(X: Array, n_components: int) -> PrincipalMap:
     """The leading principal components of the z-scores of X (n, d); one weight for all keeps their natural order.
 
     The scores are not whitened: in a ridge regression on them, directions in which the features vary little count
@@ -39,11 +43,11 @@ def principal_map(X: np.ndarray, n_components: int) -> PrincipalMap:
     n, d = standardised.shape
     k = min(n_components, n, d)
     if d <= EXACT or k == d or is_dask_array(X):
-        values, vectors = np.linalg.eigh(gathered(standardised.T @ standardised))
+        values, vectors = np.linalg.eigh(to_numpy(gathered(standardised.T @ standardised)))
         vectors = vectors[:, ::-1][:, :k]
         values = np.maximum(values[::-1][:k], 0.0)
     else:
-        _, singular, rows = randomized_svd(standardised, k, n_iter=4, random_state=0)
+        _, singular, rows = randomized_svd(to_numpy(standardised), k, n_iter=4, random_state=0)
         vectors, values = rows.T, np.square(singular)
     total = values.sum() / n
     return PrincipalMap(scaling, vectors / np.sqrt(total) if total > 0 else vectors)
