@@ -9,14 +9,22 @@ and the answer is the posterior mean E[d_i | X, L], which minimises the expected
 (X, L):
 
 - z given the rest: Gibbs sampling, each log degree from a normal cut to the interval that L leaves (`numerics.gibbs`);
-- B, Sigma and the weight of the features given z: conjugate draws (`numerics.logistic_normal`);
+- B and the weight of the features given z: conjugate draws; Sigma: its mode given z, averaged over sweeps with falling
+  weights (stochastic approximation EM; `numerics.logistic_normal`). The start is what the frequencies and
+  co-occurrences of the labels say, so that directions which the labels leave open stay where all labels vary alike;
 - the overall spread s of z: the histogram of |L_i|. The flatter D is, the more labels it takes to pass the threshold.
   With very few labels the histogram says little; a weak log-normal prior then decides. Left to the sampler alone, s
-  would creep to zero wherever the histogram leaves it free, so it is drawn from outside, by simulation.
+  would creep to zero wherever the histogram leaves it free, so it is set from outside, by simulation.
 
 Rows that the rule cannot have made (all labels marked, say) keep the order only: marked labels above the others.
 
 See docs/inversion.md for the derivation, what it reaches and what was tried.
+
+References
+----------
+B. Delyon, M. Lavielle, E. Moulines. Convergence of a stochastic approximation version of the EM algorithm. Annals of
+Statistics 27, 1999.  D. Bonett, R. Price. Inferential methods for the tetrachoric correlation coefficient. Journal of
+Educational and Behavioral Statistics 30, 2005.
 """
 
 from __future__ import annotations
@@ -41,13 +49,13 @@ from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
 from contone.validation import check_features, check_new_labels, open_border
 
-GRID = np.exp(np.linspace(np.log(0.02), np.log(5.0), 48))
-"""Spreads (root mean square of the centred log degrees) that are considered, from nearly uniform to nearly one-hot."""
 PRIOR = (0.22, 0.5)
 """Median and log standard deviation of the prior of the spread: a typical degree is 1.25 times its neighbour, and twice
 or half that spread is one standard deviation and a half away. It decides only where the histogram of |L| does not."""
-SIMULATED = 1500
+SIMULATED = 3000
 """Rows simulated to compare cardinalities with."""
+FREE = 20
+"""Sweeps in which Sigma follows the latest draw; the k-th sweep after them enters an average with weight k^-0.7."""
 WATCHED = 200
 """Degrees whose path is kept to judge how well the sampler mixes."""
 FEW_DRAWS = 10.0
@@ -77,7 +85,7 @@ class Inversion(InductiveMixin, Enhancer):
         Share of the entries of L that are wrong. 0 takes every label as exact. Above 0, the labels that a row would
         have without error are sampled along, at several times the cost.
     strength : float or None, default=None
-        How many rows the prior of Sigma (equal, unrelated labels) is worth; None means q + 2.
+        How many rows the prior of Sigma (equal, unrelated labels) is worth; None means q, one row a label.
     max_rows : int, default=20000
         Parameters are estimated on at most this many rows, drawn at random; the others then follow block by block.
     n_samples : int, default=0
@@ -186,7 +194,7 @@ class Inversion(InductiveMixin, Enhancer):
             "effective_sample_size": size,
             "split_r_hat": rhat,
             "spread": self.spread_,
-            "feature_weight": [float(t) for t in parameters.theta],
+            "feature_weight": float(parameters.theta),
             "degradation": str(self.degradation_),
             "relaxed_rows": relaxed,
         }
@@ -245,43 +253,46 @@ class Inversion(InductiveMixin, Enhancer):
         """Sample rows and parameters in turn; the posterior means of the parameters."""
         q, n = rows.Z.shape
         counts = np.bincount((L > 0).sum(axis=1), minlength=q + 1)[1:]
-        strength = q + 2.0 if self.strength is None else self.strength
-        groups = np.zeros(len(phi) - 1, dtype=int)
+        strength = float(q) if self.strength is None else self.strength
         gram = phi @ phi.T
-        sampled = rng.integers(0, n, SIMULATED)
-        normals = rng.standard_normal((SIMULATED, q))
-        self.spread_ = PRIOR[0]
-        now = Parameters(
-            np.zeros((len(phi), q)), PRIOR[0] ** 2 * logistic_normal.centring(q), np.full(min(1, len(groups)), 0.5)
-        )
-        total = Parameters(np.zeros_like(now.coefficients), np.zeros_like(now.covariance), np.zeros_like(now.theta))
+        sampled, normals = rng.integers(0, n, SIMULATED), rng.standard_normal((SIMULATED, q))
+
+        def anchored(shape: Parameters, renew: bool) -> tuple[Parameters, float]:
+            """The same shape at the spread that the cardinalities ask for, and the factor that it took."""
+            mean = (shape.coefficients.T @ phi[:, sampled]).T
+            size = float(np.sqrt(np.mean(np.square(mean)) + np.trace(shape.covariance) / q))
+            if renew:
+                drawn = mean + normals @ logistic_normal.square_root(shape.covariance).T
+                self.spread_ = self._spread(drawn / size, counts)
+            return shape.scaled(self.spread_ / size), self.spread_ / size
+
+        met = rows.given.astype(float)
+        coefficients = np.zeros((len(phi), q))
+        coefficients[0], covariance = logistic_normal.moments(met @ met.T, n)
+        now, _ = anchored(Parameters(coefficients, covariance, 0.5), renew=True)
+        total: list[Any] = [np.zeros_like(coefficients), np.zeros_like(covariance), 0.0]
+        scatter = np.zeros((q, q))
         for k in _progress(range(self.n_sweeps), rows.Z.size * self.n_sweeps, self.verbose):
             rows.sweep(now.coefficients.T @ phi, logistic_normal.precision(now.covariance), rng)
             Z = rows.Z - rows.Z.mean(axis=0)
-            coefficients = logistic_normal.draw_coefficients(gram, phi @ Z.T, groups, now, rng)
+            coefficients = logistic_normal.draw_coefficients(gram, phi @ Z.T, now, rng)
             residual = Z - coefficients.T @ phi
-            covariance = logistic_normal.draw_covariance(residual @ residual.T, n, strength, rng)
-            theta = logistic_normal.draw_theta(coefficients, groups, covariance, rng)
-            now = Parameters(coefficients, covariance, theta)
-            mean = (coefficients.T @ phi[:, sampled]).T
-            size = float(np.sqrt(np.mean(np.square(mean)) + np.trace(covariance) / q))
-            if k % 10 == 0:
-                drawn = mean + normals @ logistic_normal.square_root(covariance).T
-                self.spread_ = self._spread(drawn / size, counts)
-            now = now.scaled(self.spread_ / size)
+            weight = max(k - FREE + 1, 1) ** -0.7
+            scatter = (1 - weight) * scatter + weight * (residual @ residual.T)
+            covariance = logistic_normal.covariance_mode(scatter, n, strength)
+            theta = logistic_normal.draw_theta(coefficients, covariance, rng) if len(phi) > 1 else now.theta
+            now, factor = anchored(Parameters(coefficients, covariance, theta), renew=k % 20 == 0 or k in (5, 10))
+            scatter *= factor**2
             if k >= self.n_burn:
                 averages.add(rows.Z)
-                for sums, value in zip(vars(total).values(), vars(now).values(), strict=True):
-                    sums += value
-        kept = self.n_sweeps - self.n_burn
-        return Parameters(total.coefficients / kept, total.covariance / kept, total.theta / kept)
+                total = [t + v for t, v in zip(total, vars(now).values(), strict=True)]
+        return Parameters(*(t / (self.n_sweeps - self.n_burn) for t in total))
 
     def _spread(self, Z: np.ndarray, counts: np.ndarray) -> float:
-        """Posterior median-like spread: the geometric mean over the grid."""
+        """Spread of z that the cardinalities ask for; Z (m, q) is drawn from the model, at spread 1."""
         if not self.degradation_.scale_matters:
             return PRIOR[0]
-        weight = logistic_normal.spread_posterior(Z, counts, self.degradation_.cardinality, GRID, PRIOR)
-        return float(np.exp(weight @ np.log(GRID)))
+        return logistic_normal.expected_spread(Z, counts, self.degradation_.cardinality, PRIOR)
 
     def _by_blocks(
         self, X: np.ndarray, L: np.ndarray, rng: np.random.Generator
@@ -346,7 +357,10 @@ class _Rows:
         (noise / (1 - noise))^h times a constant.
         """
         odds = np.log(self.noise / (1 - self.noise))
-        Z = self.Z
+        # The normal distribution holds up to a common shift of the row, which is redrawn first as in `gibbs.sweep`.
+        along = precision.sum(axis=0)
+        shift = rng.standard_normal(self.Z.shape[1]) / np.sqrt(along.sum())
+        Z = self.Z + shift - (along @ (self.Z - mean)) / along.sum()
         wrong = (self.positive != self.given).sum(axis=0)
         for j in range(len(Z)):
             scale = 1.0 / np.sqrt(precision[j, j])
@@ -447,7 +461,7 @@ def _evidence(rule: Degradation, L: np.ndarray, counts: np.ndarray) -> float:
     frequency = np.clip((L > 0).mean(axis=0), 0.02, 0.98)
     Z = np.random.default_rng(0).standard_normal((SIMULATED, q)) + ndtri(frequency)
     Z -= Z.mean(axis=1, keepdims=True)
-    return logistic_normal.spread_evidence(Z / Z.std(), counts, rule.cardinality, GRID, PRIOR) + float(
+    return logistic_normal.spread_evidence(Z / Z.std(), counts, rule.cardinality, PRIOR) + float(
         np.log(0.5 / SIMULATED) * rule.start(L)[1].sum()
     )
 

@@ -1,4 +1,4 @@
-"""Parameters of a logistic-normal model with features: conjugate draws and the spread that the cardinalities tell.
+"""Parameters of a logistic-normal model with features: their conditional distributions, a start, and the spread.
 
     z_i = B^T phi_i + e_i,   e_i ~ N(0, Sigma),   d_i = softmax(z_i)
 
@@ -6,7 +6,7 @@ Softmax does not see a common shift, so z, B and Sigma are kept *centred*: z sum
 the null vector 1. Given z, the priors
 
     Sigma ~ inverse Wishart, centred at a multiple of I - 11^T/q, worth `strength` rows;
-    row k of B ~ N(0, theta_g Sigma) for the features k of group g;   theta_g ~ inverse gamma
+    row k of B ~ N(0, theta Sigma) for every feature k but the constant;   theta ~ inverse gamma
 
 are conjugate, and everything depends on z through the sums Phi Phi^T, Phi z and z z^T over rows only.
 """
@@ -18,19 +18,21 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.special import logsumexp
+from scipy.special import logsumexp, ndtri
 
 FLAT = 1e3
 """Prior variance of the intercept in units of Sigma: large enough to leave it to the data."""
+RANGE = (0.02, 6.0)
+"""Spreads (root mean square of the centred log degrees) that are considered, from nearly uniform to nearly one-hot."""
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """B (p, q), Sigma (q, q), both centred, and the variance theta (g,) of each feature group, in units of Sigma."""
+    """B (p, q) and Sigma (q, q), both centred, and the variance theta of the rows of B in units of Sigma."""
 
     coefficients: np.ndarray
     covariance: np.ndarray
-    theta: np.ndarray
+    theta: float
 
     def scaled(self, factor: float) -> Parameters:
         """The same shape, with z spread `factor` times as wide."""
@@ -54,9 +56,7 @@ def square_root(covariance: np.ndarray) -> np.ndarray:
     return vectors * np.sqrt(np.maximum(values, 0.0))
 
 
-def draw_coefficients(
-    gram: np.ndarray, cross: np.ndarray, groups: np.ndarray, current: Parameters, rng: np.random.Generator
-) -> np.ndarray:
+def draw_coefficients(gram: np.ndarray, cross: np.ndarray, current: Parameters, rng: np.random.Generator) -> np.ndarray:
     """B (p, q) given z: matrix normal around ridge regression.
 
     Parameters
@@ -65,97 +65,102 @@ def draw_coefficients(
         Phi Phi^T; the first feature is the constant.
     cross : (p, q)
         Phi z.
-    groups : (p - 1,)
-        Group of each other feature.
     """
-    variance = np.concatenate([[FLAT], current.theta[groups]])
-    lower = np.linalg.cholesky(gram + np.diag(1.0 / variance))
+    ridge = np.full(len(gram), 1.0 / current.theta)
+    ridge[0] = 1.0 / FLAT
+    lower = np.linalg.cholesky(gram + np.diag(ridge))
     noise = rng.standard_normal(cross.shape) @ square_root(current.covariance).T
     return solve_triangular(lower, solve_triangular(lower, cross, lower=True) + noise, lower=True, trans="T")
 
 
-def draw_theta(
-    coefficients: np.ndarray, groups: np.ndarray, covariance: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
-    """Variance (g,) of the coefficients of each feature group: how much of the features the labels bear out.
+def draw_theta(coefficients: np.ndarray, covariance: np.ndarray, rng: np.random.Generator) -> float:
+    """Variance of the coefficients in units of Sigma: how much of the features the labels bear out.
 
     The prior is inverse gamma with shape 1 and scale 0.1: features of unit total variance explain about a tenth as much
     as is left over, give or take an order of magnitude.
     """
-    q = len(covariance)
+    slopes = coefficients[1:]
     inside = np.linalg.pinv(covariance, rcond=1e-10, hermitian=True)
-    size = np.einsum("kj,jl,kl->k", coefficients[1:], inside, coefficients[1:])
-    n_groups = int(groups.max()) + 1 if len(groups) else 0
-    shape = 1.0 + 0.5 * (q - 1) * np.bincount(groups, minlength=n_groups)
-    scale = 0.1 + 0.5 * np.bincount(groups, weights=size, minlength=n_groups)
-    return scale / rng.standard_gamma(shape)
+    size = float(np.einsum("kj,jl,kl->", slopes, inside, slopes))
+    shape = 1.0 + 0.5 * (len(covariance) - 1) * len(slopes)
+    return (0.1 + 0.5 * size) / rng.standard_gamma(shape)
 
 
-def draw_covariance(scatter: np.ndarray, n: int, strength: float, rng: np.random.Generator) -> np.ndarray:
-    """Sigma (q, q) given the scatter sum_i e_i e_i^T of n centred residuals.
+def covariance_mode(scatter: np.ndarray, n: int, strength: float) -> np.ndarray:
+    """Sigma (q, q) from the scatter sum_i e_i e_i^T of n centred residuals.
 
     The prior is worth `strength` rows of equal and unrelated labels with the spread of the scatter itself: it bears on
     the shape of Sigma, not on its size.
     """
     q = len(scatter)
-    prior = np.trace(scatter) / (n * max(q - 1, 1)) * centring(q)
-    mode = (scatter + strength * prior) / (n + strength)
-    # Bartlett: Sigma^-1 = C A A^T C^T / dof, in q - 1 coordinates that leave the shift out.
-    basis = contrasts(q)
-    dof = n + strength
-    factor = np.linalg.cholesky(np.linalg.inv(basis.T @ mode @ basis))
-    triangle = np.tril(rng.standard_normal((q - 1, q - 1)), -1)
-    triangle[np.diag_indices(q - 1)] = np.sqrt(rng.chisquare(np.maximum(dof - np.arange(q - 1), 1.0)))
-    half = solve_triangular(factor @ triangle, np.eye(q - 1), lower=True) * np.sqrt(dof)
-    inside = basis @ half.T
-    return inside @ inside.T
+    spherical = max(np.trace(scatter) / (n * max(q - 1, 1)), 1e-12) * centring(q)
+    return (scatter + strength * spherical) / (n + strength)
 
 
-def contrasts(q: int) -> np.ndarray:
-    """An orthonormal basis (q, q - 1) of the vectors that sum to zero (Helmert)."""
-    basis = np.zeros((q, q - 1))
-    for k in range(1, q):
-        basis[:k, k - 1] = 1.0
-        basis[k, k - 1] = -k
-    return basis / np.linalg.norm(basis, axis=0)
+def moments(counts: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """A start for mean (q,) and Sigma (q, q) from how often labels occur and meet, up to a common scale.
 
+    Read each label as a normal variable of variance 1 that passes zero. Its mean is Phi^-1 of the label's frequency;
+    two labels have the tetrachoric correlation cos(pi / (1 + w^c)), with their odds ratio w and the exponent c of
+    Bonett and Price (2005) for unequal margins.
 
-def spread_posterior(
-    Z: np.ndarray,
-    counts: np.ndarray,
-    cardinality: Callable[[np.ndarray], np.ndarray],
-    grid: np.ndarray,
-    prior: tuple[float, float],
-) -> np.ndarray:
-    """Posterior probabilities (k,) of the spreads on `grid`, from the histogram of |L|.
-
-    Draws Z (m, q) from the model, at spread 1, are widened to every spread s on the grid and degraded; their
-    cardinalities, half a count added to each, give the multinomial likelihood of the observed `counts` (q,). The prior
-    is log normal: log s ~ N(log prior[0], prior[1]^2).
+    Parameters
+    ----------
+    counts : (q, q)
+        L^T L: how many of n rows have both labels; the diagonal holds the frequencies.
     """
+    q = len(counts)
+    frequency = np.diag(counts)
+    # Half a count in each cell keeps labels that always or never meet finite.
+    both = counts + 0.5
+    first, second = frequency[:, None] - counts + 0.5, frequency[None, :] - counts + 0.5
+    neither = n - frequency[:, None] - frequency[None, :] + counts + 0.5
+    share = (frequency + 0.5) / (n + 1.0)
+    rarer = np.minimum(share, 1 - share)
+    exponent = 0.5 * (
+        1 - np.abs(share[:, None] - share[None, :]) / 5 - np.square(0.5 - np.minimum(rarer[:, None], rarer[None, :]))
+    )
+    correlation = np.cos(np.pi / (1 + (both * neither / (first * second)) ** exponent))
+    np.fill_diagonal(correlation, 1.0)
+    values, vectors = np.linalg.eigh(correlation)
+    positive = (vectors * np.maximum(values, 0.02)) @ vectors.T
+    scale = np.sqrt(np.diag(positive))
+    C = centring(q)
+    return C @ ndtri(share), C @ (positive / np.outer(scale, scale)) @ C
+
+
+Cardinality = Callable[[np.ndarray], np.ndarray]
+
+
+def expected_spread(Z: np.ndarray, counts: np.ndarray, cardinality: Cardinality, prior: tuple[float, float]) -> float:
+    """Posterior mean of the spread s of z, from the histogram of |L|.
+
+    Draws Z (m, q) from the model, at spread 1, are widened by s and degraded; their cardinalities, half a count added
+    to each, give the multinomial likelihood of the observed `counts` (q,). The prior is log normal:
+    log s ~ N(log prior[0], prior[1]^2). The mean, and not the mode: to first order the answer is linear in s.
+    """
+    grid = np.geomspace(*RANGE, 30)
     score = _log_prior(grid, prior) + _log_likelihood(Z, counts, cardinality, grid)
-    return np.exp(score - logsumexp(score))
+    likely = grid[score > score.max() - 12.0]
+    # The histogram of many rows pins s down to less than the step of the first grid.
+    fine = np.geomspace(likely[0] / 1.1, likely[-1] * 1.1, 25)
+    score = _log_prior(fine, prior) + _log_likelihood(Z, counts, cardinality, fine)
+    return float(np.exp(score - logsumexp(score)) @ fine)
 
 
-def spread_evidence(
-    Z: np.ndarray,
-    counts: np.ndarray,
-    cardinality: Callable[[np.ndarray], np.ndarray],
-    grid: np.ndarray,
-    prior: tuple[float, float],
-) -> float:
+def spread_evidence(Z: np.ndarray, counts: np.ndarray, cardinality: Cardinality, prior: tuple[float, float]) -> float:
     """Log likelihood of the cardinalities under a rule, averaged over the prior of the spread; arguments as above."""
-    return float(logsumexp(_log_prior(grid, prior) + _log_likelihood(Z, counts, cardinality, grid)))
+    grid = np.geomspace(*RANGE, 60)
+    score = _log_prior(grid, prior)
+    return float(logsumexp(score - logsumexp(score) + _log_likelihood(Z, counts, cardinality, grid)))
 
 
 def _log_prior(grid: np.ndarray, prior: tuple[float, float]) -> np.ndarray:
-    score = -0.5 * np.square(np.log(grid / prior[0]) / prior[1])
-    return score - logsumexp(score)
+    """Up to a constant, per step of a geometric grid."""
+    return -0.5 * np.square(np.log(grid / prior[0]) / prior[1])
 
 
-def _log_likelihood(
-    Z: np.ndarray, counts: np.ndarray, cardinality: Callable[[np.ndarray], np.ndarray], grid: np.ndarray
-) -> np.ndarray:
+def _log_likelihood(Z: np.ndarray, counts: np.ndarray, cardinality: Cardinality, grid: np.ndarray) -> np.ndarray:
     q = Z.shape[1]
     # The order of a row does not depend on the spread: sort once.
     ranked = -np.sort(-Z, axis=1)
