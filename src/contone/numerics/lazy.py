@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from array_api_compat import is_dask_array
@@ -125,32 +126,14 @@ def bounds(A: Array) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(A.chunks[0])])
 
 
-def cluster() -> Any:
-    """The client of the cluster that computes by default; None where this process computes itself."""
-    from dask.base import get_scheduler
-
-    owner = getattr(get_scheduler(), "__self__", None)
-    return owner if hasattr(owner, "scatter") else None
-
-
-def with_everywhere(
-    function: Callable[..., Any], blocks: Sequence[Any], shared: Any, *, attempts: int = 5
-) -> list[Any]:
+def with_everywhere(function: Callable[..., Any], blocks: Sequence[Any], shared: np.ndarray) -> list[Any]:
     """[function(block, shared) for every delayed block], with `shared`, a large array, sent to each worker once.
 
-    Blocks that go down with a worker are computed again by dask from what they were made of. `shared` was made here: if
-    every worker that had it is gone, it is sent again.
+    It goes with the tasks and not by `Client.scatter`: what was scattered is gone with the workers that had it, while
+    the scheduler makes everything that came with tasks again.
     """
-    from concurrent.futures import CancelledError
-
     from dask import compute, delayed
 
-    client, task = cluster(), delayed(function, pure=False)
-    for attempt in range(attempts):
-        sent = shared if client is None else client.scatter(shared, broadcast=True, hash=False)
-        try:
-            return list(compute(*(task(block, sent) for block in blocks)))
-        except CancelledError:
-            if attempt + 1 == attempts:
-                raise
-    return []
+    once = delayed(shared, name=f"shared-{uuid4().hex}")
+    task = delayed(function, pure=False)
+    return list(compute(*(task(block, once) for block in blocks)))
