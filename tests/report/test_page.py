@@ -59,6 +59,11 @@ def full(full_store, pages):
     return pages(full_store)
 
 
+@pytest.fixture(scope="module")
+def view(full_store):
+    return page(summarise(full_store), full_store)
+
+
 def read(text: str) -> Reader:
     reader = Reader()
     reader.feed(text)
@@ -170,8 +175,7 @@ def test_an_empty_store_has_a_page(empty_store, pages):
     assert "Errata" in text
 
 
-def test_the_best_is_best(full_store):
-    view = page(summarise(full_store), full_store)
+def test_the_best_is_best(view):
     (kl,) = (t for t in view["sections"]["recovery"]["tables"] if t["measure"] == "kl")
     cells = {row["name"]: row["cells"][0] for row in kl["scores"]["rows"] if row["kind"] != "oracle"}
     best = [name for name, cell in cells.items() if cell["best"]]
@@ -179,8 +183,7 @@ def test_the_best_is_best(full_store):
     assert best == [min(known, key=known.__getitem__)]
 
 
-def test_the_best_of_a_column_is_one_value_also_where_baselines_were_added(full_store):
-    view = page(summarise(full_store), full_store)
+def test_the_best_of_a_column_is_one_value_also_where_baselines_were_added(view):
     for section in ("recovery", "ablation", "augmentation"):
         for table in view["sections"][section]["tables"]:
             rows = [row for row in table["scores"]["rows"] if row["kind"] != "oracle"]
@@ -192,8 +195,7 @@ def test_the_best_of_a_column_is_one_value_also_where_baselines_were_added(full_
                 assert all(abs(float(text) - best) < 1.1e-4 for text in found)
 
 
-def test_the_ends_of_the_share_are_at_their_places_in_every_section(full_store):
-    view = page(summarise(full_store), full_store)
+def test_the_ends_of_the_share_are_at_their_places_in_every_section(view):
     for section in ("recovery", "ablation", "augmentation"):
         for table in view["sections"][section]["tables"]:
             shares = {row["name"]: row["share"] for row in table["scores"]["rows"]}
