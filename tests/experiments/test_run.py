@@ -224,7 +224,7 @@ def test_dask_runs_the_cells(tmp_path):
     distributed = pytest.importorskip("distributed")
     store = Store(tmp_path)
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=50
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0", silence_logs=50
     ) as cluster:
         progress = run(cells(4), store, backend="dask", address=cluster.scheduler_address)
     assert (progress.done, progress.failed, progress.jobs) == (4, 0, 2)
@@ -245,7 +245,7 @@ def test_a_dask_worker_that_is_killed_loses_nothing(tmp_path):
     store, killed = Store(tmp_path), []
 
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
     ) as cluster:
 
         def kill_one(progress: Progress) -> None:

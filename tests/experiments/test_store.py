@@ -89,6 +89,17 @@ def test_the_latest_plan_wins_place_by_place(tmp_path):
     assert [r["state"] for r in store.runs()] == ["open", "finished"]
 
 
+def test_an_old_number_stays_until_the_new_one_is_there(tmp_path):
+    store = Store(tmp_path)
+    store.open_run({"whole": True}, [planned("old"), planned("gone", row="s")])
+    store.add(record("old"))
+    store.add(record("gone"))
+    store.open_run({"whole": True}, [planned("new")])
+    assert [(c["key"], c["stale"]) for c in store.plan()] == [("old", True)]
+    store.add(record("new"))
+    assert [(c["key"], c["stale"]) for c in store.plan()] == [("new", False)]
+
+
 def _write_many(root, start):
     store = Store(root)
     for i in range(start, start + 40):

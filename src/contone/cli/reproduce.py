@@ -95,6 +95,11 @@ def reproduce(
         terminal.print_json(summary)
     else:
         _print_tables(summary)
+    if summary["counts"]["stale"]:
+        terminal.say(
+            f"{summary['counts']['stale']} numbers come from an earlier version of the code, the data or the settings; "
+            "run their experiments again to renew them."
+        )
     for failure in summary["failures"]:
         terminal.say(f"failed: {failure['row']} on {failure['dataset']}: {failure['error']}", style="red")
     terminal.say(f"for the whole page: contone report --store {store}")

@@ -38,6 +38,8 @@ class Entry:
         The stored records behind it, in the order of their seeds.
     failures : tuple of dict
         The records of the seeds that failed.
+    stale : bool
+        Whether a number comes from an earlier version of the code, the data or the parameters.
     """
 
     experiment: str
@@ -53,6 +55,7 @@ class Entry:
     time: dict[str, float] = field(default_factory=dict)
     records: tuple[dict[str, Any], ...] = ()
     failures: tuple[dict[str, Any], ...] = ()
+    stale: bool = False
 
 
 class Results:
@@ -116,6 +119,7 @@ def _entry(cells: list[dict[str, Any]], store: Store) -> Entry:
         time={kind: fmean(r["time"][kind] for r in records) for kind in ("cpu", "wall")} if records else {},
         records=records,
         failures=failures,
+        stale=any(cell["stale"] for cell in cells),
     )
 
 

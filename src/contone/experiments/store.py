@@ -108,24 +108,39 @@ class Store:
         return [read_json(path) for path in sorted(self._files("runs"))]
 
     def plan(self) -> list[dict[str, Any]]:
-        """The cells that the runs asked for; at one place in a table, the latest run's cell.
+        """The cells that the runs asked for, one a place in a table.
+
+        It is the latest run's cell. Where that one is not finished but an earlier one at the same place is (the code,
+        the data or a parameter has changed since), it is the earlier one, marked ``"stale"``: a report made in the
+        middle of a new run shows the old number and can say so.
 
         A run marked ``"whole"`` had all methods in its plan, so it also removes the rows of earlier runs that it does
         not name (a preset that was renamed, a method that is gone) from the tables that it filled.
         """
-        latest: dict[tuple[Any, ...], dict[str, Any]] = {}
+        asked: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
         for run in self.runs():
+            places = {_place(cell): cell for cell in run["cells"]}
             if run.get("whole"):
-                filled = {(cell["experiment"], cell["dataset"]) for cell in run["cells"]}
-                latest = {place: cell for place, cell in latest.items() if place[:2] not in filled}
-            for cell in run["cells"]:
-                setting = json.dumps(cell["setting"], sort_keys=True)
-                latest[cell["experiment"], cell["dataset"], cell["row"], setting, cell["seed"]] = cell
-        return list(latest.values())
+                filled = {place[:2] for place in places}
+                asked = {p: cells for p, cells in asked.items() if p in places or p[:2] not in filled}
+            for place, cell in places.items():
+                asked.setdefault(place, []).append(cell)
+        return [self._newest_finished(cells) for cells in asked.values()]
+
+    def _newest_finished(self, cells: list[dict[str, Any]]) -> dict[str, Any]:
+        for cell in reversed(cells):
+            if cell["key"] in self:
+                return {**cell, "stale": cell["key"] != cells[-1]["key"]}
+        return {**cells[-1], "stale": False}
 
     def _files(self, folder: str) -> Iterator[Path]:
         # Files being written start with a dot and do not match.
         yield from sorted((self.root / folder).glob("[!.]*.json"))
+
+
+def _place(cell: dict[str, Any]) -> tuple[Any, ...]:
+    setting = json.dumps(cell["setting"], sort_keys=True)
+    return cell["experiment"], cell["dataset"], cell["row"], setting, cell["seed"]
 
 
 def write_json(path: Path, value: Any) -> None:

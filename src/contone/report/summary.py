@@ -22,7 +22,8 @@ None and their text says which):
     manifold      [{row, key}]   recovered artificial data: ``store.arrays(key)["recovered"]``, (2601, 3)
     errata        [{id, title, claim, finding, source, holds, numbers: [{...}]}]
     failures      [{experiment, dataset, row, setting, seed, error, traceback}]
-    counts        {planned, done, failed, pending, published, verdicts: {name: count}}
+    counts        {planned, done, failed, pending, stale (done, but with earlier code, data or parameters), published,
+                   verdicts: {name: count}}
     provenance    {runs: [{id, command, started, seconds, state, done, failed, reused}], versions, machine, seeds,
                    cpu_seconds, generated}
 
@@ -281,6 +282,7 @@ def _counts(results: Results, tables: Sequence[Plain]) -> Plain:
     return {
         "planned": len(states),
         **{state: states.count(state) for state in ("done", "failed", "pending")},
+        "stale": sum(entry.stale for entry in results),
         "published": len(verdicts),
         "verdicts": {rule["name"]: verdicts.count(rule["name"]) for rule in RULES},
     }
