@@ -163,7 +163,7 @@ def test_failures_are_shown_with_their_traceback_and_cannot_break_the_page(full)
 
 def test_a_partial_store_says_what_is_missing(bare_store, pages):
     text = pages(bare_store)
-    assert "Not everything is in this store" in text
+    assert "Not everything is here" in text
     assert "put yeast-alpha into the folder CONTONE_DATA" in text
     for name in ("augmentation", "ablation", "sensitivity", "prediction"):
         assert f"contone reproduce --only {name}" in text

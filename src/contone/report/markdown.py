@@ -56,10 +56,12 @@ def _missing(summary: Mapping[str, Any]) -> Iterator[str]:
     notes = [f"{name}: {why}" for kind in ("datasets", "methods") for name, why in missing[kind].items()]
     if counts["pending"]:
         notes.append(f"{counts['pending']} of {counts['planned']} planned table cells were not run yet.")
+    if counts.get("stale"):
+        notes.append(f"{counts['stale']} table cells come from an earlier version of the code or the parameters.")
     if counts["failed"]:
         notes.append(f"{counts['failed']} table cells failed.")
     if notes:
-        yield "Not in these results:\n"
+        yield "Missing from these results, or not up to date:\n"
         yield from (f"- {note}" for note in notes)
         yield ""
 

@@ -297,6 +297,7 @@ def _missing(summary: Mapping[str, Any]) -> Plain:
         "experiments": absent,
         "pending": counts["pending"],
         "failed": counts["failed"],
+        "stale": counts.get("stale", 0),
         "planned": counts["planned"],
     }
 
@@ -339,7 +340,7 @@ def _provenance(summary: Mapping[str, Any]) -> Plain:
         "seeds": ", ".join(map(str, found["seeds"])) or "none",
         "cpu": as_clock(found["cpu_seconds"]),
         "counts": f"{counts['done']} of {counts['planned']} table cells done, {counts['failed']} failed, "
-        f"{counts['pending']} not run yet",
+        f"{counts['pending']} not run yet, {counts.get('stale', 0)} from an earlier version of code or parameters",
         "generated": found["generated"],
     }
 
