@@ -127,7 +127,7 @@ def check_new_labels(estimator: BaseEstimator, X: Any, Y: Any, label_names: Sequ
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LabelWarning)  # a few new rows may well share a label
         _check_logical(labels, border.label_names)
-    return labels
+    return _beside(X, labels)
 
 
 def check_features(

@@ -35,6 +35,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from array_api_compat import array_namespace, is_torch_array
 from scipy.special import ndtri
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -42,12 +43,15 @@ from contone.base import Enhancer, InductiveMixin, _on_simplex
 from contone.degrade import CumulativeMass, Degradation, Others, Threshold, TopK
 from contone.exceptions import InputError, LabelWarning
 from contone.numerics import logistic_normal
+from contone.numerics.arrays import count_members, like, to_numpy, transposed
 from contone.numerics.gibbs import Weights, sweep
 from contone.numerics.logistic_normal import Parameters
 from contone.numerics.principal import PrincipalMap, principal_map
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
 from contone.validation import check_features, check_new_labels, open_border
+
+Array = Any
 
 PRIOR = (0.22, 0.5)
 """Median and log standard deviation of the prior of the spread: a typical degree is 1.25 times its neighbour, and twice
@@ -60,6 +64,8 @@ WATCHED = 200
 """Degrees whose path is kept to judge how well the sampler mixes."""
 FEW_DRAWS = 10.0
 """Effective sample size of a typical degree under which the run is called short."""
+GPU_NUMBERS = 2**24
+"""Degrees drawn at once on a GPU, whatever `max_rows`: many, because it takes as long to start work as to do it."""
 LONG = 3e8
 """Degrees drawn in a run that takes a minute or so: from here on a progress bar is shown on a terminal."""
 
@@ -118,6 +124,7 @@ class Inversion(InductiveMixin, Enhancer):
     """
 
     reference = "this library; docs/inversion.md"
+    array_api = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "degradation": [Degradation, StrOptions({"cumulative", "topk", "threshold", "auto"})],
         "features": ["boolean"],
@@ -164,23 +171,23 @@ class Inversion(InductiveMixin, Enhancer):
             raise InputError(f"Inversion: n_burn ({self.n_burn}) must be less than n_sweeps ({self.n_sweeps}).")
         n = len(L)
         rng = _generator(self.random_state)
-        self.degradation_ = _rule(self.degradation, L)
+        self.degradation_ = _rule(self.degradation, to_numpy(L))
         self._map: PrincipalMap | None = principal_map(X, self.n_components) if self.features else None
         chosen = np.sort(rng.permutation(n)[: self.max_rows]) if n > self.max_rows else slice(None)
         if L.shape[1] == 1:
             return self._only_label(X, L)
         rows = _Rows(self.degradation_, L[chosen], self.noise)
-        averages = _Averages(rows.Z.shape, self.n_samples, self.n_sweeps - self.n_burn)
+        averages = _Averages(rows.Z, self.n_samples, self.n_sweeps - self.n_burn)
         parameters = self._run(self._phi(X[chosen]), rows, averages, L, rng)
         self.coefficients_, self.covariance_ = parameters.coefficients, parameters.covariance
-        relaxed = int(rows.relaxed.sum())
+        relaxed = rows.n_relaxed
         if n > self.max_rows:
             answer, self._centre, self._width, relaxed = self._by_blocks(X, L, rng)
         else:
             answer = averages.mean()
             self._centre, self._width = averages.logit_moments()
             if self.n_samples:
-                self.samples_ = np.stack(averages.samples)
+                self.samples_ = array_namespace(L).stack(averages.samples)
         self.n_relaxed_ = relaxed
         if relaxed:
             warnings.warn(
@@ -208,10 +215,11 @@ class Inversion(InductiveMixin, Enhancer):
 
     def _only_label(self, X: np.ndarray, L: np.ndarray) -> Solution:
         """One label has the degree 1, whatever else is known."""
+        xp = array_namespace(L)
         self.coefficients_, self.covariance_ = np.zeros((len(self._phi(X)), 1)), np.zeros((1, 1))
-        self._centre, self._width = np.full(L.shape, np.inf), np.zeros(L.shape)
+        self._centre, self._width = xp.full_like(L, xp.inf), xp.zeros_like(L)
         self.n_relaxed_, self.spread_ = 0, 0.0
-        return Solution(np.ones(L.shape))
+        return Solution(xp.ones_like(L))
 
     def intervals_(self, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Credible intervals for every degree of the training rows: lower and upper ends, each (n, q).
@@ -221,7 +229,7 @@ class Inversion(InductiveMixin, Enhancer):
         """
         if not 0 < level < 1:
             raise InputError(f"intervals_: level must be between 0 and 1; got {level}.")
-        half = ndtri(0.5 + level / 2) * self._width
+        half = float(ndtri(0.5 + level / 2)) * self._width
         return _expit(self._centre - half), _expit(self._centre + half)
 
     def predict(self, X: Any, Y: Any = None) -> Any:
@@ -231,54 +239,61 @@ class Inversion(InductiveMixin, Enhancer):
         X_checked = check_features(self, X, reset=False)
         L = check_new_labels(self, X_checked, Y, self.label_names_)
         if L.shape[1] == 1:
-            return open_border(Y, self.label_names_).wrap(np.ones(L.shape))
+            return open_border(Y, self.label_names_).wrap(np.ones(tuple(L.shape)))
         answer = self._by_blocks(X_checked, L, _generator(self.random_state))[0]
         return open_border(Y, self.label_names_).wrap(_on_simplex(answer, L.shape, self))
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
         rng = _generator(self.random_state)
         noise = rng.standard_normal((64, len(self.covariance_))) @ logistic_normal.square_root(self.covariance_).T
-        mean = (self.coefficients_.T @ self._phi(X)).T
+        mean = self._mean(self._phi(X)).T
         # Mirrored pairs cancel the odd part of the sampling error.
-        return sum(softmax(mean + e) + softmax(mean - e) for e in noise) / (2 * len(noise))
+        return sum(softmax(mean + e) + softmax(mean - e) for e in like(noise, mean)) / (2 * len(noise))
 
-    def _phi(self, X: np.ndarray) -> np.ndarray:
+    def _mean(self, phi: Array) -> Array:
+        """Means (q, n) of z by the fitted coefficients."""
+        return like(self.coefficients_.T, phi) @ phi
+
+    def _phi(self, X: Array) -> Array:
         """Features (p, n) of the mean, a constant first."""
-        constant = np.ones((1, len(X)))
-        return constant if self._map is None else np.concatenate([constant, self._map(X).T])
+        xp = array_namespace(X)
+        constant = xp.ones_like(X[:, :1]).T
+        return constant if self._map is None else xp.concat([constant, self._map(X).T])
 
     def _run(
         self, phi: np.ndarray, rows: _Rows, averages: _Averages, L: np.ndarray, rng: np.random.Generator
     ) -> Parameters:
         """Sample rows and parameters in turn; the posterior means of the parameters."""
         q, n = rows.Z.shape
-        counts = np.bincount((L > 0).sum(axis=1), minlength=q + 1)[1:]
+        counts = to_numpy(count_members((L > 0).sum(axis=1), q + 1))[1:]
         strength = float(q) if self.strength is None else self.strength
-        gram = phi @ phi.T
+        gram = to_numpy(phi @ phi.T)
         sampled, normals = rng.integers(0, n, SIMULATED), rng.standard_normal((SIMULATED, q))
+        some = to_numpy(phi[:, sampled])
 
         def anchored(shape: Parameters, renew: bool) -> tuple[Parameters, float]:
             """The same shape at the spread that the cardinalities ask for, and the factor that it took."""
-            mean = (shape.coefficients.T @ phi[:, sampled]).T
+            mean = (shape.coefficients.T @ some).T
             size = float(np.sqrt(np.mean(np.square(mean)) + np.trace(shape.covariance) / q))
             if renew:
                 drawn = mean + normals @ logistic_normal.square_root(shape.covariance).T
                 self.spread_ = self._spread(drawn / size, counts)
             return shape.scaled(self.spread_ / size), self.spread_ / size
 
-        met = rows.given.astype(float)
+        met = array_namespace(phi).astype(rows.given, phi.dtype)
         coefficients = np.zeros((len(phi), q))
-        coefficients[0], covariance = logistic_normal.moments(met @ met.T, n)
+        coefficients[0], covariance = logistic_normal.moments(to_numpy(met @ met.T), n)
         now, _ = anchored(Parameters(coefficients, covariance, 0.5), renew=True)
         total: list[Any] = [np.zeros_like(coefficients), np.zeros_like(covariance), 0.0]
         scatter = np.zeros((q, q))
-        for k in _progress(range(self.n_sweeps), rows.Z.size * self.n_sweeps, self.verbose):
-            rows.sweep(now.coefficients.T @ phi, logistic_normal.precision(now.covariance), rng)
+        draws = _draws(rng, phi)
+        for k in _progress(range(self.n_sweeps), q * n * self.n_sweeps, self.verbose):
+            rows.sweep(like(now.coefficients.T, phi) @ phi, logistic_normal.precision(now.covariance), draws)
             Z = rows.Z - rows.Z.mean(axis=0)
-            coefficients = logistic_normal.draw_coefficients(gram, phi @ Z.T, now, rng)
-            residual = Z - coefficients.T @ phi
+            coefficients = logistic_normal.draw_coefficients(gram, to_numpy(phi @ Z.T), now, rng)
+            residual = Z - like(coefficients.T, phi) @ phi
             weight = max(k - FREE + 1, 1) ** -0.7
-            scatter = (1 - weight) * scatter + weight * (residual @ residual.T)
+            scatter = (1 - weight) * scatter + weight * to_numpy(residual @ residual.T)
             covariance = logistic_normal.covariance_mode(scatter, n, strength)
             theta = logistic_normal.draw_theta(coefficients, covariance, rng) if len(phi) > 1 else now.theta
             now, factor = anchored(Parameters(coefficients, covariance, theta), renew=k % 20 == 0 or k in (5, 10))
@@ -301,19 +316,21 @@ class Inversion(InductiveMixin, Enhancer):
         n_sweeps = max(20, self.n_sweeps // 2)
         precision = logistic_normal.precision(self.covariance_)
         parts, relaxed = [], 0
-        starts = range(0, len(X), self.max_rows)
-        for start in _progress(starts, L.size * n_sweeps, self.verbose):
-            block = slice(start, start + self.max_rows)
+        draws = _draws(rng, X)
+        size = max(GPU_NUMBERS // L.shape[1], 1) if is_torch_array(X) and X.is_cuda else self.max_rows
+        starts = range(0, len(X), size)
+        for start in _progress(starts, L.shape[0] * L.shape[1] * n_sweeps, self.verbose):
+            block = slice(start, start + size)
             rows = _Rows(self.degradation_, L[block], self.noise)
-            mean = self.coefficients_.T @ self._phi(X[block])
-            averages = _Averages(rows.Z.shape, 0, n_sweeps)
+            mean = self._mean(self._phi(X[block]))
+            averages = _Averages(rows.Z, 0, n_sweeps)
             for k in range(n_sweeps):
-                rows.sweep(mean, precision, rng)
+                rows.sweep(mean, precision, draws)
                 if k >= n_sweeps // 4:
                     averages.add(rows.Z)
             parts.append((averages.mean(), *averages.logit_moments()))
-            relaxed += int(rows.relaxed.sum())
-        answer, centre, width = (np.concatenate(p) for p in zip(*parts, strict=True))
+            relaxed += rows.n_relaxed
+        answer, centre, width = (array_namespace(L).concat(p) for p in zip(*parts, strict=True))
         return answer, centre, width, relaxed
 
 
@@ -322,20 +339,22 @@ class _Rows:
 
     def __init__(self, rule: Degradation, L: np.ndarray, noise: float) -> None:
         self.rule, self.noise = rule, noise
-        self.given = np.ascontiguousarray(L.T > 0)
+        self.given = transposed(L > 0)
         Z, self.relaxed = rule.start(L)
-        if noise > 0 and self.relaxed.any():
+        self.n_relaxed = int(self.relaxed.sum())
+        if noise > 0 and self.n_relaxed:
             # A rule that cannot have made these labels may have made others near them.
-            Z[self.relaxed] = 0.1 * (L[self.relaxed] > 0)
-            self.relaxed = np.zeros_like(self.relaxed)
-        elif self.relaxed.any():
+            Z[self.relaxed] = 0.1 * array_namespace(Z).astype(L[self.relaxed] > 0, Z.dtype)
+            self.n_relaxed = 0
+        elif self.n_relaxed:
             Z[self.relaxed] = TopK().start(L[self.relaxed])[0]
-        self.Z = np.ascontiguousarray(Z.T)
+        self.Z = transposed(Z)
         self.positive = self._labels(self.Z) if noise > 0 else self.given
 
-    def sweep(self, mean: np.ndarray, precision: np.ndarray, rng: np.random.Generator) -> None:
+    def sweep(self, mean: Array, precision: Array, rng: Any) -> None:
         """Redraw all log weights once."""
         q, n = self.Z.shape
+        precision = like(precision, self.Z)
         if self.noise > 0:
             self._doubt(mean, precision, rng)
         self.Z = sweep(
@@ -345,70 +364,74 @@ class _Rows:
     def _interval(self, j: int, weights: Weights) -> tuple[np.ndarray, np.ndarray]:
         others = Others(*weights.without(j))
         lower, upper = self.rule.interval(others, self.positive[j])
-        if self.relaxed.any():
+        if self.n_relaxed:
+            where = array_namespace(lower).where
             order = TopK().interval(others, self.positive[j])
-            lower, upper = np.where(self.relaxed, order[0], lower), np.where(self.relaxed, order[1], upper)
+            lower, upper = where(self.relaxed, order[0], lower), where(self.relaxed, order[1], upper)
         return lower, upper
 
-    def _doubt(self, mean: np.ndarray, precision: np.ndarray, rng: np.random.Generator) -> None:
+    def _doubt(self, mean: Array, precision: Array, rng: Any) -> None:
         """Metropolis steps to other labels: z_j from its normal without bounds, accepted by the flips it explains.
 
         With a share `noise` of wrong entries, labels at Hamming distance h from the given ones have the likelihood
         (noise / (1 - noise))^h times a constant.
         """
-        odds = np.log(self.noise / (1 - self.noise))
+        xp = array_namespace(mean)
+        odds = float(np.log(self.noise / (1 - self.noise)))
         # The normal distribution holds up to a common shift of the row, which is redrawn first as in `gibbs.sweep`.
         along = precision.sum(axis=0)
         shift = rng.standard_normal(self.Z.shape[1]) / np.sqrt(along.sum())
         Z = self.Z + shift - (along @ (self.Z - mean)) / along.sum()
         wrong = (self.positive != self.given).sum(axis=0)
         for j in range(len(Z)):
-            scale = 1.0 / np.sqrt(precision[j, j])
-            proposal = Z.copy()
+            scale = 1.0 / precision[j, j] ** 0.5
+            proposal = xp.asarray(Z, copy=True)
             proposal[j] += scale * rng.standard_normal(Z.shape[1]) - (precision[j] @ (Z - mean)) * scale**2
             positive = self._labels(proposal)
             newly = (positive != self.given).sum(axis=0)
-            accepted = np.log(rng.random(Z.shape[1])) < odds * (newly - wrong)
-            Z = np.where(accepted, proposal, Z)
-            self.positive = np.where(accepted, positive, self.positive)
-            wrong = np.where(accepted, newly, wrong)
+            accepted = xp.log(rng.random(Z.shape[1])) < odds * (newly - wrong)
+            Z = xp.where(accepted, proposal, Z)
+            self.positive = xp.where(accepted, positive, self.positive)
+            wrong = xp.where(accepted, newly, wrong)
         self.Z = Z
 
-    def _labels(self, Z: np.ndarray) -> np.ndarray:
-        return np.ascontiguousarray(self.rule._apply(softmax(Z.T)).T)
+    def _labels(self, Z: Array) -> Array:
+        return transposed(self.rule._apply(softmax(Z.T)))
 
 
 class _Averages:
     """Running sums over sweeps: degrees, logits and their squares; a few paths for the diagnostics."""
 
-    def __init__(self, shape: tuple[int, ...], n_samples: int, n_kept: int) -> None:
-        q, n = shape
+    def __init__(self, Z: Array, n_samples: int, n_kept: int) -> None:
+        q, n = Z.shape
         self.n = 0
-        self.degrees, self.logits, self.squares = (np.zeros((n, q)) for _ in range(3))
+        self.degrees, self.logits, self.squares = (array_namespace(Z).zeros_like(Z.T) for _ in range(3))
         self.paths: list[np.ndarray] = []
         self.samples: list[np.ndarray] = []
-        self.watched = np.linspace(0, n * q - 1, min(WATCHED, n * q)).astype(int)
+        self.watched = np.divmod(np.linspace(0, n * q - 1, min(WATCHED, n * q)).astype(int), q)
         # Spread over the run, the last sweep among them.
         self.sampled = set(np.linspace(n_kept, 0, n_samples, endpoint=False).round().astype(int).tolist())
 
-    def add(self, Z: np.ndarray) -> None:
+    def add(self, Z: Array) -> None:
         """One more draw of log weights Z (q, n)."""
+        xp = array_namespace(Z)
         D = softmax(Z.T)
-        logit = np.log(D) - np.log1p(-np.minimum(D, 1 - 1e-12))
+        logit = xp.log(D) - xp.log1p(-xp.clip(D, max=1.0 - max(1e-12, float(xp.finfo(D.dtype).eps))))
         self.n += 1
         self.degrees += D
         self.logits += logit
-        self.squares += np.square(logit)
-        self.paths.append(logit.ravel()[self.watched])
+        self.squares += logit * logit
+        self.paths.append(to_numpy(logit[self.watched]))
         if self.n in self.sampled:
             self.samples.append(D)
 
-    def mean(self) -> np.ndarray:
+    def mean(self) -> Array:
         return self.degrees / self.n
 
-    def logit_moments(self) -> tuple[np.ndarray, np.ndarray]:
+    def logit_moments(self) -> tuple[Array, Array]:
         centre = self.logits / self.n
-        return centre, np.sqrt(np.maximum(self.squares / self.n - np.square(centre), 0.0))
+        variance = self.squares / self.n - centre * centre
+        return centre, array_namespace(variance).clip(variance, min=0.0) ** 0.5
 
     def diagnostics(self) -> tuple[float, float]:
         """Median effective sample size and 95 % quantile of split R-hat over the watched degrees that move."""
@@ -473,8 +496,17 @@ def _generator(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(random_state)
 
 
-def _expit(x: np.ndarray) -> np.ndarray:
-    return 1.0 / (1.0 + np.exp(-x))
+def _expit(x: Array) -> Array:
+    return 1.0 / (1.0 + array_namespace(x).exp(-x))
+
+
+def _draws(rng: np.random.Generator, model: Array) -> Any:
+    """What draws for rows: the generator itself, or for tensors one that gives tensors like `model`."""
+    if not is_torch_array(model):
+        return rng
+    from contone.numerics.streams_torch import TensorDraws
+
+    return TensorDraws(rng, model)
 
 
 def _progress(steps: Iterable[int], work: float, verbose: bool | None) -> Iterator[int]:

@@ -24,6 +24,11 @@ def like(A: Any, model: Array) -> Array:
     return A if is_dask_array(A) else np.asarray(to_numpy(A), dtype=model.dtype)
 
 
+def transposed(A: Array) -> Array:
+    """A^T, its rows one after the other in memory."""
+    return A.T.contiguous() if is_torch_array(A) else np.ascontiguousarray(A.T)
+
+
 def count_members(group: Array, n_groups: int = 0) -> Array:
     """How often each of the numbers 0, 1, ... occurs in `group` (n,); at least `n_groups` counts."""
     if is_torch_array(group):
