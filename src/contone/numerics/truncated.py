@@ -47,5 +47,6 @@ def _normal_distribution(xp: Any) -> tuple[Any, Any]:
     if is_torch_namespace(xp):
         import torch
 
-        return torch.special.ndtr, torch.special.ndtri
+        # torch's own ndtr has no correct digit left at -9; erfc keeps them all.
+        return (lambda x: 0.5 * torch.special.erfc(x * -(0.5**0.5))), torch.special.ndtri
     return special.ndtr, special.ndtri
