@@ -211,13 +211,15 @@ def plot(rows: list[dict[str, Any]], path: Path) -> None:
     mpl.rcParams["svg.hashsalt"] = "contone"  # the same bytes for the same numbers
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
     generated = [r for r in rows if r["problem"].startswith("n = ")]
     methods = list(dict.fromkeys(r["method"] for r in generated))
     quantities = (("cpu_s", "CPU seconds"), ("peak_mb", "peak memory, MB"))
     for axis, (key, title) in zip(axes, quantities, strict=True):
         for library, style in (("contone", "-o"), ("pyldl", "--s")):
             for colour, method in enumerate(methods):
+                if library == "pyldl" and method.endswith("defaults"):
+                    continue  # the same cell as the row above it
                 points = [
                     (r["n"], r[library][key]) for r in generated if r["method"] == method and key in r.get(library, {})
                 ]
@@ -229,7 +231,7 @@ def plot(rows: list[dict[str, Any]], path: Path) -> None:
         axis.set_xticks(sizes, [f"{n:,}" for n in sizes])
         axis.minorticks_off()
         axis.grid(alpha=0.3)
-    axes[0].legend(fontsize=7)
+    figure.legend(*axes[0].get_legend_handles_labels(), fontsize=7, loc="outside right upper")
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
 
@@ -255,7 +257,9 @@ def main() -> None:
     text = (
         "# Enhancers: contone against PyLDL 0.1.2\n\n"
         "Made by `python benchmarks/enhancers.py --peer-python ...` (see `benchmarks/README.md`). One thread, CPU "
-        "time, peak memory of the\nwhole process. `>`: stopped at the limit; *not run*: a smaller problem was.\n\n"
+        "time, peak memory of the\nwhole process. `>`: stopped at the limit; *not run*: a smaller problem was. PyLDL's "
+        "cells may be older than contone's\n(`--resume`, `--refresh`); its GLLE starts at random, which moves its "
+        "time.\n\n"
         f"{table(rows)}\n\n![CPU time and peak memory over n](enhancers.svg)\n"
     )
     (arguments.out / "enhancers.md").write_text(text)
