@@ -52,6 +52,11 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
     "model": [(RectifiedSoftmax, "_fit_enhance")],
 }
 
+SEARCH_STEPS: dict[str, list[tuple[Any, str]]] = {
+    "distances": [(neighbours_torch._Database, "group_minima")],  # stage 1: the fused kernel
+    "candidates": [(neighbours_torch, "_nearest_of_groups")],  # stage 2: measured again
+}
+
 
 def data(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """X (n, 24) around a bent surface of six dimensions, and labels (n, 8) of distributions that vary along it."""
@@ -100,6 +105,7 @@ class _Bench:
     def __init__(self, device: torch.device, n: int) -> None:
         self.device, self.n = device, n
         self.X, self.L = data(n)
+        self.answers: dict[str, torch.Tensor] = {}
 
     def machine(self) -> dict[str, Any]:
         gpu = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else platform.processor()
@@ -125,7 +131,8 @@ class _Bench:
         """Time, recall and floors of the neighbour search in float32."""
         X = torch.as_tensor(self.X, dtype=torch.float32, device=self.device)
         seconds = [self._time(lambda: neighbours_torch.nearest_neighbours(X, NEIGHBOURS))[0] for _ in range(3)]
-        found = neighbours_torch.nearest_neighbours(X, NEIGHBOURS)
+        with self._steps(SEARCH_STEPS) as steps:
+            total, found = self._time(lambda: neighbours_torch.nearest_neighbours(X, NEIGHBOURS))
         sample = torch.linspace(0, self.n - 1, min(n_sample, self.n), device=self.device).to(torch.int64)
         exact = torch.cat([self._brute_force(some) for some in torch.split(sample, 50)])
         hits = (found.indices[sample][:, :, None] == exact[:, None, :]).any(dim=2).float().mean()
@@ -134,6 +141,9 @@ class _Bench:
             "warm": min(seconds[1:]),
             "recall": float(hits),
             "uncertified": found.n_uncertified,
+            "distances_s": steps["distances"],
+            "candidates_s": steps["candidates"],
+            "selection_s": total - sum(steps.values()),
             **self._floors(),
         }
         print("search    ", {k: round(v, 4) if isinstance(v, float) else v for k, v in answer.items()}, flush=True)
@@ -185,7 +195,7 @@ class _Bench:
                 torch.cuda.reset_peak_memory_stats()
             method = METHODS[name]()
             try:
-                with self._steps() as steps:
+                with self._steps(STEPS) as steps:
                     seconds, D = self._time(lambda method=method: method.fit_enhance(X, L))
             except Exception as error:  # the other methods still get their turn
                 rows.append({"method": name, "precision": str(dtype)[6:], "run": run, "error": repr(error)[:300]})
@@ -209,7 +219,16 @@ class _Bench:
                 }
             )
             print(json.dumps(rows[-1], default=str), flush=True)
-        print("the two answers have the same bits:", torch.equal(answers[0], answers[-1]), flush=True)
+        if answers:
+            print("the two answers have the same bits:", torch.equal(answers[0], answers[-1]), flush=True)
+            if name in self.answers:
+                difference = (answers[-1] - self.answers[name]).abs()
+                rows[-1]["from_other_precision"] = {
+                    "largest": float(difference.max()),
+                    "mean": float(difference.mean()),
+                }
+                print("difference from the other precision:", rows[-1]["from_other_precision"], flush=True)
+            self.answers[name] = answers[-1]
         return rows
 
     def profile(self, name: str, dtype: torch.dtype) -> None:
@@ -228,9 +247,9 @@ class _Bench:
         )
 
     @contextmanager
-    def _steps(self) -> Iterator[dict[str, float]]:
-        """Seconds spent in each of STEPS while this lasts."""
-        spent = dict.fromkeys(STEPS, 0.0)
+    def _steps(self, places: dict[str, list[tuple[Any, str]]]) -> Iterator[dict[str, float]]:
+        """Seconds spent in each of the places while this lasts."""
+        spent = dict.fromkeys(places, 0.0)
         originals = []
 
         def timed(step: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -241,8 +260,8 @@ class _Bench:
 
             return call
 
-        for step, places in STEPS.items():
-            for owner, attribute in places:
+        for step, functions in places.items():
+            for owner, attribute in functions:
                 originals.append((owner, attribute, getattr(owner, attribute)))
                 setattr(owner, attribute, timed(step, getattr(owner, attribute)))
         try:
