@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from contone import (
     Augmented,
     CumulativeMass,
     HSICReducer,
+    Inversion,
     LabelConfidence,
     LCdr,
     Logical,
@@ -50,7 +53,6 @@ METHODS = [
     LP(graph="knn"),
     LP(graph="knn", sigma=0.7, output="sum"),
     LCdr(n_components=2, beta=0.02),
-    LCdr.preset("seed_like"),
     Augmented(Temperature(c=1.0)),
 ]
 INDUCTIVE = [m for m in METHODS if hasattr(m, "predict")]
@@ -164,6 +166,67 @@ def test_statistics_of_the_reducer():
     assert np.abs(lazy.compute() - expected).max() < 1e-10
 
 
+# ------------------------------------------------------------------------------------------------------- inversion
+
+SHORT = {"n_sweeps": 60, "n_burn": 20}
+
+
+@pytest.mark.usefixtures("here")
+def test_inversion_of_few_rows_is_that_of_numpy():
+    X, L = problem()
+    model = Inversion(**SHORT, n_samples=3)
+    expected, samples, intervals = model.fit_enhance(X, L), model.samples_, model.intervals_()
+    answer = model.fit_enhance(lazily(X, 70), lazily(L, 70))
+    assert np.abs(answer.compute() - expected).max() < 1e-12
+    assert np.abs(model.samples_ - samples).max() < 1e-12
+    assert np.abs(model.intervals_()[0] - intervals[0]).max() < 1e-12
+
+
+@pytest.mark.usefixtures("here")
+def test_inversion_fits_a_sample_and_follows_the_rows():
+    X, L = problem(n=400)
+    model = Inversion(**SHORT, max_rows=150)
+    answers = [model.fit_enhance(lazily(X, rows), lazily(L, rows)) for rows in (400, 90, 33)]
+    first, *others = (answer.compute() for answer in answers)
+    # The blocks do not matter, nor does asking twice, nor asking for a few rows only.
+    for other in (*others, answers[1].compute()):
+        assert np.abs(other - first).max() < 1e-12
+    assert np.abs(answers[2][120:140].compute() - first[120:140]).max() < 1e-12
+    # The parameters are those of a fit to the sample in memory.
+    seed = int(np.random.RandomState(0).randint(2**31))
+    rows = np.sort(np.random.default_rng(seed).choice(400, 150, replace=False, shuffle=False))
+    sample = Inversion(**SHORT).fit(X[rows], L[rows])
+    assert np.abs(sample.coefficients_ - model.coefficients_).max() < 1e-12
+    assert np.abs(sample.covariance_ - model.covariance_).max() < 1e-12
+    assert model.solution_.info["sample_rows"] == 150
+    # The answers are samples from the posterior under these parameters, as those in memory are.
+    in_memory = sample.predict(X, L)
+    assert np.abs(first - in_memory).mean() < 0.02
+    assert np.abs(first.mean(axis=0) - in_memory.mean(axis=0)).max() < 0.005
+    lower, upper = dask.compute(*model.intervals_(0.9))
+    assert ((lower <= upper) & (lower >= 0) & (upper <= 1)).all()
+    assert ((lower <= first) & (first <= upper)).mean() > 0.9
+
+
+@pytest.mark.usefixtures("here")
+def test_inversion_of_new_lazy_rows():
+    X, L = problem()
+    model = Inversion(**SHORT).fit(X, L)
+    assert np.abs(model.predict(lazily(X, 50)).compute() - model.predict(X)).max() < 1e-12
+    answer = model.predict(lazily(X, 50), lazily(L, 70))
+    assert np.abs(answer.compute() - model.predict(lazily(X, 240), L).compute()).max() < 1e-12
+    assert np.abs(answer.compute() - model.predict(X, L)).mean() < 0.02
+    with pytest.raises(ShapeError, match="2 labels"):
+        model.predict(lazily(X, 50), lazily(L[:, :2], 50))
+    spoilt = L.copy()
+    spoilt[133] = 0
+    with pytest.raises(LabelError, match="row 133"):
+        model.predict(lazily(X, 50), lazily(spoilt, 50)).compute()
+    with pytest.warns(LabelWarning, match="always 1"):
+        only = Inversion(**SHORT, max_rows=50).fit_enhance(lazily(X, 60), lazily(np.ones((240, 1)), 60))
+    assert (only.compute() == 1).all()
+
+
 # -------------------------------------------------------------------------------------------------------- laziness
 
 
@@ -177,7 +240,7 @@ def test_nothing_is_computed_before_it_is_asked_for():
         return block
 
     lazy = lazily(X, 20).map_blocks(note, dtype=float, meta=np.empty((0, 0)))
-    for method in (Temperature(), LCdr(n_components=2, beta=0.02)):
+    for method in (Temperature(), LCdr(n_components=2, beta=0.02), Inversion(**SHORT, max_rows=30)):
         answer = method.fit_enhance(lazy, lazily(L, 20))
         read = len(seen)
         answer[:20].compute()
@@ -380,7 +443,6 @@ def test_workers_give_the_same_answer(client, method):
     assert np.abs(answer.compute() - method.fit_enhance(X, L)).max() < 1e-6
 
 
-@pytest.mark.slow
 def test_lcdr_survives_the_death_of_a_worker(client, cluster, monkeypatch):
     X, L = problem()
     model = LCdr(n_components=2, beta=0.02)
@@ -390,3 +452,55 @@ def test_lcdr_survives_the_death_of_a_worker(client, cluster, monkeypatch):
     answer = model.fit_enhance(lazily(X, 80), lazily(L, 80)).compute()
     assert killed
     assert np.abs(answer - expected).max() < 1e-6
+
+
+def _armed(block: np.ndarray, trap: str) -> np.ndarray:
+    """The block; the first task that finds the trap set takes its worker down."""
+    try:
+        Path(trap).unlink()
+    except FileNotFoundError:
+        return block
+    os.kill(os.getpid(), signal.SIGKILL)
+    return block
+
+
+def test_inversion_survives_the_death_of_a_worker(client, tmp_path):
+    X, L = problem(n=400)
+    trap = tmp_path / "trap"
+    model = Inversion(**SHORT, max_rows=100)
+    with dask.config.set(scheduler="synchronous"):
+        expected = model.fit_enhance(lazily(X, 50), lazily(L, 50)).compute()
+    features = lazily(X, 50).map_blocks(_armed, str(trap), dtype=float, meta=np.empty((0, 0)))
+    trap.touch()
+    answer = model.fit_enhance(features, lazily(L, 50))
+    assert not trap.exists()  # the fit lost a worker
+    client.wait_for_workers(2, timeout=60)
+    trap.touch()
+    assert np.abs(answer.compute() - expected).max() < 1e-12
+    assert not trap.exists()  # and so did the answer
+
+
+def _features(block: np.ndarray) -> np.ndarray:
+    """Features made where they are needed, from row numbers."""
+    return np.sin(block * np.arange(1.0, 101.0))
+
+
+def _labels(block: np.ndarray) -> np.ndarray:
+    weights = np.exp(np.sin(block * np.arange(1.0, 4.0)))
+    return CumulativeMass().apply(weights / weights.sum(axis=1, keepdims=True)).astype(float)
+
+
+def test_the_client_never_holds_the_features(client):
+    n, rows = 100_000, 10_000
+    numbers = da.arange(n, chunks=rows, dtype=float)[:, None]
+    X = numbers.map_blocks(_features, dtype=float, chunks=(rows, 100), meta=np.empty((0, 0)))
+    L = numbers.map_blocks(_labels, dtype=float, chunks=(rows, 3), meta=np.empty((0, 0)))
+    tracemalloc.start()
+    try:
+        answer = Inversion(**SHORT, max_rows=500).fit_enhance(X, L)
+        assert answer[70_000:70_010].compute().shape == (10, 3)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert X.nbytes == 80_000_000
+    assert peak < 0.25 * X.nbytes

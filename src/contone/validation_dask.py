@@ -54,9 +54,10 @@ def check_features(estimator: BaseEstimator, X: Any) -> Any:
     return X.astype(np.float64).map_blocks(_finite, dtype=np.float64, meta=np.empty((0, 0)))
 
 
-def check_new_labels(X: Any, Y: Any, label_names: Sequence[str]) -> tuple[Any, Any]:
-    """X and Y in the same blocks; whether Y is logical is checked when it is used."""
+def check_new_rows(estimator: BaseEstimator, X: Any, Y: Any, label_names: Sequence[str]) -> tuple[Any, Any]:
+    """Features and labels of new rows in the same blocks; what is in them is checked when they are used."""
     X, Y = _aligned(X, Y)
+    X = check_features(estimator, X)
     if Y.shape[1] != len(label_names):
         raise ShapeError(f"Y has {Y.shape[1]} labels; the enhancer was fitted with {len(label_names)}.")
     return X, Y.astype(np.float64).map_blocks(_logical, dtype=np.float64, meta=np.empty((0, 0)))

@@ -35,12 +35,15 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from array_api_compat import array_namespace, is_torch_array
+from array_api_compat import array_namespace, is_dask_array, is_torch_array
 from scipy.special import ndtri
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
+from contone import validation_dask
 from contone.base import Enhancer, InductiveMixin, _on_simplex
 from contone.degrade import CumulativeMass, Degradation, Others, Threshold, TopK
+from contone.enhance import inversion_dask
 from contone.exceptions import InputError, LabelWarning
 from contone.numerics import logistic_normal
 from contone.numerics.arrays import count_members, like, to_numpy, transposed
@@ -125,6 +128,7 @@ class Inversion(InductiveMixin, Enhancer):
 
     reference = "this library; docs/inversion.md"
     array_api = True
+    out_of_core = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "degradation": [Degradation, StrOptions({"cumulative", "topk", "threshold", "auto"})],
         "features": ["boolean"],
@@ -169,6 +173,8 @@ class Inversion(InductiveMixin, Enhancer):
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         if self.n_burn >= self.n_sweeps:
             raise InputError(f"Inversion: n_burn ({self.n_burn}) must be less than n_sweeps ({self.n_sweeps}).")
+        if is_dask_array(X):
+            return inversion_dask.fit_enhance(self, X, L)
         n = len(L)
         rng = _generator(self.random_state)
         self.degradation_ = _rule(self.degradation, to_numpy(L))
@@ -236,6 +242,10 @@ class Inversion(InductiveMixin, Enhancer):
         """Label distributions (m, q) of new rows: the prior mean given X, or with labels Y the posterior mean."""
         if Y is None:
             return super().predict(X)
+        if is_dask_array(X) or is_dask_array(Y):
+            check_is_fitted(self)
+            X, Y = validation_dask.check_new_rows(self, X, Y, self.label_names_)
+            return _on_simplex(inversion_dask.posterior_mean(self, X, Y), Y.shape, self)
         X_checked = check_features(self, X, reset=False)
         L = check_new_labels(self, X_checked, Y, self.label_names_)
         if L.shape[1] == 1:
@@ -244,6 +254,8 @@ class Inversion(InductiveMixin, Enhancer):
         return open_border(Y, self.label_names_).wrap(_on_simplex(answer, L.shape, self))
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
+        if is_dask_array(X):
+            return inversion_dask.prior_mean(self, X)
         rng = _generator(self.random_state)
         noise = rng.standard_normal((64, len(self.covariance_))) @ logistic_normal.square_root(self.covariance_).T
         mean = self._mean(self._phi(X)).T
@@ -380,7 +392,7 @@ class _Rows:
         odds = float(np.log(self.noise / (1 - self.noise)))
         # The normal distribution holds up to a common shift of the row, which is redrawn first as in `gibbs.sweep`.
         along = precision.sum(axis=0)
-        shift = rng.standard_normal(self.Z.shape[1]) / np.sqrt(along.sum())
+        shift = rng.standard_normal(self.Z.shape[1]) / along.sum() ** 0.5
         Z = self.Z + shift - (along @ (self.Z - mean)) / along.sum()
         wrong = (self.positive != self.given).sum(axis=0)
         for j in range(len(Z)):

@@ -109,6 +109,13 @@ def n_blocks(A: Array) -> int:
     return len(A.chunks[0]) if is_dask_array(A) else 1
 
 
+def row_numbers(A: Array) -> Array:
+    """0, 1, ... (n, 1), with the row blocks of a lazy array A (n, q)."""
+    import dask.array as da
+
+    return da.arange(A.shape[0], chunks=(A.chunks[0],), dtype=np.int64)[:, None]
+
+
 @contextmanager
 def large_graphs(X: Array) -> Iterator[None]:
     """Let tasks carry labels and solutions, (n, q), without a warning by dask: it is meant (see `spread`)."""
