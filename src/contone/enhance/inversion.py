@@ -119,11 +119,16 @@ class Inversion(InductiveMixin, Enhancer):
 
     Examples
     --------
-    >>> X = [[0.0], [0.1], [0.9], [1.0]]
-    >>> L = [[1, 0, 0], [1, 0, 0], [0, 1, 1], [0, 1, 1]]
-    >>> D = Inversion().fit_enhance(X, L)
-    >>> bool((D[0, 0] > D[0, 1:]).all()), bool((D[3, 1:] > D[3, 0]).all())
-    (True, True)
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 2))
+    >>> truth = softmax(X @ [[0.5, 0.0, -0.5], [0.0, 0.5, 0.0]] + 0.3 * rng.normal(size=(100, 3)))
+    >>> L = CumulativeMass(0.5).apply(truth)
+    >>> method = Inversion(n_samples=1).fit(X, L)
+    >>> bool((CumulativeMass(0.5).apply(method.samples_[0]) == L).all())
+    True
+    >>> lower, upper = method.intervals_(0.9)
+    >>> bool(0.8 < np.mean((lower < truth) & (truth < upper)) < 1.0)
+    True
     """
 
     reference = "this library; docs/inversion.md"
