@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.decomposition import PCA
 
 from contone import (
     GLLE,
@@ -29,7 +30,15 @@ from contone import (
 )
 from contone import enhance as enhance_package
 from contone.base import Enhancer
-from contone.exceptions import FeatureError, InputError, InputTypeError, LabelError, LabelWarning, ShapeError
+from contone.exceptions import (
+    FeatureError,
+    InputError,
+    InputTypeError,
+    LabelError,
+    LabelWarning,
+    MemoryEstimateError,
+    ShapeError,
+)
 from contone.numerics import neighbours, sparse, sparse_dask
 from contone.numerics.streams import TILE, RowStream
 from contone.validation_dask import OUT_OF_CORE
@@ -331,6 +340,17 @@ def test_what_needs_all_rows_in_memory_says_so():
     ]:
         with pytest.raises(InputError, match=text):
             method.fit(X, L)
+
+
+@pytest.mark.usefixtures("here")
+def test_what_does_not_fit_here_is_refused_before_the_search(monkeypatch):
+    X, L = (lazily(A, 20) for A in problem(n=60))
+    monkeypatch.setenv("CONTONE_MEMORY_LIMIT", "10kB")
+    with pytest.raises(MemoryEstimateError, match="GLLE on 60 rows"):
+        GLLE().fit(X, L)
+    Temperature().fit(X, L)
+    with pytest.raises(InputTypeError, match="PCA"):
+        Augmented(Temperature(), confidence=None, reducer=PCA(2)).fit(X, L)
 
 
 def test_the_list_of_methods_is_that_of_the_classes():

@@ -31,6 +31,7 @@ from contone.validation import (
     check_truth,
     open_border,
 )
+from contone.validation_dask import check_solver_memory
 
 
 class _Estimator(BaseEstimator):
@@ -99,7 +100,7 @@ class Enhancer(_Estimator, ABC):
         if isinstance(X_checked, np.ndarray) or is_torch_array(X_checked):
             self._check_memory(X_checked.shape[0], X_checked.shape[1], L.shape[1], memory.available_beside(X_checked))
         elif is_dask_array(X_checked) and hasattr(self, "n_neighbors"):
-            self._check_memory(X_checked.shape[0], 0, L.shape[1])  # solvers on a graph hold matrices like L here
+            check_solver_memory(self, *L.shape)
         with large_graphs(X_checked):
             solution = self._fit_enhance(X_checked, L)
         self.label_distributions_ = _on_simplex(solution.value, L.shape, self)

@@ -17,9 +17,11 @@ from contone.exceptions import (
     InputTypeError,
     LabelError,
     LabelWarning,
+    MemoryEstimateError,
     MissingExtraError,
     ShapeError,
 )
+from contone.numerics import memory
 from contone.numerics.lazy import bounds
 from contone.validation import SIMPLEX_TOLERANCE, Border, Training, _default_names
 
@@ -78,6 +80,19 @@ def check_setting(estimator: Any, X: Any, setting: str, instead: str) -> None:
         raise InputError(
             f"{type(estimator).__name__}({setting}={getattr(estimator, setting)!r}) needs all rows in memory; with "
             f"dask arrays use {setting}={instead!r}."
+        )
+
+
+def check_solver_memory(estimator: Any, n: int, q: int) -> None:
+    """Refuse, before the search, a graph whose solver would not fit here: features and edges are with the workers, but
+    the solver holds about a dozen matrices of the shape of Y in this process."""
+    needed, available = memory.fit_bytes(n, 0, q), memory.available_bytes()
+    if needed > available:
+        raise MemoryEstimateError(
+            f"{type(estimator).__name__} on {n:,} rows with {q} labels needs about {memory.shown(needed)} of memory in "
+            f"the process that solves for them; {memory.shown(available)} are available. Use Inversion, which never "
+            "brings all labels together; or fit on a sample of the rows in memory and predict the others (dask arrays "
+            f"will do). If the estimate is wrong, set {memory.LIMIT_VARIABLE}, to a size such as 64GB or to off."
         )
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
+from array_api_compat import is_dask_array
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import HasMethods, StrOptions
@@ -22,6 +23,7 @@ from contone.augment.reduction import HSICReducer
 from contone.base import Enhancer, InductiveMixin
 from contone.exceptions import LabelWarning, RankWarning
 from contone.numerics.solution import Solution
+from contone.validation_dask import check_supported
 
 
 class Augmented(Enhancer):
@@ -78,6 +80,8 @@ class Augmented(Enhancer):
         self.confidence_ = _step(self.confidence, LabelConfidence)
         self.reducer_ = _step(self.reducer, HSICReducer)
         self.enhancer_ = clone(self.enhancer)
+        if is_dask_array(X) and self.reducer_ is not None:
+            check_supported(self.reducer_)  # a transformer from elsewhere would bring all rows into memory
         with reported_once():
             self.label_confidence_ = L if self.confidence_ is None else self.confidence_.fit_enhance(X, L)
             X_reduced = X if self.reducer_ is None else self.reducer_.fit(X, self.label_confidence_).transform(X)

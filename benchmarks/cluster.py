@@ -1,0 +1,147 @@
+"""dask arrays on a LocalCluster: time, and the peak memory of the client and of the largest worker, by number of rows.
+
+    python benchmarks/cluster.py [--rows 20000 100000] [--workers 2] [--block-rows 20000]
+
+Every cell is a process of its own, with a cluster of its own. The rows (the problem of benchmarks/scale.py, d = 24,
+q = 8) are made on the workers, block by block, each time they are read: nobody holds them. The answer is computed for
+all rows and reduced to its mean, as it would be written to storage in parts. The memory of the client includes the
+scheduler and the libraries (about 200 MB); so does that of a worker. Results go to results/cluster.json (a run replaces
+the cells that it measured) and from there to results/cluster.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+LATENT = LABELS = 8
+FEATURES = 24
+METHODS = ("Temperature", "Inversion", "GLLE", "LP", "LCdr", "LCdr predict", "neighbours")
+RESULTS = Path(__file__).parent / "results"
+
+
+def block(numbers: np.ndarray, part: int) -> np.ndarray:
+    """Features (part 0) or logical labels (part 1) of the rows with these numbers, (m, 1)."""
+    from contone import CumulativeMass
+
+    shared, own = np.random.default_rng(0), np.random.default_rng([1, int(numbers[0, 0])])
+    A, B = (shared.normal(size=(LATENT, FEATURES)) / np.sqrt(LATENT) for _ in range(2))
+    C = shared.normal(size=(LATENT, LABELS)) / np.sqrt(LATENT)
+    Z = own.normal(size=(len(numbers), LATENT))
+    X = Z @ A + np.sin(2 * Z @ B) + 0.1 * own.normal(size=(len(numbers), FEATURES))
+    if part == 0:
+        return X
+    E = np.exp(Z @ C + 0.3 * own.normal(size=(len(numbers), LABELS)))
+    return CumulativeMass().apply(E / E.sum(axis=1, keepdims=True)).astype(float)
+
+
+def run_cell(method: str, n: int, workers: int, rows: int) -> dict[str, Any]:
+    """Fit and compute one method on n lazy rows; what it took."""
+    import dask.array as da
+    from distributed import Client, LocalCluster
+
+    import contone
+    from contone.numerics.neighbours import nearest_neighbours
+
+    warnings.simplefilter("ignore")
+    numbers = da.arange(n, chunks=rows)[:, None]
+    X, L = (
+        numbers.map_blocks(block, part, dtype=float, chunks=(rows, width), meta=np.empty((0, 0)))
+        for part, width in ((0, FEATURES), (1, LABELS))
+    )
+    with (
+        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
+        Client(cluster) as client,
+    ):
+        fitted = contone.LCdr().fit(*(A[:2000].compute() for A in (X, L))) if method == "LCdr predict" else None
+        client.run(block, numbers[:1].compute(), 1)  # imports
+        before, began = _cpu(client), time.perf_counter()
+        if method == "neighbours":
+            nearest_neighbours(X, 10).distances.mean().compute()
+            fit_s = time.perf_counter() - began
+        else:
+            answer = fitted.predict(X) if fitted else getattr(contone, method)(**_settings(method)).fit_enhance(X, L)
+            fit_s = time.perf_counter() - began
+            answer.mean(axis=0).compute()
+        wall, cpu = time.perf_counter() - began, _cpu(client) - before
+        worker_mb = max(usage[1] for usage in client.run(_usage).values())
+    return {
+        "method": method,
+        "n": n,
+        "workers": workers,
+        "block_rows": rows,
+        "fit_s": fit_s,
+        "wall_s": wall,
+        "cpu_s": cpu,
+        "client_mb": _usage()[1],
+        "worker_mb": worker_mb,
+        "cores": os.cpu_count(),
+    }
+
+
+def _settings(method: str) -> dict[str, Any]:
+    return {"graph": "knn"} if method == "LP" else {}
+
+
+def _usage() -> tuple[float, float]:
+    """CPU seconds and peak memory in MB of this process."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+
+
+def _cpu(client: Any) -> float:
+    return _usage()[0] + sum(usage[0] for usage in client.run(_usage).values())
+
+
+def table(cells: list[dict[str, Any]]) -> str:
+    head = "| method | n | workers | rows a block | fit, s | with answer, s | CPU, s | client, MB | worker, MB |"
+    lines = [
+        f"| {c['method']} | {c['n']:,} | {c['workers']} | {c['block_rows']:,} | {c['fit_s']:.1f} | {c['wall_s']:.1f} | "
+        f"{c['cpu_s']:.1f} | {c['client_mb']:.0f} | {c['worker_mb']:.0f} |"
+        for c in sorted(cells, key=lambda c: (METHODS.index(c["method"]), c["n"]))
+    ]
+    return "\n".join([head, "|---|---:|---:|---:|---:|---:|---:|---:|---:|", *lines]) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, nargs="+", default=[20_000, 100_000])
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--block-rows", type=int, default=20_000)
+    parser.add_argument("--cell", action="store_true", help="run the first method on the first number of rows, here")
+    given = parser.parse_args()
+    if given.cell:
+        print(json.dumps(run_cell(given.methods[0], given.rows[0], given.workers, given.block_rows)))
+        return
+    store = RESULTS / "cluster.json"
+    cells = json.loads(store.read_text()) if store.exists() else []
+    for method in given.methods:
+        for n in given.rows:
+            options = ["--workers", str(given.workers), "--block-rows", str(given.block_rows)]
+            command = [sys.executable, __file__, "--cell", "--methods", method, "--rows", str(n), *options]
+            environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+            done = subprocess.run(command, capture_output=True, text=True, env=environment)
+            if done.returncode:
+                print(f"{method}, {n:,} rows: failed\n{done.stderr[-2000:]}", file=sys.stderr)
+                continue
+            cell = json.loads(done.stdout.splitlines()[-1])
+            print(cell, flush=True)
+            kept = [c for c in cells if (c["method"], c["n"], c["workers"]) != (method, n, given.workers)]
+            cells = [*kept, cell]
+            store.write_text(json.dumps(cells, indent=1) + "\n")
+            (RESULTS / "cluster.md").write_text(table(cells))
+
+
+if __name__ == "__main__":
+    main()
