@@ -23,7 +23,7 @@ Sparse = Any
 
 def matmul(S: Sparse, F: Array) -> Array:
     """S F for a sparse S (n, m) and a dense F (m, q)."""
-    if is_torch_array(S):
+    if not sp.issparse(S):
         from contone.numerics import sparse_torch
 
         return sparse_torch.matmul(S, F)
@@ -32,7 +32,7 @@ def matmul(S: Sparse, F: Array) -> Array:
 
 def diagonal_plus(diagonal: Array, scale: float, A: Sparse) -> Callable[[Array], Array]:
     """The map V -> (diag(diagonal) + scale A) V for a square sparse A."""
-    if is_torch_array(A):
+    if not sp.issparse(A):
         from contone.numerics import sparse_torch
 
         return sparse_torch.diagonal_plus(diagonal, scale, A)
@@ -58,7 +58,7 @@ def edge_matrix(indices: Array, weights: Array) -> Sparse:
 
 def symmetrised(A: Sparse, *, by: str) -> Sparse:
     """A + A^T (by="sum") or the larger of a_ij and a_ji (by="max"), for A >= 0 without repeated entries."""
-    if is_torch_array(A):
+    if not sp.issparse(A):
         from contone.numerics import sparse_torch
 
         return sparse_torch.symmetrised(A, by=by)
@@ -69,7 +69,7 @@ def symmetrised(A: Sparse, *, by: str) -> Sparse:
 
 def scaled(A: Sparse, left: Array, right: Array) -> Sparse:
     """diag(left) A diag(right); entries that become zero are left out."""
-    if is_torch_array(A):
+    if not sp.issparse(A):
         from contone.numerics import sparse_torch
 
         return sparse_torch.scaled(A, left, right)
@@ -84,7 +84,7 @@ def scaled(A: Sparse, left: Array, right: Array) -> Sparse:
 
 def row_sums(A: Sparse) -> Array:
     """A 1 as a dense vector (n,)."""
-    if is_torch_array(A):
+    if not sp.issparse(A):
         from contone.numerics import sparse_torch
 
         return sparse_torch.row_sums(A)
@@ -95,7 +95,7 @@ def row_sums(A: Sparse) -> Array:
 
 def diagonal(A: Sparse) -> Array:
     """The diagonal (n,) of a square A."""
-    if is_torch_array(A):
+    if not sp.issparse(A):
         from contone.numerics import sparse_torch
 
         return sparse_torch.diagonal(A)
@@ -104,7 +104,7 @@ def diagonal(A: Sparse) -> Array:
 
 def submatrix(S: Sparse, rows: Array, columns: Array) -> Sparse:
     """The block S[rows][:, columns], for ascending integer index arrays."""
-    if is_torch_array(S):
+    if not sp.issparse(S):
         from contone.numerics import sparse_torch
 
         return sparse_torch.submatrix(S, rows, columns)
@@ -115,7 +115,7 @@ def submatrix(S: Sparse, rows: Array, columns: Array) -> Sparse:
 
 def merged(A: Sparse, member: Array, m: int) -> Sparse:
     """E^T A E (m, m), where row i of E (n, m) has a single 1, in column member_i: rows and columns added up."""
-    if is_torch_array(A):
+    if not sp.issparse(A):
         from contone.numerics import sparse_torch
 
         return sparse_torch.merged(A, member, m)
@@ -128,7 +128,7 @@ def merged(A: Sparse, member: Array, m: int) -> Sparse:
 
 def connected_components(S: Sparse) -> tuple[int, Array]:
     """How many components the graph of a symmetric S (n, n) has, and which one (n,) every row is in."""
-    if is_torch_array(S):
+    if not sp.issparse(S):
         from contone.numerics import sparse_torch
 
         return sparse_torch.connected_components(S)
