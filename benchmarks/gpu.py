@@ -39,6 +39,7 @@ from contone.numerics import neighbours_torch
 FEATURES, LABELS, NEIGHBOURS = 24, 8, 10
 METHODS: dict[str, Callable[[], Any]] = {
     "LCdr": LCdr,
+    "LCdr tuned": lambda: LCdr.preset("tuned"),
     "GLLE": GLLE,
     "LP": lambda: LP(graph="knn"),
     "Inversion": Inversion,
@@ -210,7 +211,7 @@ class _Bench:
                     "precision": str(dtype)[6:],
                     "run": run,
                     "seconds": seconds,
-                    "steps": dict(steps) if name == "LCdr" else {},
+                    "steps": dict(steps) if name.startswith("LCdr") else {},
                     "peak_GB": torch.cuda.max_memory_allocated() / 1e9 if self.device.type == "cuda" else None,
                     "n_iter": solution.n_iter,
                     "residual": solution.residual,
