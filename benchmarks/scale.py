@@ -23,6 +23,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,7 @@ METHODS = {
     "Inversion": ("Inversion", {}),
 }
 PEERS = ("GLLE", "LP")
+PEER_BYTES = 16 * 10**9
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -118,9 +121,12 @@ def _cpu_seconds() -> float:
 def measure(python: str, library: str, method: str, folder: str, arguments: argparse.Namespace) -> dict[str, Any]:
     """Run a cell in a process of its own, under limits of CPU time and memory."""
 
+    seconds = arguments.limit if library == "contone" else arguments.peer_limit
+
     def limits() -> None:
-        seconds = arguments.limit
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
+        if library != "contone":  # an n x n matrix of a hundred thousand rows would take the machine down
+            resource.setrlimit(resource.RLIMIT_AS, (PEER_BYTES, PEER_BYTES))
 
     done = subprocess.run(
         [python, __file__, "--cell", library, method, folder],
@@ -133,11 +139,14 @@ def measure(python: str, library: str, method: str, folder: str, arguments: argp
     if done.returncode == 0:
         return json.loads(done.stdout.strip().splitlines()[-1])
     if done.returncode < 0:
-        return {"failed": f"more than {arguments.limit} CPU s, or out of memory"}
-    return {"failed": (done.stderr.strip().splitlines() or ["no message"])[-1][:120]}
+        return {"failed": f"more than {seconds} CPU s"}
+    said = done.stderr.strip()
+    if "MemoryError" in said or "not enough memory" in said:
+        return {"failed": f"more than {PEER_BYTES / 1e9:.0f} GB"}
+    return {"failed": (said.splitlines() or ["no message"])[-1][:120]}
 
 
-def fits(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+def fits(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Every method on every problem; a peer that failed is not tried on larger ones."""
     problems = [(n, 24, "surface") for n in arguments.sizes]
     problems += [(n, 200, "surface") for n in arguments.wide]
@@ -158,15 +167,13 @@ def fits(arguments: argparse.Namespace) -> list[dict[str, Any]]:
                 row = {"library": library, "method": method, "n": n, "d": d, "kind": kind}
                 row |= measure(python, library, method, folder, arguments)
                 rows.append(row)
-                print(json.dumps(row), flush=True)
-    return rows
+                yield row
 
 
-def streams(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+def streams(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """The command on Parquet files of growing size, written row group by row group so that nothing large is held."""
     import polars as pl
 
-    rows = []
     for n in arguments.stream_rows:
         with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder:
             parts = []
@@ -208,9 +215,7 @@ def streams(arguments: argparse.Namespace) -> list[dict[str, Any]]:
             }  # fmt: skip
             if status:
                 row["failed"] = f"exit status {status}"
-            rows.append(row)
-            print(json.dumps(row), flush=True)
-    return rows
+            yield row
 
 
 # --------------------------------------------------------------------------------------------------- the results
@@ -321,15 +326,18 @@ def main() -> None:
     parser.add_argument("--stream-method", default="lcdr")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--limit", type=int, default=1800, help="CPU seconds allowed to one cell")
+    parser.add_argument("--peer-limit", type=int, default=300, help="the same for a peer's cell")
     parser.add_argument("--scratch", help="folder for the large files of the streaming cells")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     arguments = parser.parse_args()
     store = arguments.out / "scale.json"
     arguments.out.mkdir(parents=True, exist_ok=True)
     rows = {key(r): r for r in json.loads(store.read_text())} if store.exists() else {}
-    rows |= {key(r): r for r in [*fits(arguments), *streams(arguments)]}
+    for row in chain(fits(arguments), streams(arguments)):
+        print(json.dumps(row), flush=True)
+        rows[key(row)] = row
+        store.write_text(json.dumps(list(rows.values()), indent=1) + "\n")
     found = list(rows.values())
-    store.write_text(json.dumps(found, indent=1) + "\n")
     (arguments.out / "scale.md").write_text(page(found, arguments.threads))
     plot(found, arguments.out / "scale.svg")
     print(f"wrote {arguments.out / 'scale.md'}, .json and .svg")
