@@ -15,7 +15,6 @@ from array_api_compat import is_dask_array, is_torch_array
 from scipy.sparse import csgraph
 
 from contone.numerics import sparse_dask
-from contone.numerics.sparse_dask import BlockMatrix, Derived
 
 Array = Any
 Sparse = Any
@@ -24,20 +23,14 @@ Sparse = Any
 def matmul(S: Sparse, F: Array) -> Array:
     """S F for a sparse S (n, m) and a dense F (m, q)."""
     if not sp.issparse(S):
-        from contone.numerics import sparse_torch
-
-        return sparse_torch.matmul(S, F)
+        return _other(S).matmul(S, F)
     return S @ F
 
 
 def diagonal_plus(diagonal: Array, scale: float, A: Sparse) -> Callable[[Array], Array]:
     """The map V -> (diag(diagonal) + scale A) V for a square sparse A."""
     if not sp.issparse(A):
-        from contone.numerics import sparse_torch
-
-        return sparse_torch.diagonal_plus(diagonal, scale, A)
-    if isinstance(A, BlockMatrix | Derived):
-        return sparse_dask.diagonal_plus(diagonal, scale, A)
+        return _other(A).diagonal_plus(diagonal, scale, A)
     M = (sp.diags_array(diagonal) + scale * A).tocsr()
     return lambda V: M @ V
 
@@ -59,22 +52,14 @@ def edge_matrix(indices: Array, weights: Array) -> Sparse:
 def symmetrised(A: Sparse, *, by: str) -> Sparse:
     """A + A^T (by="sum") or the larger of a_ij and a_ji (by="max"), for A >= 0 without repeated entries."""
     if not sp.issparse(A):
-        from contone.numerics import sparse_torch
-
-        return sparse_torch.symmetrised(A, by=by)
-    if isinstance(A, BlockMatrix):
-        return A.symmetrised(by=by)
+        return _other(A).symmetrised(A, by=by)
     return (A + A.T if by == "sum" else A.maximum(A.T)).tocsr()
 
 
 def scaled(A: Sparse, left: Array, right: Array) -> Sparse:
     """diag(left) A diag(right); entries that become zero are left out."""
     if not sp.issparse(A):
-        from contone.numerics import sparse_torch
-
-        return sparse_torch.scaled(A, left, right)
-    if isinstance(A, BlockMatrix | Derived):
-        return sparse_dask.scaled(A, left, right)
+        return _other(A).scaled(A, left, right)
     S = A.tocsr(copy=True)
     S.data *= right[S.indices]
     S.data *= np.repeat(left, np.diff(S.indptr))
@@ -85,42 +70,28 @@ def scaled(A: Sparse, left: Array, right: Array) -> Sparse:
 def row_sums(A: Sparse) -> Array:
     """A 1 as a dense vector (n,)."""
     if not sp.issparse(A):
-        from contone.numerics import sparse_torch
-
-        return sparse_torch.row_sums(A)
-    if isinstance(A, BlockMatrix | Derived):
-        return sparse_dask.row_sums(A)
+        return _other(A).row_sums(A)
     return np.asarray(A.sum(axis=1)).ravel()
 
 
 def diagonal(A: Sparse) -> Array:
     """The diagonal (n,) of a square A."""
     if not sp.issparse(A):
-        from contone.numerics import sparse_torch
-
-        return sparse_torch.diagonal(A)
+        return _other(A).diagonal(A)
     return A.diagonal()
 
 
 def submatrix(S: Sparse, rows: Array, columns: Array) -> Sparse:
     """The block S[rows][:, columns], for ascending integer index arrays."""
     if not sp.issparse(S):
-        from contone.numerics import sparse_torch
-
-        return sparse_torch.submatrix(S, rows, columns)
-    if isinstance(S, BlockMatrix | Derived):
-        return sparse_dask.submatrix(S, rows, columns)
+        return _other(S).submatrix(S, rows, columns)
     return S[rows][:, columns]
 
 
 def merged(A: Sparse, member: Array, m: int) -> Sparse:
     """E^T A E (m, m), where row i of E (n, m) has a single 1, in column member_i: rows and columns added up."""
     if not sp.issparse(A):
-        from contone.numerics import sparse_torch
-
-        return sparse_torch.merged(A, member, m)
-    if isinstance(A, BlockMatrix):
-        return sparse_dask.merged(A, member, m)
+        return _other(A).merged(A, member, m)
     n = len(member)
     E = sp.csr_array((np.ones(n), member, np.arange(n + 1)), shape=(n, m))
     return (E.T @ A @ E).tocsr()
@@ -129,9 +100,14 @@ def merged(A: Sparse, member: Array, m: int) -> Sparse:
 def connected_components(S: Sparse) -> tuple[int, Array]:
     """How many components the graph of a symmetric S (n, n) has, and which one (n,) every row is in."""
     if not sp.issparse(S):
-        from contone.numerics import sparse_torch
-
-        return sparse_torch.connected_components(S)
-    if isinstance(S, BlockMatrix | Derived):
-        return S.connected_components()
+        return _other(S).connected_components(S)
     return csgraph.connected_components(S, directed=False)
+
+
+def _other(A: Sparse) -> Any:
+    """The module with these functions for a matrix that is not SciPy's."""
+    if isinstance(A, sparse_dask.Blocks):
+        return sparse_dask
+    from contone.numerics import sparse_torch
+
+    return sparse_torch

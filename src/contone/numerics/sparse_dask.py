@@ -125,6 +125,26 @@ def edge_matrix(indices: Array, weights: Array) -> BlockMatrix:
     return BlockMatrix(persist(*(rows(i, w, indices.shape[0]) for i, w in pairs)), bounds(indices), indices)
 
 
+def matmul(A: Blocks, V: np.ndarray) -> np.ndarray:
+    """A V (n, q)."""
+    return A @ V
+
+
+def symmetrised(A: BlockMatrix, *, by: str) -> BlockMatrix:
+    """A + A^T (by="sum") or the larger of a_ij and a_ji (by="max")."""
+    return A.symmetrised(by=by)
+
+
+def diagonal(A: Blocks) -> np.ndarray:
+    """The diagonal (n,)."""
+    return A.diagonal()
+
+
+def connected_components(A: Blocks) -> tuple[int, np.ndarray]:
+    """How many components the graph of a symmetric A has, and which one (n,) every row is in."""
+    return A.connected_components()
+
+
 def diagonal_plus(diagonal: np.ndarray, scale: float, A: Blocks) -> Map:
     """The map V -> (diag(diagonal) + scale A) V."""
     return lambda V: diagonal[:, None] * V + scale * (A @ V)
