@@ -59,8 +59,9 @@ Array = Any
 PRIOR = (0.22, 0.5)
 """Median and log standard deviation of the prior of the spread: a typical degree is 1.25 times its neighbour, and twice
 or half that spread is one standard deviation and a half away. It decides only where the histogram of |L| does not."""
-SIMULATED = 3000
-"""Rows simulated to compare cardinalities with."""
+SIMULATED = 60_000
+"""Degrees simulated to compare cardinalities with: with few labels, where a histogram says little, more rows, so that
+chance in the simulation does not add to it."""
 FREE = 20
 """Sweeps in which Sigma follows the latest draw; the k-th sweep after them enters an average with weight k^-0.7."""
 WATCHED = 200
@@ -285,7 +286,8 @@ class Inversion(InductiveMixin, Enhancer):
         counts = to_numpy(count_members((L > 0).sum(axis=1), q + 1))[1:]
         strength = float(q) if self.strength is None else self.strength
         gram = to_numpy(phi @ phi.T)
-        sampled, normals = rng.integers(0, n, SIMULATED), rng.standard_normal((SIMULATED, q))
+        simulated = max(SIMULATED // q, 1500)
+        sampled, normals = rng.integers(0, n, simulated), rng.standard_normal((simulated, q))
         some = to_numpy(phi[:, sampled])
 
         def anchored(shape: Parameters, renew: bool) -> tuple[Parameters, float]:
@@ -305,7 +307,10 @@ class Inversion(InductiveMixin, Enhancer):
         scatter = np.zeros((q, q))
         draws = _draws(rng, phi)
         for k in _progress(range(self.n_sweeps), q * n * self.n_sweeps, self.verbose):
-            rows.sweep(like(now.coefficients.T, phi) @ phi, logistic_normal.precision(now.covariance), draws)
+            # While parameters are still learnt, plain draws explore; then every other sweep mirrors the last one.
+            mirror = k > self.n_burn and (k - self.n_burn) % 2 == 1
+            mean, precision = like(now.coefficients.T, phi) @ phi, logistic_normal.precision(now.covariance)
+            rows.sweep(mean, precision, draws, reflect=mirror)
             Z = rows.Z - rows.Z.mean(axis=0)
             coefficients = logistic_normal.draw_coefficients(gram, to_numpy(phi @ Z.T), now, rng)
             residual = Z - like(coefficients.T, phi) @ phi
@@ -334,7 +339,7 @@ class Inversion(InductiveMixin, Enhancer):
         precision = logistic_normal.precision(self.covariance_)
         parts, relaxed = [], 0
         draws = _draws(rng, X)
-        size = max(GPU_NUMBERS // L.shape[1], 1) if is_torch_array(X) and X.is_cuda else self.max_rows
+        size = _block_rows(X, L.shape[1], self.max_rows)
         starts = range(0, len(X), size)
         for start in _progress(starts, L.shape[0] * L.shape[1] * n_sweeps, self.verbose):
             block = slice(start, start + size)
@@ -342,7 +347,7 @@ class Inversion(InductiveMixin, Enhancer):
             mean = self._mean(self._phi(X[block]))
             averages = _Averages(rows.Z, 0, n_sweeps)
             for k in range(n_sweeps):
-                rows.sweep(mean, precision, draws)
+                rows.sweep(mean, precision, draws, reflect=k % 2 == 1)
                 if k >= n_sweeps // 4:
                     averages.add(rows.Z)
             parts.append((averages.mean(), *averages.logit_moments()))
@@ -368,15 +373,14 @@ class _Rows:
         self.Z = transposed(Z)
         self.positive = self._labels(self.Z) if noise > 0 else self.given
 
-    def sweep(self, mean: Array, precision: Array, rng: Any) -> None:
-        """Redraw all log weights once."""
+    def sweep(self, mean: Array, precision: Array, rng: Any, *, reflect: bool = False) -> None:
+        """Redraw (or reflect) all log weights once."""
         q, n = self.Z.shape
         precision = like(precision, self.Z)
         if self.noise > 0:
             self._doubt(mean, precision, rng)
-        self.Z = sweep(
-            self.Z, self.positive, mean, precision, self._interval, rng.random((q, n)), rng.standard_normal(n)
-        )
+        u, shift = rng.random((q, n)), rng.standard_normal(n)
+        self.Z = sweep(self.Z, self.positive, mean, precision, self._interval, u, shift, reflect=reflect)
 
     def _interval(self, j: int, weights: Weights) -> tuple[np.ndarray, np.ndarray]:
         others = Others(*weights.without(j))
@@ -515,6 +519,15 @@ def _generator(random_state: Any) -> np.random.Generator:
 
 def _expit(x: Array) -> Array:
     return 1.0 / (1.0 + array_namespace(x).exp(-x))
+
+
+def _block_rows(X: Array, q: int, max_rows: int) -> int:
+    """Rows of a block: `max_rows`, or many more on a GPU, once there are so many that it draws for itself."""
+    if not is_torch_array(X):
+        return max_rows
+    from contone.numerics.streams_torch import FEW
+
+    return max(GPU_NUMBERS // q, 1) if X.is_cuda and len(X) * q > FEW else max_rows
 
 
 def _draws(rng: np.random.Generator, model: Array) -> Any:
