@@ -60,7 +60,7 @@ def run_cell(method: str, n: int, workers: int, rows: int) -> dict[str, Any]:
         for part, width in ((0, FEATURES), (1, LABELS))
     )
     with (
-        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
+        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,
         Client(cluster) as client,
     ):
         fitted = contone.LCdr().fit(*(A[:2000].compute() for A in (X, L))) if method == "LCdr predict" else None
