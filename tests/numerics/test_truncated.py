@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from contone.numerics.truncated import truncated_normal
+from contone.numerics.truncated import reflected_normal, truncated_normal
 
 INTERVALS = [(-1.0, 2.0), (-np.inf, 0.5), (1.5, np.inf), (3.0, 3.5), (-0.01, 0.0), (-np.inf, np.inf), (8.0, np.inf)]
 
@@ -38,3 +38,24 @@ def test_draws_rise_with_the_uniform_variable_on_the_left_and_keep_the_symmetry(
     right = truncated_normal(np.full(50, 1.0), np.full(50, 3.0), u)
     np.testing.assert_allclose(left, -right)
     assert (np.diff(left) > 0).all()
+
+
+def test_a_reflection_keeps_the_distribution_and_lies_on_the_other_side():
+    """Reflecting draws gives draws: same quantiles; and reflecting twice gives them back."""
+    rng = np.random.default_rng(3)
+    n = 40_000
+    for lower, upper in [(-1.0, 2.0), (0.5, 0.9), (3.0, np.inf), (-np.inf, -2.0)]:
+        ends = np.full(n, lower), np.full(n, upper)
+        x = truncated_normal(*ends, rng.random(n))
+        y = reflected_normal(*ends, x, rng.random(n))
+        assert np.quantile(y, [0.1, 0.5, 0.9]) == pytest.approx(np.quantile(x, [0.1, 0.5, 0.9]), abs=0.02)
+        assert np.corrcoef(x, y)[0, 1] < -0.6
+        assert reflected_normal(*ends, y, rng.random(n)) == pytest.approx(x, abs=1e-6)
+
+
+def test_a_reflection_beyond_floating_point_is_a_fresh_draw_inside_the_interval():
+    lower, upper = np.full(1000, 30.0), np.full(1000, 31.0)
+    x = truncated_normal(lower, upper, np.random.default_rng(0).random(1000))
+    y = reflected_normal(lower, upper, x, np.random.default_rng(1).random(1000))
+    assert ((y >= lower) & (y <= upper)).all()
+    assert y.std() > 0

@@ -59,9 +59,9 @@ Array = Any
 PRIOR = (0.22, 0.5)
 """Median and log standard deviation of the prior of the spread: a typical degree is 1.25 times its neighbour, and twice
 or half that spread is one standard deviation and a half away. It decides only where the histogram of |L| does not."""
-SIMULATED = 60_000
-"""Degrees simulated to compare cardinalities with: with few labels, where a histogram says little, more rows, so that
-chance in the simulation does not add to it."""
+SIMULATED = 30_000, 3000
+"""Degrees, and at least how many rows, to simulate for comparing cardinalities: with few labels, whose histogram says
+little, more rows, so that chance in the simulation does not add to the doubt."""
 FREE = 20
 """Sweeps in which Sigma follows the latest draw; the k-th sweep after them enters an average with weight k^-0.7."""
 WATCHED = 200
@@ -286,7 +286,7 @@ class Inversion(InductiveMixin, Enhancer):
         counts = to_numpy(count_members((L > 0).sum(axis=1), q + 1))[1:]
         strength = float(q) if self.strength is None else self.strength
         gram = to_numpy(phi @ phi.T)
-        simulated = max(SIMULATED // q, 1500)
+        simulated = _simulated_rows(q)
         sampled, normals = rng.integers(0, n, simulated), rng.standard_normal((simulated, q))
         some = to_numpy(phi[:, sampled])
 
@@ -503,11 +503,16 @@ def _evidence(rule: Degradation, L: np.ndarray, counts: np.ndarray) -> float:
     """
     q = len(counts)
     frequency = np.clip((L > 0).mean(axis=0), 0.02, 0.98)
-    Z = np.random.default_rng(0).standard_normal((SIMULATED, q)) + ndtri(frequency)
+    Z = np.random.default_rng(0).standard_normal((_simulated_rows(q), q)) + ndtri(frequency)
     Z -= Z.mean(axis=1, keepdims=True)
     return logistic_normal.spread_evidence(Z / Z.std(), counts, rule.cardinality, PRIOR) + float(
-        np.log(0.5 / SIMULATED) * rule.start(L)[1].sum()
+        np.log(0.5 / len(Z)) * rule.start(L)[1].sum()
     )
+
+
+def _simulated_rows(q: int) -> int:
+    degrees, rows = SIMULATED
+    return max(degrees // q, rows)
 
 
 def _generator(random_state: Any) -> np.random.Generator:

@@ -16,7 +16,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from contone.numerics.truncated import truncated_normal
+from contone.numerics.truncated import reflected_normal, truncated_normal
 
 Array = Any
 Interval = Callable[[int, "Weights"], tuple[Array, Array]]
@@ -71,7 +71,15 @@ class Weights:
 
 
 def sweep(
-    Z: Array, positive: Array, mean: Array, precision: Array, interval: Interval, u: Array, shift: Array
+    Z: Array,
+    positive: Array,
+    mean: Array,
+    precision: Array,
+    interval: Interval,
+    u: Array,
+    shift: Array,
+    *,
+    reflect: bool = False,
 ) -> Array:
     """One Gibbs sweep over the q labels of all n rows.
 
@@ -90,6 +98,10 @@ def sweep(
     shift : array, (n,)
         Standard normal draws. A common shift of a row's log weights changes nothing that the labels see, so it is
         redrawn from the prior first; without that the walk along it is slow.
+    reflect : bool
+        Reflect each log weight at the median of its conditional distribution instead of drawing it anew. That leaves
+        the distribution as it is (over-relaxation, Adler 1981, Neal 1998). Every other sweep so, and the errors of an
+        average over sweeps cancel in pairs; reflections alone would not explore.
 
     Returns
     -------
@@ -117,7 +129,9 @@ def sweep(
         lower = xp.where(room, xp.clip(lower, min=LOWEST), old)
         upper = xp.where(room, upper, old)
         room = room & (upper > lower)
-        z = centre + scale * truncated_normal((lower - centre) / scale, (upper - centre) / scale, u[j, :])
+        ends = (lower - centre) / scale, (upper - centre) / scale
+        step = reflected_normal(*ends, (old - centre) / scale, u[j, :]) if reflect else truncated_normal(*ends, u[j, :])
+        z = centre + scale * step
         z = xp.where(room, xp.clip(z, lower, upper), old)
         residual[j, :] += z - old
         weights.put(j, z)

@@ -34,6 +34,27 @@ def truncated_normal(lower: Array, upper: Array, u: Array) -> Array:
     return xp.clip(x, lower, upper)
 
 
+def reflected_normal(lower: Array, upper: Array, x: Array, u: Array) -> Array:
+    """Standard normal values x (n,) in [lower, upper], reflected at the median: Phi^-1(Phi(lower) + Phi(upper) - Phi(x)).
+
+    The reflection of a draw has the distribution of the draw, so it leaves a chain's target as it is; but it lies on
+    the other side, so the mean of the two hardly varies. Where Phi runs out of floating point, a fresh draw from u.
+    """
+    xp = array_namespace(lower, upper, x, u)
+    ndtr, ndtri = _normal_distribution(xp)
+    mirrored = lower > 0
+    left = xp.where(mirrored, -upper, lower)
+    right = xp.where(mirrored, -lower, upper)
+    below, above = ndtr(left), ndtr(right)
+    y = ndtri(xp.clip(below + above - ndtr(xp.where(mirrored, -x, x)), below, above))
+    y = xp.where(mirrored, -y, y)
+    # Half the tail's distance: here a difference of two Phi has to keep its digits, not one.
+    far = (right < -0.5 * TAIL[8 if y.dtype == xp.float64 else 4]) | ~xp.isfinite(y)
+    if bool(xp.any(far)):
+        y[far] = truncated_normal(lower[far], upper[far], u[far])
+    return xp.clip(y, lower, upper)
+
+
 def _tail(left: Array, right: Array, u: Array) -> Array:
     """Draws in [left, right], right below zero: right - x is exponential with rate |right|, cut at right - left."""
     xp = array_namespace(left)
