@@ -35,8 +35,9 @@ def truncated_normal(lower: Array, upper: Array, u: Array) -> Array:
 
 
 def reflected_normal(lower: Array, upper: Array, x: Array, u: Array) -> Array:
-    """Standard normal values x (n,) in [lower, upper], reflected at the median: Phi^-1(Phi(lower) + Phi(upper) - Phi(x)).
+    """Standard normal values x (n,) in [lower, upper], reflected at the median of the interval's distribution.
 
+    That is Phi^-1(Phi(lower) + Phi(upper) - Phi(x)).
     The reflection of a draw has the distribution of the draw, so it leaves a chain's target as it is; but it lies on
     the other side, so the mean of the two hardly varies. Where Phi runs out of floating point, a fresh draw from u.
     """
