@@ -60,7 +60,7 @@ METHODS = {
     "Inversion by blocks": lambda: Inversion(n_sweeps=20, n_burn=5, max_rows=150, degradation=TopK()),
 }
 AGREEMENT = {"LCdr": 2e-3, "LCdr rescaled": 2e-3}
-"""How near two answers are to be: 1e-6, but for LCdr by L-BFGS. It ends at one of the kinks of its objective: changing X
+"""How near two answers are to be: 1e-6, but for LCdr by L-BFGS. It ends at a kink of its objective: changing X
 by 1e-14 of itself moves NumPy's own answer by 1e-6 to 1e-4. `test_all_that_determines_lcdr` has what is exact there."""
 DEVICES = [
     "cpu",
