@@ -142,9 +142,10 @@ def test_torch_tensors_give_the_same_answer():
     torch = pytest.importorskip("torch")
     programme = random_programme(7)
     S = programme.S
-    with pytest.warns(UserWarning, match="Sparse"):
-        tensor = torch.sparse_csr_tensor(S.indptr.astype(np.int64), S.indices.astype(np.int64), S.data, size=S.shape)
-    moved = Programme(tensor, torch.from_numpy(programme.C), torch.from_numpy(programme.mask), 7.0)
+    from contone.numerics.sparse_torch import csr
+
+    parts = (torch.from_numpy(part) for part in (S.indptr, S.indices, S.data))
+    moved = Programme(csr(*parts, S.shape), torch.from_numpy(programme.C), torch.from_numpy(programme.mask), 7.0)
     found = minimise_on_simplices(moved, torch.from_numpy(equal_shares(programme)), tol=1e-12)
     expected = minimise_on_simplices(programme, equal_shares(programme), tol=1e-12)
     np.testing.assert_allclose(found.value.numpy(), expected.value, atol=1e-8)
