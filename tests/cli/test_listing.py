@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -121,6 +122,7 @@ LOCAL = [line for name in ("enhance", "methods", "measures") for line in example
 
 @pytest.mark.parametrize("line", LOCAL)
 def test_the_examples_in_the_help_texts_run(folder, run, line):
+    shutil.copy(folder / "songs.parquet", folder / "large.parquet")
     result = run(*shlex.split(line)[1:])
     assert result.exit_code == 0, result.output
 

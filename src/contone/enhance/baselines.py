@@ -24,7 +24,7 @@ class Uniform(Enhancer):
 
     Examples
     --------
-    >>> Uniform().fit_enhance([[0.0], [1.0]], [[1, 0], [1, 1]]).tolist()
+    >>> Uniform().fit_enhance([[0.0], [1.0]], [[1, 0], [0, 1]]).tolist()
     [[0.5, 0.5], [0.5, 0.5]]
     """
 
