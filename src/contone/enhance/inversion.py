@@ -42,12 +42,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from contone import validation_dask
 from contone.base import Enhancer, InductiveMixin, _on_simplex
-from contone.degrade import CumulativeMass, Degradation, Others, Threshold, TopK
+from contone.degrade import CumulativeMass, Degradation, Threshold, TopK
 from contone.enhance import inversion_dask
+from contone.enhance.inversion_rows import Rows
 from contone.exceptions import InputError, LabelWarning
 from contone.numerics import logistic_normal
-from contone.numerics.arrays import count_members, like, to_numpy, transposed
-from contone.numerics.gibbs import Weights, sweep
+from contone.numerics.arrays import count_members, like, to_numpy
+from contone.numerics.chain import Averages
 from contone.numerics.logistic_normal import Parameters
 from contone.numerics.principal import PrincipalMap, principal_map
 from contone.numerics.simplex import softmax
@@ -64,8 +65,6 @@ SIMULATED = 30_000, 3000
 little, more rows, so that chance in the simulation does not add to the doubt."""
 FREE = 20
 """Sweeps in which Sigma follows the latest draw; the k-th sweep after them enters an average with weight k^-0.7."""
-WATCHED = 200
-"""Degrees whose path is kept to judge how well the sampler mixes."""
 FEW_DRAWS = 10.0
 """Effective sample size of a typical degree under which the run is called short."""
 GPU_NUMBERS = 2**24
@@ -188,8 +187,8 @@ class Inversion(InductiveMixin, Enhancer):
         chosen = np.sort(rng.permutation(n)[: self.max_rows]) if n > self.max_rows else slice(None)
         if L.shape[1] == 1:
             return self._only_label(X, L)
-        rows = _Rows(self.degradation_, L[chosen], self.noise)
-        averages = _Averages(rows.Z, self.n_samples, self.n_sweeps - self.n_burn)
+        rows = Rows(self.degradation_, L[chosen], self.noise)
+        averages = Averages(rows.Z, self.n_samples, self.n_sweeps - self.n_burn)
         parameters = self._run(self._phi(X[chosen]), rows, averages, L, rng)
         self.coefficients_, self.covariance_ = parameters.coefficients, parameters.covariance
         relaxed = rows.n_relaxed
@@ -279,7 +278,7 @@ class Inversion(InductiveMixin, Enhancer):
         return constant if self._map is None else xp.concat([constant, self._map(X).T])
 
     def _run(
-        self, phi: np.ndarray, rows: _Rows, averages: _Averages, L: np.ndarray, rng: np.random.Generator
+        self, phi: np.ndarray, rows: Rows, averages: Averages, L: np.ndarray, rng: np.random.Generator
     ) -> Parameters:
         """Sample rows and parameters in turn; the posterior means of the parameters."""
         q, n = rows.Z.shape
@@ -343,9 +342,9 @@ class Inversion(InductiveMixin, Enhancer):
         starts = range(0, len(X), size)
         for start in _progress(starts, L.shape[0] * L.shape[1] * n_sweeps, self.verbose):
             block = slice(start, start + size)
-            rows = _Rows(self.degradation_, L[block], self.noise)
+            rows = Rows(self.degradation_, L[block], self.noise)
             mean = self._mean(self._phi(X[block]))
-            averages = _Averages(rows.Z, 0, n_sweeps)
+            averages = Averages(rows.Z, 0, n_sweeps)
             for k in range(n_sweeps):
                 rows.sweep(mean, precision, draws, reflect=k % 2 == 1)
                 if k >= n_sweeps // 4:
@@ -354,129 +353,6 @@ class Inversion(InductiveMixin, Enhancer):
             relaxed += rows.n_relaxed
         answer, centre, width = (array_namespace(L).concat(p) for p in zip(*parts, strict=True))
         return answer, centre, width, relaxed
-
-
-class _Rows:
-    """Rows under their labels: log weights Z (q, n), labels-first, and how to redraw them."""
-
-    def __init__(self, rule: Degradation, L: np.ndarray, noise: float) -> None:
-        self.rule, self.noise = rule, noise
-        self.given = transposed(L > 0)
-        Z, self.relaxed = rule.start(L)
-        self.n_relaxed = int(self.relaxed.sum())
-        if noise > 0 and self.n_relaxed:
-            # A rule that cannot have made these labels may have made others near them.
-            Z[self.relaxed] = 0.1 * array_namespace(Z).astype(L[self.relaxed] > 0, Z.dtype)
-            self.n_relaxed = 0
-        elif self.n_relaxed:
-            Z[self.relaxed] = TopK().start(L[self.relaxed])[0]
-        self.Z = transposed(Z)
-        self.positive = self._labels(self.Z) if noise > 0 else self.given
-
-    def sweep(self, mean: Array, precision: Array, rng: Any, *, reflect: bool = False) -> None:
-        """Redraw (or reflect) all log weights once."""
-        q, n = self.Z.shape
-        precision = like(precision, self.Z)
-        if self.noise > 0:
-            self._doubt(mean, precision, rng)
-        u, shift = rng.random((q, n)), rng.standard_normal(n)
-        self.Z = sweep(self.Z, self.positive, mean, precision, self._interval, u, shift, reflect=reflect)
-
-    def _interval(self, j: int, weights: Weights) -> tuple[np.ndarray, np.ndarray]:
-        others = Others(*weights.without(j))
-        lower, upper = self.rule.interval(others, self.positive[j])
-        if self.n_relaxed:
-            where = array_namespace(lower).where
-            order = TopK().interval(others, self.positive[j])
-            lower, upper = where(self.relaxed, order[0], lower), where(self.relaxed, order[1], upper)
-        return lower, upper
-
-    def _doubt(self, mean: Array, precision: Array, rng: Any) -> None:
-        """Metropolis steps to other labels: z_j from its normal without bounds, accepted by the flips it explains.
-
-        With a share `noise` of wrong entries, labels at Hamming distance h from the given ones have the likelihood
-        (noise / (1 - noise))^h times a constant.
-        """
-        xp = array_namespace(mean)
-        odds = float(np.log(self.noise / (1 - self.noise)))
-        # The normal distribution holds up to a common shift of the row, which is redrawn first as in `gibbs.sweep`.
-        along = precision.sum(axis=0)
-        shift = rng.standard_normal(self.Z.shape[1]) / along.sum() ** 0.5
-        Z = self.Z + shift - (along @ (self.Z - mean)) / along.sum()
-        wrong = (self.positive != self.given).sum(axis=0)
-        for j in range(len(Z)):
-            scale = 1.0 / precision[j, j] ** 0.5
-            proposal = xp.asarray(Z, copy=True)
-            proposal[j] += scale * rng.standard_normal(Z.shape[1]) - (precision[j] @ (Z - mean)) * scale**2
-            positive = self._labels(proposal)
-            newly = (positive != self.given).sum(axis=0)
-            accepted = xp.log(rng.random(Z.shape[1])) < odds * (newly - wrong)
-            Z = xp.where(accepted, proposal, Z)
-            self.positive = xp.where(accepted, positive, self.positive)
-            wrong = xp.where(accepted, newly, wrong)
-        self.Z = Z
-
-    def _labels(self, Z: Array) -> Array:
-        return transposed(self.rule._apply(softmax(Z.T)))
-
-
-class _Averages:
-    """Running sums over sweeps: degrees, logits and their squares; a few paths for the diagnostics."""
-
-    def __init__(self, Z: Array, n_samples: int, n_kept: int) -> None:
-        q, n = Z.shape
-        self.n = 0
-        self.degrees, self.logits, self.squares = (array_namespace(Z).zeros_like(Z.T) for _ in range(3))
-        self.paths: list[np.ndarray] = []
-        self.samples: list[np.ndarray] = []
-        self.watched = np.divmod(np.linspace(0, n * q - 1, min(WATCHED, n * q)).astype(int), q)
-        # Spread over the run, the last sweep among them.
-        self.sampled = set(np.linspace(n_kept, 0, n_samples, endpoint=False).round().astype(int).tolist())
-
-    def add(self, Z: Array) -> None:
-        """One more draw of log weights Z (q, n)."""
-        xp = array_namespace(Z)
-        D = softmax(Z.T)
-        logit = xp.log(D) - xp.log1p(-xp.clip(D, max=1.0 - max(1e-12, float(xp.finfo(D.dtype).eps))))
-        self.n += 1
-        self.degrees += D
-        self.logits += logit
-        self.squares += logit * logit
-        self.paths.append(to_numpy(logit[self.watched]))
-        if self.n in self.sampled:
-            self.samples.append(D)
-
-    def mean(self) -> Array:
-        return self.degrees / self.n
-
-    def logit_moments(self) -> tuple[Array, Array]:
-        centre = self.logits / self.n
-        variance = self.squares / self.n - centre * centre
-        return centre, array_namespace(variance).clip(variance, min=0.0) ** 0.5
-
-    def diagnostics(self) -> tuple[float, float]:
-        """Median effective sample size and 95 % quantile of split R-hat over the watched degrees that move."""
-        paths = np.stack(self.paths)
-        paths = paths[:, paths.std(axis=0) > 1e-9]
-        half = len(paths) // 2
-        if half < 4 or paths.shape[1] == 0:
-            return float(self.n), 1.0
-        halves = np.stack([paths[:half], paths[-half:]])
-        within = halves.var(axis=1, ddof=1).mean(axis=0)
-        between = half * halves.mean(axis=1).var(axis=0, ddof=1)
-        rhat = np.sqrt(((half - 1) / half * within + between / half) / within)
-        return float(np.median(_effective_size(paths))), float(np.quantile(rhat, 0.95))
-
-
-def _effective_size(paths: np.ndarray) -> np.ndarray:
-    """Effective sample size (k,) of paths (m, k): m / (1 + 2 sum of autocorrelations up to the first negative pair)."""
-    m = len(paths)
-    spectrum = np.abs(np.fft.rfft(paths - paths.mean(axis=0), 2 * m, axis=0)) ** 2
-    correlation = np.fft.irfft(spectrum, axis=0)[:m]
-    correlation /= correlation[0]
-    pairs = correlation[: m - m % 2].reshape(m // 2, 2, -1).sum(axis=1)
-    kept = np.cumprod(pairs > 0, axis=0).astype(bool)
-    return m / np.maximum(2 * (pairs * kept).sum(axis=0) - 1, 1.0)
 
 
 def _rule(degradation: Degradation | str, L: np.ndarray) -> Degradation:
