@@ -235,8 +235,8 @@ def test_a_killed_run_goes_on_with_the_same_model_and_redoes_nothing(folder, run
     monkeypatch.setattr(LCdr, "fit", lambda *_: pytest.fail("fitted again"))
     kept = {}
     monkeypatch.setattr(
-        streaming, "_merge", lambda parts, order, merge=streaming._merge: (kept.update(
-            {p.name: p.stat().st_mtime_ns for p in parts}), merge(parts, order))
+        streaming, "_merge", lambda parts, *more, merge=streaming._merge: (kept.update(
+            {p.name: p.stat().st_mtime_ns for p in parts}), merge(parts, *more))
     )  # fmt: skip
     result = run(*wanted)
     assert result.exit_code == 0, result.output

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -110,7 +111,7 @@ def enhance_in_pieces(order: Order) -> None:
                 _write_part(piece, _degrees(job, i, piece), names, _part(folder, i, order), order)
                 step()
         parts = [_part(folder, i, order) for i in range(n_parts)]
-        _merge(parts, order)
+        _merge(parts, order, int(np.diff(job.source.starts).max()))
     if order.target != tables.STDOUT:
         listed = names if len(names) <= 4 else [*names[:2], "…", f"{names[-1]} ({len(names)})"]
         terminal.say(f"wrote {order.target}: {job.source.n_rows:,} rows, new columns {', '.join(listed)}")
@@ -280,15 +281,28 @@ def _write_part(piece: tables.Table, D: np.ndarray, names: list[str], path: Path
             frame.write_csv(temporary, separator=tables.SEPARATORS[kind], include_header=path.stem.endswith("-000000"))
 
 
-def _merge(parts: list[Path], order: Order) -> None:
-    """The parts, in order, as one file; the text of the first part brings the header."""
+@contextmanager
+def _one_part_ahead() -> Iterator[None]:
+    """Keep polars from reading many parts ahead of what is written: on a slow disk they would pile up in memory."""
+    name = "POLARS_ROW_GROUP_PREFETCH_SIZE"
+    before = os.environ.get(name)
+    os.environ[name] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop(name) if before is None else os.environ.update({name: before})
+
+
+def _merge(parts: list[Path], order: Order, most_rows: int) -> None:
+    """The parts, of at most `most_rows` rows, in order, as one file; the text of the first part brings the header."""
     if order.target == tables.STDOUT:
         for part in parts:
             sys.stdout.write(part.read_text(encoding="utf-8"))
         return
     with replacing(order.target, overwrite=order.force) as temporary:
         if _format(order) in tables.PARQUET:
-            pl.scan_parquet(parts).sink_parquet(temporary)
+            with _one_part_ahead():
+                pl.scan_parquet(parts).sink_parquet(temporary, row_group_size=most_rows)
             return
         with open(temporary, "wb") as whole:
             for part in parts:
