@@ -67,17 +67,18 @@ def test_independent_noise_takes_more_probes_for_the_same_recall():
     assert min(easy.recall, hard.recall) >= neighbours.GOOD_RECALL
 
 
-def test_two_searches_are_the_same_with_any_number_of_threads(X):
-    threads = faiss.omp_get_max_threads()
+def test_two_searches_are_the_same_with_any_number_of_threads(X, monkeypatch):
+    monkeypatch.setattr(neighbours_faiss, "BLOCK_ROWS", 500)  # something for every thread
+    found, threads = [], faiss.omp_get_max_threads()
     try:
-        faiss.omp_set_num_threads(1)
-        one = neighbours_faiss.nearest_neighbours(X, 10)
-        faiss.omp_set_num_threads(2)
-        two = neighbours_faiss.nearest_neighbours(X, 10)
+        for n in (1, 2):
+            faiss.omp_set_num_threads(n)
+            monkeypatch.setenv("OMP_NUM_THREADS", str(n))
+            found.append(neighbours_faiss.nearest_neighbours(X, 10))
     finally:
         faiss.omp_set_num_threads(threads)
-    assert np.array_equal(one.indices, two.indices)
-    assert one.settings == two.settings
+    assert np.array_equal(found[0].indices, found[1].indices)
+    assert found[0].settings == found[1].settings
 
 
 def test_duplicates_are_neighbours_at_zero_and_a_row_is_never_its_own(small_limit):
@@ -100,8 +101,25 @@ def test_the_unit_of_the_features_does_not_matter(X, scale, small_limit):
     np.testing.assert_allclose(a.distances[:, 0] * scale, b.distances[:, 0], rtol=1e-6)
 
 
-def test_lists_grow_with_the_square_root_of_the_rows():
-    assert [neighbours_faiss.n_lists(n) for n in (50_000, 100_000, 1_000_000, 10_000_000)] == [512, 512, 2048, 8192]
+def test_lists_keep_their_length_however_many_rows_there_are():
+    lists = [neighbours_faiss.n_lists(n) for n in (1, 100, 50_000, 100_000, 1_000_000)]
+    assert lists == [1, 1, 256, 512, 4096]
+
+
+def test_every_row_is_in_one_list_near_it():
+    X = surface(20_000)
+    index = neighbours_faiss._Index(X)
+    assert np.array_equal(np.sort(index.order), np.arange(len(X)))
+    assert np.array_equal(index.X, X[index.order])
+    nearest = index._quantizer.assign(index._points, 1)[:, 0]
+    assert np.mean(nearest == index._member) > 0.98
+
+
+def test_the_smallest_numbers_of_a_row_are_found_with_their_places():
+    A = np.random.default_rng(0).uniform(size=(50, 300)).astype(np.float32)
+    smallest, places = neighbours_faiss._smallest(A.copy(), 7)
+    assert np.array_equal(np.sort(places, axis=1), np.sort(np.argsort(A, axis=1)[:, :7], axis=1))
+    np.testing.assert_allclose(smallest, np.take_along_axis(A, places, axis=1), rtol=1e-4)
 
 
 def test_new_rows_find_their_neighbours_among_many(X, small_limit):
