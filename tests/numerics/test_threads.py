@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 
 import joblib
+import numpy as np
 import pytest
 
-from contone.numerics.threads import n_threads, side_by_side
+from contone.numerics.threads import PIECE_ROWS, for_each, n_threads, pieces_of, side_by_side, total
 
 
 def test_results_come_in_the_order_of_the_pieces():
@@ -18,6 +19,31 @@ def test_every_thread_is_prepared_before_it_works():
     prepared = set()
     names = side_by_side(lambda _: threading.get_ident(), range(20), lambda: prepared.add(threading.get_ident()))
     assert set(names) <= prepared
+
+
+def test_pieces_cover_all_rows_of_a_large_array_and_a_small_one_is_one():
+    A = np.arange(2.5 * PIECE_ROWS)
+    pieces = pieces_of(A)
+    assert len(pieces) == 3
+    assert np.array_equal(np.concatenate([A[rows] for rows in pieces]), A)
+    assert pieces_of(A[: 2 * PIECE_ROWS]) == [slice(None)]
+
+
+def test_a_sum_over_pieces_does_not_depend_on_the_threads(monkeypatch):
+    A = np.random.default_rng(0).normal(size=5 * PIECE_ROWS)
+    sums = []
+    for n in ("1", "2"):
+        monkeypatch.setenv("OMP_NUM_THREADS", n)
+        sums.append(total(lambda rows: A[rows].sum(), pieces_of(A)))
+    assert sums[0] == sums[1]
+    assert sums[0] == pytest.approx(A.sum())
+
+
+def test_work_within_work_is_done_in_turn(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    done: list[int] = []
+    for_each(lambda x: for_each(done.append, [x, x]), range(8))
+    assert sorted(done) == sorted([*range(8), *range(8)])
 
 
 def test_an_error_in_a_piece_is_the_callers():

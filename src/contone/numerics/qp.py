@@ -24,14 +24,15 @@ largest at a vertex, one per row, so
 from __future__ import annotations
 
 import math
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace
 
 from contone.numerics.simplex import project_masked_simplex, row_sums
 from contone.numerics.solution import Solution
-from contone.numerics.sparse import matmul
+from contone.numerics.sparse import matmul, row_blocks
+from contone.numerics.threads import for_each, total
 
 Array = Any
 Sparse = Any
@@ -151,34 +152,55 @@ def _conjugate_gradients(
     xp = array_namespace(point.F)
     F, H = xp.asarray(point.F, copy=True), xp.asarray(point.H, copy=True)
     support = xp.astype(F > 0.0, F.dtype)
-    share = support / row_sums(support)[:, None]
-    ones = xp.ones_like(support[0, :])
-    R = _onto_face(-H, support, share, ones)
-    P = xp.asarray(R, copy=True)
-    square = _inner(R, R)
+    size = row_sums(support)
+    R, P, Q = xp.empty_like(F), xp.empty_like(F), xp.empty_like(F)
+    blocks = row_blocks(S)
+
+    # What is done between two sums over all rows, to a block of rows.
+    def start(block: tuple[slice, Sparse]) -> float:
+        rows, _ = block
+        R[rows, :] = _onto_face(-H[rows, :], support[rows, :], size[rows])
+        P[rows, :] = R[rows, :]
+        return _inner(R[rows, :], R[rows, :])
+
+    def multiply(block: tuple[slice, Sparse]) -> float:
+        rows, S_rows = block
+        Q[rows, :] = P[rows, :] - matmul(S_rows, P)
+        return _inner(P[rows, :], Q[rows, :])
+
+    def move(block: tuple[slice, Sparse], length: float) -> float:
+        rows, _ = block
+        change, residual = Q[rows, :], R[rows, :]
+        change *= length
+        F[rows, :] += length * P[rows, :]
+        H[rows, :] += change
+        residual -= _onto_face(change, support[rows, :], size[rows])
+        return _inner(residual, residual)
+
+    def turn(block: tuple[slice, Sparse], ratio: float) -> None:
+        rows, _ = block
+        direction = P[rows, :]
+        direction *= ratio
+        direction += R[rows, :]
+
+    square = total(start, blocks)
     goal = max(target, reduction * math.sqrt(square))
     used = 0
     while used < max_iter and math.sqrt(square) > goal:
-        Q = P - matmul(S, P)
+        curvature = total(multiply, blocks)
         used += 1
-        curvature = _inner(P, Q)
         if curvature <= 0.0:  # a flat direction, up to rounding
             break
-        length = square / curvature
-        F += length * P
-        Q *= length
-        H += Q
-        R -= _onto_face(Q, support, share, ones)
-        previous, square = square, _inner(R, R)
-        P *= square / previous
-        P += R
+        previous, square = square, total(partial(move, length=square / curvature), blocks)
+        for_each(partial(turn, ratio=square / previous), blocks)
     return F, H, used
 
 
-def _onto_face(A: Array, support: Array, share: Array, ones: Array) -> Array:
-    """A, in place, made a direction of the face: zero off the support, rows that sum to 0; share = support / size."""
+def _onto_face(A: Array, support: Array, size: Array) -> Array:
+    """A, in place, made a direction of the face: zero off the support, which has `size` (m,) entries a row, and rows
+    that sum to 0."""
     A *= support
-    A -= (A @ ones)[:, None] * share
+    A -= (row_sums(A) / size)[:, None] * support
     return A
 
 

@@ -15,6 +15,7 @@ from array_api_compat import is_dask_array, is_torch_array
 from scipy.sparse import csgraph
 
 from contone.numerics import sparse_dask
+from contone.numerics.threads import for_each, pieces_of
 
 Array = Any
 Sparse = Any
@@ -24,15 +25,47 @@ def matmul(S: Sparse, F: Array) -> Array:
     """S F for a sparse S (n, m) and a dense F (m, q)."""
     if not sp.issparse(S):
         return _other(S).matmul(S, F)
-    return S @ F
+    return _product(row_blocks(S), F)
+
+
+def row_blocks(S: Sparse) -> list[tuple[slice, Sparse]]:
+    """(rows, S[rows]) for all rows, in pieces to be multiplied side by side, without copies; one where S is small or
+    not SciPy's."""
+    if not sp.issparse(S):
+        return [(slice(None), S)]
+    pieces = pieces_of(S.indptr[1:])
+    return [(slice(None), S)] if len(pieces) == 1 else [(rows, _some_rows(S, rows)) for rows in pieces]
+
+
+def _some_rows(S: Sparse, rows: slice) -> Sparse:
+    start = S.indptr[rows.start : rows.stop + 1]
+    entries = slice(start[0], start[-1])
+    block = sp.csr_array((len(start) - 1, S.shape[1]))
+    # One by one: the constructor copies what is a small part of a large array.
+    block.data, block.indices, block.indptr = S.data[entries], S.indices[entries], start - start[0]
+    return block
+
+
+def _product(blocks: list[tuple[slice, Sparse]], F: np.ndarray) -> np.ndarray:
+    """S F from the blocks of rows of S."""
+    if len(blocks) == 1:
+        return blocks[0][1] @ F
+    out = np.empty((sum(S.shape[0] for _, S in blocks), *F.shape[1:]), dtype=np.result_type(blocks[0][1], F))
+
+    def multiply(block: tuple[slice, Sparse]) -> None:
+        rows, S = block
+        out[rows] = S @ F
+
+    for_each(multiply, blocks)
+    return out
 
 
 def diagonal_plus(diagonal: Array, scale: float, A: Sparse) -> Callable[[Array], Array]:
     """The map V -> (diag(diagonal) + scale A) V for a square sparse A."""
     if not sp.issparse(A):
         return _other(A).diagonal_plus(diagonal, scale, A)
-    M = (sp.diags_array(diagonal) + scale * A).tocsr()
-    return lambda V: M @ V
+    blocks = row_blocks((sp.diags_array(diagonal) + scale * A).tocsr())
+    return lambda V: _product(blocks, V)
 
 
 def edge_matrix(indices: Array, weights: Array) -> Sparse:
@@ -53,7 +86,9 @@ def symmetrised(A: Sparse, *, by: str) -> Sparse:
     """A + A^T (by="sum") or the larger of a_ij and a_ji (by="max"), for A >= 0 without repeated entries."""
     if not sp.issparse(A):
         return _other(A).symmetrised(A, by=by)
-    return (A + A.T if by == "sum" else A.maximum(A.T)).tocsr()
+    B = A.T.tocsr()
+    A = B.T.tocsr()  # twice transposed, the entries of a row are in order: SciPy adds and multiplies these faster
+    return A + B if by == "sum" else A.maximum(B)
 
 
 def scaled(A: Sparse, left: Array, right: Array) -> Sparse:

@@ -2,20 +2,30 @@
 
 NumPy, SciPy and faiss let other threads run while they compute, so that plain threads do. They come instead of the
 threads inside those libraries, which meet after every small step: on a machine with other work they wait for each
-other most of the time.
+other most of the time. Pieces are small enough for a processor's cache, so that a chain of operations on one of them
+reads and writes memory once; their number and order do not depend on the threads, nor does a sum over them.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from functools import cache, reduce
+from operator import add
+from typing import Any, TypeVar
 
 import joblib
+from array_api_compat import is_numpy_array
+from threadpoolctl import ThreadpoolController
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
+
+NAME = "contone-piece"
+PIECE_ROWS = 1 << 14
+"""Rows a piece: a megabyte of float64 with 8 columns."""
 
 
 def n_threads() -> int:
@@ -28,8 +38,48 @@ def side_by_side(
     work: Callable[[Piece], Result], pieces: Iterable[Piece], prepare: Callable[[], object] | None = None
 ) -> Iterator[Result]:
     """work(piece) of every piece, in their order. `prepare` is called once in every thread before it starts."""
-    with ThreadPoolExecutor(n_threads(), "contone", prepare or _nothing) as pool:
-        yield from pool.map(work, pieces)
+    threads = n_threads()
+    if prepare is not None:
+        with _libraries().limit(limits=1, user_api="blas"), ThreadPoolExecutor(threads, initializer=prepare) as pool:
+            yield from pool.map(work, pieces)
+    elif threads == 1 or threading.current_thread().name.startswith(NAME):  # these must not wait for each other
+        yield from map(work, pieces)
+    else:
+        with _libraries().limit(limits=1, user_api="blas"):
+            yield from _pool(threads).map(work, pieces)
 
 
-def _nothing() -> None: ...
+def pieces_of(A: Any) -> list[slice]:
+    """The rows of a large NumPy array A in pieces; of a small one, and of other libraries' arrays, in one."""
+    n = A.shape[0]
+    if n <= 2 * PIECE_ROWS or not is_numpy_array(A):
+        return [slice(None)]
+    return [slice(start, min(start + PIECE_ROWS, n)) for start in range(0, n, PIECE_ROWS)]
+
+
+def total(work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> Result:
+    """The sum of work(piece) over the pieces, side by side where there are several."""
+    return work(pieces[0]) if len(pieces) == 1 else reduce(add, side_by_side(work, pieces))  # type: ignore[arg-type]
+
+
+def for_each(work: Callable[[Piece], object], pieces: Sequence[Piece]) -> None:
+    """work(piece) for every piece, side by side where there are several."""
+    if len(pieces) == 1:
+        work(pieces[0])
+    else:
+        for _ in side_by_side(work, pieces):
+            pass
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, NAME)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a child has none of the threads
