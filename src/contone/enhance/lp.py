@@ -22,7 +22,6 @@ D. Zhou et al. Learning with local and global consistency. NIPS 2003.
 
 from __future__ import annotations
 
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -33,14 +32,15 @@ from contone.base import Enhancer
 from contone.numerics.kernel import Operator, gaussian_operator, knn_width
 from contone.numerics.lazy import gathered
 from contone.numerics.linear import conjugate_gradient
-from contone.numerics.neighbours import affinity_matrix, localised, nearest_neighbours, put_back
+from contone.numerics.neighbours import affinity_matrix, localised, nearest_neighbours, normalised_graph, put_back
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
-from contone.numerics.sparse import matmul
+from contone.numerics.sparse import diagonal_plus
 from contone.validation_dask import check_setting
 
 Array = Any
+Sparse = Any
 
 DENSE_ROWS = 10_000
 """Rows up to which `graph="auto"` uses all pairs: a product then takes a second or so."""
@@ -153,9 +153,10 @@ class LP(Enhancer):
 
 
 class Affinity(NamedTuple):
-    """The graph as a map V -> A V, the width it was built with, and how the neighbours were found."""
+    """The graph, the width it was built with, and how the neighbours were found."""
 
-    apply: Operator
+    graph: Operator | Sparse
+    """V -> A V, or A itself where it is sparse."""
     sigma: float
     search: dict[str, Any] | None = None
     """Engine and recall of the neighbour search, where there was one."""
@@ -175,23 +176,35 @@ def build_affinity(X: Array, graph: str, sigma: float | str, k: int) -> Affinity
     assert neighbours is not None
     neighbours, order = localised(neighbours)
     A = affinity_matrix(neighbours, width)
-    return Affinity(partial(matmul, A), width, neighbours.report(), order)
+    return Affinity(A, width, neighbours.report(), order)
 
 
-def propagate(affinity: Operator, L: Array, alpha: float, *, tol: float, max_iter: int) -> Solution:
-    """F* = (1 - alpha) (I - alpha P)^(-1) L as a `Solution`, from V -> A V and L (n, q)."""
+def propagate(affinity: Operator | Sparse, L: Array, alpha: float, *, tol: float, max_iter: int) -> Solution:
+    """F* = (1 - alpha) (I - alpha P)^(-1) L as a `Solution`, from A (or V -> A V) and L (n, q)."""
     xp = array_namespace(L)
-    degree = affinity(xp.ones_like(L[:, :1]))
-    isolated = degree <= xp.finfo(L.dtype).smallest_normal
-    loop = xp.astype(isolated, L.dtype)
-    root = (1.0 - loop) / xp.sqrt(xp.where(isolated, xp.ones_like(degree), degree))
-
-    def system(V: Array) -> Array:
-        # Paper: says nothing of rows without neighbours; P_ii = 1 makes F_i = L_i there.
-        return V - alpha * (root * affinity(root * V) + loop * V)
-
+    system = _system_by_products(affinity, L, alpha) if callable(affinity) else _system(affinity, alpha)
     solution = conjugate_gradient(system, (1 - alpha) * L, tol=tol, max_iter=max_iter)
     F = solution.value
     # At the minimum the objective collapses to this inner product.
     objective = (1 - alpha) * float(xp.sum(L * (L - F)))
     return Solution(F, objective, solution.residual, solution.n_iter, solution.converged)
+
+
+# Paper: says nothing of rows without neighbours; P_ii = 1 makes F_i = L_i there.
+
+
+def _system(A: Sparse, alpha: float) -> Operator:
+    """V -> (I - alpha P) V as one sparse product."""
+    graph = normalised_graph(A)
+    loop = array_namespace(graph.degree).astype(graph.degree == 0, graph.degree.dtype)
+    return diagonal_plus(1.0 - alpha * loop, -alpha, graph.S)
+
+
+def _system_by_products(affinity: Operator, L: Array, alpha: float) -> Operator:
+    """V -> (I - alpha P) V from V -> A V, for V like L."""
+    xp = array_namespace(L)
+    degree = affinity(xp.ones_like(L[:, :1]))
+    isolated = degree <= xp.finfo(L.dtype).smallest_normal
+    loop = xp.astype(isolated, L.dtype)
+    root = (1.0 - loop) / xp.sqrt(xp.where(isolated, xp.ones_like(degree), degree))
+    return lambda V: V - alpha * (root * affinity(root * V) + loop * V)

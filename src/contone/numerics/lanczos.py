@@ -9,9 +9,13 @@ G. H. Golub, G. Meurant. Matrices, Moments and Quadrature with Applications. Pri
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace
+
+from contone.numerics.linear import column_inner
+from contone.numerics.threads import for_each, pieces_of, total
 
 Array = Any
 Operator = Callable[[Array], Array]
@@ -35,23 +39,35 @@ def quadrature(apply: Operator, B: Array, *, steps: int = 20) -> Quadrature:
     brings share the weight of the original, which leaves sums as they are.
     """
     xp = array_namespace(B)
-    norm = xp.sqrt(xp.sum(B * B, axis=0))
+    norm = xp.sqrt(column_inner(B, B))
     V = B * _inverse(xp, norm)
     previous = xp.zeros_like(V)
     beta = xp.zeros_like(norm)
     T = xp.zeros((B.shape[1], steps, steps), dtype=B.dtype, device=getattr(B, "device", None))
+    pieces = pieces_of(B)
+
+    def subtracted(rows: slice, W: Array, share: Array, V: Array, other: Array) -> Array:
+        """W - share V, in place, and its inner products with the columns of `other`."""
+        some = W[rows, :]
+        some -= share * V[rows, :]
+        return column_inner(some, other[rows, :])
+
+    def divided(rows: slice, W: Array, inverse: Array) -> None:
+        W[rows, :] *= inverse
+
     for r in range(steps):
-        W = apply(V) - beta * previous
-        alpha = xp.sum(W * V, axis=0)
-        W -= alpha * V
+        W = apply(V)
+        alpha = total(partial(subtracted, W=W, share=beta, V=previous, other=V), pieces)
+        square = total(partial(subtracted, W=W, share=alpha, V=V, other=W), pieces)
         T[:, r, r] = alpha
-        beta = xp.sqrt(xp.sum(W * W, axis=0))
+        beta = xp.sqrt(square)
         # Rounding only: the Krylov space is exhausted, and the rest of T stays zero without touching its first entry.
         beta = xp.where(beta > 1e-10 * (1.0 + xp.abs(alpha)), beta, xp.zeros_like(beta))
         if r + 1 < steps:
             T[:, r, r + 1] = beta
             T[:, r + 1, r] = beta
-        previous, V = V, W * _inverse(xp, beta)
+        for_each(partial(divided, W=W, inverse=_inverse(xp, beta)), pieces)
+        previous, V = V, W
     nodes, vectors = xp.linalg.eigh(T)
     return Quadrature(nodes, (norm[:, None] * vectors[:, 0, :]) ** 2)
 
