@@ -14,6 +14,8 @@ from uuid import uuid4
 import numpy as np
 from array_api_compat import is_dask_array
 
+from contone.numerics.threads import pieces_of, side_by_side
+
 Array = Any
 
 FAN = 8
@@ -40,10 +42,16 @@ def by_rows(
 def over_rows(function: Callable[..., Any], *arrays: Array) -> Callable[..., Any]:
     """The map a -> sum over blocks of function(a..., rows of every array), a tuple of numbers or small arrays.
 
-    The order of the summation depends on the blocks alone, not on which worker is faster.
+    The order of the summation depends on the blocks alone, not on which worker or thread is faster.
     """
     if not any(is_dask_array(A) for A in arrays):
-        return lambda *given: function(*given, *arrays)
+        pieces = pieces_of(arrays[0])
+
+        def by_pieces(*given: Any) -> tuple[Any, ...]:
+            work = lambda rows: function(*given, *(A[rows] for A in arrays))  # noqa: E731
+            return _add(list(side_by_side(work, pieces))) if len(pieces) > 1 else work(slice(None))
+
+        return by_pieces
     from dask import compute, delayed
 
     blocks = list(zip(*(A.to_delayed().ravel() for A in arrays), strict=True))
@@ -105,8 +113,8 @@ def spread(A: np.ndarray, model: Array) -> Array:
 
 
 def n_blocks(A: Array) -> int:
-    """How many blocks of rows a lazy array has; an array in memory is one."""
-    return len(A.chunks[0]) if is_dask_array(A) else 1
+    """How many blocks of rows `over_rows` sums over."""
+    return len(A.chunks[0]) if is_dask_array(A) else len(pieces_of(A))
 
 
 def row_numbers(A: Array) -> Array:

@@ -24,6 +24,7 @@ largest at a vertex, one per row, so
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -32,7 +33,7 @@ from array_api_compat import array_namespace
 from contone.numerics.simplex import project_masked_simplex, row_maxima, row_sums
 from contone.numerics.solution import Solution
 from contone.numerics.sparse import matmul, row_blocks
-from contone.numerics.threads import for_each, total
+from contone.numerics.threads import for_each, pieces_of, total
 
 Array = Any
 Sparse = Any
@@ -101,17 +102,35 @@ def optimality(programme: Programme, F: Array) -> tuple[float, float]:
 
 def _half_gradient(programme: Programme, F: Array) -> Array:
     """H = (I - S) F - C."""
-    H = F - matmul(programme.S, F)
-    H -= programme.C
+    H = array_namespace(F).empty_like(F)
+
+    def work(block: tuple[slice, Sparse]) -> None:
+        rows, S_rows = block
+        H[rows, :] = F[rows, :] - matmul(S_rows, F) - programme.C[rows, :]
+
+    for_each(work, row_blocks(programme.S))
     return H
+
+
+def _projected(points: Callable[[slice], Array], mask: Array, like: Array) -> Array:
+    """The projections of points(rows) on the masked simplices, for all rows, in an array like `like`."""
+    F = array_namespace(like).empty_like(like)
+
+    def work(rows: slice) -> None:
+        F[rows, :] = project_masked_simplex(points(rows), mask[rows, :])
+
+    for_each(work, pieces_of(F))
+    return F
 
 
 def _fista(programme: Programme, point: _Point, steps: int) -> _Point:
     """Steps of FISTA with gradient-based restart; H is affine in F, so at the extrapolated point it costs nothing."""
     Y, t = point, 1.0
-    for _ in range(steps):
-        F = project_masked_simplex(Y.F - 0.5 * Y.H, programme.mask)
+    for step in range(steps):
+        F = _projected(partial(_gradient_step, Y), programme.mask, Y.F)
         new = _Point(F, _half_gradient(programme, F))
+        if step == steps - 1:
+            return new
         move = F - point.F
         uphill = _inner(Y.F - F, move) > 0.0
         t_new = 1.0 if uphill else 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * t * t))
@@ -119,6 +138,14 @@ def _fista(programme: Programme, point: _Point, steps: int) -> _Point:
         Y = new if momentum == 0.0 else _Point(F + momentum * move, new.H + momentum * (new.H - point.H))
         point, t = new, t_new
     return point
+
+
+def _gradient_step(Y: _Point, rows: slice) -> Array:
+    return Y.F[rows, :] - 0.5 * Y.H[rows, :]
+
+
+def _part_way(start: Array, length: float, step: Array, rows: slice) -> Array:
+    return start[rows, :] + length * step[rows, :]
 
 
 def _descend_on_face(
@@ -137,7 +164,7 @@ def _descend_on_face(
     F -= point.F
     for length in PROJECTED_LENGTHS:
         # Onto the face, not the mask: rounding must not lift entries that are zero back into the support.
-        candidate = project_masked_simplex(point.F + length * F, support)
+        candidate = _projected(partial(_part_way, point.F, length, F), support, F)
         found = _Point(candidate, _half_gradient(programme, candidate))
         used += 1
         if _objective(programme, found) < objective:
@@ -205,16 +232,24 @@ def _onto_face(A: Array, support: Array, size: Array) -> Array:
 
 
 def _objective(programme: Programme, point: _Point) -> float:
-    return _inner(point.F, point.H) - _inner(point.F, programme.C) + programme.constant
+    def work(rows: slice) -> float:
+        F = point.F[rows, :]
+        return _inner(F, point.H[rows, :]) - _inner(F, programme.C[rows, :])
+
+    return total(work, pieces_of(point.F)) + programme.constant
 
 
 def _certificate(programme: Programme, point: _Point) -> tuple[float, float]:
     """The objective and the Frank-Wolfe gap."""
     xp = array_namespace(point.F)
-    lowest = -row_maxima(xp.where(programme.mask, -point.H, -xp.inf))
-    # Entry by entry, each at least 0: the difference of two large sums would drown a small gap in rounding.
-    gap = 2.0 * _inner(point.F, point.H - lowest[:, None])
-    return _objective(programme, point), gap
+
+    def half_gap(rows: slice) -> float:
+        H = point.H[rows, :]
+        lowest = -row_maxima(xp.where(programme.mask[rows, :], -H, -xp.inf))
+        # Entry by entry, each at least 0: the difference of two large sums would drown a small gap in rounding.
+        return _inner(point.F[rows, :], H - lowest[:, None])
+
+    return _objective(programme, point), 2.0 * total(half_gap, pieces_of(point.F))
 
 
 def _inner(A: Array, B: Array) -> float:

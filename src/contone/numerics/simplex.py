@@ -19,8 +19,7 @@ def softmax(Z: Array) -> Array:
     """Row-wise softmax exp(z_j) / sum_k exp(z_k), safe for any finite Z."""
     xp = array_namespace(Z)
     E = xp.exp(Z - row_maxima(Z)[..., None])
-    E /= row_sums(E)[..., None]
-    return E
+    return E / xp.sum(E, axis=-1, keepdims=True)
 
 
 def normalise_rows(A: Array) -> Array:

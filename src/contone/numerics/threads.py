@@ -24,8 +24,8 @@ Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 
 NAME = "contone-piece"
-PIECE_ROWS = 1 << 14
-"""Rows a piece: a megabyte of float64 with 8 columns."""
+PIECE_ROWS = 1 << 13
+"""Rows a piece: half a megabyte of float64 with 8 columns."""
 
 
 def n_threads() -> int:
