@@ -8,7 +8,7 @@ import joblib
 import numpy as np
 import pytest
 
-from contone.numerics.threads import PIECE_ROWS, for_each, n_threads, pieces_of, side_by_side, total
+from contone.numerics.threads import PIECE_ROWS, for_each, inverse, n_threads, pieces_of, side_by_side, taken, total
 
 
 def test_results_come_in_the_order_of_the_pieces():
@@ -44,6 +44,14 @@ def test_work_within_work_is_done_in_turn(monkeypatch):
     done: list[int] = []
     for_each(lambda x: for_each(done.append, [x, x]), range(8))
     assert sorted(done) == sorted([*range(8), *range(8)])
+
+
+def test_rows_taken_in_an_order_and_back_are_where_they_were():
+    rng = np.random.default_rng(0)
+    A, order = rng.normal(size=(3 * PIECE_ROWS, 2)), rng.permutation(3 * PIECE_ROWS)
+    assert np.array_equal(taken(A, order), A[order])
+    assert np.array_equal(taken(taken(A, order), inverse(order)), A)
+    assert np.array_equal(taken(A[:10], order[:10] % 10), A[order[:10] % 10])
 
 
 def test_an_error_in_a_piece_is_the_callers():

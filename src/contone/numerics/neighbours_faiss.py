@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 import faiss
 import numpy as np
 
-from contone.numerics.threads import side_by_side
+from contone.numerics.threads import for_each, inverse, pieces_of, side_by_side, taken
 
 TARGET_RECALL = 0.98
 """Tuning stops here: a little above what is asked for, as the sample is small."""
@@ -71,9 +71,8 @@ def nearest_neighbours(X: np.ndarray, k: int) -> Found:
     """The k nearest other rows of every row of X (n, d), k < n."""
     index = _Index(X)
     found = _search(index, index.X, k, own=True)
-    indices, distances = np.empty_like(found.indices), np.empty_like(found.distances)
-    indices[index.order], distances[index.order] = index.order[found.indices], found.distances
-    return found._replace(indices=indices, distances=distances)
+    rank = inverse(index.order)
+    return found._replace(indices=index.order[taken(found.indices, rank)], distances=taken(found.distances, rank))
 
 
 def query_neighbours(X: np.ndarray, queries: np.ndarray, k: int) -> Found:
@@ -84,8 +83,8 @@ def query_neighbours(X: np.ndarray, queries: np.ndarray, k: int) -> Found:
 
 
 def n_lists(n: int) -> int:
-    """The power of two that makes lists of about LIST_ROWS; fewer where k-means would have too few rows."""
-    return int(min(2 ** max(round(np.log2(n / LIST_ROWS)), 0), max(n // POINTS_PER_LIST, 1)))
+    """As many as make lists of about LIST_ROWS rows."""
+    return max(n // LIST_ROWS, 1)
 
 
 def _search(index: _Index, queries: np.ndarray, k: int, *, own: bool) -> Found:
@@ -136,7 +135,7 @@ def _pieces(m: int, size: int) -> Iterator[slice]:
 
 def _smallest(A: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """The k smallest of every row of A (b, m), float32 and not negative, to some four digits, and where they are; both
-    (b, k), in any order. A is overwritten.
+    (b, k), smallest first. A is overwritten.
 
     NumPy parts numbers several times faster than places, so that the last bits of a number say where it was.
     """
@@ -144,7 +143,7 @@ def _smallest(A: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     bits = A.view(np.int32)  # these are ordered as the numbers are
     bits &= ~last
     bits |= np.arange(A.shape[1], dtype=np.int32)
-    bits = np.partition(bits, k - 1, axis=1)[:, :k]
+    bits = np.sort(np.partition(bits, k - 1, axis=1)[:, :k], axis=1)
     return (bits & ~last).view(np.float32), bits & last
 
 
@@ -212,7 +211,7 @@ class _Index:
         self._inverted.implem = ONE_BY_ONE
         self._fill(points, groups)
         self.order, self._member = self._in_list_order()
-        self.X, self._points = X[self.order], points[self.order]
+        self.X, self._points = taken(X, self.order), taken(points, self.order)
 
     def _fill(self, points: np.ndarray, groups: np.ndarray) -> None:
         """Put every point into the list whose centre is nearest, looking at those near the centre of its group only."""
@@ -301,8 +300,11 @@ class _Index:
     def _single(self, A: np.ndarray) -> np.ndarray:
         """A - centre in float32, without a second float64 copy of all rows."""
         out = np.empty(A.shape, dtype=np.float32)
-        for rows in _pieces(len(A), BLOCK_ROWS):
+
+        def work(rows: slice) -> None:
             out[rows] = A[rows] - self._centre
+
+        for_each(work, pieces_of(A))
         return out
 
     def _measured(

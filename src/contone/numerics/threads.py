@@ -17,7 +17,8 @@ from operator import add
 from typing import Any, TypeVar
 
 import joblib
-from array_api_compat import is_numpy_array
+import numpy as np
+from array_api_compat import array_namespace, is_numpy_array
 from threadpoolctl import ThreadpoolController
 
 Piece = TypeVar("Piece")
@@ -69,6 +70,27 @@ def for_each(work: Callable[[Piece], object], pieces: Sequence[Piece]) -> None:
     else:
         for _ in side_by_side(work, pieces):
             pass
+
+
+def taken(A: Any, order: Any) -> Any:
+    """A[order], for row numbers `order` of any shape."""
+    pieces = pieces_of(order)
+    if len(pieces) == 1 or not is_numpy_array(A):
+        return A[order]
+    out = np.empty((*order.shape, *A.shape[1:]), dtype=A.dtype)
+
+    def work(rows: slice) -> None:
+        out[rows] = A[order[rows]]
+
+    for_each(work, pieces)
+    return out
+
+
+def inverse(order: Any) -> Any:
+    """The permutation (n,) that undoes `order`: A[order][inverse(order)] is A."""
+    rank = array_namespace(order).empty_like(order)
+    rank[order] = array_namespace(order).arange(len(order), dtype=order.dtype)
+    return rank
 
 
 @cache
