@@ -99,19 +99,27 @@ def _search(index: _Index, queries: np.ndarray, k: int, *, own: bool) -> Found:
 
 
 def _tune(index: _Index, queries: np.ndarray, rows: np.ndarray, k: int, own: bool) -> Settings:
-    """Raise the probes, and the candidates where probes alone no longer help, until the target is met."""
+    """Raise the probes, and the candidates where probes alone no longer help, until the target is met; then try half
+    of the last step back."""
     asked, itself = queries[rows], rows if own else None
     radius = index.true_radius(asked, k, itself)
-    settings, reached = Settings(index.lists, min(FIRST_PROBES, index.lists), FIRST_CANDIDATES), 0.0
-    while True:
+
+    def recall(settings: Settings) -> float:
         index.use(settings)
-        before, reached = reached, _recall(index.nearest(asked, k, itself)[1], radius)
-        everywhere = settings.probes == index.lists
-        if reached >= TARGET_RECALL or (everywhere and settings.candidates == MOST_CANDIDATES):
-            return settings
-        more = 2 if everywhere or reached - before < 0.002 else 1
+        return _recall(index.nearest(asked, k, itself)[1], radius)
+
+    last = settings = Settings(index.lists, min(FIRST_PROBES, index.lists), FIRST_CANDIDATES)
+    before, reached = 0.0, recall(settings)
+    while reached < TARGET_RECALL and settings != (index.lists, index.lists, MOST_CANDIDATES):
+        last, more = settings, 2 if settings.probes == index.lists or reached - before < 0.002 else 1
         probes = min(settings.probes * 5 // 4, index.lists)
         settings = Settings(index.lists, probes, min(more * settings.candidates, MOST_CANDIDATES))
+        before, reached = reached, recall(settings)
+    between = settings._replace(probes=(last.probes + settings.probes) // 2)
+    if last.probes < between.probes and recall(between) >= TARGET_RECALL:
+        return between
+    index.use(settings)
+    return settings
 
 
 def _recall(distances: np.ndarray, radius: np.ndarray) -> float:
