@@ -251,9 +251,11 @@ def growth(rows: list[dict[str, Any]]) -> str:
     for method in METHODS:
         small, large = (found.get(("contone", method, n, 24, "surface")) for n in (100_000, 1_000_000))
         if small and large:
-            ratio = large["cpu_s"] / small["cpu_s"]
-            lines.append([method, f"{ratio:.1f}", f"{large['cpu_s']:.0f}", f"{large['peak_mb'] / 1000:.1f}"])
-    return markdown(["method", "CPU at 1M / CPU at 100k", "CPU s at 1M", "peak GB at 1M"], lines)
+            cells = [f"{large[what] / small[what]:.1f}" for what in ("wall_s", "cpu_s")]
+            cells += [f"{large[what]:.0f}" for what in ("wall_s", "cpu_s")]
+            lines.append([method, *cells, f"{large['peak_mb'] / 1000:.1f}"])
+    head = ["method", "wall at 1M / at 100k", "CPU at 1M / at 100k", "wall s at 1M", "CPU s at 1M", "peak GB at 1M"]
+    return markdown(head, lines)
 
 
 def page(rows: list[dict[str, Any]], threads: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from contone.numerics import threads
 from contone.numerics.lanczos import quadrature
 from contone.numerics.linear import conjugate_gradient
 
@@ -68,3 +69,34 @@ def test_quadrature_is_exact_where_the_space_is_exhausted():
     B = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 0.0]])
     forms = quadrature(lambda V: A @ V, B, steps=10)(lambda t: t**2)
     np.testing.assert_allclose(forms, [5.0, 0.0], atol=1e-12)
+
+
+def test_a_quadrature_ends_when_it_is_enough(problem):
+    A, B = problem
+    sizes = []
+
+    def enough(found):
+        sizes.append(found.nodes.shape)
+        return len(sizes) == 4
+
+    found = quadrature(lambda V: A @ V, B, enough=enough)
+    assert sizes == [(5, r) for r in (1, 2, 3, 4)]
+    np.testing.assert_array_equal(found.nodes, quadrature(lambda V: A @ V, B, steps=4).nodes)
+
+
+def test_a_quadrature_takes_many_functions_at_once(problem):
+    A, B = problem
+    forms, powers = quadrature(lambda V: A @ V, B), np.array([1.0, 2.0])
+    both = forms(lambda t: t[..., None] ** powers)
+    np.testing.assert_allclose(both, np.stack([forms(lambda t, p=p: t**p) for p in powers], axis=1))
+
+
+def test_large_problems_are_solved_in_pieces_with_the_same_answer(problem, monkeypatch):
+    A, B = problem
+    whole = conjugate_gradient(lambda V: A @ V, B, diagonal=np.diag(A), tol=1e-12)
+    forms = quadrature(lambda V: A @ V, B, steps=8)
+    monkeypatch.setattr(threads, "PIECE_ROWS", 7)
+    parts = conjugate_gradient(lambda V: A @ V, B, diagonal=np.diag(A), tol=1e-12)
+    assert parts.n_iter == whole.n_iter
+    np.testing.assert_allclose(parts.value, whole.value, rtol=1e-9)
+    np.testing.assert_allclose(quadrature(lambda V: A @ V, B, steps=8)(np.sqrt), forms(np.sqrt), rtol=1e-9)

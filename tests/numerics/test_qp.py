@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from contone.numerics import qp
+from contone.numerics import qp, threads
 from contone.numerics.qp import Programme, minimise_on_simplices, optimality
 
 
@@ -115,6 +115,17 @@ def test_fista_alone_finds_the_same_minimum(monkeypatch):
     assert alone.converged
     np.testing.assert_allclose(alone.value, both.value, atol=1e-6)
     assert alone.objective == pytest.approx(both.objective, rel=1e-12)
+
+
+@pytest.mark.parametrize("n_threads", ["1", "2"])
+def test_a_problem_in_pieces_has_the_same_answer(monkeypatch, n_threads):
+    programme = random_programme(4, n=90)
+    whole = minimise_on_simplices(programme, equal_shares(programme))
+    monkeypatch.setattr(threads, "PIECE_ROWS", 16)
+    monkeypatch.setenv("OMP_NUM_THREADS", n_threads)
+    parts = minimise_on_simplices(programme, equal_shares(programme))
+    np.testing.assert_allclose(parts.value, whole.value, atol=1e-7)
+    assert parts.objective == pytest.approx(whole.objective, rel=1e-12)
 
 
 def test_identity_graph_is_flat_and_no_graph_is_a_projection():

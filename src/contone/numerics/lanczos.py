@@ -12,8 +12,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
 from array_api_compat import array_namespace
 
+from contone.numerics.arrays import to_numpy
 from contone.numerics.linear import column_inner
 from contone.numerics.threads import for_each, pieces_of, total
 
@@ -24,16 +26,20 @@ Operator = Callable[[Array], Array]
 class Quadrature(NamedTuple):
     """For every column b_j: b_j^T f(A) b_j is about sum_r weights[j, r] f(nodes[j, r])."""
 
-    nodes: Array
-    weights: Array
+    nodes: np.ndarray
+    weights: np.ndarray
 
-    def __call__(self, f: Callable[[Array], Array]) -> Array:
-        """The quadratic forms (q,) of f, a function of an array of eigenvalues."""
-        return array_namespace(self.nodes).sum(self.weights * f(self.nodes), axis=1)
+    def __call__(self, f: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """The quadratic forms (q,) of f, a function of an array of eigenvalues; or (q, m) of m functions (..., m)."""
+        values = f(self.nodes)
+        return np.einsum("qr,qr...->q...", self.weights, values)
 
 
-def quadrature(apply: Operator, B: Array, *, steps: int = 20) -> Quadrature:
-    """Nodes and weights (q, steps) of the columns of B (n, q), by `steps` products with the symmetric V -> A V.
+def quadrature(
+    apply: Operator, B: Array, *, steps: int = 20, enough: Callable[[Quadrature], bool] | None = None
+) -> Quadrature:
+    """Nodes and weights (q, steps) of the columns of B (n, q), by `steps` products with the symmetric V -> A V, or by
+    fewer: `enough`, asked after each, ends it.
 
     No vector is kept beyond the last two and nothing is re-orthogonalised: the copies of eigenvalues that rounding
     brings share the weight of the original, which leaves sums as they are.
@@ -43,7 +49,8 @@ def quadrature(apply: Operator, B: Array, *, steps: int = 20) -> Quadrature:
     V = B * _inverse(xp, norm)
     previous = xp.zeros_like(V)
     beta = xp.zeros_like(norm)
-    T = xp.zeros((B.shape[1], steps, steps), dtype=B.dtype, device=getattr(B, "device", None))
+    T = np.zeros((B.shape[1], steps, steps))  # a few numbers, on the host
+    length = to_numpy(norm)[:, None]
     pieces = pieces_of(B)
 
     def subtracted(rows: slice, W: Array, share: Array, V: Array, other: Array) -> Array:
@@ -59,17 +66,18 @@ def quadrature(apply: Operator, B: Array, *, steps: int = 20) -> Quadrature:
         W = apply(V)
         alpha = total(partial(subtracted, W=W, share=beta, V=previous, other=V), pieces)
         square = total(partial(subtracted, W=W, share=alpha, V=V, other=W), pieces)
-        T[:, r, r] = alpha
+        T[:, r, r] = to_numpy(alpha)
         beta = xp.sqrt(square)
         # Rounding only: the Krylov space is exhausted, and the rest of T stays zero without touching its first entry.
         beta = xp.where(beta > 1e-10 * (1.0 + xp.abs(alpha)), beta, xp.zeros_like(beta))
-        if r + 1 < steps:
-            T[:, r, r + 1] = beta
-            T[:, r + 1, r] = beta
+        nodes, vectors = np.linalg.eigh(T[:, : r + 1, : r + 1])
+        found = Quadrature(nodes, (length * vectors[:, 0, :]) ** 2)
+        if r + 1 == steps or (enough is not None and enough(found)):
+            break
+        T[:, r, r + 1] = T[:, r + 1, r] = to_numpy(beta)
         for_each(partial(divided, W=W, inverse=_inverse(xp, beta)), pieces)
         previous, V = V, W
-    nodes, vectors = xp.linalg.eigh(T)
-    return Quadrature(nodes, (norm[:, None] * vectors[:, 0, :]) ** 2)
+    return found
 
 
 def _inverse(xp: Any, a: Array) -> Array:
