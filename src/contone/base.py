@@ -43,6 +43,8 @@ class _Estimator(BaseEstimator):
     """Whether the method computes with torch tensors where they lie; others compute with NumPy and convert back."""
     out_of_core: ClassVar[bool] = False
     """Whether the method fits dask arrays, whose rows need not fit into memory. All predict them."""
+    when_short: ClassVar[str] = "raise max_iter or tol"
+    """What to do where the method stopped before its end, as the warning says it."""
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
 
@@ -216,7 +218,7 @@ def _warn_if_short(solution: Solution, estimator: Any) -> None:
     if not solution.converged:
         warnings.warn(
             f"{type(estimator).__name__} stopped after {solution.n_iter} iterations with residual "
-            f"{solution.residual:.3g}, above its tolerance; raise max_iter or tol.",
+            f"{solution.residual:.3g}, above its tolerance; {estimator.when_short}.",
             ConvergenceWarning,
             stacklevel=4,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from contone import CumulativeMass, Inversion, Temperature, Threshold, TopK, Uniform
 from contone.exceptions import InputError, LabelWarning
@@ -102,6 +103,25 @@ def test_intervals_cover_what_they_promise():
         method.intervals_(1.0)
 
 
+@pytest.mark.parametrize("spread", [0.15, 0.3, 1.2])
+def test_intervals_cover_at_any_spread(spread):
+    """At 0.15 six labels hardly tell the spread, and its doubt has to be part of the intervals."""
+    for seed in (1, 2):
+        X, L, D = simulated(seed, n=800, q=6, spread=spread)
+        lower, upper = Inversion().fit(X, L).intervals_(0.9)
+        assert 0.85 < np.mean((lower <= D) & (upper >= D)) < 0.95
+
+
+def test_where_the_labels_say_nothing_the_spread_is_that_of_the_prior():
+    X, L, _ = simulated(q=2)  # one of two labels in every row, whatever the spread
+    half = Inversion(**SHORT).fit(X, L)
+    order = Inversion(degradation="topk", **SHORT).fit(X, L)
+    prior = logistic_normal.spread_prior((0.22, 0.5))
+    assert order.spread_ == prior.mean
+    assert half.spread_ == pytest.approx(prior.mean, rel=0.02)
+    assert half.spread_deviation_ == pytest.approx(prior.deviation, rel=0.1)
+
+
 def test_prediction_for_new_rows_with_and_without_labels():
     X, L, D = simulated(n=1200)
     method = Inversion().fit(X[:800], L[:800])
@@ -132,12 +152,19 @@ def test_noise_makes_wrong_labels_harmless(share):
 
 
 @pytest.mark.parametrize("rule", [CumulativeMass(0.5), CumulativeMass(0.8), Threshold(0.2), TopK(2)], ids=str)
-def test_auto_finds_a_rule_that_makes_such_labels(rule):
-    """Cardinalities tell order-only rules from the others; a threshold may pass for another share of mass."""
+def test_auto_finds_the_rule(rule):
     X, L, _ = simulated(n=800, rule=rule, spread=0.8)
     found = Inversion(degradation="auto", **SHORT).fit(X, L)
-    assert isinstance(found.degradation_, TopK) == isinstance(rule, TopK)
+    assert found.degradation_ == rule
     assert found.n_relaxed_ == 0
+
+
+@pytest.mark.parametrize("name", ["Yeast_heat", "SJAFFE"])
+def test_auto_finds_the_rule_of_real_labels(real, name):
+    """Labels that hang together: judged as if they were independent, another share of mass looks likelier here."""
+    X, D = real(name)
+    L = CumulativeMass().apply(D)
+    assert Inversion(degradation="auto", **SHORT).fit(X, L).degradation_ == CumulativeMass(0.5)
 
 
 def test_confidences_count_by_their_support():
@@ -188,6 +215,8 @@ def test_short_runs_are_refused_or_named():
     X, L, _ = simulated(n=30)
     with pytest.raises(InputError, match="n_burn"):
         Inversion(n_sweeps=10, n_burn=10).fit(X, L)
+    with pytest.warns(ConvergenceWarning, match="raise n_sweeps"):
+        Inversion(n_sweeps=12, n_burn=6).fit(X, L)
     info = Inversion().fit(X, L).solution_.info
     assert info["effective_sample_size"] > 10
     assert info["split_r_hat"] < 1.5

@@ -29,6 +29,7 @@ Educational and Behavioral Statistics 30, 2005.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Iterator
 from numbers import Integral, Real
@@ -42,8 +43,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from contone import validation_dask
 from contone.base import Enhancer, InductiveMixin, _on_simplex
-from contone.degrade import CumulativeMass, Degradation, Threshold, TopK
-from contone.enhance import inversion_dask
+from contone.degrade import Degradation
+from contone.enhance import inversion_dask, inversion_rules
 from contone.enhance.inversion_rows import Rows
 from contone.exceptions import InputError, LabelWarning
 from contone.numerics import logistic_normal
@@ -63,6 +64,8 @@ or half that spread is one standard deviation and a half away. It decides only w
 SIMULATED = 30_000, 3000
 """Degrees, and at least how many rows, to simulate for comparing cardinalities: with few labels, whose histogram says
 little, more rows, so that chance in the simulation does not add to the doubt."""
+TRIAL_ROWS, TRIAL_SWEEPS = 1000, 40
+"""At most how many rows, and how many sweeps, each candidate of "auto" is fitted with."""
 FREE = 20
 """Sweeps in which Sigma follows the latest draw; the k-th sweep after them enters an average with weight k^-0.7."""
 FEW_DRAWS = 10.0
@@ -83,7 +86,8 @@ class Inversion(InductiveMixin, Enhancer):
     degradation : Degradation, "cumulative", "topk", "threshold" or "auto", default="cumulative"
         The rule that made L. The names stand for `CumulativeMass(0.5)`; for the order alone, with each row's own number
         of labels; and for `Threshold(1 / q)`. "auto" chooses among these and other parameters by the likelihood of the
-        number of labels a row (`degradation_` says which it was).
+        number of labels a row, with a model fitted under each (`degradation_` says which it was); it takes several
+        seconds.
     features : bool, default=True
         Let the mean of z depend on X. False uses L alone.
     n_components : int, default=60
@@ -107,8 +111,8 @@ class Inversion(InductiveMixin, Enhancer):
     Attributes
     ----------
     degradation_ : Degradation
-    spread_ : float
-        Estimated root mean square of the centred log degrees.
+    spread_, spread_deviation_ : float
+        Root mean square of the centred log degrees: posterior mean and standard deviation.
     coefficients_, covariance_ : (1 + k, q), (q, q)
         Posterior means of B (intercept first) and Sigma.
     n_relaxed_ : int
@@ -119,6 +123,7 @@ class Inversion(InductiveMixin, Enhancer):
 
     Examples
     --------
+    >>> from contone import CumulativeMass
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(100, 2))
     >>> truth = softmax(X @ [[0.5, 0.0, -0.5], [0.0, 0.5, 0.0]] + 0.3 * rng.normal(size=(100, 3)))
@@ -134,6 +139,7 @@ class Inversion(InductiveMixin, Enhancer):
     reference = "this library; docs/inversion.md"
     array_api = True
     out_of_core = True
+    when_short = "its answer still depends on chance: raise n_sweeps"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "degradation": [Degradation, StrOptions({"cumulative", "topk", "threshold", "auto"})],
         "features": ["boolean"],
@@ -182,7 +188,7 @@ class Inversion(InductiveMixin, Enhancer):
             return inversion_dask.fit_enhance(self, X, L)
         n = len(L)
         rng = _generator(self.random_state)
-        self.degradation_ = _rule(self.degradation, to_numpy(L))
+        self.degradation_ = self._rule(to_numpy(L))
         self._map: PrincipalMap | None = principal_map(X, self.n_components) if self.features else None
         chosen = np.sort(rng.permutation(n)[: self.max_rows]) if n > self.max_rows else slice(None)
         if L.shape[1] == 1:
@@ -212,6 +218,7 @@ class Inversion(InductiveMixin, Enhancer):
             "effective_sample_size": size,
             "split_r_hat": rhat,
             "spread": self.spread_,
+            "spread_deviation": self.spread_deviation_,
             "feature_weight": float(parameters.theta),
             "degradation": str(self.degradation_),
             "relaxed_rows": relaxed,
@@ -220,27 +227,53 @@ class Inversion(InductiveMixin, Enhancer):
             answer,
             residual=float(1.0 / np.sqrt(max(size, 1e-12))),
             n_iter=self.n_sweeps,
-            converged=size >= min(FEW_DRAWS, 0.1 * (self.n_sweeps - self.n_burn)),
+            converged=size >= FEW_DRAWS,
             info=info,
         )
+
+    def _rule(self, L: np.ndarray) -> Degradation:
+        """The rule asked for; "auto" is settled by short runs without features under every candidate."""
+        if isinstance(self.degradation, Degradation):
+            return self.degradation
+        if self.degradation != "auto" or L.shape[1] == 1:
+            return inversion_rules.named(self.degradation if self.degradation != "auto" else "cumulative", L)
+        some = L[np.sort(np.random.default_rng(0).permutation(len(L))[:TRIAL_ROWS])]
+
+        def drawn(rule: Degradation) -> np.ndarray:
+            trial = Inversion(degradation=rule, features=False, n_sweeps=TRIAL_SWEEPS, n_burn=TRIAL_SWEEPS // 2)
+            trial.degradation_ = rule
+            rows, rng = Rows(rule, some, 0.0), np.random.default_rng(0)
+            model = trial._run(np.ones((1, len(some))), rows, Averages(rows.Z, 0, 0), some, rng)
+            normals = rng.standard_normal((_simulated_rows(L.shape[1]), L.shape[1]))
+            Z = model.coefficients[0] + normals @ logistic_normal.square_root(model.covariance).T
+            return Z / np.sqrt(np.mean(np.square(Z)))
+
+        return inversion_rules.likeliest(L, drawn, PRIOR)
 
     def _only_label(self, X: np.ndarray, L: np.ndarray) -> Solution:
         """One label has the degree 1, whatever else is known."""
         xp = array_namespace(L)
         self.coefficients_, self.covariance_ = np.zeros((len(self._phi(X)), 1)), np.zeros((1, 1))
         self._centre, self._width = xp.full_like(L, xp.inf), xp.zeros_like(L)
-        self.n_relaxed_, self.spread_ = 0, 0.0
+        self.n_relaxed_, self.spread_, self.spread_deviation_ = 0, 0.0, 0.0
         return Solution(xp.ones_like(L))
 
     def intervals_(self, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Credible intervals for every degree of the training rows: lower and upper ends, each (n, q).
 
         They are central on the logit scale, from the posterior mean and variance of log(d / (1 - d)), which is all that
-        is kept: two numbers a degree.
+        is kept: two numbers a degree. The chain runs at one spread; its doubt r (relative) is added here: to first
+        order the distance of a logit from that of 1 / q is in proportion to the spread, so the variance v at distance c
+        becomes (1 + r^2) v + r^2 c^2.
         """
         if not 0 < level < 1:
             raise InputError(f"intervals_: level must be between 0 and 1; got {level}.")
-        half = float(ndtri(0.5 + level / 2)) * self._width
+        check_is_fitted(self)
+        q = self._centre.shape[1]
+        doubt = self.spread_deviation_ / self.spread_ if q > 1 else 0.0
+        distance = self._centre + math.log(q - 1) if q > 1 else self._width
+        width = ((1.0 + doubt**2) * self._width**2 + (doubt * distance) ** 2) ** 0.5
+        half = float(ndtri(0.5 + level / 2)) * width
         return _expit(self._centre - half), _expit(self._centre + half)
 
     def predict(self, X: Any, Y: Any = None) -> Any:
@@ -295,7 +328,7 @@ class Inversion(InductiveMixin, Enhancer):
             size = float(np.sqrt(np.mean(np.square(mean)) + np.trace(shape.covariance) / q))
             if renew:
                 drawn = mean + normals @ logistic_normal.square_root(shape.covariance).T
-                self.spread_ = self._spread(drawn / size, counts)
+                self.spread_, self.spread_deviation_ = self._spread(drawn / size, counts)
             return shape.scaled(self.spread_ / size), self.spread_ / size
 
         met = array_namespace(phi).astype(rows.given, phi.dtype)
@@ -324,11 +357,11 @@ class Inversion(InductiveMixin, Enhancer):
                 total = [t + v for t, v in zip(total, vars(now).values(), strict=True)]
         return Parameters(*(t / (self.n_sweeps - self.n_burn) for t in total))
 
-    def _spread(self, Z: np.ndarray, counts: np.ndarray) -> float:
+    def _spread(self, Z: np.ndarray, counts: np.ndarray) -> logistic_normal.Spread:
         """Spread of z that the cardinalities ask for; Z (m, q) is drawn from the model, at spread 1."""
         if not self.degradation_.scale_matters:
-            return PRIOR[0]
-        return logistic_normal.expected_spread(Z, counts, self.degradation_.cardinality, PRIOR)
+            return logistic_normal.spread_prior(PRIOR)
+        return logistic_normal.spread_posterior(Z, counts, self.degradation_.cardinality, PRIOR)
 
     def _by_blocks(
         self, X: np.ndarray, L: np.ndarray, rng: np.random.Generator
@@ -353,37 +386,6 @@ class Inversion(InductiveMixin, Enhancer):
             relaxed += rows.n_relaxed
         answer, centre, width = (array_namespace(L).concat(p) for p in zip(*parts, strict=True))
         return answer, centre, width, relaxed
-
-
-def _rule(degradation: Degradation | str, L: np.ndarray) -> Degradation:
-    """The rule that a name stands for; "auto" is decided by the likelihood of the cardinalities."""
-    if isinstance(degradation, Degradation):
-        return degradation
-    q = L.shape[1]
-    sizes = (L > 0).sum(axis=1)
-    order = TopK(int(np.bincount(sizes).argmax()))
-    if degradation != "auto":
-        return {"cumulative": CumulativeMass(), "topk": order, "threshold": Threshold(1 / (q + 1))}[degradation]
-    candidates: list[Degradation] = [CumulativeMass(t) for t in (0.5, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9)]
-    candidates += [Threshold(float(tau)) for tau in np.array([0.5, 0.75, 1.0, 1.5, 2.0]) / q if tau < 1]
-    candidates += [order]
-    counts = np.bincount(sizes, minlength=q + 1)[1:]
-    return max(candidates, key=lambda rule: _evidence(rule, L, counts))
-
-
-def _evidence(rule: Degradation, L: np.ndarray, counts: np.ndarray) -> float:
-    """Log likelihood of the cardinalities, averaged over the prior of the spread.
-
-    Means follow the label frequencies (a label marked with probability p has the mean Phi^-1(p) in units of its
-    deviation); patterns that the rule cannot make count as a cardinality that it never gives.
-    """
-    q = len(counts)
-    frequency = np.clip((L > 0).mean(axis=0), 0.02, 0.98)
-    Z = np.random.default_rng(0).standard_normal((_simulated_rows(q), q)) + ndtri(frequency)
-    Z -= Z.mean(axis=1, keepdims=True)
-    return logistic_normal.spread_evidence(Z / Z.std(), counts, rule.cardinality, PRIOR) + float(
-        np.log(0.5 / len(Z)) * rule.start(L)[1].sum()
-    )
 
 
 def _simulated_rows(q: int) -> int:

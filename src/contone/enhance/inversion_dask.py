@@ -25,7 +25,7 @@ from contone.numerics.streams import RowStream
 
 Array = Any
 
-FITTED = ("degradation_", "coefficients_", "covariance_", "spread_", "n_relaxed_", "_map")
+FITTED = ("degradation_", "coefficients_", "covariance_", "spread_", "spread_deviation_", "n_relaxed_", "_map")
 """All that the posterior of a row depends on, besides the row."""
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -132,8 +133,15 @@ def moments(counts: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
 Cardinality = Callable[[np.ndarray], np.ndarray]
 
 
-def expected_spread(Z: np.ndarray, counts: np.ndarray, cardinality: Cardinality, prior: tuple[float, float]) -> float:
-    """Posterior mean of the spread s of z, from the histogram of |L|.
+class Spread(NamedTuple):
+    """What is known of the spread of z: its posterior mean and standard deviation."""
+
+    mean: float
+    deviation: float
+
+
+def spread_posterior(Z: np.ndarray, counts: np.ndarray, cardinality: Cardinality, prior: tuple[float, float]) -> Spread:
+    """The spread s of z, from the histogram of |L|.
 
     Draws Z (m, q) from the model, at spread 1, are widened by s and degraded; their cardinalities, half a count added
     to each, give the multinomial likelihood of the observed `counts` (q,). The prior is log normal:
@@ -145,7 +153,15 @@ def expected_spread(Z: np.ndarray, counts: np.ndarray, cardinality: Cardinality,
     # The histogram of many rows pins s down to less than the step of the first grid.
     fine = np.geomspace(likely[0] / 1.1, likely[-1] * 1.1, 25)
     score = _log_prior(fine, prior) + _log_likelihood(Z, counts, cardinality, fine)
-    return float(np.exp(score - logsumexp(score)) @ fine)
+    weight = np.exp(score - logsumexp(score))
+    mean = float(weight @ fine)
+    return Spread(mean, float(np.sqrt(weight @ np.square(fine - mean))))
+
+
+def spread_prior(prior: tuple[float, float]) -> Spread:
+    """The same where the labels say nothing: the moments of the prior."""
+    mean = prior[0] * np.exp(0.5 * prior[1] ** 2)
+    return Spread(float(mean), float(mean * np.sqrt(np.expm1(prior[1] ** 2))))
 
 
 def spread_evidence(Z: np.ndarray, counts: np.ndarray, cardinality: Cardinality, prior: tuple[float, float]) -> float:
