@@ -7,7 +7,9 @@ import threading
 import joblib
 import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
+from contone.numerics import threads
 from contone.numerics.threads import PIECE_ROWS, for_each, inverse, n_threads, pieces_of, side_by_side, taken, total
 
 
@@ -52,6 +54,24 @@ def test_rows_taken_in_an_order_and_back_are_where_they_were():
     assert np.array_equal(taken(A, order), A[order])
     assert np.array_equal(taken(taken(A, order), inverse(order)), A)
     assert np.array_equal(taken(A[:10], order[:10] % 10), A[order[:10] % 10])
+
+
+def test_blas_has_one_thread_inside_and_as_many_as_before_after(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    monkeypatch.setattr(threads, "_libraries", ThreadpoolController)  # with what other tests have loaded
+
+    def blas() -> list[int]:
+        return [lib["num_threads"] for lib in threadpool_info() if lib.get("threading_layer") == "pthreads"]
+
+    with threadpool_limits(2, "blas"):
+        before = blas()
+        first, second = (side_by_side(lambda _: blas(), range(3)) for _ in range(2))
+        inside = [*next(first), *next(second)]
+        list(first)  # the first is done while the second is not
+        inside += blas()
+        list(second)
+        assert blas() == before
+    assert set(inside) <= {1}
 
 
 def test_an_error_in_a_piece_is_the_callers():

@@ -41,21 +41,21 @@ def side_by_side(
     """work(piece) of every piece, in their order. `prepare` is called once in every thread before it starts."""
     threads = n_threads()
     if prepare is not None:
-        with _libraries().limit(limits=1, user_api="blas"), ThreadPoolExecutor(threads, initializer=prepare) as pool:
+        with _one_blas_thread, ThreadPoolExecutor(threads, initializer=prepare) as pool:
             yield from pool.map(work, pieces)
     elif threads == 1 or threading.current_thread().name.startswith(NAME):  # these must not wait for each other
         yield from map(work, pieces)
     else:
-        with _libraries().limit(limits=1, user_api="blas"):
+        with _one_blas_thread:
             yield from _pool(threads).map(work, pieces)
 
 
-def pieces_of(A: Any) -> list[slice]:
+def pieces_of(A: Any, size: int = PIECE_ROWS) -> list[slice]:
     """The rows of a large NumPy array A in pieces; of a small one, and of other libraries' arrays, in one."""
     n = A.shape[0]
-    if n <= 2 * PIECE_ROWS or not is_numpy_array(A):
+    if n <= 2 * size or not is_numpy_array(A):
         return [slice(None)]
-    return [slice(start, min(start + PIECE_ROWS, n)) for start in range(0, n, PIECE_ROWS)]
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
 def total(work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> Result:
@@ -93,6 +93,32 @@ def inverse(order: Any) -> Any:
     return rank
 
 
+class _OneBlasThread:
+    """While anybody is inside, BLAS starts no threads of its own; the last one out restores what was there before.
+
+    The limit is one for the whole process, so that two callers must not restore each other's.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside = threading.Lock(), 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._limit = _libraries().limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limit.restore_original_limits()
+
+
+_one_blas_thread = _OneBlasThread()
+
+
 @cache
 def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
@@ -100,7 +126,8 @@ def _libraries() -> ThreadpoolController:
 
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, NAME)
+    # OpenMP counts its threads for every thread that calls it.
+    return ThreadPoolExecutor(threads, NAME, lambda: _libraries().limit(limits=1, user_api="openmp"))
 
 
 if hasattr(os, "register_at_fork"):
