@@ -33,7 +33,7 @@ import math
 import warnings
 from collections.abc import Iterable, Iterator
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from array_api_compat import array_namespace, is_dask_array, is_torch_array
@@ -45,7 +45,7 @@ from contone import validation_dask
 from contone.base import Enhancer, InductiveMixin, _on_simplex
 from contone.degrade import Degradation
 from contone.enhance import inversion_dask, inversion_rules
-from contone.enhance.inversion_rows import Rows
+from contone.enhance.inversion_rows import Rows, block_rows, draws_like
 from contone.exceptions import InputError, LabelWarning
 from contone.numerics import logistic_normal
 from contone.numerics.arrays import count_members, like, to_numpy
@@ -54,9 +54,11 @@ from contone.numerics.logistic_normal import Parameters
 from contone.numerics.principal import PrincipalMap, principal_map
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
+from contone.numerics.threads import calm_libraries, side_by_side
 from contone.validation import check_features, check_new_labels, open_border
 
 Array = Any
+Step = TypeVar("Step")
 
 PRIOR = (0.22, 0.5)
 """Median and log standard deviation of the prior of the spread: a typical degree is 1.25 times its neighbour, and twice
@@ -70,8 +72,6 @@ FREE = 20
 """Sweeps in which Sigma follows the latest draw; the k-th sweep after them enters an average with weight k^-0.7."""
 FEW_DRAWS = 10.0
 """Effective sample size of a typical degree under which the run is called short."""
-GPU_NUMBERS = 2**24
-"""Degrees drawn at once on a GPU, whatever `max_rows`: many, because it takes as long to start work as to do it."""
 LONG = 3e8
 """Degrees drawn in a run that takes a minute or so: from here on a progress bar is shown on a terminal."""
 
@@ -195,7 +195,8 @@ class Inversion(InductiveMixin, Enhancer):
             return self._only_label(X, L)
         rows = Rows(self.degradation_, L[chosen], self.noise)
         averages = Averages(rows.Z, self.n_samples, self.n_sweeps - self.n_burn)
-        parameters = self._run(self._phi(X[chosen]), rows, averages, L, rng)
+        with calm_libraries():
+            parameters = self._run(self._phi(X[chosen]), rows, averages, L, rng)
         self.coefficients_, self.covariance_ = parameters.coefficients, parameters.covariance
         relaxed = rows.n_relaxed
         if n > self.max_rows:
@@ -243,7 +244,8 @@ class Inversion(InductiveMixin, Enhancer):
             trial = Inversion(degradation=rule, features=False, n_sweeps=TRIAL_SWEEPS, n_burn=TRIAL_SWEEPS // 2)
             trial.degradation_ = rule
             rows, rng = Rows(rule, some, 0.0), np.random.default_rng(0)
-            model = trial._run(np.ones((1, len(some))), rows, Averages(rows.Z, 0, 0), some, rng)
+            with calm_libraries():
+                model = trial._run(np.ones((1, len(some))), rows, Averages(rows.Z, 0, 0), some, rng)
             normals = rng.standard_normal((_simulated_rows(L.shape[1]), L.shape[1]))
             Z = model.coefficients[0] + normals @ logistic_normal.square_root(model.covariance).T
             return Z / np.sqrt(np.mean(np.square(Z)))
@@ -337,8 +339,8 @@ class Inversion(InductiveMixin, Enhancer):
         now, _ = anchored(Parameters(coefficients, covariance, 0.5), renew=True)
         total: list[Any] = [np.zeros_like(coefficients), np.zeros_like(covariance), 0.0]
         scatter = np.zeros((q, q))
-        draws = _draws(rng, phi)
-        for k in _progress(range(self.n_sweeps), q * n * self.n_sweeps, self.verbose):
+        draws = draws_like(rng, phi)
+        for k in _progress(range(self.n_sweeps), self.n_sweeps, q * n * self.n_sweeps, self.verbose):
             # While parameters are still learnt, plain draws explore; then every other sweep mirrors the last one.
             mirror = k > self.n_burn and (k - self.n_burn) % 2 == 1
             mean, precision = like(now.coefficients.T, phi) @ phi, logistic_normal.precision(now.covariance)
@@ -367,25 +369,31 @@ class Inversion(InductiveMixin, Enhancer):
         self, X: np.ndarray, L: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
         """Posterior of rows given the parameters, `max_rows` rows at a time: mean, logit moments, relaxed rows."""
+        size = block_rows(X, L.shape[1], self.max_rows)
+        starts = range(0, len(X), size)
+
+        def posterior(block: tuple[int, np.random.Generator]) -> tuple[Array, Array, Array, int]:
+            rows = slice(block[0], block[0] + size)
+            return self._posterior(X[rows], L[rows], block[1])
+
+        # Every block has its own stream of random numbers: which thread is first makes no difference.
+        blocks = zip(starts, rng.spawn(len(starts)), strict=True)
+        done = map(posterior, blocks) if is_torch_array(X) else side_by_side(posterior, blocks)
+        found = list(_progress(done, len(starts), L.shape[0] * L.shape[1] * self.n_sweeps / 2, self.verbose))
+        answer, centre, width = (array_namespace(L).concat(p) for p in list(zip(*found, strict=True))[:3])
+        return answer, centre, width, sum(relaxed for *_, relaxed in found)
+
+    def _posterior(self, X: Array, L: Array, rng: Any) -> tuple[Array, Array, Array, int]:
+        """Posterior of some rows given the parameters: mean, moments of the logits, and how many rows are relaxed."""
         n_sweeps = max(20, self.n_sweeps // 2)
         precision = logistic_normal.precision(self.covariance_)
-        parts, relaxed = [], 0
-        draws = _draws(rng, X)
-        size = _block_rows(X, L.shape[1], self.max_rows)
-        starts = range(0, len(X), size)
-        for start in _progress(starts, L.shape[0] * L.shape[1] * n_sweeps, self.verbose):
-            block = slice(start, start + size)
-            rows = Rows(self.degradation_, L[block], self.noise)
-            mean = self._mean(self._phi(X[block]))
-            averages = Averages(rows.Z, 0, n_sweeps)
-            for k in range(n_sweeps):
-                rows.sweep(mean, precision, draws, reflect=k % 2 == 1)
-                if k >= n_sweeps // 4:
-                    averages.add(rows.Z)
-            parts.append((averages.mean(), *averages.logit_moments()))
-            relaxed += rows.n_relaxed
-        answer, centre, width = (array_namespace(L).concat(p) for p in zip(*parts, strict=True))
-        return answer, centre, width, relaxed
+        rows, mean, draws = Rows(self.degradation_, L, self.noise), self._mean(self._phi(X)), draws_like(rng, X)
+        averages = Averages(rows.Z, 0, n_sweeps)
+        for k in range(n_sweeps):
+            rows.sweep(mean, precision, draws, reflect=k % 2 == 1)
+            if k >= n_sweeps // 4:
+                averages.add(rows.Z)
+        return averages.mean(), *averages.logit_moments(), rows.n_relaxed
 
 
 def _simulated_rows(q: int) -> int:
@@ -404,25 +412,7 @@ def _expit(x: Array) -> Array:
     return 1.0 / (1.0 + array_namespace(x).exp(-x))
 
 
-def _block_rows(X: Array, q: int, max_rows: int) -> int:
-    """Rows of a block: `max_rows`, or many more on a GPU, once there are so many that it draws for itself."""
-    if not is_torch_array(X):
-        return max_rows
-    from contone.numerics.streams_torch import FEW
-
-    return max(GPU_NUMBERS // q, 1) if X.is_cuda and len(X) * q > FEW else max_rows
-
-
-def _draws(rng: np.random.Generator, model: Array) -> Any:
-    """What draws for rows: the generator itself, or for tensors one that gives tensors like `model`."""
-    if not is_torch_array(model):
-        return rng
-    from contone.numerics.streams_torch import TensorDraws
-
-    return TensorDraws(rng, model)
-
-
-def _progress(steps: Iterable[int], work: float, verbose: bool | None) -> Iterator[int]:
+def _progress(steps: Iterable[Step], total: int, work: float, verbose: bool | None) -> Iterator[Step]:
     """The steps, behind a progress bar on stderr where one is wanted and rich is there."""
     if verbose is False or (verbose is None and work < LONG):
         yield from steps
@@ -434,4 +424,4 @@ def _progress(steps: Iterable[int], work: float, verbose: bool | None) -> Iterat
         yield from steps
         return
     console = Console(stderr=True)
-    yield from track(steps, "Inversion", console=console, disable=verbose is None and not console.is_terminal)
+    yield from track(steps, "Inversion", total, console=console, disable=verbose is None and not console.is_terminal)

@@ -84,7 +84,7 @@ def _posterior(model: Any, seed: int, X: np.ndarray, L: np.ndarray, number: np.n
     for start in range(0, len(X), model.max_rows):
         rows = slice(start, min(start + model.max_rows, len(X)))
         stream = RowStream(seed, first + rows.start, first + rows.stop)
-        parts.append(np.concatenate(model._by_blocks(X[rows], L[rows], stream)[:3], axis=1))
+        parts.append(np.concatenate(model._posterior(X[rows], L[rows], stream)[:3], axis=1))
     return np.concatenate(parts)
 
 

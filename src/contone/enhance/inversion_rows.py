@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, is_torch_array
 
 from contone.degrade import Degradation, Others, TopK
 from contone.numerics.arrays import like, transposed
 from contone.numerics.gibbs import Weights, sweep
 from contone.numerics.simplex import softmax
+from contone.numerics.threads import pieces_of, side_by_side
 
 Array = Any
+
+GPU_NUMBERS = 2**24
+"""Degrees drawn at once on a GPU, whatever `max_rows`: many, because it takes as long to start work as to do it."""
+PIECE_ROWS = 5000
+"""Rows that a thread redraws at a time: enough to make up for a few microseconds an operation, few enough to share."""
 
 
 class Rows:
@@ -39,15 +46,23 @@ class Rows:
         if self.noise > 0:
             self._doubt(mean, precision, rng)
         u, shift = rng.random((q, n)), rng.standard_normal(n)
-        self.Z = sweep(self.Z, self.positive, mean, precision, self._interval, u, shift, reflect=reflect)
 
-    def _interval(self, j: int, weights: Weights) -> tuple[np.ndarray, np.ndarray]:
-        others = Others(*weights.without(j))
-        lower, upper = self.rule.interval(others, self.positive[j])
+        def redrawn(rows: slice) -> Array:
+            Z, positive, m, uniform = (A[:, rows] for A in (self.Z, self.positive, mean, u))
+            interval = partial(self._interval, rows)
+            return sweep(Z, positive, m, precision, interval, uniform, shift[rows], reflect=reflect)
+
+        pieces = pieces_of(self.Z.T, PIECE_ROWS)
+        parts = [redrawn(pieces[0])] if len(pieces) == 1 else list(side_by_side(redrawn, pieces))
+        self.Z = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+    def _interval(self, rows: slice, j: int, weights: Weights) -> tuple[np.ndarray, np.ndarray]:
+        others, positive = Others(*weights.without(j)), self.positive[j, rows]
+        lower, upper = self.rule.interval(others, positive)
         if self.n_relaxed:
-            where = array_namespace(lower).where
-            order = TopK().interval(others, self.positive[j])
-            lower, upper = where(self.relaxed, order[0], lower), where(self.relaxed, order[1], upper)
+            where, relaxed = array_namespace(lower).where, self.relaxed[rows]
+            order = TopK().interval(others, positive)
+            lower, upper = where(relaxed, order[0], lower), where(relaxed, order[1], upper)
         return lower, upper
 
     def _doubt(self, mean: Array, precision: Array, rng: Any) -> None:
@@ -77,3 +92,21 @@ class Rows:
 
     def _labels(self, Z: Array) -> Array:
         return transposed(self.rule._apply(softmax(Z.T)))
+
+
+def block_rows(X: Array, q: int, max_rows: int) -> int:
+    """Rows of a block: `max_rows`, or many more on a GPU, once there are so many that it draws for itself."""
+    if not is_torch_array(X):
+        return max_rows
+    from contone.numerics.streams_torch import FEW
+
+    return max(GPU_NUMBERS // q, 1) if X.is_cuda and len(X) * q > FEW else max_rows
+
+
+def draws_like(rng: np.random.Generator, model: Array) -> Any:
+    """What draws for rows: the generator itself, or for tensors one that gives tensors like `model`."""
+    if not is_torch_array(model):
+        return rng
+    from contone.numerics.streams_torch import TensorDraws
+
+    return TensorDraws(rng, model)

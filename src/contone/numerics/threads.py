@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import cache, reduce
 from operator import add
 from typing import Any, TypeVar
@@ -117,6 +118,11 @@ class _OneBlasThread:
 
 
 _one_blas_thread = _OneBlasThread()
+
+
+def calm_libraries() -> AbstractContextManager[Any]:
+    """A context in which linear algebra keeps to one thread: for many products that are too small to be shared."""
+    return _libraries().limit(limits=1, user_api="blas")
 
 
 @cache
