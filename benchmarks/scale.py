@@ -5,8 +5,8 @@
 Every cell is a process of its own: it loads the problem, fits one method end to end and reports wall time, CPU time and
 the peak memory of the whole process (getrusage), libraries and data included. The answers are compared with the known
 truth. Streaming cells run the command `contone enhance --stream` on Parquet files of growing size. Results go to
-results/scale.json (a run replaces the cells that it measured and keeps the others), from which scale.md and scale.svg
-are made.
+results/scale.json (a run replaces the cells that it measured and keeps the others), from which results/scale.svg and
+the tables of docs/scale.md are made.
 
 The problem: a latent z ~ N(0, I_8), features x = A^T z + sin(2 B^T z) + 0.1 noise in d dimensions (so that they lie
 near a curved surface, as embeddings do), degrees softmax(C^T z + 0.3 noise) for q labels, logical labels by
@@ -30,6 +30,8 @@ from typing import Any
 
 import numpy as np
 
+RESULTS = Path(__file__).parent / "results"
+PAGE = Path(__file__).parent.parent / "docs" / "scale.md"
 LATENT = 8
 LABELS = 8
 METHODS = {
@@ -258,33 +260,42 @@ def growth(rows: list[dict[str, Any]]) -> str:
     return markdown(head, lines)
 
 
-def page(rows: list[dict[str, Any]], threads: int) -> str:
+def fits_part(rows: list[dict[str, Any]], threads: int) -> str:
+    """The table of fits and how they grow."""
     fitted = [r for r in rows if r["kind"] != "stream"]
     order = {name: i for i, name in enumerate(METHODS)}
     fitted.sort(key=lambda r: (r["kind"], r["d"], r["library"], order[r["method"]], r["n"]))
     head = ["method", "n", "d", "neighbours", "recall", "wall s", "CPU s", "peak MB", "KL (uniform)"]
-    parts = [
-        "# Scale: time and memory from ten thousand to a million rows\n",
+    return "\n".join([
         f"Made by `python benchmarks/scale.py` (threads: {threads}). Every cell is a process of its own; peak memory "
         "is that of the whole process.\nCompare CPU seconds: wall time counts whatever else the machine does. "
         f"q = {LABELS}. KL is that from the truth to the answer; in brackets that of the "
         "uniform distribution, as every size has its own truth.\n",
         markdown(head, [cells(r) for r in fitted]),
-        "\n## From a hundred thousand rows to a million\n",
+        "\nFrom a hundred thousand rows to a million:\n",
         growth(rows),
-        "\n![CPU time and peak memory over n](scale.svg)\n",
-        "## Streaming\n",
-        "`contone enhance FILE.parquet --stream`, 24 features and 8 labels, fitted on 50,000 rows.\n",
-        markdown(
-            ["method", "rows", "file MB", "wall s", "CPU s", "peak MB"],
-            [
-                [r["method"], f"{r['n']:,}", f"{r['file_mb']:,.0f}", f"{r['wall_s']:.0f}", f"{r['cpu_s']:.0f}",
-                 r.get("failed") or f"{r['peak_mb']:,.0f}"]
-                for r in sorted((r for r in rows if r["kind"] == "stream"), key=lambda r: (r["method"], r["n"]))
-            ],
-        ),
+    ])  # fmt: skip
+
+
+def streaming_part(rows: list[dict[str, Any]]) -> str:
+    """The table of streamed files."""
+    lines = [
+        [r["method"], f"{r['n']:,}", f"{r['file_mb']:,.0f}", f"{r['wall_s']:.0f}", f"{r['cpu_s']:.0f}",
+         r.get("failed") or f"{r['peak_mb']:,.0f}"]
+        for r in sorted((r for r in rows if r["kind"] == "stream"), key=lambda r: (r["method"], r["n"]))
     ]  # fmt: skip
-    return "\n".join(parts) + "\n"
+    return "`contone enhance FILE.parquet --stream`, 24 features and 8 labels, fitted on 50,000 rows.\n\n" + markdown(
+        ["method", "rows", "file MB", "wall s", "CPU s", "peak MB"], lines
+    )
+
+
+def fill(page: Path, **parts: str) -> None:
+    """Put each part into the page, between its marker and the next end."""
+    text = page.read_text()
+    for name, part in parts.items():
+        before, rest = text.split(f"<!-- {name} -->\n", 1)
+        text = f"{before}<!-- {name} -->\n{part}\n<!-- end -->" + rest.split("<!-- end -->", 1)[1]
+    page.write_text(text)
 
 
 def plot(rows: list[dict[str, Any]], path: Path) -> None:
@@ -333,7 +344,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=1800, help="CPU seconds allowed to one cell")
     parser.add_argument("--peer-limit", type=int, default=300, help="the same for a peer's cell")
     parser.add_argument("--scratch", help="folder for the large files of the streaming cells")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     store = arguments.out / "scale.json"
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -343,9 +354,11 @@ def main() -> None:
         rows[key(row)] = row
         store.write_text(json.dumps(list(rows.values()), indent=1) + "\n")
     found = list(rows.values())
-    (arguments.out / "scale.md").write_text(page(found, arguments.threads))
     plot(found, arguments.out / "scale.svg")
-    print(f"wrote {arguments.out / 'scale.md'}, .json and .svg")
+    print(f"wrote {store} and scale.svg")
+    if arguments.out == RESULTS:
+        fill(PAGE, fits=fits_part(found, arguments.threads), streaming=streaming_part(found))
+        print(f"wrote the tables of {PAGE}")
 
 
 if __name__ == "__main__":

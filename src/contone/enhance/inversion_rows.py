@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,14 +11,11 @@ from contone.degrade import Degradation, Others, TopK
 from contone.numerics.arrays import like, transposed
 from contone.numerics.gibbs import Weights, sweep
 from contone.numerics.simplex import softmax
-from contone.numerics.threads import pieces_of, side_by_side
 
 Array = Any
 
 GPU_NUMBERS = 2**24
 """Degrees drawn at once on a GPU, whatever `max_rows`: many, because it takes as long to start work as to do it."""
-PIECE_ROWS = 5000
-"""Rows that a thread redraws at a time: enough to make up for a few microseconds an operation, few enough to share."""
 
 
 class Rows:
@@ -46,23 +42,15 @@ class Rows:
         if self.noise > 0:
             self._doubt(mean, precision, rng)
         u, shift = rng.random((q, n)), rng.standard_normal(n)
+        self.Z = sweep(self.Z, self.positive, mean, precision, self._interval, u, shift, reflect=reflect)
 
-        def redrawn(rows: slice) -> Array:
-            Z, positive, m, uniform = (A[:, rows] for A in (self.Z, self.positive, mean, u))
-            interval = partial(self._interval, rows)
-            return sweep(Z, positive, m, precision, interval, uniform, shift[rows], reflect=reflect)
-
-        pieces = pieces_of(self.Z.T, PIECE_ROWS)
-        parts = [redrawn(pieces[0])] if len(pieces) == 1 else list(side_by_side(redrawn, pieces))
-        self.Z = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
-
-    def _interval(self, rows: slice, j: int, weights: Weights) -> tuple[np.ndarray, np.ndarray]:
-        others, positive = Others(*weights.without(j)), self.positive[j, rows]
-        lower, upper = self.rule.interval(others, positive)
+    def _interval(self, j: int, weights: Weights) -> tuple[np.ndarray, np.ndarray]:
+        others = Others(*weights.without(j))
+        lower, upper = self.rule.interval(others, self.positive[j])
         if self.n_relaxed:
-            where, relaxed = array_namespace(lower).where, self.relaxed[rows]
-            order = TopK().interval(others, positive)
-            lower, upper = where(relaxed, order[0], lower), where(relaxed, order[1], upper)
+            where = array_namespace(lower).where
+            order = TopK().interval(others, self.positive[j])
+            lower, upper = where(self.relaxed, order[0], lower), where(self.relaxed, order[1], upper)
         return lower, upper
 
     def _doubt(self, mean: Array, precision: Array, rng: Any) -> None:

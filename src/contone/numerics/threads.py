@@ -51,12 +51,12 @@ def side_by_side(
             yield from _pool(threads).map(work, pieces)
 
 
-def pieces_of(A: Any, size: int = PIECE_ROWS) -> list[slice]:
+def pieces_of(A: Any) -> list[slice]:
     """The rows of a large NumPy array A in pieces; of a small one, and of other libraries' arrays, in one."""
     n = A.shape[0]
-    if n <= 2 * size or not is_numpy_array(A):
+    if n <= 2 * PIECE_ROWS or not is_numpy_array(A):
         return [slice(None)]
-    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+    return [slice(start, min(start + PIECE_ROWS, n)) for start in range(0, n, PIECE_ROWS)]
 
 
 def total(work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> Result:
