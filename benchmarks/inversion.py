@@ -2,6 +2,7 @@
 
     CONTONE_DATA=... python benchmarks/inversion.py            # all sets at hand, then the figures
     CONTONE_DATA=... python benchmarks/inversion.py --seeds 3  # more seeds (first one is the default)
+    CONTONE_DATA=... python benchmarks/inversion.py --studies  # only: rules named by "auto", parameters from the truth
 
 Results go to benchmarks/results/inversion.json, figures to docs/figures/inversion_*.svg. The limits (a regressor
 trained on the truth) take minutes; those already in the results file are kept.
@@ -20,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from scipy.io import loadmat
 
-from contone import CumulativeMass, Inversion, Temperature, evaluate, measures
+from contone import CumulativeMass, Inversion, Temperature, Threshold, TopK, evaluate, measures
 from contone.experiments.limits import limit, recovered
 from contone.numerics.simplex import kl_divergence, softmax
 
@@ -127,6 +128,49 @@ def simulations() -> dict:
     return {"levels": levels, "coverage": coverage, "spreads": spreads, "noise": noise}
 
 
+def named_rules() -> dict[str, list[list[str]]]:
+    """The rule that made the labels and the one that "auto" names, for real sets under six rules each."""
+    found = {}
+    for stem in ("Yeast_alpha", "Yeast_spo", "Yeast_diau", "Yeast_heat", "SJAFFE", "Movie"):
+        X, D, _ = load(stem)
+        X, D, q = X[:1500], D[:1500], D.shape[1]
+        rules = [*map(CumulativeMass, (0.3, 0.5, 0.7)), Threshold(1 / q), Threshold(1.5 / q), TopK(2)]
+        fits = (Inversion(degradation="auto", n_sweeps=40, n_burn=20).fit(X, rule.apply(D)) for rule in rules)
+        found[stem] = [[str(rule), str(fit.degradation_)] for rule, fit in zip(rules, fits, strict=True)]
+        print(stem, found[stem], flush=True)
+    return found
+
+
+def oracles(limits: dict[str, float], seeds: int = 3) -> dict[str, dict[str, float]]:
+    """What the fit without features would recover with the true mean, variances or correlations in place of its own."""
+    found = {}
+    for stem in ("Yeast_alpha", "Yeast_heat", "Yeast_diau", "Yeast_dtt", "SJAFFE"):
+        X, D, L = load(stem)
+        Z, uniform = centred_log(D), mean_kl(D, np.full_like(D, 1 / D.shape[1]))
+        true_mean, true_sigma = Z.mean(axis=0)[None], np.cov(Z.T)
+        shares: dict[str, list[float]] = {}
+        for seed in range(seeds):
+            method = Inversion(features=False, random_state=seed).fit(X, L)
+            mean, sigma = method.coefficients_, method.covariance_
+            size = np.trace(sigma) / np.trace(true_sigma)
+            deviation, true_deviation = np.sqrt(np.diag(sigma)), np.sqrt(np.diag(true_sigma))
+            ratio, own = np.sqrt(size) * true_deviation / deviation, deviation / true_deviation
+            for name, parameters in {
+                "fit": (mean, sigma),
+                "true mean": (true_mean, sigma),
+                "true variances": (mean, sigma * np.outer(ratio, ratio)),
+                "true correlations": (mean, true_sigma * np.outer(own, own)),
+                "true Sigma": (mean, true_sigma),
+                "true mean and Sigma": (true_mean, true_sigma),
+            }.items():
+                method.coefficients_, method.covariance_ = parameters
+                answer = method.set_params(n_sweeps=400).predict(X, L)
+                shares.setdefault(name, []).append(recovered(mean_kl(D, answer), uniform, limits[stem]))
+        found[stem] = {name: float(np.mean(share)) for name, share in shares.items()}
+        print(stem, {name: f"{share:.3f}" for name, share in found[stem].items()}, flush=True)
+    return found
+
+
 def figures(results: dict) -> None:
     import matplotlib
 
@@ -218,10 +262,21 @@ def fill(results: dict) -> None:
             for share, row in noise.items()
         ),
     ]
-    text = page.read_text()
-    before, rest = text.split("<!-- numbers -->\n", 1)
+    _put(page, "numbers", lines)
+    if "oracles" in results:
+        names = list(next(iter(results["oracles"].values())))
+        rows = [
+            f"| {stem.removeprefix('Yeast_')} | " + " | ".join(f"{100 * row[name]:.1f}" for name in names) + " |"
+            for stem, row in results["oracles"].items()
+        ]
+        _put(page, "oracles", ["| set | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|", *rows])
+
+
+def _put(page: Path, name: str, lines: list[str]) -> None:
+    """The lines into the page, between the marker of that name and the next end."""
+    before, rest = page.read_text().split(f"<!-- {name} -->\n", 1)
     after = rest.split("<!-- end -->", 1)[1]
-    page.write_text(before + "<!-- numbers -->\n" + "\n".join(lines) + "\n<!-- end -->" + after)
+    page.write_text(before + f"<!-- {name} -->\n" + "\n".join(lines) + "\n<!-- end -->" + after)
 
 
 def summary(results: dict) -> dict:
@@ -249,11 +304,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", nargs="+", default=SETS)
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--studies", action="store_true", help="only the studies of rules and of parameters")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     limits = results.setdefault("limits", {})
     sets = results.setdefault("sets", {})
+    if arguments.studies:
+        results["rules"], results["oracles"] = named_rules(), oracles(limits)
+        RESULTS.write_text(json.dumps(results, indent=1))
+        fill(results)
+        return
     for stem in arguments.sets:
         sets[stem] = one_set(stem, limits, arguments.seeds)
         print(stem, f"{100 * sets[stem]['recovered']:.1f} %", f"{sets[stem]['seconds']:.1f} s", flush=True)
