@@ -9,6 +9,7 @@ from scipy.optimize import check_grad
 from scipy.spatial.distance import cdist, pdist
 
 from contone import CumulativeMass, measures
+from contone.enhance import glle
 from contone.enhance.glle import (
     GLLE,
     cross_validated_weight,
@@ -142,6 +143,20 @@ def test_cross_validation_minimises_the_textbook_score(small):
     chosen = cross_validated_weight(A, L, candidates)
     # The trace is an estimate, so the choice need not be the minimum itself, but must be as good.
     assert gcv(chosen) <= min(scores) * 1.01
+
+
+def test_the_choice_of_lambda_waits_until_the_scores_are_known(monkeypatch):
+    """Features that hardly tell the labels ask for much smoothing, where a short Lanczos run is wrong first."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 24))
+    L = CumulativeMass().apply(softmax(0.02 * X[:, :6] + 0.1 * rng.normal(size=(1500, 6)))).astype(float)
+    A, *_ = neighbour_affinity(X, 10, "knn")
+    candidates = glle.GRID / A.sum(axis=1).mean()
+    chosen = cross_validated_weight(A, L, candidates)
+    monkeypatch.setattr(glle, "CLOSE", -np.inf)  # never close enough: all 100 steps
+    assert chosen == cross_validated_weight(A, L, candidates)
+    monkeypatch.setattr(glle, "MOST_STEPS", 15)
+    assert chosen < cross_validated_weight(A, L, candidates)
 
 
 def test_balanced_weight_makes_the_mean_degree_one(small):

@@ -55,9 +55,11 @@ GRID = np.logspace(-2, 2, 41)
 """Candidates for lambda times the mean degree: from a hundredth to a hundred times as much weight as a row's labels."""
 PROBES = 8
 """Random sign vectors behind an estimated trace, at 1000 rows."""
-FEWEST_STEPS = 10
 STANDING = 5
-"""Lanczos steps behind the choice of lambda: at least so many, and the choice is the same in so many of the last."""
+MOST_STEPS = 100
+CLOSE = 1e-4
+"""The Lanczos run behind lambda ends when no candidate, moving as much again as in the last 5 steps, would be better
+than the best by a ten thousandth; after 100 steps at the latest. Too few steps favour too much smoothing."""
 MEMORY = 20
 """Pairs that L-BFGS remembers, as in the authors' code."""
 
@@ -245,19 +247,22 @@ def cross_validated_weight(A: Sparse, L: Array, candidates: Array) -> float:
     # The variance of the estimated trace falls with the number of rows times that of probes.
     n_probes = int(np.clip(np.ceil(PROBES * 1000 / n), 2, 64))
     signs = like(np.random.default_rng(0).choice([-1.0, 1.0], size=(n, n_probes)), L)
-    chosen: list[float] = []
+    scores: list[np.ndarray] = []
 
     def enough(forms: Quadrature) -> bool:
-        """Choose by what is known so far; that is enough once the choice has stood for some steps."""
+        """Score all candidates by what is known so far; see `CLOSE`."""
         share = lambda g: (t := g[..., None] * candidates) / (1.0 + t)  # noqa: E731
         misfit = forms(lambda g: share(g) ** 2)[:q].sum(axis=0)
         freedom = forms(share)[q:].mean(axis=0)
-        chosen.append(float(candidates[np.argmin(misfit / freedom**2)]))
-        return len(chosen) >= FEWEST_STEPS and len(set(chosen[-STANDING:])) == 1
+        scores.append(misfit / freedom**2)
+        if len(scores) <= 2 * STANDING:
+            return False
+        move = np.abs(scores[-1] - scores[-1 - STANDING])
+        return bool(np.all(scores[-1] - move >= (1.0 - CLOSE) * scores[-1].min()))
 
     system = diagonal_plus(row_sums(A), -1.0, A)
-    quadrature(system, array_namespace(L).concat([L, signs], axis=1), enough=enough)
-    return chosen[-1]
+    quadrature(system, array_namespace(L).concat([L, signs], axis=1), steps=MOST_STEPS, enough=enough)
+    return float(candidates[np.argmin(scores[-1])])
 
 
 def objective(P: Array, A: Sparse, L: Array, lambda_: float) -> tuple[float, Array]:
