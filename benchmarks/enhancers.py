@@ -27,10 +27,10 @@ import numpy as np
 
 # Row of the table -> contone's class and settings, PyLDL's class.
 METHODS: dict[str, tuple[str, dict[str, Any], str]] = {
-    "GLLE": ("GLLE", {"lambda_": 0.01, "n_neighbors": "labels", "sigma": 1.0, "standardise": False}, "GLLE"),
+    "GLLE": ("GLLE", {"lambda_": 0.01, "n_neighbors": "labels", "sigma": 1.0, "standardize": False}, "GLLE"),
     "GLLE, defaults": ("GLLE", {}, "GLLE"),
-    "LP": ("LP", {"alpha": 0.5, "sigma": 1.0, "standardise": False}, "LP"),
-    "KM": ("KM", {"standardise": False}, "KM"),
+    "LP": ("LP", {"alpha": 0.5, "sigma": 1.0, "standardize": False}, "LP"),
+    "KM": ("KM", {"standardize": False}, "KM"),
     "ML2": ("ML2", {"margin": 1.0}, "ML"),
 }
 # Targets of the design: PyLDL's CPU time over contone's.

@@ -33,8 +33,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 from contone import GLLE, LP, CumulativeMass, Inversion, LabelConfidence, LCdr
 from contone.augment import confidence
 from contone.augment.reduction import HSICReducer
+from contone.backends.torch import neighbours as neighbours_torch
 from contone.enhance.rectified import RectifiedSoftmax
-from contone.numerics import neighbours_torch
 
 FEATURES, LABELS, NEIGHBOURS = 24, 8, 10
 METHODS: dict[str, Callable[[], Any]] = {
@@ -117,7 +117,7 @@ class _Bench:
         X, L = data(n, seed=1)
         rows = []
         trials = {"LabelConfidence": LabelConfidence, **{name: METHODS[name] for name in methods}}
-        trials |= {"LCdr, beta = 0.003": lambda: LCdr.preset("seed_like"), "LP, dense": lambda: LP(graph="dense")}
+        trials |= {"LCdr, beta = 0.003": lambda: LCdr.preset("near_published"), "LP, dense": lambda: LP(graph="dense")}
         for name, make in trials.items():
             expected = make().fit_enhance(X, L)
             answer = make().fit_enhance(*self._tensors(X, L, torch.float64))

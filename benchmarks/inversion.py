@@ -22,7 +22,7 @@ import numpy as np
 from scipy.io import loadmat
 
 from contone import CumulativeMass, Inversion, Temperature, Threshold, TopK, evaluate, measures
-from contone.experiments.limits import limit, recovered
+from contone.limits import limit, recovered
 from contone.numerics.simplex import kl_divergence, softmax
 
 HERE = Path(__file__).parent

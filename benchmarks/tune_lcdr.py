@@ -83,7 +83,7 @@ def yeast() -> None:
     """Print the measures of uniform, softmax(0.2 L) and LCdr's presets on the ten Yeast sets."""
     names = ("chebyshev", "clark", "canberra", "kl", "kl_reversed_drop", "cosine", "intersection")
     methods = {"uniform": Uniform(), "softmax(0.2 L)": Temperature(c=0.2)}
-    methods |= {f"LCdr {name}": LCdr.preset(name) for name in ("paper", "seed_like", "tuned")}
+    methods |= {f"LCdr {name}": LCdr.preset(name) for name in ("paper", "near_published", "tuned")}
     print(f"{'set':6} {'method':15}" + "".join(f"{name:>17}" for name in names))
     for name in YEAST:
         X, D = load(f"Yeast_{name}")

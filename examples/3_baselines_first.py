@@ -7,7 +7,7 @@ LCdr with the uniform distribution, softmax(0.2 L) and `Inversion`; without it, 
 import numpy as np
 
 from contone import CumulativeMass, Inversion, Temperature, Uniform, datasets, evaluate
-from contone.experiments import paper
+from contone.reproduction import paper
 
 at_hand = [s for s in paper.YEAST if datasets.status(paper.DATASETS[s]).where != "not at hand"]
 names = {s: paper.DATASETS[s] for s in at_hand} or {"artificial": "artificial"}

@@ -18,12 +18,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from contone.backends.dask.rows import by_rows, gathered, large_graphs
+from contone.backends.numpy.neighbours import GOOD_RECALL
 from contone.exceptions import AnswerError, ApproximationWarning, InputError, MemoryEstimateError
-from contone.numerics import memory
-from contone.numerics.lazy import by_rows, gathered, large_graphs
-from contone.numerics.neighbours import GOOD_RECALL
 from contone.numerics.simplex import kl_divergence
 from contone.numerics.solution import Solution
+from contone.runtime import memory
 from contone.validation import (
     check_features,
     check_learning,

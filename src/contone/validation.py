@@ -20,8 +20,8 @@ from array_api_compat import is_dask_array, is_torch_array
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_n_features, validate_data
 
+from contone.backends.dask.rows import spread
 from contone.exceptions import FeatureError, InputError, InputTypeError, LabelError, LabelWarning, ShapeError
-from contone.numerics.lazy import spread
 
 SIMPLEX_TOLERANCE = 1e-6
 """Row sums may be off by this much (files store rounded degrees); such rows are renormalised."""

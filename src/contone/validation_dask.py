@@ -11,6 +11,7 @@ from array_api_compat import is_dask_array
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_n_features
 
+from contone.backends.dask.rows import bounds
 from contone.exceptions import (
     FeatureError,
     InputError,
@@ -21,8 +22,7 @@ from contone.exceptions import (
     MissingExtraError,
     ShapeError,
 )
-from contone.numerics import memory
-from contone.numerics.lazy import bounds
+from contone.runtime import memory
 from contone.validation import SIMPLEX_TOLERANCE, Border, Training, _default_names
 
 OUT_OF_CORE = ("LCdr", "GLLE", "LP", "Inversion", "LabelConfidence", "Augmented", "Uniform", "Temperature", "Logical")

@@ -8,8 +8,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from contone import CumulativeMass, LabelConfidence
 from contone.augment.confidence import confidence_graph, solve_confidence
+from contone.backends.numpy.neighbours import nearest_neighbours
 from contone.exceptions import LabelWarning
-from contone.numerics.neighbours import nearest_neighbours
 
 
 def dense_objective(X, F, k, sigma):

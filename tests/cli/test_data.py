@@ -56,7 +56,7 @@ def test_list_as_json(contone):
     assert [r["name"] for r in records] == datasets.names()
     by_name = {r["name"]: r for r in records}
     assert by_name["artificial"]["where"] == "generated"
-    assert by_name["flickr"] == by_name["flickr"] | {"where": "not at hand", "path": None, "n": 11150, "seed": True}
+    assert by_name["flickr"] == by_name["flickr"] | {"where": "not at hand", "path": None, "n": 11150, "in_paper": True}
     assert by_name["raf-ml"]["d"] is None
 
 

@@ -18,8 +18,8 @@ from contone.cli.demo import _print_scores
 from contone.cli.reference import commands, examples
 from contone.datasets import Dataset, artificial
 from contone.datasets.artificial import distributions, recovery_grid
-from contone.experiments import demo as experiment
-from contone.experiments.limits import LimitResult
+from contone.demo import run as experiment
+from contone.limits import LimitResult
 from contone.measures import MEASURES
 from contone.numerics.solution import Solution
 

@@ -14,9 +14,9 @@ import polars as pl
 import pytest
 
 from contone import Temperature, enhance
-from contone.cli.columns import Columns, choose
 from contone.cli.enhance import default_method, parse_param
-from contone.files import replacing
+from contone.runtime.files import replacing
+from contone.tables.columns import Columns, choose
 
 SONGS = ("songs.csv", "--labels", "calm,happy,sad", "--method", "temperature")
 DEGREES = ["calm_degree", "happy_degree", "sad_degree"]

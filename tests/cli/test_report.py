@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from contone.experiments.plan import make_plan, specs
-from contone.experiments.run import run as run_cells
-from contone.experiments.store import Store
+from contone.reproduction.plan import make_plan, specs
+from contone.reproduction.run import run as run_cells
+from contone.reproduction.store import Store
 
 
 @pytest.fixture(scope="module")

@@ -137,7 +137,7 @@ def left_in(path: Path) -> list[str]:
 
 def test_the_registry_knows_the_sets_of_the_paper_and_the_others():
     assert len(datasets.names()) == len(set(datasets.names())) == 26
-    seed = {name for name in datasets.names() if datasets.status(name).seed}
+    seed = {name for name in datasets.names() if datasets.status(name).in_paper}
     yeast = {f"yeast-{s}" for s in ("alpha", "cdc", "cold", "diau", "dtt", "elu", "heat", "spo", "spo5", "spoem")}
     assert seed == yeast | {"flickr", "twitter"}
     others = {

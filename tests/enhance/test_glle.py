@@ -46,7 +46,7 @@ def test_exact_solver_is_the_dense_solve(small, lambda_):
     X, L, _ = small
     G = textbook_laplacian(X, 6, 1.5)
     P = np.linalg.solve(np.eye(60) + lambda_ * G, L)
-    glle = GLLE(lambda_=lambda_, n_neighbors=6, sigma=1.5, standardise=False, tol=1e-12).fit(X, L)
+    glle = GLLE(lambda_=lambda_, n_neighbors=6, sigma=1.5, standardize=False, tol=1e-12).fit(X, L)
     np.testing.assert_allclose(glle.scores_, P, atol=1e-9)
     np.testing.assert_allclose(glle.label_distributions_, softmax(P), atol=1e-9)
     expected = np.sum((P - L) ** 2) + lambda_ * np.trace(P.T @ G @ P)
@@ -118,8 +118,8 @@ def test_confidences_keep_their_row_sums(small):
 
 def test_answer_does_not_depend_on_the_unit_of_the_features(small):
     X, L, _ = small
-    expected = GLLE(standardise=False).fit_enhance(X, L)
-    np.testing.assert_allclose(GLLE(standardise=False).fit_enhance(1e5 * X, L), expected, atol=1e-7)
+    expected = GLLE(standardize=False).fit_enhance(X, L)
+    np.testing.assert_allclose(GLLE(standardize=False).fit_enhance(1e5 * X, L), expected, atol=1e-7)
 
 
 def test_rows_can_be_permuted(small):
@@ -168,7 +168,7 @@ def test_balanced_weight_makes_the_mean_degree_one(small):
 def test_new_rows_get_the_minimiser_of_their_own_terms(small):
     # A new row has no labels: min_p sum_j A_j (p - P_j)^2 over its neighbours.
     X, L, _ = small
-    glle = GLLE(n_neighbors=4, sigma=1.0, standardise=False, output="sum").fit(X[:50], normalise_rows(L[:50]))
+    glle = GLLE(n_neighbors=4, sigma=1.0, standardize=False, output="sum").fit(X[:50], normalise_rows(L[:50]))
     distances = cdist(X[50:], X[:50])
     nearest = np.argsort(distances, axis=1)[:, :4]
     weights = np.exp(-(np.take_along_axis(distances, nearest, axis=1) ** 2) / 2)
@@ -184,7 +184,7 @@ def test_far_away_rows_are_predicted_without_nan(small):
 
 def test_kernel_model_is_evaluated_for_new_rows(small):
     X, L, _ = small
-    glle = GLLE.preset("original_code", max_iter=50, standardise=False).fit(X[:50], L[:50])
+    glle = GLLE.preset("original_code", max_iter=50, standardize=False).fit(X[:50], L[:50])
     # On the rows it was fitted to, the model is the fit.
     np.testing.assert_allclose(glle.predict(X[:50]), glle.label_distributions_, atol=1e-8)
     width = pdist(X[:50]).mean()

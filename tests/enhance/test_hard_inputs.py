@@ -13,7 +13,7 @@ METHODS = {
     "lp-paper": LP.preset("paper"),
     "lp-glle-paper": LP.preset("glle_paper"),
     "glle": GLLE(),
-    "glle-raw": GLLE(standardise=False),
+    "glle-raw": GLLE(standardize=False),
     "glle-balanced": GLLE(lambda_="balanced", output="sum"),
     "glle-paper": GLLE.preset("paper", max_iter=20),
     "glle-original": GLLE.preset("original_code", max_iter=20),

@@ -7,8 +7,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from contone import CumulativeMass, Inversion, Temperature, Threshold, TopK, Uniform
+from contone.enhance.inversion import logistic_normal
 from contone.exceptions import InputError, LabelWarning
-from contone.numerics import logistic_normal
 from contone.numerics.simplex import kl_divergence, softmax
 
 RULES = [CumulativeMass(), CumulativeMass(0.7), TopK(2), Threshold(0.2)]

@@ -32,7 +32,7 @@ def textbook(X, L, width):
 def test_one_product_gives_the_definition(small):
     X, L, _ = small
     X, L = X[:25], L[:25]
-    km = KM(standardise=False).fit(X, L)
+    km = KM(standardize=False).fit(X, L)
     F = textbook(X, L, pdist(X).mean())
     assert km.solution_.info["width"] == pytest.approx(pdist(X).mean())
     np.testing.assert_allclose(km.scores_, F, atol=1e-7)
@@ -79,5 +79,5 @@ def test_equal_confidences_give_the_centres_of_the_labels(small):
 
 def test_unit_of_the_features_does_not_matter(small):
     X, L, _ = small
-    expected = KM(standardise=False).fit_enhance(X, L)
-    np.testing.assert_allclose(KM(standardise=False).fit_enhance(1e7 * X, L), expected, atol=1e-9)
+    expected = KM(standardize=False).fit_enhance(X, L)
+    np.testing.assert_allclose(KM(standardize=False).fit_enhance(1e7 * X, L), expected, atol=1e-9)

@@ -124,7 +124,7 @@ def test_distance_from_uniform():
 def test_presets_and_defaults():
     assert LCdr.preset("paper").get_params() == LCdr().get_params()
     assert (LCdr().n_neighbors, LCdr().n_components, LCdr().alpha, LCdr().beta) == (10, 10, 0.1, 0.1)
-    assert LCdr.preset("seed_like").beta == 3e-3
+    assert LCdr.preset("near_published").beta == 3e-3
 
 
 def published() -> dict[tuple[str, str], float]:

@@ -7,9 +7,9 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from contone import CumulativeMass, measures
+from contone.backends.numpy.neighbours import nearest_neighbours
 from contone.enhance.lp import LP, build_affinity, propagate
 from contone.numerics.kernel import gaussian_operator
-from contone.numerics.neighbours import nearest_neighbours
 from contone.numerics.simplex import normalise_rows, softmax
 
 MEASURES = ("chebyshev", "clark", "canberra", "kl_reversed_clip", "cosine")
@@ -43,7 +43,7 @@ def textbook(X, L, alpha, sigma):
 @pytest.mark.parametrize("alpha", [0.1, 0.5, 0.9])
 def test_solve_is_the_limit_of_the_iteration(small, alpha):
     X, L, _ = small
-    lp = LP(alpha=alpha, sigma=1.3, standardise=False, output="sum").fit(X, L)
+    lp = LP(alpha=alpha, sigma=1.3, standardize=False, output="sum").fit(X, L)
     F = textbook(X, L, alpha, 1.3)
     np.testing.assert_allclose(lp.scores_, F, atol=1e-9)
     np.testing.assert_allclose(lp.label_distributions_, normalise_rows(F), atol=1e-9)
@@ -92,26 +92,26 @@ def test_without_propagation_the_labels_remain(small, alpha):
 @pytest.mark.parametrize("graph", ["dense", "knn"])
 def test_answer_does_not_depend_on_the_unit_of_the_features(small, graph):
     X, L, _ = small
-    expected = LP(graph=graph, standardise=False).fit_enhance(X, L)
-    np.testing.assert_allclose(LP(graph=graph, standardise=False).fit_enhance(1e6 * X, L), expected, atol=1e-8)
+    expected = LP(graph=graph, standardize=False).fit_enhance(X, L)
+    np.testing.assert_allclose(LP(graph=graph, standardize=False).fit_enhance(1e6 * X, L), expected, atol=1e-8)
 
 
 def test_row_without_neighbours_keeps_its_labels():
     X = np.array([[0.0], [0.1], [1e6]])
     L = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
-    lp = LP(sigma=1.0, standardise=False).fit(X, L)
+    lp = LP(sigma=1.0, standardize=False).fit(X, L)
     np.testing.assert_allclose(lp.scores_[2], L[2], atol=1e-12)
 
 
 def test_confidences_are_propagated_as_they_are(small):
     X, L, _ = small
     F = normalise_rows(L)
-    np.testing.assert_allclose(LP(sigma=1.0, standardise=False).fit(X, F).scores_, textbook(X, F, 0.5, 1.0), atol=1e-9)
+    np.testing.assert_allclose(LP(sigma=1.0, standardize=False).fit(X, F).scores_, textbook(X, F, 0.5, 1.0), atol=1e-9)
 
 
 def test_default_width_is_the_mean_distance_to_the_last_neighbour(small):
     X, L, _ = small
-    lp = LP(n_neighbors=7, standardise=False).fit(X, L)
+    lp = LP(n_neighbors=7, standardize=False).fit(X, L)
     assert lp.solution_.info["sigma"] == pytest.approx(nearest_neighbours(X, 7).distances[:, -1].mean())
 
 

@@ -103,16 +103,16 @@ def test_degenerate_data(q):
 
 
 @pytest.mark.parametrize("name", sorted(PUBLISHED))
-@pytest.mark.parametrize("regularisation", [1e-3, 1e-5])
-def test_published_rows_within_six_percent(real, name, regularisation):
+@pytest.mark.parametrize("regularization", [1e-3, 1e-5])
+def test_published_rows_within_six_percent(real, name, regularization):
     X, D = real(f"Yeast_{name}")
-    R = ML2.preset("paper", regularisation=regularisation).fit_enhance(X, CumulativeMass().apply(D))
+    R = ML2.preset("paper", regularization=regularization).fit_enhance(X, CumulativeMass().apply(D))
     np.testing.assert_allclose([m(D, R) for m in MEASURES], PUBLISHED[name], rtol=0.06)
 
 
 def test_alpha_is_published_with_hardly_any_regularisation(real):
     X, D = real("Yeast_alpha")
     L = CumulativeMass().apply(D)
-    clark = {r: measures.clark(D, ML2.preset("paper", regularisation=r).fit_enhance(X, L)) for r in (1e-3, 1e-5)}
+    clark = {r: measures.clark(D, ML2.preset("paper", regularization=r).fit_enhance(X, L)) for r in (1e-3, 1e-5)}
     assert clark[1e-5] == pytest.approx(PUBLISHED_ON_ALPHA[1], rel=0.06)
     assert clark[1e-3] < 0.75 * PUBLISHED_ON_ALPHA[1]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from contone.numerics import threads
 from contone.numerics.lanczos import quadrature
 from contone.numerics.linear import conjugate_gradient
+from contone.runtime import threads
 
 
 @pytest.fixture

@@ -14,20 +14,20 @@ def X():
     return np.random.default_rng(0).normal(size=(40, 3))
 
 
-def textbook_weights(X: np.ndarray, i: int, neighbours: np.ndarray, regularisation: float) -> np.ndarray:
+def textbook_weights(X: np.ndarray, i: int, neighbours: np.ndarray, regularization: float) -> np.ndarray:
     """min w^T (G + r trace(G) I) w s.t. sum w = 1, by its KKT system."""
     Z = X[neighbours] - X[i]
     G = Z @ Z.T
     k = len(neighbours)
     kkt = np.ones((k + 1, k + 1))
-    kkt[:k, :k] = G + regularisation * np.trace(G) * np.eye(k)
+    kkt[:k, :k] = G + regularization * np.trace(G) * np.eye(k)
     kkt[k, k] = 0.0
     return np.linalg.solve(kkt, np.append(np.zeros(k), 1.0))[:k]
 
 
 @pytest.mark.parametrize("k", [2, 6])  # fewer neighbours than dimensions, and more
 def test_weights_solve_the_textbook_problem(X, k):
-    W = lle_weights(X, k, regularisation=1e-3).toarray()
+    W = lle_weights(X, k, regularization=1e-3).toarray()
     distance = np.linalg.norm(X[:, None] - X[None], axis=2)
     np.fill_diagonal(distance, np.inf)
     for i in range(len(X)):
@@ -57,7 +57,7 @@ def test_blocks_change_nothing(X, monkeypatch):
 def test_affine_functions_of_the_features_are_in_the_null_space():
     # Points in the plane, six neighbours: the unregularised weights reconstruct any affine function.
     X = np.random.default_rng(2).normal(size=(60, 2))
-    M = lle_matrix(lle_weights(X, 6, regularisation=1e-12))
+    M = lle_matrix(lle_weights(X, 6, regularization=1e-12))
     U = X @ [[1.0, 2.0], [-3.0, 0.5]] + 4.0
     assert np.abs(M @ U).max() < 1e-6
     assert np.linalg.eigvalsh(M.toarray()).min() > -1e-10

@@ -17,10 +17,10 @@ import numpy as np
 from array_api_compat import array_namespace
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from contone.base import Enhancer
-from contone.numerics.arrays import count_members, like, to_numpy
-from contone.numerics.lazy import gathered
-from contone.numerics.neighbours import (
+from contone.augment.simplex_qp import Programme, minimise_on_simplices
+from contone.backends.dask.rows import gathered
+from contone.backends.numpy.graph import connected_components, matmul, submatrix, symmetrised
+from contone.backends.numpy.neighbours import (
     Neighbours,
     NormalisedGraph,
     edge_matrix,
@@ -30,10 +30,10 @@ from contone.numerics.neighbours import (
     normalised_graph,
     put_back,
 )
-from contone.numerics.qp import Programme, minimise_on_simplices
+from contone.base import Enhancer
+from contone.numerics.arrays import count_members, like, to_numpy
 from contone.numerics.simplex import project_masked_simplex, row_sums
 from contone.numerics.solution import Solution
-from contone.numerics.sparse import connected_components, matmul, submatrix, symmetrised
 
 Array = Any
 

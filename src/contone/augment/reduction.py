@@ -21,10 +21,10 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from contone.backends.dask.rows import settled
 from contone.exceptions import FeatureError, RankWarning
 from contone.numerics.arrays import like, to_numpy
 from contone.numerics.eigen import Eigenpairs, thin_generalised_eigen
-from contone.numerics.lazy import settled
 from contone.validation import check_features, check_supervision
 
 Array = Any

@@ -177,7 +177,7 @@ def _record(s: Status) -> dict[str, Any]:
         "path": str(s.path) if s.path else None,
         "problem": s.problem or None,
         "about": s.about,
-        "seed": s.seed,
+        "in_paper": s.in_paper,
     }
 
 

@@ -16,7 +16,7 @@ from rich.table import Table
 from contone.cli import terminal
 
 if TYPE_CHECKING:
-    from contone.experiments.demo import Outcome
+    from contone.demo.run import Outcome
 
 SHORT = ("chebyshev", "kl", "cosine", "intersection")
 """The measures that fit where the terminal is narrow."""
@@ -44,8 +44,8 @@ def demo(
     contone demo --out comparison --no-open
     """
     from contone import datasets
-    from contone.experiments.demo import degraded
-    from contone.report import demo as report
+    from contone.demo import page as report
+    from contone.demo.run import degraded
 
     data = datasets.artificial()
     L = degraded(data)
@@ -67,7 +67,7 @@ def demo(
 def _run_all(L: Any, data: Any) -> list[Outcome]:
     """Every method of the library, then the rows to compare with, one line of talk each."""
     from contone import enhance
-    from contone.experiments.demo import attempt, oracles
+    from contone.demo.run import attempt, oracles
 
     outcomes: list[Outcome] = []
     for name, cls in enhance.methods().items():

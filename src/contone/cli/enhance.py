@@ -121,7 +121,7 @@ def enhance(
         sample_rows=sample_rows,
     )
     _check_places(order)
-    from contone.cli.streaming import enhance_in_pieces, is_wanted
+    from contone.tables.streaming import enhance_in_pieces, is_wanted
 
     with terminal.plain_warnings():
         if is_wanted(order):
@@ -132,7 +132,8 @@ def enhance(
 
 def enhance_in_memory(order: Order) -> None:
     """Read the whole table, recover the degrees, write the whole table."""
-    from contone.cli import columns, tables
+    from contone.tables import columns
+    from contone.tables import formats as tables
 
     with terminal.working(f"reading {order.source}"):
         table = tables.read(order.source)
@@ -210,9 +211,9 @@ def parse_param(entry: str) -> tuple[str, Any]:
 
 def _check_places(order: Order) -> None:
     """Refuse before any work what could not be read or written after it."""
-    from contone.cli import tables
     from contone.exceptions import OutputError
-    from contone.files import check_target
+    from contone.runtime.files import check_target
+    from contone.tables import formats as tables
 
     if not tables.suffix_of(order.source):
         raise usage_error(f"{order.source} must end in one of {', '.join(tables.FORMATS)}.", "FILE")

@@ -46,10 +46,10 @@ def reproduce(
 
     contone reproduce --only recovery --datasets artificial --methods LP
     """
-    from contone.experiments.plan import make_plan, specs
-    from contone.experiments.run import run
-    from contone.experiments.store import Store
-    from contone.report.summary import summarise
+    from contone.reproduction.plan import make_plan, specs
+    from contone.reproduction.report.summary import summarise
+    from contone.reproduction.run import run
+    from contone.reproduction.store import Store
 
     known = specs()
     chosen = _listed(only) or list(known)

@@ -45,7 +45,7 @@ class Entry:
     base: str
     sha256: str = ""
     blob: str = ""
-    seed: bool = False
+    in_paper: bool = False
     confirmed: bool = True
     label_prefix: str = "label"
 
@@ -69,7 +69,7 @@ class Status:
     d: int = 0
     q: int = 0
     about: str = ""
-    seed: bool = False
+    in_paper: bool = False
     """Whether it is one of the twelve sets of the paper that contone implements first."""
     citation: str = ""
     licence: str = ""
@@ -188,7 +188,7 @@ def status(name: str) -> Status:
         d=entry.d,
         q=entry.q,
         about=entry.about,
-        seed=entry.seed,
+        in_paper=entry.in_paper,
         citation=entry.citation,
         licence=entry.licence,
     )

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from contone.backends.dask.rows import by_rows
 from contone.base import Enhancer
-from contone.numerics.lazy import by_rows
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
 

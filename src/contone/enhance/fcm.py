@@ -31,8 +31,8 @@ from sklearn.cluster import kmeans_plusplus
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from contone.backends.numpy.duplicates import group_duplicates
 from contone.base import Enhancer
-from contone.numerics.duplicates import group_duplicates
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
@@ -51,7 +51,7 @@ class FCM(Enhancer):
         beta: near 1 the clusters are hard; the larger, the more memberships resemble each other.
     composition : {"max-min", "max-product"}, default="max-min"
         How memberships and association combine.
-    standardise : bool, default=True
+    standardize : bool, default=True
         Use z-scores of the features.
     output : {"sum", "softmax"}, default="sum"
         How a row of F becomes a distribution. Degrees are of the size 1/p, and so are their differences: softmax
@@ -85,13 +85,13 @@ class FCM(Enhancer):
 
     reference = "El Gayar, Schwenker & Palm, ANNPR 2006; Xu, Tao & Geng, IJCAI 2018"
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
-        "paper": {"standardise": False, "output": "softmax"},
+        "paper": {"standardize": False, "output": "softmax"},
     }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "fuzzifier": [Interval(Real, 1, None, closed="neither")],
         "composition": [StrOptions({"max-min", "max-product"})],
-        "standardise": ["boolean"],
+        "standardize": ["boolean"],
         "output": [StrOptions({"softmax", "sum"})],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -104,7 +104,7 @@ class FCM(Enhancer):
         n_clusters: int = 50,
         fuzzifier: float = 2.0,
         composition: str = "max-min",
-        standardise: bool = True,
+        standardize: bool = True,
         output: str = "sum",
         tol: float = 1e-4,
         max_iter: int = 1000,
@@ -113,14 +113,14 @@ class FCM(Enhancer):
         self.n_clusters = n_clusters
         self.fuzzifier = fuzzifier
         self.composition = composition
-        self.standardise = standardise
+        self.standardize = standardize
         self.output = output
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
-        if self.standardise:
+        if self.standardize:
             X = standardisation(X)(X)
         distinct = X[group_duplicates(X).first]
         p = min(self.n_clusters, len(distinct))

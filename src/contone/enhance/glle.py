@@ -34,18 +34,18 @@ from scipy.optimize import minimize
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from contone.backends.dask.rows import by_rows, gathered
+from contone.backends.numpy.duplicates import group_duplicates
+from contone.backends.numpy.graph import diagonal, diagonal_plus, matmul, merged, row_sums
+from contone.backends.numpy.neighbours import affinity_matrix, localised, nearest_neighbours, put_back, query_neighbours
 from contone.base import Enhancer, InductiveMixin
 from contone.numerics.arrays import like, sum_members, to_numpy
-from contone.numerics.duplicates import group_duplicates
 from contone.numerics.kernel import gaussian_kernel, gaussian_matrix, knn_width, mean_pairwise_distance
 from contone.numerics.lanczos import Quadrature, quadrature
-from contone.numerics.lazy import by_rows, gathered
 from contone.numerics.linear import conjugate_gradient
-from contone.numerics.neighbours import affinity_matrix, localised, nearest_neighbours, put_back, query_neighbours
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
-from contone.numerics.sparse import diagonal, diagonal_plus, matmul, merged, row_sums
 from contone.validation_dask import check_setting
 
 Array = Any
@@ -82,7 +82,7 @@ class GLLE(InductiveMixin, Enhancer):
         Neighbours k of a row, not counting itself. "labels" means q + 1.
     sigma : float or "knn", default="knn"
         Width of the graph's weights; "knn" is the mean distance to the k-th neighbour.
-    standardise : bool, default=True
+    standardize : bool, default=True
         Use z-scores of the features.
     solver : {"exact", "lbfgs"}, default="exact"
         The minimiser by conjugate gradients in O(n k q) a step; or `max_iter` steps of L-BFGS on the kernel weights W,
@@ -129,7 +129,7 @@ class GLLE(InductiveMixin, Enhancer):
         "lambda_": [Interval(Real, 0, None, closed="left"), StrOptions({"gcv", "balanced"})],
         "n_neighbors": [Interval(Integral, 1, None, closed="left"), StrOptions({"labels"})],
         "sigma": [Interval(Real, 0, None, closed="neither"), StrOptions({"knn"})],
-        "standardise": ["boolean"],
+        "standardize": ["boolean"],
         "solver": [StrOptions({"exact", "lbfgs"})],
         "output": [StrOptions({"softmax", "sum"})],
         "tol": [Interval(Real, 0, None, closed="neither")],
@@ -143,7 +143,7 @@ class GLLE(InductiveMixin, Enhancer):
         lambda_: float | str = "gcv",
         n_neighbors: int | str = 10,
         sigma: float | str = "knn",
-        standardise: bool = True,
+        standardize: bool = True,
         solver: str = "exact",
         output: str = "softmax",
         tol: float = 1e-8,
@@ -153,7 +153,7 @@ class GLLE(InductiveMixin, Enhancer):
         self.lambda_ = lambda_
         self.n_neighbors = n_neighbors
         self.sigma = sigma
-        self.standardise = standardise
+        self.standardize = standardize
         self.solver = solver
         self.output = output
         self.tol = tol
@@ -168,7 +168,7 @@ class GLLE(InductiveMixin, Enhancer):
             xp = array_namespace(X, L)
             X, L = (xp.astype(A, xp.float64, copy=False) for A in (X, L))
         L = gathered(L)
-        self._scaling = standardisation(X) if self.standardise else None
+        self._scaling = standardisation(X) if self.standardize else None
         X = self._scaled(X)
         self._k = L.shape[1] + 1 if self.n_neighbors == "labels" else int(self.n_neighbors)
         A, self._sigma, search, order = neighbour_affinity(X, self._k, self.sigma, local=exact)

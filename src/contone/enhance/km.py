@@ -47,7 +47,7 @@ class KM(Enhancer):
     ----------
     width : float or "mean", default="mean"
         Width of the kernel; "mean" is the mean pairwise distance.
-    standardise : bool, default=True
+    standardize : bool, default=True
         Use z-scores of the features.
     output : {"softmax", "sum"}, default="softmax"
         How a row of F becomes a distribution: softmax, or division by its sum (uniform over the relevant labels where
@@ -70,21 +70,21 @@ class KM(Enhancer):
 
     reference = "Jiang, Yi & Lv, Neural Comput. Appl. 2006; Xu, Tao & Geng, IJCAI 2018"
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
-        "paper": {"standardise": False},
+        "paper": {"standardize": False},
     }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "width": [Interval(Real, 0, None, closed="neither"), StrOptions({"mean"})],
-        "standardise": ["boolean"],
+        "standardize": ["boolean"],
         "output": [StrOptions({"softmax", "sum"})],
     }
 
-    def __init__(self, *, width: float | str = "mean", standardise: bool = True, output: str = "softmax") -> None:
+    def __init__(self, *, width: float | str = "mean", standardize: bool = True, output: str = "softmax") -> None:
         self.width = width
-        self.standardise = standardise
+        self.standardize = standardize
         self.output = output
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
-        if self.standardise:
+        if self.standardize:
             X = standardisation(X)(X)
         width = (mean_pairwise_distance(X) or 1.0) if self.width == "mean" else float(self.width)
         squared = squared_centre_distances(X, L, width)

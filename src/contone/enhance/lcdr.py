@@ -39,7 +39,7 @@ class LCdr(InductiveMixin, Enhancer):
     -------
     paper
         k = 10, d' = 10, alpha = beta = 0.1, averaged loss: the defaults.
-    seed_like
+    near_published
         beta = 3e-3, which is nearest to the published numbers where they differ from uniform.
     tuned
         One fixed choice for all data: alpha = 0.99, beta = 0.08, rescaled projections, d' <= q - 1. The best of a grid
@@ -75,7 +75,7 @@ class LCdr(InductiveMixin, Enhancer):
     out_of_core = True
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {},
-        "seed_like": {"reduction": "mean", "beta": 3e-3},
+        "near_published": {"reduction": "mean", "beta": 3e-3},
         "tuned": {
             "alpha": 0.99,
             "on_rank_deficient": "truncate",

@@ -28,15 +28,15 @@ from typing import Any, ClassVar, NamedTuple
 from array_api_compat import array_namespace, is_dask_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from contone.backends.dask.rows import gathered
+from contone.backends.numpy.graph import diagonal_plus
+from contone.backends.numpy.neighbours import affinity_matrix, localised, nearest_neighbours, normalised_graph, put_back
 from contone.base import Enhancer
 from contone.numerics.kernel import Operator, gaussian_operator, knn_width
-from contone.numerics.lazy import gathered
 from contone.numerics.linear import conjugate_gradient
-from contone.numerics.neighbours import affinity_matrix, localised, nearest_neighbours, normalised_graph, put_back
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
-from contone.numerics.sparse import diagonal_plus
 from contone.validation_dask import check_setting
 
 Array = Any
@@ -67,7 +67,7 @@ class LP(Enhancer):
         not depend on the unit of the features.
     n_neighbors : int, default=10
         Neighbours of the "knn" graph, and of the "knn" width.
-    standardise : bool, default=True
+    standardize : bool, default=True
         Use z-scores of the features.
     output : {"softmax", "sum"}, default="softmax"
         How a row of F becomes a distribution: softmax, or division by its sum.
@@ -98,15 +98,15 @@ class LP(Enhancer):
     out_of_core = True
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         # Paper: prints alpha = 0.01; its numbers are those of 0.1, to four digits on ten data sets.
-        "paper": {"alpha": 0.1, "graph": "dense", "sigma": 1.0, "standardise": False, "output": "softmax"},
-        "glle_paper": {"alpha": 0.5, "graph": "dense", "sigma": 1.0, "standardise": False, "output": "sum"},
+        "paper": {"alpha": 0.1, "graph": "dense", "sigma": 1.0, "standardize": False, "output": "softmax"},
+        "glle_paper": {"alpha": 0.5, "graph": "dense", "sigma": 1.0, "standardize": False, "output": "sum"},
     }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, 1, closed="left")],
         "graph": [StrOptions({"auto", "dense", "knn"})],
         "sigma": [Interval(Real, 0, None, closed="neither"), StrOptions({"knn"})],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "standardise": ["boolean"],
+        "standardize": ["boolean"],
         "output": [StrOptions({"softmax", "sum"})],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -119,7 +119,7 @@ class LP(Enhancer):
         graph: str = "auto",
         sigma: float | str = "knn",
         n_neighbors: int = 10,
-        standardise: bool = True,
+        standardize: bool = True,
         output: str = "softmax",
         tol: float = 1e-10,
         max_iter: int = 1000,
@@ -128,13 +128,13 @@ class LP(Enhancer):
         self.graph = graph
         self.sigma = sigma
         self.n_neighbors = n_neighbors
-        self.standardise = standardise
+        self.standardize = standardize
         self.output = output
         self.tol = tol
         self.max_iter = max_iter
 
     def _fit_enhance(self, X: Array, L: Array) -> Solution:
-        if self.standardise:
+        if self.standardize:
             X = standardisation(X)(X)
         graph = self.graph
         if graph == "dense":

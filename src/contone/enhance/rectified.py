@@ -14,9 +14,9 @@ from array_api_compat import array_namespace
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from contone.backends.dask.rows import by_rows, kept, n_blocks, over_rows
 from contone.base import Enhancer, InductiveMixin
 from contone.numerics.arrays import like, to_numpy
-from contone.numerics.lazy import by_rows, kept, n_blocks, over_rows
 from contone.numerics.optimise import lbfgs, sgd
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution

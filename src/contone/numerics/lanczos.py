@@ -1,7 +1,7 @@
 """Quadratic forms b^T f(A) b of a large symmetric operator, for many functions f at the price of a few products.
 
 m Lanczos steps from b reduce A to a tridiagonal T (m, m), and b^T f(A) b ~ ||b||^2 (f(T))_11: Gauss quadrature, exact
-for polynomials up to degree 2m - 1. So one run serves every f, for instance every value of a regularisation weight.
+for polynomials up to degree 2m - 1. So one run serves every f, for instance every value of a regularization weight.
 
 G. H. Golub, G. Meurant. Matrices, Moments and Quadrature with Applications. Princeton 2010.
 """
@@ -17,7 +17,7 @@ from array_api_compat import array_namespace
 
 from contone.numerics.arrays import to_numpy
 from contone.numerics.linear import column_inner
-from contone.numerics.threads import for_each, pieces_of, total
+from contone.runtime.threads import for_each, pieces_of, total
 
 Array = Any
 Operator = Callable[[Array], Array]

@@ -9,7 +9,7 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from contone.numerics.solution import Solution
-from contone.numerics.threads import for_each, pieces_of, total
+from contone.runtime.threads import for_each, pieces_of, total
 
 Array = Any
 Operator = Callable[[Array], Array]

@@ -9,20 +9,20 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from contone.numerics.neighbours import edge_matrix, nearest_neighbours
+from contone.backends.numpy.neighbours import edge_matrix, nearest_neighbours
 
 BLOCK_ENTRIES = 2**22
 """Differences held in memory at once; 32 MB."""
 
 
-def lle_weights(X: np.ndarray, k: int, *, regularisation: float = 1e-3) -> sp.csr_array:
+def lle_weights(X: np.ndarray, k: int, *, regularization: float = 1e-3) -> sp.csr_array:
     """Reconstruction weights W (n, n), k entries a row that sum to 1; k is cut to n - 1.
 
     Parameters
     ----------
     X : (n, d)
-    regularisation : float
-        The local Gram matrix G gets ``regularisation * trace(G)`` on its diagonal, always. Without it G is singular
+    regularization : float
+        The local Gram matrix G gets ``regularization * trace(G)`` on its diagonal, always. Without it G is singular
         as soon as k > d or a neighbour is a duplicate of the row, and the weights reach 1e17.
     """
     neighbours = nearest_neighbours(X, k)
@@ -32,17 +32,17 @@ def lle_weights(X: np.ndarray, k: int, *, regularisation: float = 1e-3) -> sp.cs
     for start in range(0, n, step):
         rows = slice(start, start + step)
         Z = X[neighbours.indices[rows]] - X[rows, None, :]
-        weights[rows] = _affine_weights(Z @ Z.transpose(0, 2, 1), regularisation)
+        weights[rows] = _affine_weights(Z @ Z.transpose(0, 2, 1), regularization)
     return edge_matrix(neighbours, weights)
 
 
-def _affine_weights(G: np.ndarray, regularisation: float) -> np.ndarray:
+def _affine_weights(G: np.ndarray, regularization: float) -> np.ndarray:
     """Weights (m, k) that sum to 1 and minimise w^T (G + r trace(G) I) w, for Gram matrices G (m, k, k)."""
     k = G.shape[-1]
     trace = np.trace(G, axis1=1, axis2=2)[:, None, None]
     # Dividing by the trace makes the weights independent of the scale of X; a row whose neighbours are all its
     # duplicates has trace 0 and gets equal weights.
-    G = G / np.where(trace > 0, trace, 1.0) + regularisation * np.eye(k)
+    G = G / np.where(trace > 0, trace, 1.0) + regularization * np.eye(k)
     w = np.linalg.solve(G, np.ones((len(G), k, 1)))[..., 0]
     return w / w.sum(axis=1, keepdims=True)
 

@@ -9,8 +9,8 @@ import numpy as np
 from array_api_compat import is_dask_array
 from sklearn.utils.extmath import randomized_svd
 
+from contone.backends.dask.rows import gathered
 from contone.numerics.arrays import like, to_numpy
-from contone.numerics.lazy import gathered
 from contone.numerics.scaling import Standardisation, standardisation
 
 Array = Any

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace
 
+from contone.backends.dask.rows import settled
 from contone.numerics.arrays import like
-from contone.numerics.lazy import settled
 
 Array = Any
 

@@ -1,0 +1,132 @@
+"""Figures. Each function takes plain arrays and gives a matplotlib figure or image bytes; nothing here computes scores.
+
+The manifold picture: three-label data on a surface, each point coloured by its distribution, (d_1, d_2, d_3) read as
+(red, green, blue). Every panel uses the same stretch of contrast, fixed by the truth, so equal colours mean equal
+degrees: a stretch of its own for each panel, as is common, would make a washed-out answer look right.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from contone.runtime.files import replacing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+AZIMUTH, ELEVATION, HEIGHT = -60.0, 45.0, 0.7
+"""Where the eye stands, in degrees, and by how much the third coordinate is flattened."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One surface of the picture: title, colours (n, 3) in [0, 1], and a line below."""
+
+    title: str
+    colours: np.ndarray
+    caption: str = ""
+
+
+def tones(D: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Degrees D (n, 3) as colours in [0, 1]: linear, with the middle 98 % of the truth's degrees as the full range."""
+    low, high = np.percentile(truth, [1, 99])
+    return np.clip((D - low) / (high - low), 0.0, 1.0)
+
+
+def manifold_grid(X: np.ndarray, panels: Sequence[Panel], *, columns: int | None = None) -> Figure:
+    """All panels as small multiples, filled row by row. X (s^2, 3) is a square grid lifted into space."""
+    from matplotlib.figure import Figure
+
+    columns = columns or _columns(len(panels))
+    rows = math.ceil(len(panels) / columns)
+    figure = Figure(figsize=(2.5 * columns, 2.45 * rows), layout="constrained", facecolor="white")
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axis, panel in zip(axes, panels, strict=False):
+        draw_manifold(axis, X, panel.colours)
+        axis.set_title(panel.title, fontsize=10, fontweight="bold")
+        axis.text(0.5, -0.02, panel.caption, transform=axis.transAxes, ha="center", va="top", fontsize=8)
+    for axis in axes[len(panels) :]:
+        axis.axis("off")
+    return figure
+
+
+def manifold_image(X: np.ndarray, colours: np.ndarray, *, pixels: int = 480) -> bytes:
+    """One surface as a PNG on a transparent ground, for pages that set the words around it themselves."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(3.0, 2.4), facecolor="none")
+    draw_manifold(figure.add_axes((0, 0, 1, 1)), X, colours)
+    return _bytes(figure, dpi=pixels / 3.0, transparent=True)
+
+
+def draw_manifold(axis: Axes, X: np.ndarray, colours: np.ndarray) -> None:
+    """Draw the surface X (s^2, 3), seen from a corner without perspective, far faces first."""
+    from matplotlib.collections import PolyCollection
+
+    right, up, towards = _eye(AZIMUTH, ELEVATION)
+    corners = _faces(X * [1.0, 1.0, HEIGHT])
+    order = np.argsort((corners @ towards).mean(axis=1))
+    flat = np.stack([corners @ right, corners @ up], axis=-1)[order]
+    faces = (_faces(colours).mean(axis=1) * _mesh(X)[:, None])[order]
+    # Edges in the colour of the face close the hairlines between faces. The surface is kept as pixels in vector files:
+    # thousands of faces a panel would make them megabytes large.
+    axis.add_collection(PolyCollection(list(flat), facecolors=faces, edgecolors=faces, linewidths=0.4, rasterized=True))
+    axis.set_xlim(flat[..., 0].min(), flat[..., 0].max())
+    axis.set_ylim(flat[..., 1].min(), flat[..., 1].max())
+    axis.set_aspect("equal")
+    axis.axis("off")
+
+
+def save(figure: Figure, path: Path, *, dpi: int = 160) -> None:
+    """Write a figure in the format of its suffix, whole or not at all; the same figure gives the same bytes."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(_bytes(figure, dpi=dpi, format=path.suffix[1:]))
+
+
+def _bytes(figure: Figure, **options: Any) -> bytes:
+    from matplotlib import rc_context
+
+    kind = options.setdefault("format", "png")
+    buffer = io.BytesIO()
+    with rc_context({"svg.hashsalt": "contone"}):
+        figure.savefig(buffer, metadata={"Date": None} if kind == "svg" else {"Software": None}, **options)
+    return buffer.getvalue()
+
+
+def _columns(count: int) -> int:
+    """As many columns as fill the last row best, between three and five."""
+    return min(range(min(count, 3), min(count, 5) + 1), key=lambda c: (-count % c, -c))
+
+
+def _faces(V: np.ndarray) -> np.ndarray:
+    """Values at the corners of a square grid, (s^2, m), as the four corners of each of its faces, ((s-1)^2, 4, m)."""
+    side = math.isqrt(len(V))
+    grid = V.reshape(side, side, -1)
+    corners = (grid[:-1, :-1], grid[1:, :-1], grid[1:, 1:], grid[:-1, 1:])
+    return np.stack(corners, axis=2).reshape(-1, 4, V.shape[1])
+
+
+def _mesh(X: np.ndarray) -> np.ndarray:
+    """A factor for the brightness of each face: every fifth row and column a little darker, which shows the shape.
+
+    Light and shade would show it better but change every colour, and colours are what the picture is read by.
+    """
+    side = math.isqrt(len(X)) - 1
+    line = np.arange(side) % 5 == 0
+    return np.where(line[:, None] | line[None, :], 0.91, 1.0).ravel()
+
+
+def _eye(azimuth: float, elevation: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Unit vectors to the right, upwards and towards the eye."""
+    a, e = math.radians(azimuth), math.radians(elevation)
+    towards = np.array([math.cos(e) * math.cos(a), math.cos(e) * math.sin(a), math.sin(e)])
+    right = np.array([-math.sin(a), math.cos(a), 0.0])
+    return right, np.cross(towards, right), towards

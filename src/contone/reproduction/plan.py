@@ -1,0 +1,294 @@
+"""specs/*.toml -> cells: what the experiments are.
+
+A spec names its data sets and its rows; a row names methods, and expands over `contone.enhance.methods()`, their
+presets and, where a method is random, seeds. So a new method appears in the tables without a word here.
+
+`seeds` is the number of seeds of a random method, `seeds_of` that of single rows that are slow. A row of a spec has one
+of these forms:
+
+    methods = "all" | ["GLLE", ...]     every such method with its defaults and with each of its presets, as rows
+        presets = "all" | ["paper"]     "GLLE", "GLLE (paper)"; leave out the defaults with `defaults = false`; a method
+                                        without any of the presets asked for stands with its defaults
+        except = ["GLLE (paper)"]       rows to leave out
+        name = "LCdr-{method}"          how the rows are called
+        wrap = "Augmented"              put each method inside this one, as its `enhancer`
+    class = "LCdr", preset = "paper"    one estimator: parameters from `params`, and None for the names in `without`
+        sweep = {alpha = [...], ...}    one cell a value, all else unchanged: a sensitivity curve a parameter
+        grid = {...}, measure = "clark" the best point of the grid against the truth: always marked oracle
+    task = "limit" | "mean_of_truth"    a reference
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from typing import Any
+
+from sklearn.base import BaseEstimator, clone
+
+from contone import datasets
+from contone.enhance import methods as all_methods
+from contone.exceptions import DataError, InputError
+from contone.reproduction.cells import Cell, build, describe, load, named, random_parameters
+from contone.reproduction.paper import DATASETS
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "paper": tuple(DATASETS.values()),
+    "yeast": tuple(name for name in DATASETS.values() if name.startswith("yeast-")),
+}
+"""Names that stand for several data sets."""
+
+ORDER = ("recovery", "ranks", "augmentation", "ablation", "sensitivity", "prediction")
+"""The experiments in the order of the paper."""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One experiment, as its TOML file says it."""
+
+    name: str
+    title: str
+    question: str
+    datasets: tuple[str, ...] = ()
+    degradation: dict[str, Any] = field(default_factory=dict)
+    seeds: int = 5
+    rows: tuple[dict[str, Any], ...] = ()
+    derived_from: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Cells to be computed, and what was left out with the reason."""
+
+    cells: list[Cell]
+    missing_data: dict[str, str] = field(default_factory=dict)
+    missing_methods: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row of a table before it meets data: its name, and the task with the estimator still alive."""
+
+    name: str
+    method: str
+    task: dict[str, Any]
+    estimator: BaseEstimator | None = None
+    setting: dict[str, Any] = field(default_factory=dict)
+    baseline: bool = False
+    oracle: bool = False
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether every score is to be shown beside it: baselines, the limit, the mean of the truth."""
+        return self.baseline or self.estimator is None
+
+
+def specs() -> dict[str, Spec]:
+    """The experiments that come with contone, in the order of the paper."""
+    folder = files("contone.reproduction") / "specs"
+    return {name: read_spec((folder / f"{name}.toml").read_text(encoding="utf-8")) for name in ORDER}
+
+
+def read_spec(text: str) -> Spec:
+    """A spec from its TOML text."""
+    content = tomllib.loads(text)
+    degradation = content.get("degradation", {"class": "CumulativeMass", "params": {"t": 0.5}})
+    known = {"name", "title", "question", "datasets", "degradation", "seeds", "rows", "derived_from"}
+    return Spec(
+        name=content["name"],
+        title=content["title"],
+        question=content["question"],
+        datasets=tuple(content.get("datasets", ())),
+        degradation={"class": degradation["class"], "params": dict(degradation.get("params", {}))},
+        seeds=content.get("seeds", 5),
+        rows=tuple(content.get("rows", ())),
+        derived_from=content.get("derived_from"),
+        options={name: value for name, value in content.items() if name not in known},
+    )
+
+
+def make_plan(
+    chosen: Iterable[Spec],
+    *,
+    dataset_names: Sequence[str] = (),
+    method_names: Sequence[str] = (),
+    seeds: int | None = None,
+) -> Plan:
+    """The cells of these experiments on the data at hand.
+
+    Parameters
+    ----------
+    chosen : specs
+        The experiments. A derived one (ranks) stands for the one that it is computed from.
+    dataset_names : names
+        Data sets or groups ("paper", "yeast") in place of the spec's own; empty for those.
+    method_names : names
+        Keep only these methods ("GLLE") or rows ("GLLE (paper)"); baselines and references always stay, because every
+        score is shown beside theirs.
+    seeds : int or None
+        Seeds of a random method, in place of the spec's number.
+    """
+    every = specs()
+    selected: dict[str, Spec] = {}
+    for spec in chosen:
+        source = every[spec.derived_from] if spec.derived_from else spec
+        selected[source.name] = source
+    cells: list[Cell] = []
+    missing_data: dict[str, str] = {}
+    missing_methods: dict[str, str] = {}
+    wanted = {name.lower() for name in method_names}
+    seen: set[str] = set()
+    for spec in selected.values():
+        rows = [_with_learner(row, spec) for row in _rows(spec, missing_methods)]
+        seen |= {name.lower() for row in rows for name in (row.method, row.name)}
+        if wanted:
+            rows = [r for r in rows if r.is_reference or {r.method.lower(), r.name.lower()} & wanted]
+        for name in expand_names(dataset_names or spec.datasets):
+            try:
+                data_hash = _content(name)
+            except DataError as error:
+                if name not in datasets.names():
+                    raise  # a typing error, not a missing file
+                missing_data[name] = str(error)
+                continue
+            for row in rows:
+                count = seeds or spec.options.get("seeds_of", {}).get(row.name, spec.seeds)
+                cells += _cells(row, spec, name, data_hash, count)
+    unknown = sorted(wanted - seen - {name.lower() for name in missing_methods})
+    if unknown:
+        raise InputError(f"No experiment has a method {', '.join(map(repr, unknown))}; there are: {_listed(seen)}.")
+    return Plan(cells, missing_data, missing_methods)
+
+
+def expand_names(names: Iterable[str]) -> list[str]:
+    """Data set names with groups and the paper's short names expanded, each once, in order."""
+    found: dict[str, None] = {}
+    for name in names:
+        for inner in GROUPS.get(name, (DATASETS.get(name, name),)):
+            found[inner] = None
+    return list(found)
+
+
+# --------------------------------------------------------------------------------------------------------------- rows
+
+
+def _rows(spec: Spec, missing: dict[str, str]) -> Iterator[_Row]:
+    for row in spec.rows:
+        if "methods" in row:
+            yield from _method_rows(row, missing)
+        elif "class" in row:
+            yield from _class_rows(row, missing)
+        elif "task" in row:
+            yield _Row(row["name"], row["task"], {"kind": row["task"]}, oracle=row.get("oracle", False))
+        else:
+            raise InputError(f"{spec.name}: a row needs `methods`, `class` or `task`; it has {sorted(row)}.")
+
+
+def _method_rows(row: Mapping[str, Any], missing: dict[str, str]) -> Iterator[_Row]:
+    known = {cls.__name__: cls for cls in all_methods().values()}
+    names = list(known) if row["methods"] == "all" else row["methods"]
+    for name in names:
+        if name not in known:
+            missing[name] = f"{name} is not in this version of contone"
+            continue
+        cls = known[name]
+        asked = list(cls.PRESETS) if row.get("presets", "all") == "all" else row["presets"]
+        presets = [p for p in asked if p in cls.PRESETS]
+        variants: list[tuple[str, BaseEstimator]] = []
+        if row.get("defaults", True) or not presets:
+            variants.append((name, cls()))
+        for preset in presets:
+            estimator = cls.preset(preset)
+            # A preset that is the default would stand in the table twice.
+            if all(describe(estimator) != describe(other) for _, other in variants):
+                variants.append((f"{name} ({preset})", estimator))
+        for variant, estimator in variants:
+            if variant in row.get("except", ()):
+                continue
+            if "wrap" in row:
+                outer = _class(row["wrap"], missing)
+                if outer is None:
+                    return
+                estimator = outer(enhancer=estimator)
+            title = row.get("name", "{variant}").format(method=name, variant=variant)
+            yield _estimator_row(title, name, estimator, baseline=cls.baseline and "wrap" not in row)
+
+
+def _class_rows(row: Mapping[str, Any], missing: dict[str, str]) -> Iterator[_Row]:
+    cls: Any = _class(row["class"], missing)
+    if cls is None:
+        return
+    params = {name: build(value) for name, value in row.get("params", {}).items()}
+    params.update(dict.fromkeys(row.get("without", ()), None))
+    base = cls.preset(row["preset"], **params) if "preset" in row else cls(**params)
+    title = row.get("name", row["class"])
+    if "grid" in row:
+        task = {"kind": "oracle_grid", "grid": row["grid"], "measure": row["measure"]}
+        yield _Row(title, row["class"], task, base, oracle=True)
+    elif "sweep" in row:
+        for parameter, values in row["sweep"].items():
+            for value in values:
+                changed = clone(base).set_params(**{parameter: value})
+                yield _estimator_row(title, row["class"], changed, setting={parameter: value})
+    else:
+        marks = {"oracle": row.get("oracle", False), "baseline": getattr(cls, "baseline", False)}
+        yield replace(_estimator_row(title, row["class"], base, **marks), extra=row.get("task_options", {}))
+
+
+def _with_learner(row: _Row, spec: Spec) -> _Row:
+    """In a predictive experiment the enhancer's answer goes on to the spec's learner."""
+    learner = spec.options.get("learner")
+    if learner is None or row.estimator is None:
+        return row
+    task = {"kind": "predict", "report": "recovered", **learner, **row.extra}
+    return replace(row, task={**task, "learner": describe(build(learner["learner"]))})
+
+
+def _estimator_row(title: str, method: str, estimator: BaseEstimator, **marks: Any) -> _Row:
+    return _Row(title, method, {"kind": "enhance"}, estimator, **marks)
+
+
+def _class(name: str, missing: dict[str, str]) -> Any:
+    try:
+        return named(name)
+    except InputError as error:
+        missing[name] = str(error)
+        return None
+
+
+def _cells(row: _Row, spec: Spec, dataset: str, data_hash: str, seeds: int) -> Iterator[Cell]:
+    random = random_parameters(row.estimator) if row.estimator is not None else []
+    for seed in range(seeds) if random else (None,):
+        task = dict(row.task)
+        if row.estimator is not None:
+            seeded = clone(row.estimator).set_params(**dict.fromkeys(random, seed))
+            task["estimator"] = describe(seeded)
+        yield Cell(
+            experiment=spec.name,
+            row=row.name,
+            method=row.method,
+            dataset=dataset,
+            data_hash=data_hash,
+            task=task,
+            degradation=spec.degradation,
+            seed=seed,
+            setting=row.setting,
+            baseline=row.baseline,
+            oracle=row.oracle,
+        )
+
+
+def _content(name: str) -> str:
+    """The content hash of a data set that is at hand; DataError, with what to do, where it is not."""
+    if name in datasets.names() and datasets.status(name).where == "not at hand":
+        # Nothing is downloaded behind the user's back in the middle of an experiment.
+        raise DataError(f"not at hand: put its file into the folder CONTONE_DATA, or run 'contone data fetch {name}'")
+    return load(name)[3]
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))

@@ -1,0 +1,72 @@
+"""Critical-difference diagrams: average ranks on a line, methods that the Nemenyi test cannot tell apart joined."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from contone.pages import svg
+from contone.reproduction.report.charts import Chart
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def chart(group: Mapping[str, Any], measure: Mapping[str, Any]) -> Chart | None:
+    """The diagram of one group of methods in one measure; None where the test could not be made."""
+    ranks, nemenyi = measure["average_ranks"], measure["nemenyi"]
+    if nemenyi is None or len(ranks) < 3:
+        return None
+    import pandas as pd  # comes with scikit-posthocs
+    import scikit_posthocs
+
+    names = list(ranks)
+    table = pd.DataFrame(nemenyi).loc[names, names]
+    with svg.style():
+        drawing = svg.canvas(7.6, 1.3 + 0.125 * len(names))
+        axis = drawing.subplots()
+        parts = scikit_posthocs.critical_difference_diagram(
+            ranks,
+            table,
+            ax=axis,
+            label_fmt_left="{label}\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}{rank:.2f}",
+            label_fmt_right="{rank:.2f}\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}{label}",
+            elbow_props={"color": svg.SOFT, "linewidth": 0.8},
+            marker_props={"color": svg.ACCENT, "s": 16},
+            crossbar_props={"color": svg.ACCENT, "linewidth": 2.4, "solid_capstyle": "round"},
+            text_h_margin=0.03 * len(names),
+        )
+        for text in parts["labels"]:
+            text.set_color(svg.INK)
+        axis.spines["top"].set(visible=True, color=svg.SOFT)
+        axis.tick_params(axis="x", color=svg.SOFT)
+        _critical_difference(axis, measure["critical_difference"])
+        order = sorted(ranks, key=ranks.__getitem__)
+        words = "; ".join(f"{name} {ranks[name]:.2f}" for name in order)
+        return Chart(
+            svg.to_svg(
+                drawing,
+                f"ranks-{group['name']}-{measure['measure']}",
+                f"{group['title']}: average ranks, {measure['title']}",
+                f"Average ranks, best first: {words}. Critical difference {measure['critical_difference']:.2f}.",
+            ),
+            f"Average rank in {measure['title']} over {len(group['datasets'])} data sets, 1 is best. Methods joined by "
+            "a bar do not differ at the level 0.05 (Nemenyi).",
+            measure["title"],
+        )
+
+
+def _critical_difference(axis: Axes, length: float) -> None:
+    """The length of the critical difference, above the axis where it covers no tick label."""
+    left = axis.get_xlim()[0] + 0.02 * (axis.get_xlim()[1] - axis.get_xlim()[0])
+    start = max(left, 1.0)
+    axis.plot([start, start + length], [2.2, 2.2], color=svg.SECOND, linewidth=2.4, solid_capstyle="round")
+    axis.annotate(
+        f"critical difference {length:.2f}",
+        (start + length, 2.2),
+        textcoords="offset points",
+        xytext=(6, 0),
+        va="center",
+        color=svg.SOFT,
+    )
+    axis.set_ylim(top=2.6)

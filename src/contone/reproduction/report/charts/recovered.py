@@ -1,0 +1,103 @@
+"""The picture of the summary: how much of what features and labels allow each method recovers, on each data set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from contone.pages import svg
+from contone.reproduction.report.charts import Chart, short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LEFT = -0.6
+"""Shares below this are drawn at the edge, as an arrow: the axis belongs to those that recover something."""
+
+
+def chart(figure: Mapping[str, Any], *, narrow: bool = False) -> Chart | None:
+    """One line a method: a dot for each data set, a bar for their mean. None where there is no share at all.
+
+    The narrow drawing is for phones, where the wide one would have to be scrolled.
+    """
+    rows = ordered(figure["rows"])
+    if not rows:
+        return None
+    with svg.style():
+        drawing = svg.canvas(4.6 if narrow else 7.6, 0.8 + 0.235 * len(rows))
+        axis = drawing.subplots()
+        _ground(axis, rows)
+        for position, row in enumerate(rows):
+            _row(axis, position, row, figure["datasets"])
+        _legend(axis, figure["datasets"], 2 if narrow else 4)
+        name = "recovered-narrow" if narrow else "recovered"
+        return Chart(
+            svg.to_svg(drawing, name, "Recovered share of each method on each data set", _words(figure, rows)),
+            "0 % is the uniform distribution, 100 % the limit: what a regressor trained on the truth makes of features "
+            "and labels. Each dot is a data set, each bar the mean of a row. An arrow at the left edge: further off.",
+        )
+
+
+def ordered(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Rows with at least one share, the best mean first; rows infinitely far off at some set (no mean) last."""
+    known = [r for r in rows if any(v is not None for v in r["values"])]
+    return sorted(known, key=lambda r: (r["mean"] is None, -(r["mean"] or 0.0)))
+
+
+def _ground(axis: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
+    svg.bare(axis, "left", "bottom")
+    axis.set_ylim(len(rows) - 0.4, -0.6)
+    axis.set_yticks(range(len(rows)), [_label(r) for r in rows])
+    for text, row in zip(axis.get_yticklabels(), rows, strict=True):
+        text.set_color(svg.INK if row["kind"] == "method" else svg.SOFT)
+        text.set_fontstyle("italic" if row["kind"] == "oracle" else "normal")
+    axis.set_xlim(LEFT - 0.04, 1.08)
+    axis.set_xticks([-0.5, 0, 0.5, 1], ["−50 %", "0 %\nuniform", "50 %", "100 %\nlimit"])
+    axis.grid(axis="x", zorder=0)
+    for end in (0, 1):
+        axis.axvline(end, color=svg.SOFT, linewidth=0.9, zorder=1)
+
+
+def _row(axis: Axes, position: int, row: Mapping[str, Any], datasets: Sequence[str]) -> None:
+    colour = svg.ACCENT if row["kind"] == "method" else svg.SOFT
+    shown = [(v, d) for v, d in zip(row["values"], datasets, strict=True) if v is not None]
+    inside = [v for v, _ in shown if v >= LEFT]
+    if inside:
+        axis.plot([min(inside), max(inside)], [position] * 2, color=colour, alpha=0.35, linewidth=1.2, zorder=2)
+    for value, dataset in shown:
+        if value < LEFT:
+            axis.plot(LEFT, position, marker="<", markersize=4.5, color=colour, alpha=0.7, zorder=3, linestyle="none")
+        else:
+            style = {**_marker(dataset), "color": colour, "alpha": 0.55, "markeredgewidth": 0}
+            axis.plot(value, position, zorder=3, linestyle="none", **style)
+    if row["mean"] is not None and row["mean"] >= LEFT:
+        axis.plot([row["mean"]] * 2, [position - 0.34, position + 0.34], color=svg.INK, linewidth=2.2, zorder=4)
+
+
+def _marker(dataset: str) -> dict[str, Any]:
+    """Dots for the Yeast sets, which are alike; other shapes for the sets that are not."""
+    if dataset.startswith("yeast"):
+        return {"marker": "o", "markersize": 4.2}
+    return {"marker": "D" if dataset == "artificial" else "s", "markersize": 4.4}
+
+
+def _legend(axis: Axes, datasets: Sequence[str], columns: int) -> None:
+    kinds = {"Yeast sets": [d for d in datasets if d.startswith("yeast")]}
+    kinds["artificial"] = [d for d in datasets if d == "artificial"]
+    others = [d for d in datasets if not d.startswith("yeast") and d != "artificial"]
+    kinds[", ".join(short(d) for d in others)] = others
+    for label, members in kinds.items():
+        if members:
+            style = {**_marker(members[0]), "color": svg.SOFT, "markeredgewidth": 0}
+            axis.plot([], [], linestyle="none", label=label, **style)
+    axis.plot([], [], color=svg.INK, linewidth=2.2, label="mean")
+    axis.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.2, handletextpad=0.5)
+
+
+def _label(row: Mapping[str, Any]) -> str:
+    return str(row["name"]) if row["kind"] == "method" else f"{row['name']}, {row['kind']}"
+
+
+def _words(figure: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
+    means = "; ".join(f"{_label(r)} {100 * r['mean']:.0f} %" for r in rows if r["mean"] is not None)
+    return f"Mean share over {len(figure['datasets'])} data sets, best first: {means}."

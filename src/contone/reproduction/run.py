@@ -1,0 +1,241 @@
+"""Cells -> store: carry out what is not there yet, in parallel, and survive what goes wrong.
+
+Cells are independent, so they run as joblib tasks, on this machine (loky processes) or on a dask cluster. A worker
+sends its record back and this process alone writes it, the moment it arrives: a run that is interrupted or killed loses
+only the cells under way, and the next run starts with those. A cell that raises becomes a failure with its traceback
+and the others go on. A cell that takes its process down (out of memory) is found by running what is left one process a
+cell.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import cache
+from multiprocessing import current_process
+from statistics import fmean
+from typing import Any
+
+from joblib import Parallel, delayed, effective_n_jobs, parallel_config
+from joblib.externals.loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
+
+from contone.exceptions import InputError, MissingExtraError
+from contone.reproduction.cells import Cell, unique
+from contone.reproduction.store import Store
+from contone.reproduction.tasks import compute, versions
+
+Compute = Callable[[Cell], dict[str, Any]]
+BACKENDS = ("loky", "dask")
+
+
+@dataclass
+class Progress:
+    """Where a run stands; handed to the observer after every cell."""
+
+    total: int
+    reused: int
+    jobs: int
+    done: int = 0
+    failed: int = 0
+    last: str = ""
+    started: float = field(default_factory=time.monotonic)
+    costs: dict[str, list[float]] = field(default_factory=dict)
+    waiting: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def left(self) -> int:
+        """Cells that are not finished."""
+        return len(self.waiting)
+
+    @property
+    def running(self) -> int:
+        """Cells under way."""
+        return min(self.jobs, self.left)
+
+    def seconds_left(self) -> float | None:
+        """Expected time to the end, from the mean cost of each row so far; None before the first cell."""
+        known = [value for values in self.costs.values() for value in values]
+        if not known:
+            return None
+        typical = fmean(known)
+        expected = sum(fmean(self.costs[row]) if row in self.costs else typical for row in self.waiting.values())
+        return expected / max(1, self.jobs)
+
+    def arrived(self, cell: Cell, record: dict[str, Any]) -> None:
+        """Count a finished cell."""
+        self.waiting.pop(cell.key, None)
+        self.costs.setdefault(cell.row, []).append(record["time"]["wall"])
+        self.done += record["status"] == "done"
+        self.failed += record["status"] != "done"
+        self.last = str(cell)
+
+
+Observer = Callable[[Progress], None]
+
+
+def run(
+    cells: Sequence[Cell],
+    store: Store,
+    *,
+    jobs: int = -1,
+    backend: str = "loky",
+    address: str | None = None,
+    observer: Observer | None = None,
+    about: dict[str, Any] | None = None,
+    compute: Compute = compute,
+) -> Progress:
+    """Carry out every cell that the store does not hold yet.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        The plan. Cells with one key are computed once.
+    store : Store
+        Where results, failures and the record of this run go.
+    jobs : int, default=-1
+        Processes; -1 for one a core. With dask the cluster decides.
+    backend : {"loky", "dask"}
+        Processes on this machine, or a dask cluster.
+    address : str
+        Of the dask scheduler, e.g. "tcp://host:8786".
+    observer : callable
+        Called with the `Progress` at the start and after every cell.
+    about : dict
+        Plain values to be kept with the run, e.g. the command.
+    compute : callable
+        What carries out one cell.
+    """
+    if backend not in BACKENDS:
+        raise InputError(f"There is no backend {backend!r}; there are: {', '.join(BACKENDS)}.")
+    todo = [cell for cell in unique(cells) if cell.key not in store]
+    identity = store.open_run({**machine(), **(about or {})}, [cell.plain() for cell in cells])
+    with _backend(backend, address, jobs) as workers:
+        progress = Progress(len(todo), len(unique(cells)) - len(todo), workers)
+        progress.waiting = {cell.key: cell.row for cell in todo}
+        tell = observer or (lambda progress: None)
+        state = "interrupted"
+        try:
+            tell(progress)
+            for cell, record in _records(todo, store, workers, compute):
+                store.add(record)
+                progress.arrived(cell, record)
+                tell(progress)
+            state = "finished"
+        finally:
+            store.close_run(identity, state=state, done=progress.done, failed=progress.failed, reused=progress.reused)
+    return progress
+
+
+def _records(
+    todo: Sequence[Cell], store: Store, workers: int, compute: Compute
+) -> Iterator[tuple[Cell, dict[str, Any]]]:
+    """Cells with their records, in the order in which they finish."""
+    cells = {cell.key: cell for cell in todo}
+    # Asked at the last moment: another run on the same store may have finished a cell meanwhile.
+    tasks = (delayed(_keyed)(compute, cell.key, cell) for cell in todo if cell.key not in store)
+    try:
+        for key, record in Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1)(tasks):
+            yield cells[key], _same_code(cells.pop(key), record)
+    except BrokenProcessPool:
+        # A worker died and took the pool along; which cell did it shows when each has a process of its own.
+        for cell in cells.values():
+            if cell.key not in store:
+                yield cell, _alone(cell, compute)
+
+
+def _keyed(compute: Compute, key: str, cell: Cell) -> tuple[str, dict[str, Any]]:
+    # The key of the plan travels along: the worker's own key differs when its code does.
+    if current_process().name.startswith("LokyProcess"):
+        _leave_with_parent()
+    return key, compute(cell)
+
+
+@cache
+def _leave_with_parent() -> None:
+    """End this worker when the run that started it is killed; it would wait for work for ever."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)  # nothing is lost: only the parent writes
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _same_code(cell: Cell, record: dict[str, Any]) -> dict[str, Any]:
+    """The record; a failure when the worker computed with other code than the plan was made with."""
+    if record["key"] == cell.key:
+        return record
+    message = "The worker runs other code than this process (edited meanwhile, or another version): run again."
+    return {**record, "key": cell.key, "status": "failed", "error": message, "traceback": message, "arrays": None}
+
+
+def _alone(cell: Cell, compute: Compute) -> dict[str, Any]:
+    """A cell in a process of its own, so that its death is its own."""
+    began = time.time(), time.perf_counter()
+    try:
+        with ProcessPoolExecutor(max_workers=1) as pool:
+            return _same_code(cell, pool.submit(compute, cell).result())
+    except BrokenProcessPool:
+        message = "The process that computed this cell died without a word; it may have run out of memory."
+        return {
+            "key": cell.key,
+            "cell": cell.plain(),
+            "versions": versions(),
+            "status": "failed",
+            "error": message,
+            "traceback": message,
+            "warnings": [],
+            "time": {"started": began[0], "cpu": 0.0, "wall": time.perf_counter() - began[1]},
+        }
+
+
+@contextmanager
+def _backend(backend: str, address: str | None, jobs: int) -> Iterator[int]:
+    """joblib set up for the backend; gives the number of cells that run at once."""
+    context: AbstractContextManager[Any]
+    if backend == "dask":
+        client = _dask_client(address)
+        context = parallel_config(backend="dask", client=client, n_jobs=-1)
+    else:
+        client = nullcontext()
+        # Each worker computes with one BLAS thread: more would oversubscribe the cores.
+        context = parallel_config(backend="loky", n_jobs=jobs, inner_max_num_threads=1)
+    with client, context:
+        yield effective_n_jobs(-1 if backend == "dask" else jobs)
+
+
+def _dask_client(address: str | None) -> Any:
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise MissingExtraError(
+            "The dask backend needs dask.distributed, which is not installed: pip install 'contone[scale]'."
+        ) from error
+    if not address:
+        raise InputError("The dask backend needs the address of a scheduler, e.g. --address tcp://host:8786.")
+    try:
+        return Client(address, timeout="10s", set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise InputError(f"No dask scheduler answers at {address!r} ({error}). Is it running?") from error
+
+
+def machine() -> dict[str, Any]:
+    """What a run is made on: for the provenance of its numbers."""
+    return {
+        "versions": versions(),
+        "machine": {
+            "system": platform.system(),
+            "release": platform.release(),
+            "processor": platform.processor() or platform.machine(),
+            "cores": os.cpu_count(),
+            "python": sys.version.split()[0],
+        },
+    }

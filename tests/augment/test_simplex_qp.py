@@ -1,0 +1,163 @@
+"""The QP on masked simplices: certificates, reference solvers, limits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from contone.augment import simplex_qp as qp
+from contone.augment.simplex_qp import Programme, minimise_on_simplices, optimality
+from contone.runtime import threads
+
+
+def random_programme(seed: int, n: int = 60, q: int = 4, density: float = 0.6, pull: float = 0.3) -> Programme:
+    """A symmetric S with spectral radius 1, a random mask and a random linear term."""
+    rng = np.random.default_rng(seed)
+    W = sp.random_array((n, n), density=0.15, rng=rng, format="csr")
+    W = (W + W.T + sp.diags_array(np.full(n, 1e-3))).tocsr()
+    root = 1.0 / np.sqrt(W.sum(axis=1))
+    S = sp.csr_array(sp.diags_array(root) @ W @ sp.diags_array(root))
+    mask = rng.random((n, q)) < density
+    mask[np.arange(n), rng.integers(0, q, n)] = True
+    return Programme(S, pull * rng.normal(size=(n, q)), mask, 7.0)
+
+
+def equal_shares(programme: Programme) -> np.ndarray:
+    return programme.mask / programme.mask.sum(axis=1, keepdims=True)
+
+
+def reference(programme: Programme, solver: str) -> np.ndarray:
+    """F by a general QP solver, from the standard form min 1/2 x^T P x + c^T x, A x = 1, x >= 0."""
+    n, q = programme.mask.shape
+    rows, labels = np.nonzero(programme.mask)
+    T = 2.0 * (np.eye(n) - programme.S.toarray())
+    P = T[np.ix_(rows, rows)] * (labels[:, None] == labels[None, :])
+    c, m = -2.0 * programme.C[rows, labels], rows.size
+    A = (rows[None, :] == np.arange(n)[:, None]).astype(float)
+    if solver == "proxqp":
+        proxsuite = pytest.importorskip("proxsuite")
+        problem = proxsuite.proxqp.dense.QP(m, n, m)
+        problem.settings.eps_abs, problem.settings.eps_rel, problem.settings.max_iter = 1e-11, 0.0, 100_000
+        problem.init(P, c, A, np.ones(n), np.eye(m), np.zeros(m), np.full(m, 1e20))
+        problem.solve()
+        x = problem.results.x
+    else:
+        clarabel = pytest.importorskip("clarabel")
+        settings = clarabel.DefaultSettings()
+        settings.verbose = False
+        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-13
+        x = np.asarray(
+            clarabel.DefaultSolver(
+                sp.csc_matrix(np.triu(P)),
+                c,
+                sp.csc_matrix(np.vstack([A, -np.eye(m)])),
+                np.concatenate([np.ones(n), np.zeros(m)]),
+                [clarabel.ZeroConeT(n), clarabel.NonnegativeConeT(m)],
+                settings,
+            )
+            .solve()
+            .x
+        )
+    F = np.zeros((n, q))
+    F[rows, labels] = x
+    return F
+
+
+def kkt_residual(programme: Programme, F: np.ndarray) -> float:
+    """Largest violation of: the gradient is one constant on the support of a row, and no less elsewhere on its mask."""
+    H = F - programme.S @ F - programme.C
+    multiplier = np.where(programme.mask, H, np.inf).min(axis=1, keepdims=True)
+    return float(np.max(F * (H - multiplier), where=programme.mask, initial=0.0))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_kkt_feasibility_and_certificate(seed):
+    programme = random_programme(seed, pull=[0.05, 0.3, 2.0][seed % 3])
+    found = minimise_on_simplices(programme, equal_shares(programme), tol=1e-12)
+    F = found.value
+    assert found.converged
+    assert kkt_residual(programme, F) < 1e-9
+    assert (F >= 0).all()
+    assert not F[~programme.mask].any()
+    np.testing.assert_allclose(F.sum(axis=1), 1.0, atol=1e-12)
+    objective = float(np.sum(F * (F - programme.S @ F)) - 2 * np.sum(F * programme.C)) + 7.0
+    assert found.objective == pytest.approx(objective, abs=1e-11)
+    assert optimality(programme, F)[0] == pytest.approx(found.objective, abs=1e-11)
+
+
+@pytest.mark.parametrize("solver", ["proxqp", "clarabel"])
+@pytest.mark.parametrize("seed", range(3))
+def test_agrees_with_general_solvers(seed, solver):
+    programme = random_programme(seed, n=40)
+    found = minimise_on_simplices(programme, equal_shares(programme), tol=1e-14)
+    F = reference(programme, solver)
+    objective = float(np.sum(F * (F - programme.S @ F)) - 2 * np.sum(F * programme.C)) + 7.0
+    assert found.objective == pytest.approx(objective, rel=1e-9)
+    np.testing.assert_allclose(found.value, F, atol=1e-6)
+
+
+def test_gap_bounds_the_error_of_any_feasible_point():
+    programme = random_programme(3)
+    best = minimise_on_simplices(programme, equal_shares(programme)).objective
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        F = rng.dirichlet(np.ones(4), size=60) * programme.mask
+        F /= F.sum(axis=1, keepdims=True)
+        objective, gap = optimality(programme, F)
+        assert -1e-12 <= objective - best <= gap
+
+
+def test_fista_alone_finds_the_same_minimum(monkeypatch):
+    programme = random_programme(4, pull=1.0)
+    both = minimise_on_simplices(programme, equal_shares(programme), tol=1e-13)
+    monkeypatch.setattr(qp, "_descend_on_face", lambda programme, point, *rest: (point, 0, False))
+    alone = minimise_on_simplices(programme, equal_shares(programme), tol=1e-13)
+    assert alone.converged
+    np.testing.assert_allclose(alone.value, both.value, atol=1e-6)
+    assert alone.objective == pytest.approx(both.objective, rel=1e-12)
+
+
+@pytest.mark.parametrize("n_threads", ["1", "2"])
+def test_a_problem_in_pieces_has_the_same_answer(monkeypatch, n_threads):
+    programme = random_programme(4, n=90)
+    whole = minimise_on_simplices(programme, equal_shares(programme))
+    monkeypatch.setattr(threads, "PIECE_ROWS", 16)
+    monkeypatch.setenv("OMP_NUM_THREADS", n_threads)
+    parts = minimise_on_simplices(programme, equal_shares(programme))
+    np.testing.assert_allclose(parts.value, whole.value, atol=1e-7)
+    assert parts.objective == pytest.approx(whole.objective, rel=1e-12)
+
+
+def test_identity_graph_is_flat_and_no_graph_is_a_projection():
+    programme = random_programme(5)
+    n = programme.mask.shape[0]
+    none = programme._replace(S=sp.csr_array((n, n)), constant=0.0)
+    from contone.numerics.simplex import project_masked_simplex
+
+    found = minimise_on_simplices(none, equal_shares(none), tol=1e-14)
+    np.testing.assert_allclose(found.value, project_masked_simplex(programme.C, programme.mask), atol=1e-10)
+    flat = Programme(sp.csr_array(sp.eye_array(n)), np.zeros_like(programme.C), programme.mask)
+    start = equal_shares(flat)
+    np.testing.assert_array_equal(minimise_on_simplices(flat, start).value, start)
+
+
+def test_running_out_of_iterations_is_reported():
+    programme = random_programme(6)
+    found = minimise_on_simplices(programme, equal_shares(programme), tol=1e-15, max_iter=3)
+    assert not found.converged
+    assert found.residual > 1e-15
+    np.testing.assert_allclose(found.value.sum(axis=1), 1.0, atol=1e-12)
+
+
+def test_torch_tensors_give_the_same_answer():
+    torch = pytest.importorskip("torch")
+    programme = random_programme(7)
+    S = programme.S
+    from contone.backends.torch.graph import csr
+
+    parts = (torch.from_numpy(part) for part in (S.indptr, S.indices, S.data))
+    moved = Programme(csr(*parts, S.shape), torch.from_numpy(programme.C), torch.from_numpy(programme.mask), 7.0)
+    found = minimise_on_simplices(moved, torch.from_numpy(equal_shares(programme)), tol=1e-12)
+    expected = minimise_on_simplices(programme, equal_shares(programme), tol=1e-12)
+    np.testing.assert_allclose(found.value.numpy(), expected.value, atol=1e-8)

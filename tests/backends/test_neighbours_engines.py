@@ -1,0 +1,207 @@
+"""The engine of the neighbour search is chosen by size; an approximate one is measured, and says when it is poor."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+from contone import GLLE, LP, LabelConfidence, LCdr
+from contone.backends.numpy import neighbours
+from contone.backends.numpy.neighbours import Neighbours, localised, nearest_neighbours, put_back, query_neighbours
+from contone.exceptions import ApproximationWarning
+
+faiss = pytest.importorskip("faiss")
+from contone.backends.numpy import faiss_search as neighbours_faiss  # noqa: E402
+
+
+def surface(n: int, d: int = 12, seed: int = 0) -> np.ndarray:
+    """Rows near a curved surface of four dimensions, far from the origin."""
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n, 4))
+    return 1e3 + Z @ rng.normal(size=(4, d)) + np.sin(Z @ rng.normal(size=(4, d))) + 0.05 * rng.normal(size=(n, d))
+
+
+@pytest.fixture(scope="module")
+def X():
+    return surface(6000)
+
+
+@pytest.fixture
+def small_limit(monkeypatch):
+    """Everything beyond 1000 rows counts as large."""
+    monkeypatch.setattr(neighbours, "EXACT_ROWS", 1000)
+
+
+def test_small_problems_and_few_features_are_searched_exactly(X, small_limit):
+    assert nearest_neighbours(X[:1000], 5).report() == {"engine": "exact", "recall": 1.0}
+    assert nearest_neighbours(X[:, :6], 5).engine == "exact"
+    assert nearest_neighbours(X, 5).engine.startswith("faiss")
+
+
+def test_a_large_problem_is_searched_approximately_and_its_recall_is_what_was_measured(X, small_limit):
+    found = nearest_neighbours(X, 10)
+    truth = neighbours.NearestNeighbors(n_neighbors=10).fit(X).kneighbors()[1]
+    share = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(found.indices, truth, strict=True)])
+    assert share >= neighbours.GOOD_RECALL
+    assert found.recall == pytest.approx(share, abs=0.01)
+
+
+def test_the_answer_is_a_neighbourhood_whatever_the_engine(X, small_limit):
+    found = nearest_neighbours(X, 7)
+    assert found.indices.shape == found.distances.shape == (len(X), 7)
+    assert not (found.indices == np.arange(len(X))[:, None]).any()
+    assert all(len(set(row)) == 7 for row in found.indices.tolist())
+    assert (np.diff(found.distances, axis=1) >= 0).all()
+    # Distances come from the float64 features, although these lie far from the origin and the search is in float32.
+    expected = np.linalg.norm(X[found.indices] - X[:, None, :], axis=2)
+    np.testing.assert_allclose(found.distances, expected, rtol=1e-12)
+
+
+def test_independent_noise_takes_more_probes_for_the_same_recall():
+    easy = neighbours_faiss.nearest_neighbours(surface(8000, d=16), 10)
+    hard = neighbours_faiss.nearest_neighbours(np.random.default_rng(0).normal(size=(8000, 16)), 10)
+    assert easy.settings.probes < hard.settings.probes
+    assert min(easy.recall, hard.recall) >= neighbours.GOOD_RECALL
+
+
+def test_two_searches_are_the_same_with_any_number_of_threads(X, monkeypatch):
+    monkeypatch.setattr(neighbours_faiss, "BLOCK_ROWS", 500)  # something for every thread
+    found, threads = [], faiss.omp_get_max_threads()
+    try:
+        for n in (1, 2):
+            faiss.omp_set_num_threads(n)
+            monkeypatch.setenv("OMP_NUM_THREADS", str(n))
+            found.append(neighbours_faiss.nearest_neighbours(X, 10))
+    finally:
+        faiss.omp_set_num_threads(threads)
+    assert np.array_equal(found[0].indices, found[1].indices)
+    assert found[0].settings == found[1].settings
+
+
+def test_duplicates_are_neighbours_at_zero_and_a_row_is_never_its_own(small_limit):
+    X = np.repeat(surface(500), 6, axis=0)  # five twins each
+    found = nearest_neighbours(X, 5)
+    assert found.recall == 1.0
+    assert (found.distances == 0).all()
+    assert not (found.indices == np.arange(len(X))[:, None]).any()
+
+
+def test_rows_that_are_all_equal_are_no_trouble(small_limit):
+    found = nearest_neighbours(np.ones((2000, 8)), 4)
+    assert (found.distances == 0).all()
+    assert found.recall == 1.0
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e8])
+def test_the_unit_of_the_features_does_not_matter(X, scale, small_limit):
+    a, b = nearest_neighbours(X, 5), nearest_neighbours(X * scale, 5)
+    np.testing.assert_allclose(a.distances[:, 0] * scale, b.distances[:, 0], rtol=1e-6)
+
+
+def test_lists_keep_their_length_however_many_rows_there_are():
+    lists = [neighbours_faiss.n_lists(n) for n in (1, 100, 50_000, 100_000, 1_000_000)]
+    assert lists == [1, 1, 250, 500, 5000]
+
+
+def test_every_row_is_in_one_list_near_it():
+    X = surface(20_000)
+    index = neighbours_faiss._Index(X)
+    assert np.array_equal(np.sort(index.order), np.arange(len(X)))
+    assert np.array_equal(index.X, X[index.order])
+    nearest = index._quantizer.assign(index._points, 1)[:, 0]
+    assert np.mean(nearest == index._member) > 0.98
+
+
+def test_the_smallest_numbers_of_a_row_are_found_with_their_places():
+    A = np.random.default_rng(0).uniform(size=(50, 300)).astype(np.float32)
+    smallest, places = neighbours_faiss._smallest(A.copy(), 7)
+    assert np.array_equal(np.sort(places, axis=1), np.sort(np.argsort(A, axis=1)[:, :7], axis=1))
+    np.testing.assert_allclose(smallest, np.take_along_axis(A, places, axis=1), rtol=1e-4)
+
+
+def test_new_rows_find_their_neighbours_among_many(X, small_limit):
+    queries = surface(3000, seed=1)
+    found = query_neighbours(X, queries, 6)
+    assert found.engine.startswith("faiss")
+    exact = neighbours.NearestNeighbors(n_neighbors=6).fit(X).kneighbors(queries)[0]
+    assert np.mean(found.distances <= exact[:, -1:] * (1 + 1e-9)) >= neighbours.GOOD_RECALL
+    assert query_neighbours(X, queries[:10], 6).engine == "exact"  # few queries need no index
+
+
+def test_without_faiss_the_search_is_exact_and_says_what_to_install(X, small_limit, monkeypatch):
+    monkeypatch.setattr(neighbours, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.warns(UserWarning, match=r"will take about \d+ minutes.*pip install 'contone\[scale\]'"):
+        found = nearest_neighbours(X, 5)
+    assert found.report() == {"engine": "exact", "recall": 1.0}
+
+
+def test_renumbered_rows_have_the_same_neighbours(X, small_limit):
+    found = nearest_neighbours(X, 6)
+    local, order = localised(found)
+    assert np.array_equal(np.sort(order), np.arange(len(X)))
+    assert np.array_equal(order[local.indices], found.indices[order])
+    assert np.array_equal(put_back(X[order], order), X)
+    # Closer in memory is the point of it.
+    step = lambda f: np.median(np.abs(f.indices - np.arange(len(X))[:, None]))  # noqa: E731
+    assert step(local) < 0.25 * step(found)
+
+
+def test_an_exact_search_leaves_the_rows_where_they_are(X):
+    found = nearest_neighbours(X[:100], 6)
+    local, order = localised(found)
+    assert local is found
+    assert order == slice(None)
+    assert put_back(X, order) is X
+
+
+@pytest.mark.parametrize("method", [LabelConfidence(), LP(graph="knn"), GLLE()], ids=lambda m: type(m).__name__)
+def test_the_engine_hardly_changes_the_answer(method, monkeypatch):
+    X, L = surface(2500), logical(2500)
+    exact = method.fit_enhance(X, L)
+    monkeypatch.setattr(neighbours, "EXACT_ROWS", 1000)
+    np.testing.assert_allclose(method.fit_enhance(X, L).mean(axis=0), exact.mean(axis=0), atol=1e-3)
+    assert np.mean(np.abs(method.label_distributions_ - exact)) < 2e-3
+
+
+def logical(n: int, q: int = 4) -> np.ndarray:
+    L = np.random.default_rng(0).integers(0, 2, size=(n, q))
+    L[np.arange(n), np.arange(n) % q] = 1
+    return L
+
+
+@pytest.mark.parametrize("method", [LabelConfidence(), LP(graph="knn"), GLLE()], ids=lambda m: type(m).__name__)
+def test_methods_report_engine_and_recall(method, small_limit):
+    X = surface(2500)
+    method.fit(X, logical(2500))
+    report = method.solution_.info["neighbours"]
+    assert report["engine"].startswith("faiss")
+    assert report["recall"] >= neighbours.GOOD_RECALL
+
+
+def test_the_augmented_method_reports_the_search_of_its_first_step(small_limit):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # labels here are noise
+        method = LCdr().fit(surface(2500), logical(2500))
+    assert method.solution_.info["confidence"]["neighbours"]["recall"] >= neighbours.GOOD_RECALL
+
+
+def test_a_poor_graph_comes_with_a_warning_that_says_what_to_do(monkeypatch):
+    X, L = surface(300), logical(300)
+    exact = nearest_neighbours(X, 10)
+    poor = Neighbours(exact.indices, exact.distances, "faiss", recall=0.9)
+    monkeypatch.setattr("contone.augment.confidence.nearest_neighbours", lambda X, k: poor)
+    with pytest.warns(ApproximationWarning, match="only 90% of the true neighbours.*reduce them first"):
+        LabelConfidence().fit(X, L)
+
+
+def test_propagation_over_all_pairs_gives_way_to_neighbours_beyond_ten_thousand_rows(monkeypatch):
+    X, L = surface(400), logical(400)
+    assert LP().fit(X, L).solution_.info["graph"] == "dense"
+    monkeypatch.setattr("contone.enhance.lp.DENSE_ROWS", 399)
+    method = LP().fit(X, L)
+    assert method.solution_.info["graph"] == "knn"
+    np.testing.assert_array_equal(method.label_distributions_, LP(graph="knn").fit_enhance(X, L))

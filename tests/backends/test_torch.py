@@ -1,0 +1,495 @@
+"""Torch tensors in, torch tensors out, on their device, with NumPy's answers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+torch = pytest.importorskip("torch")
+
+from contone import (  # noqa: E402
+    GLLE,
+    KM,
+    LP,
+    Augmented,
+    CumulativeMass,
+    HSICReducer,
+    Inversion,
+    LabelConfidence,
+    LCdr,
+    Threshold,
+    TopK,
+)
+from contone.backends.numpy import graph as sparse  # noqa: E402
+from contone.backends.numpy import neighbours  # noqa: E402
+from contone.backends.numpy.duplicates import group_duplicates  # noqa: E402
+from contone.backends.torch import graph as sparse_torch  # noqa: E402
+from contone.backends.torch import neighbours as neighbours_torch  # noqa: E402
+from contone.backends.torch.draws import FEW, TensorDraws  # noqa: E402
+from contone.degrade import Others  # noqa: E402
+from contone.enhance.inversion.gibbs import sweep  # noqa: E402
+from contone.enhance.rectified import objective_and_gradient  # noqa: E402
+from contone.exceptions import (  # noqa: E402
+    FeatureError,
+    InputTypeError,
+    LabelError,
+    LabelWarning,
+    MemoryEstimateError,
+    NearUniformWarning,
+    RankWarning,
+    ShapeError,
+)
+from contone.numerics.arrays import like, sum_members, to_numpy, transposed  # noqa: E402
+from contone.numerics.truncated import truncated_normal  # noqa: E402
+
+METHODS = {
+    "LabelConfidence": LabelConfidence,
+    "LCdr": LCdr,
+    "LCdr rescaled": lambda: LCdr(rescale="unit_variance", n_components=0.9, sigma="median_knn"),
+    "LCdr sgd": lambda: LCdr(solver="sgd", epochs=2),
+    "Augmented": lambda: Augmented(GLLE(lambda_="balanced"), reducer=None),
+    "GLLE": GLLE,
+    "GLLE sum": lambda: GLLE(lambda_="balanced", output="sum", n_neighbors="labels"),
+    "GLLE lbfgs": lambda: GLLE(lambda_=0.01, solver="lbfgs", max_iter=5),
+    "LP dense": lambda: LP(graph="dense"),
+    "LP knn": lambda: LP(graph="knn", output="sum"),
+    "Inversion": lambda: Inversion(n_sweeps=20, n_burn=5),
+    "Inversion noisy": lambda: Inversion(n_sweeps=20, n_burn=5, noise=0.05, degradation="threshold"),
+    "Inversion by blocks": lambda: Inversion(n_sweeps=20, n_burn=5, max_rows=150, degradation=TopK()),
+}
+AGREEMENT = {"LCdr": 2e-3, "LCdr rescaled": 2e-3}
+"""How near two answers are to be: 1e-6, but for LCdr by L-BFGS. It ends at a kink of its objective: changing X
+by 1e-14 of itself moves NumPy's own answer by 1e-6 to 1e-4. `test_all_that_determines_lcdr` has what is exact there."""
+DEVICES = [
+    "cpu",
+    pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")),
+]
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    """Nearly uniform answers, short runs and labels that no rule made are expected here."""
+    with warnings.catch_warnings():
+        for category in (NearUniformWarning, RankWarning, ConvergenceWarning):
+            warnings.simplefilter("ignore", category)
+        warnings.filterwarnings("ignore", "[0-9]+ of [0-9]+ rows have labels", LabelWarning)
+        yield
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Rows around a curve, labels that vary along it; no ties, which every engine may break as it likes."""
+    rng = np.random.default_rng(0)
+    t = rng.uniform(-1, 1, size=(400, 2))
+    X = np.hstack([t, np.sin(3 * t), t**2]) + 0.05 * rng.normal(size=(400, 6))
+    L = (t @ rng.normal(size=(2, 5)) + 0.3 * rng.normal(size=(400, 5)) > 0).astype(float)
+    L[np.arange(400), rng.integers(0, 5, 400)] = 1.0
+    return X, L
+
+
+def tensors(X, L, *, device="cpu", dtype=torch.float64):
+    return torch.tensor(X, dtype=dtype, device=device), torch.tensor(L, dtype=dtype, device=device)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", METHODS)
+def test_same_answer_as_numpy_on_the_same_device(name, device, data):
+    X, L = data
+    expected = METHODS[name]().fit_enhance(X, L)
+    method = METHODS[name]()
+    D = method.fit_enhance(*tensors(X, L, device=device))
+    assert isinstance(D, torch.Tensor)
+    assert D.device.type == device
+    assert D.dtype == torch.float64
+    np.testing.assert_allclose(to_numpy(D), expected, atol=AGREEMENT.get(name, 1e-6))
+    assert method.label_distributions_.device.type == device
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", AGREEMENT)
+def test_all_that_determines_lcdr(name, device, data):
+    """Confidence, projection, the objective and its gradient anywhere, and the value of the minimum."""
+    X, L = data
+    on_host, on_device = METHODS[name]().fit(X, L), METHODS[name]().fit(*tensors(X, L, device=device))
+    np.testing.assert_allclose(to_numpy(on_device.label_confidence_), on_host.label_confidence_, atol=1e-6)
+    expected, found = (method.augmented_.reducer_ for method in (on_host, on_device))
+    np.testing.assert_allclose(to_numpy(found.projection_), expected.projection_, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(to_numpy(found.scale_), expected.scale_, rtol=1e-6)
+    W = np.random.default_rng(5).normal(size=on_host.augmented_.enhancer_.weights_.shape)
+    given = (W, expected.transform(X), on_host.label_confidence_)
+    value, gradient = objective_and_gradient(*given, weight=0.5, penalty=0.1)
+    value_t, gradient_t = objective_and_gradient(*(torch.tensor(A, device=device) for A in given), 0.5, 0.1)
+    assert value_t == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(to_numpy(gradient_t), gradient, atol=1e-9)
+    assert on_device.solution_.objective == pytest.approx(on_host.solution_.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", METHODS)
+def test_single_precision_stays_single_and_near(name, device, data):
+    X, L = data
+    D = METHODS[name]().fit_enhance(*tensors(X, L, device=device, dtype=torch.float32))
+    assert D.dtype == torch.float32
+    difference = np.abs(to_numpy(D) - METHODS[name]().fit_enhance(X, L))
+    if name.startswith("Inversion"):  # a sampler's path shows every rounding; its mean does not
+        assert difference.mean() < 0.02
+    else:
+        assert difference.max() < 2e-3
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", [name for name in METHODS if hasattr(METHODS[name](), "predict")])
+def test_predictions_in_the_container_of_the_rows(name, device, data):
+    """Fitted with one library, asked with the other: the answers are the same, each in the kind of its question."""
+    X, L = data
+    on_host, on_device = METHODS[name]().fit(X, L), METHODS[name]().fit(*tensors(X, L, device=device))
+    new = X[:30] + 0.01
+    expected = on_host.predict(new)
+    for method in (on_host, on_device):
+        answer = method.predict(torch.tensor(new, device=device))
+        assert answer.device.type == device
+        np.testing.assert_allclose(to_numpy(answer), expected, atol=AGREEMENT.get(name, 1e-6))
+        assert isinstance(method.predict(new), np.ndarray)
+        np.testing.assert_allclose(method.predict(new), to_numpy(answer), atol=1e-6)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("settings", [{}, {"rescale": "unit_variance"}, {"n_components": 0.9}])
+def test_reducer(settings, device, data):
+    X, L = data
+    expected = HSICReducer(**settings).fit(X, L).transform(X)
+    X_t, L_t = tensors(X, L, device=device)
+    reducer = HSICReducer(**settings).fit(X_t, L_t)
+    answer = reducer.transform(X_t)
+    assert answer.device.type == device
+    np.testing.assert_allclose(to_numpy(answer), expected, atol=1e-6 * np.abs(expected).max())
+    np.testing.assert_allclose(reducer.transform(X), expected, atol=1e-6 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_two_runs_give_the_same_bits(device, data):
+    for make in METHODS.values():
+        first, second = (make().fit_enhance(*tensors(*data, device=device)) for _ in range(2))
+        assert torch.equal(first, second)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_inversion_with_labels_of_new_rows_and_its_intervals(device, data):
+    """Few draws come from the host's generator, so that one seed gives one answer everywhere."""
+    X, L = data
+    make = lambda: Inversion(n_sweeps=30, n_burn=10, n_samples=2)  # noqa: E731
+    on_host, on_device = make().fit(X, L), make().fit(*tensors(X, L, device=device))
+    answer = on_device.predict(*tensors(X[:40] + 0.1, L[:40], device=device))
+    assert answer.device.type == device
+    np.testing.assert_allclose(to_numpy(answer), on_host.predict(X[:40] + 0.1, L[:40]), atol=1e-6)
+    assert on_device.samples_.shape == (2, *L.shape)
+    for end, expected in zip(on_device.intervals_(), on_host.intervals_(), strict=True):
+        assert end.device.type == device
+        np.testing.assert_allclose(to_numpy(end), expected, atol=1e-6)
+
+
+def test_inversion_of_one_label(data):
+    X, _ = data
+    with pytest.warns(LabelWarning, match="label_0"):
+        answer = Inversion().fit_enhance(torch.tensor(X), torch.ones(len(X), 1))
+    assert torch.equal(answer, torch.ones(len(X), 1))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_equal_rows_share_their_scores_and_ties_change_no_distance(device, data):
+    X, L = data[0].copy(), data[1]
+    X[300:] = X[:100]
+    method = GLLE()
+    method.fit(*tensors(X, L, device=device))
+    assert method.solution_.info["n_distinct"] == 300
+    assert torch.equal(method.scores_[300:], method.scores_[:100])
+    found = neighbours.nearest_neighbours(torch.tensor(X, device=device), 10).distances
+    np.testing.assert_allclose(to_numpy(found), neighbours.nearest_neighbours(X, 10).distances, atol=1e-7)
+
+
+def test_a_tensor_beside_an_array(data):
+    """The answer leaves in the container of the labels."""
+    X, L = data
+    expected = LP().fit_enhance(X, L)
+    X_t, L_t = tensors(X, L)
+    assert isinstance(LP().fit_enhance(X_t, L), np.ndarray)
+    answer = LP().fit_enhance(X, L_t)
+    assert isinstance(answer, torch.Tensor)
+    np.testing.assert_allclose(answer.numpy(), expected, atol=1e-12)
+    np.testing.assert_allclose(LP().fit_enhance(X_t, L), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.uint8])
+def test_labels_of_other_types(dtype, data):
+    X, L = data
+    answer = GLLE().fit_enhance(torch.tensor(X), torch.tensor(L).to(dtype))
+    np.testing.assert_allclose(answer.numpy(), GLLE().fit_enhance(X, L), atol=1e-6)
+
+
+def test_one_class_a_row_in_a_tensor(data):
+    X, _ = data
+    y = np.arange(len(X)) % 3
+    expected = LP().fit_enhance(X, y)
+    np.testing.assert_allclose(LP().fit_enhance(torch.tensor(X), torch.tensor(y)).numpy(), expected, atol=1e-9)
+
+
+def test_methods_without_a_torch_side_answer_in_tensors_too(data):
+    X, L = data
+    answer = KM().fit_enhance(*tensors(X, L))
+    np.testing.assert_allclose(answer.numpy(), KM().fit_enhance(X, L), atol=1e-12)
+
+
+def test_gradients_do_not_leak_and_inputs_stay_as_they_are(data):
+    X, L = tensors(*data)
+    X.requires_grad_()
+    before = X.detach().clone(), L.clone()
+    assert not LCdr().fit_enhance(X, L).requires_grad
+    assert torch.equal(X, before[0])
+    assert torch.equal(L, before[1])
+
+
+def test_bad_tensors_get_an_answer_in_words(data):
+    X, L = tensors(*data)
+    broken = X.clone()
+    broken[3, 2] = torch.nan
+    with pytest.raises(FeatureError, match="NaN"):
+        LCdr().fit(broken, L)
+    with pytest.raises(InputTypeError, match="complex"):
+        LCdr().fit(X.to(torch.complex128), L)
+    with pytest.raises(InputTypeError, match="complex"):
+        LCdr().fit(X, L.to(torch.complex128))
+    with pytest.raises(ShapeError, match="same number of rows"):
+        LP().fit(X, L[:-1])
+    with pytest.raises(ShapeError, match="matrix"):
+        LP().fit(X[0], L)
+    with pytest.raises(FeatureError, match="one row"):
+        LP().fit(X[:1], L[:1])
+    with pytest.raises(FeatureError, match="features"):
+        GLLE().fit(X, L).predict(X[:, :-1])
+    missing = L.clone()
+    missing[7, 1] = torch.nan
+    with pytest.raises(LabelError, match="row 7"):
+        LP().fit(X, missing)
+    unlabelled = L.clone()
+    unlabelled[5] = 0.0
+    with pytest.raises(LabelError, match="first row 5"):
+        LP().fit(X, unlabelled)
+    odd = L.clone()
+    odd[2, 0] = 0.4
+    with pytest.raises(LabelError, match="0 and 1 only"):
+        LP().fit(X, odd)
+    constant = L.clone()
+    constant[:, 1] = 1.0
+    with pytest.warns(LabelWarning, match="label_1"):
+        LP().fit(X, constant)
+
+
+def test_confidences_in_single_precision_are_confidences(data):
+    X, L = tensors(*data, dtype=torch.float32)
+    F = LabelConfidence().fit_enhance(X, L)
+    assert LP().fit_enhance(X, F).dtype == torch.float32
+
+
+# ------------------------------------------------------------------------------------------------- the parts of it
+
+
+@pytest.fixture
+def graph():
+    """A directed graph as indices and weights, and as both kinds of sparse matrix."""
+    rng = np.random.default_rng(1)
+    n, k = 60, 4
+    indices = np.stack([rng.permutation(np.delete(np.arange(n), i))[:k] for i in range(n)])
+    weights = rng.uniform(0.1, 1.0, size=(n, k))
+    weights[:5] = 0.0
+    return sparse.edge_matrix(indices, weights), sparse.edge_matrix(torch.tensor(indices), torch.tensor(weights))
+
+
+def dense(S):
+    return (S.host if isinstance(S, sparse_torch.Csr) else S).toarray()
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda A, v: sparse.symmetrised(A, by="sum"),
+        lambda A, v: sparse.symmetrised(A, by="max"),
+        lambda A, v: sparse.scaled(A, v, 2.0 * v),
+        lambda A, v: sparse.merged(A, (v * 10).astype(int) if isinstance(v, np.ndarray) else (v * 10).long(), 10),
+        lambda A, v: sparse.submatrix(
+            A, *([np.arange(3, 40, 2), np.arange(1, 60, 3)] if isinstance(v, np.ndarray) else
+                 [torch.arange(3, 40, 2), torch.arange(1, 60, 3)])
+        ),
+    ],
+)  # fmt: skip
+def test_sparse_operations_agree(operation, graph):
+    A, T = graph
+    v = np.random.default_rng(2).uniform(size=60)
+    v[7] = 0.0
+    expected, found = operation(A, v), operation(T, torch.tensor(v))
+    np.testing.assert_allclose(dense(found), dense(expected), atol=1e-15)
+    assert np.all(np.diff(found.start.numpy()) >= 0)
+
+
+def test_sparse_products_agree(graph):
+    A, T = graph
+    V = np.random.default_rng(3).normal(size=(60, 3))
+    d = np.arange(60.0)
+    for product in (sparse.matmul, sparse_torch.weighted_bags):
+        np.testing.assert_allclose(product(T, torch.tensor(V)).numpy(), sparse.matmul(A, V), atol=1e-15)
+    np.testing.assert_allclose(
+        sparse.diagonal_plus(torch.tensor(d), -0.3, T)(torch.tensor(V)).numpy(), sparse.diagonal_plus(d, -0.3, A)(V)
+    )
+    np.testing.assert_allclose(sparse.row_sums(T).numpy(), sparse.row_sums(A))
+    merged, merged_t = sparse.merged(A, np.arange(60) // 6, 10), sparse.merged(T, torch.arange(60) // 6, 10)
+    np.testing.assert_allclose(sparse.diagonal(merged_t).numpy(), sparse.diagonal(merged))
+
+
+@pytest.mark.parametrize("shape", ["chain", "chain backwards", "scattered", "none"])
+def test_connected_components_agree(shape):
+    rng = np.random.default_rng(0)
+    n = 3000
+    order = {"chain": np.arange(n), "chain backwards": np.arange(n)[::-1]}.get(shape, rng.permutation(n))
+    joined = np.flatnonzero(rng.uniform(size=n - 1) < {"scattered": 0.6, "none": 0.0}.get(shape, 0.999))
+    weights = np.zeros((n, 1))
+    weights[order[joined], 0] = 1.0
+    indices = np.zeros((n, 1), dtype=int)
+    indices[order[joined], 0] = order[joined + 1]
+    graphs = (
+        sparse.scaled(sparse.symmetrised(sparse.edge_matrix(i, w), by="sum"), one, one)
+        for i, w, one in (
+            (indices, weights, np.ones(n)),
+            (torch.tensor(indices), torch.tensor(weights), torch.ones(n, dtype=torch.float64)),
+        )
+    )
+    (m, expected), (m_t, found) = (sparse.connected_components(S) for S in graphs)
+    assert m == m_t
+    assert len(set(zip(expected.tolist(), found.tolist(), strict=True))) == m  # the same groups, whatever their names
+
+
+def test_duplicates_agree(data):
+    X, _ = data
+    X = np.vstack([X, -0.0 * X[:3], 0.0 * X[:2]])
+    for dtype in (np.float64, np.float32):
+        expected, found = (
+            group_duplicates(X.astype(dtype).astype(float)),
+            group_duplicates(torch.tensor(X.astype(dtype))),
+        )
+        assert np.array_equal(found.member.numpy(), expected.member)
+        assert np.array_equal(found.first.numpy(), expected.first)
+
+
+def test_sums_of_groups_agree():
+    A, group = np.random.default_rng(0).normal(size=(50, 3)), np.arange(50) % 7
+    np.testing.assert_allclose(sum_members(torch.tensor(A), torch.tensor(group), 8).numpy(), sum_members(A, group, 8))
+    np.testing.assert_allclose(sum_members(A, group, 8)[2], A[2::7].sum(axis=0))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_search_on_the_device_behind_a_method(device, data, monkeypatch):
+    """Tensors on the host use the host's engines; those on a GPU the search written for them, tried here on any."""
+    monkeypatch.setattr(neighbours, "_on_host", lambda X: False)
+    rng = np.random.default_rng(3)
+    X, L = rng.normal(size=(300, 5)), data[1][:300]
+    for make in (LabelConfidence, GLLE):
+        method = make()
+        answer = method.fit_enhance(*tensors(X, L, device=device))
+        assert method.solution_.info["neighbours"] == {"engine": "torch-exact", "recall": 1.0}
+        np.testing.assert_allclose(to_numpy(answer), make().fit_enhance(X, L), atol=1e-6)
+    new = X[:20] + 0.1
+    np.testing.assert_allclose(
+        to_numpy(method.predict(torch.tensor(new, device=device))), GLLE().fit(X, L).predict(new), atol=1e-6
+    )
+
+
+def test_queries_find_what_the_definition_finds():
+    rng = np.random.default_rng(0)
+    X, queries = rng.normal(size=(500, 4)), rng.normal(size=(70, 4))
+    indices, distances = neighbours_torch.query_neighbours(torch.tensor(X), torch.tensor(queries), 6)
+    expected = neighbours.query_neighbours(X, queries, 6)
+    assert np.array_equal(indices.numpy(), expected.indices)
+    np.testing.assert_allclose(distances.numpy(), expected.distances, atol=1e-12)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("rule", [CumulativeMass(0.5), CumulativeMass(0.8), TopK(2), Threshold(0.2)], ids=str)
+def test_a_gibbs_sweep_with_the_same_draws_gives_the_same_weights(rule, device):
+    rng = np.random.default_rng(0)
+    q, n = 6, 300
+    D = rng.dirichlet(np.ones(q), n)
+    L = rule.apply(D).astype(float)
+    assert np.array_equal(to_numpy(rule._apply(torch.tensor(D, device=device))), L > 0)
+    precision, mean, positive = np.linalg.inv(0.3 * np.eye(q) + 0.1), rng.normal(size=(q, n)), transposed(L > 0)
+    Z, relaxed = rule.start(L)
+    Z_t, relaxed_t = rule.start(torch.tensor(L, device=device))
+    assert np.array_equal(to_numpy(relaxed_t), relaxed)
+    np.testing.assert_allclose(to_numpy(Z_t), Z, atol=1e-12)
+    Z = transposed(Z)
+    for _ in range(5):
+        parts = (Z, positive, mean, precision)
+        draws = (rng.random((q, n)), rng.standard_normal(n))
+        Z, Z_t = (
+            sweep(*given[:4], lambda j, w, p=given[1]: rule.interval(Others(*w.without(j)), p[j]), *given[4:])
+            for given in ((*parts, *draws), [torch.tensor(A, device=device) for A in (*parts, *draws)])
+        )
+        np.testing.assert_allclose(to_numpy(Z_t), Z, atol=1e-6)
+
+
+def test_normal_tails():
+    """Intervals from the middle to far out, in both libraries."""
+    centre = np.linspace(-30.0, 30.0, 601)
+    for width in (1e-3, 1.0, np.inf):
+        lower, upper, u = centre, centre + width, np.full(601, 0.3)
+        found = truncated_normal(*(torch.tensor(A) for A in (lower, upper, u))).numpy()
+        np.testing.assert_allclose(found, truncated_normal(lower, upper, u), rtol=1e-9, atol=1e-9)
+
+
+def test_draws_come_from_the_host_while_they_are_few():
+    model = torch.zeros(1, dtype=torch.float64)
+    draws = TensorDraws(np.random.default_rng(3), model)
+    expected = np.random.default_rng(3)
+    assert np.array_equal(draws.random((2, 5)).numpy(), expected.random((2, 5)))
+    assert np.array_equal(draws.standard_normal(4).numpy(), expected.standard_normal(4))
+    assert float(TensorDraws(np.random.default_rng(0), model.float()).random(100_000).max()) < 1.0
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_many_draws_come_from_the_device_and_follow_the_seed():
+    model = torch.zeros(1, dtype=torch.float32, device="cuda")
+    first, second, other = (TensorDraws(np.random.default_rng(s), model).random(FEW + 1) for s in (0, 0, 1))
+    assert first.device.type == "cuda"
+    assert torch.equal(first, second)
+    assert not torch.equal(first, other)
+
+
+def test_like_and_back():
+    A = np.arange(6.0).reshape(2, 3)
+    T = like(A, torch.zeros(1, dtype=torch.float32))
+    assert T.dtype == torch.float32
+    assert like(T, A).dtype == np.float64
+    assert np.array_equal(like(T, A), A)
+
+
+def test_importing_contone_does_not_import_torch():
+    code = "import sys, contone; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_gpu_that_is_too_small_is_refused_with_an_estimate(data, monkeypatch):
+    """The memory of the device counts, not that of the host; a limit set by the user holds for both."""
+    monkeypatch.setenv("CONTONE_MEMORY_LIMIT", "100KB")
+    with pytest.raises(MemoryEstimateError, match=r"LP on 400 rows .* needs about .* are available"):
+        LP().fit(*tensors(*data))
+
+
+def test_a_small_device_gets_smaller_blocks(monkeypatch):
+    X = torch.randn(700, 3, dtype=torch.float64)
+    expected = neighbours_torch.nearest_neighbours(X, 5)
+    monkeypatch.setattr(neighbours_torch, "_stage_bytes", lambda X: 20_000)
+    found = neighbours_torch.nearest_neighbours(X, 5)
+    assert torch.equal(found.indices, expected.indices)
+    assert torch.equal(neighbours_torch.query_neighbours(X, X, 1)[0][:, 0], torch.arange(700))

@@ -1,0 +1,65 @@
+"""Small stores for the report: real runs of cheap methods under the names of the paper's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from contone.reproduction.cells import Cell, load
+from contone.reproduction.plan import make_plan, read_spec, specs
+from contone.reproduction.report.render import render
+from contone.reproduction.run import run
+from contone.reproduction.store import Store
+
+ROWS = '[[rows]]\nclass = "Temperature"\nname = "{name}"\nparams = {{ c = {c} }}\n'
+
+
+def spec(name: str, rows: dict[str, float], *, published: bool = True) -> str:
+    """A spec of that name whose rows are softmax(c L)."""
+    head = f'name = "{name}"\ntitle = "Title of {name}"\nquestion = "What of {name}?"\ndatasets = ["artificial"]\n'
+    beside = "".join(f'"{row}" = ["{row}"]\n' for row in rows)
+    tail = f"[published]\n{beside}" if published else ""
+    return head + "".join(ROWS.format(name=row, c=c) for row, c in rows.items()) + tail
+
+
+@pytest.fixture(scope="session")
+def bare_store(tmp_path_factory):
+    """What a machine without data has after a first short run: baselines and references on the artificial set."""
+    folder = Store(tmp_path_factory.mktemp("bare"))
+    plan = make_plan([specs()["recovery"]], dataset_names=["artificial"], method_names=["Uniform"])
+    missing = {"yeast-alpha": "put yeast-alpha into the folder CONTONE_DATA"}
+    run(plan.cells, folder, jobs=1, about={"command": "contone reproduce", "missing_data": missing})
+    return folder
+
+
+@pytest.fixture(scope="session")
+def full_store(tmp_path_factory):
+    """Every experiment with something in it, a failure, and a cell that is still to come."""
+    folder = Store(tmp_path_factory.mktemp("full"))
+    recovery = specs()["recovery"]
+    plan = make_plan([recovery], dataset_names=["artificial"], method_names=["Uniform"])
+    task = {"kind": "enhance", "estimator": {"class": "Temperature", "params": {"c": -1}}}
+    bad = Cell("recovery", "Bad <&>", "Temperature", "artificial", load("artificial")[3], task, recovery.degradation)
+    run([*plan.cells, bad], folder, jobs=1, about={"command": "contone reproduce --test", "whole": True})
+    texts = [
+        spec("ablation", {"LF+LC": 0.2, "X+LC": 0.3, "LF+L": 0.4, "X+L": 9.0, "LF+LC (tuned)": 0.5}),
+        spec("augmentation", {"GLLE": 0.2, "LCdr-GLLE": 0.3, "LP": 0.4, "LCdr-LP": 0.5, "ML2": 40.0}),
+        spec("sensitivity", {}, published=False)
+        + '[symbols]\nc = "c"\n[[rows]]\nclass = "Temperature"\nsweep = { c = [0.1, 0.5, 2.0] }\n',
+    ]
+    run([cell for text in texts for cell in make_plan([read_spec(text)]).cells], folder, jobs=1)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def pages() -> Callable[[Store], str]:
+    """The page of a store, drawn once."""
+    drawn: dict[str, str] = {}
+
+    def page_of(store: Store) -> str:
+        if str(store.root) not in drawn:
+            drawn[str(store.root)] = render(store, "html")
+        return drawn[str(store.root)]
+
+    return page_of

@@ -1,0 +1,124 @@
+"""What a cell computes: every kind of task, and the fingerprint of the code behind it."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+
+from contone import CumulativeMass, Temperature, datasets, measures
+from contone.exceptions import InputError
+from contone.reproduction.cells import MODULES, Cell, build, content_hash, describe, load, named
+from contone.reproduction.fingerprint import _parsed, fingerprint
+from contone.reproduction.tasks import TASKS, compute, example_rows, instance_summary
+
+CUMULATIVE = {"class": "CumulativeMass", "params": {"t": 0.5}}
+
+
+def record(task: dict) -> dict:
+    found = compute(Cell("test", "row", "method", "artificial", load("artificial")[3], task, CUMULATIVE))
+    assert found["status"] == "done", found.get("traceback")
+    return found
+
+
+def test_scores_are_those_of_the_library():
+    data = datasets.artificial()
+    R = Temperature(c=0.5).fit_enhance(data.X, CumulativeMass().apply(data.D))
+    found = record({"kind": "enhance", "estimator": describe(Temperature(c=0.5))})
+    for name, measure in {**measures.MEASURES, **measures.CONVENTIONS}.items():
+        assert found["scores"][name] == pytest.approx(measure(data.D, R), rel=1e-12)
+    np.testing.assert_allclose(found["arrays"]["recovered"], R, atol=1e-6)
+
+
+def test_the_oracle_grid_takes_the_best_by_the_truth():
+    grid = {"c": [0.0, 0.2, 0.5, 1.0, 3.0]}
+    found = record(
+        {"kind": "oracle_grid", "estimator": describe(Temperature()), "grid": grid, "measure": "intersection"}
+    )
+    singles = {
+        c: record({"kind": "enhance", "estimator": describe(Temperature(c=c))})["scores"]["intersection"]
+        for c in grid["c"]
+    }
+    assert found["extra"] == {"chosen": {"c": max(singles, key=singles.get)}, "by": "intersection"}
+    assert found["scores"]["intersection"] == max(singles.values())
+
+
+def test_prediction_reports_what_the_learner_was_trained_on():
+    learner = describe(build({"class": "MaxEnt", "params": {}}))
+    task = {"kind": "predict", "estimator": describe(Temperature()), "learner": learner, "n_splits": 2, "split_seed": 0}
+    scores = {name: record({**task, "report": name})["scores"] for name in ("recovered", "truth", "mean")}
+    assert scores["truth"]["kl"] < scores["recovered"]["kl"]
+    assert scores["truth"]["kl"] < scores["mean"]["kl"]
+    recovered = record({**task, "report": "recovered"})
+    assert recovered["scores"] == scores["recovered"]
+    assert "kl" in recovered["extra"]["against_learner_on_truth"]
+
+
+def test_every_kind_of_task_names_modules_that_exist():
+    assert set(TASKS) == set(MODULES)
+    for modules in MODULES.values():
+        for module in modules:
+            importlib.import_module(module)
+
+
+def test_warnings_are_kept():
+    found = compute(
+        Cell(
+            *("test", "row", "method", "artificial", load("artificial")[3]),
+            {"kind": "enhance", "estimator": describe(build({"class": "LCdr", "params": {}}))},
+            CUMULATIVE,
+        )
+    )
+    assert any("NearUniformWarning" in text for text in found["warnings"])
+
+
+def test_examples_follow_the_truth_alone():
+    D = datasets.artificial().D
+    rows = example_rows(D)
+    peaks = D[rows].max(axis=1)
+    assert len(set(rows)) == 4
+    assert (np.diff(peaks) > 0).all()
+    assert len(example_rows(D[:2])) == 2
+
+
+def test_the_summary_over_instances():
+    D = np.array([[0.5, 0.5], [1.0, 0.0], [0.2, 0.8]])
+    R = np.full((3, 2), 0.5)
+    found = instance_summary(D, R)
+    assert found["max_tv_from_uniform"] == 0.0
+    assert found["not_finite"] == {"kl_forward": 0, "kl_reversed_drop": 1, "kl_reversed_clip": 0}
+    assert found["deciles"]["chebyshev"][1] == pytest.approx(0.3)
+
+
+def test_content_hash_sees_values_and_shapes():
+    A = np.arange(6.0).reshape(2, 3)
+    assert content_hash(A) == content_hash(np.asfortranarray(A))
+    assert content_hash(A) != content_hash(A.reshape(3, 2))
+    assert content_hash(A) != content_hash(A + 1e-15)
+
+
+def test_names_of_classes():
+    path = "contone.enhance.rectified.RectifiedSoftmax"
+    assert describe(named(path)())["class"] in (path, "RectifiedSoftmax")
+    for wrong in ("Nonsense", "os.path", "contone.enhance.rectified.Nonsense"):
+        with pytest.raises(InputError):
+            named(wrong)
+
+
+def test_only_statements_count_in_the_fingerprint(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    module = tmp_path / "fingerprinted.py"
+
+    def of(source: str) -> str:
+        module.write_text(source)
+        importlib.invalidate_caches()
+        _parsed.cache_clear()
+        return fingerprint("fingerprinted")
+
+    plain = of("def f(x):\n    return x + 1\n")
+    assert of('"""Doc."""\ndef f( x ):\n    "Doc."\n    # why\n    return x + 1\n') == plain
+    assert of("def f(x):\n    return x + 2\n") != plain
+    # A change in a module that is imported counts, too.
+    assert of("from contone.numerics.simplex import softmax\n") != of("from contone.numerics.simplex import x\n")
+    _parsed.cache_clear()

@@ -1,0 +1,157 @@
+"""Specs expand to cells; keys follow content and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from contone import LCdr, Temperature, Uniform
+from contone.enhance import methods
+from contone.exceptions import DataError, InputError
+from contone.reproduction.cells import Cell, build, describe, random_parameters
+from contone.reproduction.fingerprint import closure, fingerprint
+from contone.reproduction.plan import ORDER, expand_names, make_plan, read_spec, specs
+
+SPEC = """
+name = "tiny"
+title = "Tiny"
+question = "?"
+datasets = ["artificial"]
+[[rows]]
+methods = ["Uniform", "Temperature"]
+[[rows]]
+class = "Temperature"
+name = "curve"
+sweep = { c = [0.1, 0.2] }
+[[rows]]
+class = "Temperature"
+name = "grid"
+measure = "clark"
+grid = { c = [0.1, 0.2] }
+"""
+
+
+@pytest.fixture
+def bare(monkeypatch, tmp_path):
+    """A machine with no data on it."""
+    monkeypatch.delenv("CONTONE_DATA", raising=False)
+    monkeypatch.setenv("CONTONE_CACHE", str(tmp_path))
+
+
+def cell(**changes) -> Cell:
+    base = {
+        "experiment": "e",
+        "row": "r",
+        "method": "Temperature",
+        "dataset": "artificial",
+        "data_hash": "0",
+        "task": {"kind": "enhance", "estimator": describe(Temperature())},
+        "degradation": {"class": "CumulativeMass", "params": {"t": 0.5}},
+    }
+    return Cell(**{**base, **changes})
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_every_experiment_of_the_paper_has_a_spec(name):
+    spec = specs()[name]
+    assert spec.name == name
+    assert spec.title
+    assert spec.question.endswith("?")
+
+
+def test_all_methods_and_presets_are_in_the_recovery_table(bare):
+    plan = make_plan([specs()["recovery"]])
+    rows = {c.row: c for c in plan.cells}
+    for cls in methods().values():
+        assert cls.__name__ in rows
+        assert rows[cls.__name__].baseline == cls.baseline
+    assert rows["Limit"].oracle
+    assert rows["Mean of truth"].oracle
+    assert {c.dataset for c in plan.cells} == {"artificial"}
+    assert "contone data fetch" in plan.missing_data["yeast-alpha"]
+
+
+def test_rows_of_a_spec():
+    plan = make_plan([read_spec(SPEC)])
+    assert [(c.row, c.setting, c.oracle) for c in plan.cells] == [
+        ("Uniform", {}, False),
+        ("Temperature", {}, False),
+        ("curve", {"c": 0.1}, False),
+        ("curve", {"c": 0.2}, False),
+        ("grid", {}, True),
+    ]
+    # The curve passes through the default, which is computed once.
+    assert plan.cells[1].key == plan.cells[3].key
+
+
+def test_random_methods_run_over_seeds_and_others_once():
+    plan = make_plan([specs()["recovery"]], dataset_names=["artificial"], seeds=2)
+    for cls in methods().values():
+        seeds = [c.seed for c in plan.cells if c.row == cls.__name__]
+        assert seeds == ([0, 1] if random_parameters(cls()) else [None])
+
+
+def test_narrowing_keeps_the_references():
+    plan = make_plan([specs()["recovery"]], dataset_names=["artificial"], method_names=["uniform"])
+    assert all(c.baseline or c.oracle for c in plan.cells)
+    assert "Limit" in {c.row for c in plan.cells}
+    assert "LESC (oracle grid)" not in {c.row for c in plan.cells}
+    with pytest.raises(InputError, match="nonsense"):
+        make_plan([specs()["recovery"]], dataset_names=["artificial"], method_names=["nonsense"])
+
+
+def test_a_derived_experiment_stands_for_its_source():
+    both = make_plan([specs()["ranks"], specs()["recovery"]], dataset_names=["artificial"])
+    assert {c.experiment for c in both.cells} == {"recovery"}
+
+
+def test_names_of_data_sets():
+    assert expand_names(["yeast", "alpha", "sjaffe"])[-1] == "sjaffe"
+    assert len(expand_names(["yeast", "alpha"])) == 10
+    with pytest.raises(DataError, match="no data set"):
+        make_plan([specs()["recovery"]], dataset_names=["yeats-alpha"])
+
+
+@pytest.mark.parametrize("change", [{"seed": 1}, {"data_hash": "1"}, {"task": {"kind": "limit"}}])
+def test_the_key_follows_content(change):
+    assert cell(**change).key != cell().key
+
+
+@pytest.mark.parametrize("change", [{"row": "other"}, {"experiment": "other"}, {"oracle": True}])
+def test_the_key_ignores_the_place(change):
+    assert cell(**change).key == cell().key
+
+
+def test_parameters_are_content():
+    other = {"kind": "enhance", "estimator": describe(Temperature(c=0.3))}
+    assert cell(task=other).key != cell().key
+
+
+def test_estimators_survive_as_plain_values():
+    for cls in methods().values():
+        assert describe(build(describe(cls()))) == describe(cls())
+    assert build(describe(Temperature(c=0.7))).c == 0.7
+    with pytest.raises(InputError, match="plain values"):
+        describe(object())
+
+
+def test_the_fingerprint_follows_imports():
+    found = closure(Uniform.__module__)
+    assert {"contone.enhance.baselines", "contone.base", "contone.numerics.simplex"} <= found
+    assert fingerprint("contone.measures") != fingerprint("contone.degrade")
+
+
+def test_the_tuned_ablation_is_the_tuned_lcdr(bare):
+    plan = make_plan([specs()["ablation"]], dataset_names=["artificial"], seeds=1)
+    whole = {c.row: build(c.task["estimator"]) for c in plan.cells}
+    for row, preset in (("LF+LC", "paper"), ("LF+LC (tuned)", "tuned")):
+        lcdr = LCdr.preset(preset)
+        ours = whole[row].enhancer.get_params()
+        assert {name: ours[name] for name in ours if name in lcdr.get_params()} == {
+            name: value for name, value in lcdr.get_params().items() if name in ours
+        }
+        if whole[row].reducer != "default":
+            ours = whole[row].reducer.get_params()
+            assert ours == {name: lcdr.get_params()[name] for name in ours}
+    assert whole["X+L"].confidence is whole["X+L"].reducer is None
+    assert whole["X+LC"].reducer is None
+    assert whole["LF+L"].confidence is None

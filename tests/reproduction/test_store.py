@@ -1,0 +1,120 @@
+"""The store: atomic, resumable, honest about failures."""
+
+from __future__ import annotations
+
+import json
+import math
+import multiprocessing
+
+import numpy as np
+import pytest
+
+from contone.exceptions import DataError, OutputError
+from contone.reproduction.store import Store, read_json, write_json
+
+
+def record(key: str = "k", **changes):
+    base = {"key": key, "status": "done", "scores": {"kl": 0.5}, "arrays": None}
+    return {**base, **changes}
+
+
+def planned(key: str, **changes):
+    base = {"key": key, "experiment": "e", "dataset": "d", "row": "r", "setting": {}, "seed": None}
+    return {**base, **changes}
+
+
+def test_a_result_comes_back(tmp_path):
+    store = Store(tmp_path / "new")
+    assert "k" not in store
+    store.add(record(scores={"kl": math.inf, "clark": math.nan, "cosine": 0.1 + 0.2}, arrays={"A": np.eye(2)}))
+    found = store.result("k")
+    assert "k" in store
+    assert len(store) == 1
+    assert found["scores"]["kl"] == math.inf
+    assert math.isnan(found["scores"]["clark"])
+    assert found["scores"]["cosine"] == 0.1 + 0.2
+    assert found["arrays"] == ["A"]
+    np.testing.assert_array_equal(store.arrays("k")["A"], np.eye(2))
+
+
+def test_files_are_strict_json(tmp_path):
+    write_json(tmp_path / "a.json", {"x": [math.inf, -math.inf]})
+    text = (tmp_path / "a.json").read_text()
+    json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert read_json(tmp_path / "a.json") == {"x": [math.inf, -math.inf]}
+
+
+def test_failures_are_kept_apart_and_forgotten_on_success(tmp_path):
+    store = Store(tmp_path)
+    store.add(record(status="failed", traceback="where"))
+    assert "k" not in store
+    assert store.result("k") is None
+    assert store.failure("k")["traceback"] == "where"
+    store.add(record())
+    assert "k" in store
+    assert store.failure("k") is None
+
+
+def test_nothing_half_written_is_seen(tmp_path):
+    store = Store(tmp_path)
+    with pytest.raises(TypeError):
+        store.add(record(scores=object()))
+    assert len(store) == 0
+    assert list((tmp_path / "results").glob("*")) == []
+    store.add(record())
+    (tmp_path / "results" / ".abc.part").write_text("half")
+    assert [r["key"] for r in store.results()] == ["k"]
+
+
+def test_a_place_that_cannot_hold_a_store_is_named(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(OutputError, match="--store"):
+        Store(tmp_path / "file").add(record())
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    store = Store(tmp_path)
+    store.add(record())
+    (tmp_path / "results" / "k.json").write_text("{")
+    with pytest.raises(DataError, match="k.json"):
+        store.result("k")
+
+
+def test_the_latest_plan_wins_place_by_place(tmp_path):
+    store = Store(tmp_path)
+    store.open_run({"command": "one"}, [planned("old"), planned("kept", row="s")])
+    second = store.open_run({"command": "two"}, [planned("new")])
+    store.close_run(second, state="finished")
+    assert {c["key"] for c in store.plan()} == {"new", "kept"}
+    assert [r["state"] for r in store.runs()] == ["open", "finished"]
+
+
+def test_an_old_number_stays_until_the_new_one_is_there(tmp_path):
+    store = Store(tmp_path)
+    store.open_run({"whole": True}, [planned("old"), planned("gone", row="s")])
+    store.add(record("old"))
+    store.add(record("gone"))
+    store.open_run({"whole": True}, [planned("new")])
+    assert [(c["key"], c["stale"]) for c in store.plan()] == [("old", True)]
+    store.add(record("new"))
+    assert [(c["key"], c["stale"]) for c in store.plan()] == [("new", False)]
+
+
+def _write_many(root, start):
+    store = Store(root)
+    for i in range(start, start + 40):
+        store.add(record(key=f"k{i % 50}", arrays={"A": np.ones(3)}))
+
+
+def test_several_writers_share_a_store(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_write_many, args=(tmp_path, 20 * i)) for i in range(2)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    store = Store(tmp_path)
+    assert [w.exitcode for w in writers] == [0, 0]
+    assert len(store) == 50
+    assert all(r["status"] == "done" for r in store.results())
+    assert not list(tmp_path.rglob("*.part"))

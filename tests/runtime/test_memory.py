@@ -1,0 +1,73 @@
+"""Work that would not fit into memory is refused before it starts, with an estimate and a way out."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from contone import GLLE, LabelConfidence, Temperature, enhance
+from contone.exceptions import ContoneError, MemoryEstimateError
+from contone.runtime import memory
+
+X = np.random.default_rng(0).normal(size=(200, 3))
+L = np.eye(4)[np.arange(200) % 4]
+
+
+def test_what_does_not_fit_is_refused_before_any_work(monkeypatch):
+    monkeypatch.setenv(memory.LIMIT_VARIABLE, "1KB")
+    monkeypatch.setattr(LabelConfidence, "_fit_enhance", lambda *_: pytest.fail("work was started"))
+    with pytest.raises(MemoryEstimateError) as caught:
+        LabelConfidence().fit(X, L)
+    said = str(caught.value)
+    assert "LabelConfidence on 200 rows with 3 features and 4 labels needs about" in said
+    assert "contone enhance --stream" in said
+    assert "CONTONE_MEMORY_LIMIT" in said
+    assert isinstance(caught.value, MemoryError)
+    assert isinstance(caught.value, ContoneError)
+
+
+@pytest.mark.parametrize("given", ["off", "1GB", "8 GiB", "1e9"])
+def test_the_limit_can_be_set_by_hand(monkeypatch, given):
+    monkeypatch.setenv(memory.LIMIT_VARIABLE, given)
+    assert memory.available_bytes() == memory.parse_size(given)
+    Temperature().fit(X, L)
+
+
+@pytest.mark.parametrize("given", ["lots", "8 GBit", "-1GB"])
+def test_a_limit_that_is_no_size_is_an_error(monkeypatch, given):
+    monkeypatch.setenv(memory.LIMIT_VARIABLE, given)
+    with pytest.raises(ValueError, match="write e.g. 8GB, or off"):
+        memory.available_bytes()
+
+
+def test_this_machine_has_some_memory(monkeypatch):
+    monkeypatch.delenv(memory.LIMIT_VARIABLE, raising=False)
+    assert 1e7 < memory.available_bytes() <= math.inf
+
+
+def test_a_container_may_have_less_than_the_machine(monkeypatch, tmp_path):
+    monkeypatch.delenv(memory.LIMIT_VARIABLE, raising=False)
+    monkeypatch.setattr(memory, "CGROUP", tmp_path)
+    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo")
+    (tmp_path / "meminfo").write_text("MemTotal: 99 kB\nMemAvailable:    4000000 kB\n")
+    assert memory.available_bytes() == 4_000_000 * 1024
+    for name, text in {"max": "1000000", "current": "600000", "stat": "active_file 7\ninactive_file 100000\n"}.items():
+        (tmp_path / f"memory.{name}").write_text(text)
+    assert memory.available_bytes() == 1_000_000 - 600_000 + 100_000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert memory.available_bytes() == 4_000_000 * 1024
+
+
+@pytest.mark.parametrize("name", enhance.methods())
+def test_every_method_has_an_estimate_that_grows_with_the_rows(name):
+    method = enhance.methods()[name]()
+    small, large = (method._fit_bytes(n, 24, 8) for n in (100_000, 1_000_000))
+    assert 0 < small < large
+
+
+def test_an_estimate_knows_what_grows_with_the_square():
+    a_million = 1_000_000
+    assert GLLE()._fit_bytes(a_million, 24, 8) < 8e9
+    assert GLLE.preset("paper")._fit_bytes(a_million, 24, 8) > 1e13

@@ -1,0 +1,85 @@
+"""Work side by side gives what work in turn gives."""
+
+from __future__ import annotations
+
+import threading
+
+import joblib
+import numpy as np
+import pytest
+from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
+
+from contone.runtime import threads
+from contone.runtime.threads import PIECE_ROWS, for_each, inverse, n_threads, pieces_of, side_by_side, taken, total
+
+
+def test_results_come_in_the_order_of_the_pieces():
+    assert list(side_by_side(lambda x: x * x, range(50))) == [x * x for x in range(50)]
+
+
+def test_every_thread_is_prepared_before_it_works():
+    prepared = set()
+    names = side_by_side(lambda _: threading.get_ident(), range(20), lambda: prepared.add(threading.get_ident()))
+    assert set(names) <= prepared
+
+
+def test_pieces_cover_all_rows_of_a_large_array_and_a_small_one_is_one():
+    A = np.arange(2.5 * PIECE_ROWS)
+    pieces = pieces_of(A)
+    assert len(pieces) == 3
+    assert np.array_equal(np.concatenate([A[rows] for rows in pieces]), A)
+    assert pieces_of(A[: 2 * PIECE_ROWS]) == [slice(None)]
+
+
+def test_a_sum_over_pieces_does_not_depend_on_the_threads(monkeypatch):
+    A = np.random.default_rng(0).normal(size=5 * PIECE_ROWS)
+    sums = []
+    for n in ("1", "2"):
+        monkeypatch.setenv("OMP_NUM_THREADS", n)
+        sums.append(total(lambda rows: A[rows].sum(), pieces_of(A)))
+    assert sums[0] == sums[1]
+    assert sums[0] == pytest.approx(A.sum())
+
+
+def test_work_within_work_is_done_in_turn(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    done: list[int] = []
+    for_each(lambda x: for_each(done.append, [x, x]), range(8))
+    assert sorted(done) == sorted([*range(8), *range(8)])
+
+
+def test_rows_taken_in_an_order_and_back_are_where_they_were():
+    rng = np.random.default_rng(0)
+    A, order = rng.normal(size=(3 * PIECE_ROWS, 2)), rng.permutation(3 * PIECE_ROWS)
+    assert np.array_equal(taken(A, order), A[order])
+    assert np.array_equal(taken(taken(A, order), inverse(order)), A)
+    assert np.array_equal(taken(A[:10], order[:10] % 10), A[order[:10] % 10])
+
+
+def test_blas_has_one_thread_inside_and_as_many_as_before_after(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    monkeypatch.setattr(threads, "_libraries", ThreadpoolController)  # with what other tests have loaded
+
+    def blas() -> list[int]:
+        return [lib["num_threads"] for lib in threadpool_info() if lib.get("threading_layer") == "pthreads"]
+
+    with threadpool_limits(2, "blas"):
+        before = blas()
+        first, second = (side_by_side(lambda _: blas(), range(3)) for _ in range(2))
+        inside = [*next(first), *next(second)]
+        list(first)  # the first is done while the second is not
+        inside += blas()
+        list(second)
+        assert blas() == before
+    assert set(inside) <= {1}
+
+
+def test_an_error_in_a_piece_is_the_callers():
+    with pytest.raises(ZeroDivisionError):
+        list(side_by_side(lambda x: 1 / x, [1, 0, 2]))
+
+
+@pytest.mark.parametrize(("said", "meant"), [("1", 1), ("1,2", 1), ("100000", None), ("", None), ("many", None)])
+def test_threads_are_as_many_as_openmp_would_use(monkeypatch, said, meant):
+    monkeypatch.setenv("OMP_NUM_THREADS", said)
+    assert n_threads() == (meant or joblib.cpu_count())

@@ -1,0 +1,290 @@
+"""`contone enhance --stream`: the same table as in memory, piece by piece; whatever stops it, it goes on."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from contone import LCdr, enhance
+from contone.exceptions import DataError
+from contone.runtime import memory
+from contone.tables import formats as tables
+from contone.tables import pieces, streaming
+
+LABELS = ["calm", "happy", "sad"]
+DEGREES = [f"{name}_degree" for name in LABELS]
+
+
+def table(n: int = 500, seed: int = 0) -> pl.DataFrame:
+    """Text with line ends, quotes and separators in it, an id with zeros, numbers that look whole for a while."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)).round(6)
+    L = (X @ rng.normal(size=(3, 3)) + rng.normal(size=(n, 3)) > 0).astype(int)
+    L[np.arange(n), np.arange(n) % 3] = 1
+    return pl.DataFrame(
+        {
+            "song_id": [f"{i:05d}" for i in range(n)],
+            "title": ['two\nlines, "quoted"', "plain", "", "semi;colon"] * (n // 4),
+            "late": [i if i < n // 2 else i + 0.5 for i in range(n)],
+            "note": ["7"] * (n - 1) + ["seven"],
+            **{f"x{j}": X[:, j] for j in range(3)},
+            **{name: L[:, j] for j, name in enumerate(LABELS)},
+        },
+        strict=False,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    frame = table()
+    frame.write_csv(tmp_path / "t.csv")
+    frame.write_parquet(tmp_path / "t.parquet")
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress((tmp_path / "t.csv").read_bytes()))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def command(source: str, target: str, *more: str, method: str = "temperature") -> list[str]:
+    return ["enhance", source, "-l", "calm,happy,sad", "--features", "x*,late", "-m", method, "-o", target, *more]
+
+
+def read(source: object) -> pl.DataFrame:
+    return pl.read_csv(source, infer_schema_length=None)  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------------------------------------------- the answer
+
+
+@pytest.mark.parametrize("source", ["t.csv", "t.csv.gz", "t.parquet"])
+@pytest.mark.parametrize("target", ["out.csv", "out.parquet"])
+@pytest.mark.parametrize("rows", [37, 499, 10_000])  # 499 leaves a piece with a single row
+def test_a_row_wise_method_gives_the_same_file_as_in_memory(folder, run, source, target, rows):
+    assert run(*command(source, f"whole_{target}")).exit_code == 0
+    result = run(*command(source, target, "--chunk-rows", str(rows)))
+    assert result.exit_code == 0, result.output
+    if target.endswith(".csv"):
+        assert Path(target).read_bytes() == Path(f"whole_{target}").read_bytes()
+    else:
+        assert pl.read_parquet(target).equals(pl.read_parquet(f"whole_{target}"))
+    assert not Path(f".{target}.parts").exists()
+
+
+def test_a_model_is_fitted_on_a_sample_and_applied_to_every_row(folder, run):
+    assert (
+        run(*command("t.parquet", "a.parquet", "--chunk-rows", "100", "--preset", "tuned", method="lcdr")).exit_code
+        == 0
+    )
+    frame = pl.read_parquet("t.parquet")
+    X = frame.select("x0", "x1", "x2", "late")
+    expected = LCdr.preset("tuned").fit(X, frame.select(LABELS)).predict(X)
+    np.testing.assert_allclose(pl.read_parquet("a.parquet").select(DEGREES).to_numpy(), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", [m for m in enhance.methods() if streaming.can_stream(enhance.methods()[m]())])
+def test_every_inductive_method_streams(folder, run, method):
+    result = run(*command("t.csv", "out.csv", "--chunk-rows", "200", "--sample-rows", "120", method=method))
+    assert result.exit_code == 0, result.output
+    D = read("out.csv").select(DEGREES).to_numpy()
+    assert len(D) == 500
+    np.testing.assert_allclose(D.sum(axis=1), 1.0, atol=1e-9)
+    assert (D >= 0).all()
+
+
+def test_a_method_that_needs_all_rows_says_that_it_cannot(folder, run, flat):
+    result = run(*command("t.csv", "out.csv", "--stream", method="lp"))
+    assert result.exit_code == 2
+    assert "LP needs all rows at once and cannot stream; these methods can: " in flat(result.stderr)
+    assert "lcdr" in flat(result.stderr)
+
+
+def test_the_sample_is_drawn_evenly_from_the_whole_file():
+    source = pieces.Pieces(Path("none"), [], [0, 400, 1000])
+    frame = pl.DataFrame({"x": np.arange(1000.0), "a": np.ones(1000), "b": np.zeros(1000)})
+    source.read = lambda: [(0, tables.Table(frame[:400])), (1, tables.Table(frame[400:]))]  # type: ignore[method-assign]
+    chosen = streaming.columns.Columns(["a", "b"], ["x"], [])
+
+    class Wanted:
+        sample_rows = 200
+        method = LCdr()
+
+    X, L = streaming._sample(source, chosen, Wanted())  # type: ignore[arg-type]
+    drawn = X["x"].to_numpy()
+    assert len(drawn) == len(L) == len(set(drawn)) == 200
+    assert (np.diff(drawn) > 0).all()
+    assert 60 <= (drawn < 400).sum() <= 100  # 80 expected
+
+
+# ------------------------------------------------------------------------------------------------------- the pieces
+
+
+@pytest.mark.parametrize("rows", [1, 3, 7, 500])
+@pytest.mark.parametrize("block", [1, 64, 1 << 20])
+def test_records_are_cut_at_their_ends_wherever_the_blocks_end(folder, monkeypatch, rows, block):
+    table(20).write_csv("small.csv")
+    monkeypatch.setattr(pieces, "BLOCK_BYTES", block)
+    cut = pieces.cut(Path("small.csv"), rows)
+    whole = tables.read(Path("small.csv"))
+    found = [piece for _, piece in cut.read()]
+    assert [len(p.stored) for p in found] == [min(rows, 20 - s) for s in range(0, 20, rows)]
+    assert pl.concat([p.stored for p in found]).equals(whole.stored)
+    assert pl.concat([p.values for p in found]).equals(whole.values)
+    assert cut.numeric == whole.numeric
+
+
+def test_a_file_without_a_last_line_end_and_with_carriage_returns_is_cut_right(folder):
+    Path("odd.csv").write_bytes(b"x,a,b\r\n1,1,0\r\n2,0,1\r\n3,1,1")
+    cut = pieces.cut(Path("odd.csv"), 2)
+    assert cut.starts == [0, 2, 3]
+    assert [piece.values["x"].to_list() for _, piece in cut.read()] == [[1, 2], [3]]
+
+
+def test_a_quote_that_is_never_closed_is_an_error(folder):
+    Path("odd.csv").write_text('x,a\n1,"1\n2,1\n')
+    with pytest.raises(DataError, match="never closed"):
+        pieces.cut(Path("odd.csv"), 2)
+
+
+def test_the_size_of_a_file_is_estimated_without_reading_it(folder):
+    assert pieces.estimated_shape(Path("t.parquet")) == (500, 10)
+    rows, columns = pieces.estimated_shape(Path("t.csv"))
+    assert columns == 10
+    assert 500 <= rows <= 700  # line ends within quotes count as well
+
+
+def test_bad_rows_are_found_before_the_fit_and_named(folder, run, flat):
+    frame = table()
+    frame.with_columns(pl.Series("sad", [*frame["sad"][:450], *[2] * 50])).write_csv("bad.csv")
+    result = run(*command("bad.csv", "out.csv", "--chunk-rows", "100"))
+    assert result.exit_code == 1
+    assert "in row 50, label 'sad' is 2" in flat(result.stderr)
+    assert "counted from row 400 of bad.csv" in flat(result.stderr)
+    assert not Path("out.csv").exists()
+
+
+# ----------------------------------------------------------------------------------------------- when it is chosen
+
+
+def test_a_file_larger_than_memory_is_streamed_without_being_asked(folder, run, flat, monkeypatch):
+    monkeypatch.setenv(memory.LIMIT_VARIABLE, "250KB")
+    result = run(*command("t.parquet", "out.parquet", "--param", "c=0.3"))
+    assert result.exit_code == 0, result.output
+    assert "t.parquet has about 500 rows and would need about" in flat(result.stderr)
+    assert "streaming" in flat(result.stderr)
+
+
+def test_a_file_larger_than_memory_that_cannot_be_streamed_is_refused_with_an_estimate(folder, run, flat, monkeypatch):
+    monkeypatch.setenv(memory.LIMIT_VARIABLE, "100KB")
+    result = run(*command("t.parquet", "out.parquet", method="lp"))
+    assert result.exit_code == 1
+    assert "LP needs all rows at once. Choose a method that can stream" in flat(result.stderr)
+    assert "CONTONE_MEMORY_LIMIT" in flat(result.stderr)
+
+
+def test_small_files_are_not_streamed(folder, run):
+    assert "parts" not in run(*command("t.parquet", "out.parquet")).stderr
+
+
+# ----------------------------------------------------------------------------------------------- stop, and go on
+
+KILLED = """
+import os, signal, sys
+from contone.tables import streaming
+before, written = streaming._write_part, []
+def write(*arguments):
+    before(*arguments)
+    written.append(1)
+    if len(written) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+streaming._write_part = write
+from contone.cli import main
+sys.argv = ["contone", *sys.argv[1:]]
+main()
+"""
+
+
+def killed(folder: Path, *arguments: str) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED, *arguments], cwd=folder, capture_output=True, timeout=120)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+@pytest.mark.parametrize(("source", "target"), [("t.csv", "out.csv"), ("t.parquet", "out.parquet")])
+def test_a_killed_run_goes_on_with_the_same_model_and_redoes_nothing(folder, run, monkeypatch, source, target):
+    wanted = command(source, target, "--chunk-rows", "100", "--sample-rows", "200", method="lcdr")
+    killed(folder, *wanted)
+    assert not Path(target).exists()
+    parts = sorted(Path(f".{target}.parts").glob("part-*"))
+    assert len(parts) == 3
+    stamps = {p.name: p.stat().st_mtime_ns for p in parts}
+    read: list[int] = []
+    original = pieces.Pieces.read
+
+    def watched(self, wanted=None):
+        for i, piece in original(self, wanted):
+            read.append(i)
+            yield i, piece
+
+    monkeypatch.setattr(pieces.Pieces, "read", watched)
+    monkeypatch.setattr(LCdr, "fit", lambda *_: pytest.fail("fitted again"))
+    kept = {}
+    monkeypatch.setattr(
+        streaming, "_merge", lambda parts, *more, merge=streaming._merge: (kept.update(
+            {p.name: p.stat().st_mtime_ns for p in parts}), merge(parts, *more))
+    )  # fmt: skip
+    result = run(*wanted)
+    assert result.exit_code == 0, result.output
+    assert "3 of 5 parts are there from before" in result.stderr
+    assert read == [3, 4]
+    assert stamps.items() <= kept.items()
+    monkeypatch.undo()
+    os.chdir(folder)
+    assert (
+        run(*command(source, f"once_{target}", "--chunk-rows", "100", "--sample-rows", "200", method="lcdr")).exit_code
+        == 0
+    )
+    assert Path(target).read_bytes() == Path(f"once_{target}").read_bytes()
+
+
+def test_other_options_or_another_input_do_not_go_on_with_old_parts(folder, run, flat):
+    wanted = command("t.csv", "out.csv", "--chunk-rows", "100", method="lcdr")
+    killed(folder, *wanted)
+    for changed in ([*wanted, "--param", "beta=0.01"], [*wanted[:-1], "50"]):
+        result = run(*changed)
+        assert result.exit_code == 2
+        assert "holds an unfinished run with another input, other options" in flat(result.stderr)
+    time.sleep(0.01)
+    table(seed=1).write_csv("t.csv")
+    assert run(*wanted).exit_code == 2
+    result = run(*wanted, "--force")
+    assert result.exit_code == 0, result.output
+    assert "starting afresh" in result.stderr
+    assert read("out.csv")["x0"].to_list() == table(seed=1)["x0"].to_list()
+
+
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(folder, process):
+    code = KILLED.replace("SIGKILL", "SIGINT")
+    done = subprocess.run(
+        [sys.executable, "-c", code, *command("t.csv", "out.csv", "--chunk-rows", "100")],
+        cwd=folder, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "the same command goes on from there" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert process(*command("t.csv", "out.csv", "--chunk-rows", "100"), cwd=folder).returncode == 0
+    assert len(read(folder / "out.csv")) == 500
+
+
+def test_existing_output_is_left_alone_and_stdout_works(folder, run, flat):
+    Path("out.csv").write_text("precious")
+    assert run(*command("t.csv", "out.csv", "--chunk-rows", "100")).exit_code == 2
+    assert Path("out.csv").read_text() == "precious"
+    result = run(*command("t.csv", "-", "--chunk-rows", "100"))
+    assert len(read(result.stdout.encode())) == 500

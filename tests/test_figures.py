@@ -1,0 +1,105 @@
+"""The manifold picture: colours mean degrees, the nearer face wins, files are whole and repeatable."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from contone import datasets
+from contone.pages.figures import (
+    Panel,
+    _columns,
+    _eye,
+    _faces,
+    manifold_grid,
+    manifold_image,
+    save,
+    tones,
+)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return datasets.artificial()
+
+
+def pixels(png: bytes) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(png)).convert("RGBA")).astype(int)
+
+
+def test_tones_are_linear_in_the_degrees_and_shared_by_all_panels(data):
+    D = data.D
+    low, high = np.percentile(D, [1, 99])
+    inside = np.array([[low, (low + high) / 2, high]])
+    np.testing.assert_allclose(tones(inside, D), [[0.0, 0.5, 1.0]], atol=1e-12)
+    uniform = tones(np.full((1, 3), 1 / 3), D)
+    assert np.ptp(uniform) == 0  # the uniform distribution is grey
+    assert tones(np.eye(3), D).tolist() == np.eye(3).tolist()  # certainty is a pure colour
+    assert 0 <= tones(D, D).min() < tones(D, D).max() <= 1
+
+
+def test_the_eye_sees_without_distortion():
+    frame = np.stack(_eye(-60.0, 45.0))
+    np.testing.assert_allclose(frame @ frame.T, np.eye(3), atol=1e-12)
+    assert np.linalg.det(frame) == pytest.approx(1.0)
+    assert _eye(0.0, 90.0)[2] == pytest.approx([0, 0, 1])
+
+
+def test_faces_are_the_neighbouring_corners_of_the_grid():
+    V = np.column_stack([c.ravel() for c in np.meshgrid(np.arange(4.0), np.arange(4.0), indexing="ij")])
+    F = _faces(V)
+    assert F.shape == (9, 4, 2)
+    assert (np.abs(F - np.roll(F, 1, axis=1)).sum(axis=2) == 1).all()  # each side of a face has length 1
+    np.testing.assert_allclose(F.mean(axis=1).mean(axis=0), [1.5, 1.5])
+
+
+@pytest.mark.parametrize("count", range(1, 20))
+def test_small_multiples_fit_a_page(count):
+    columns = _columns(count)
+    assert 1 <= columns <= 5
+    assert columns <= count
+
+
+def test_a_grey_manifold_is_grey_and_the_ground_is_clear(data):
+    shown = pixels(manifold_image(data.X, np.full((len(data.X), 3), 0.5)))
+    surface = shown[shown[..., 3] == 255]
+    assert 0.2 < len(surface) / shown[..., 0].size < 0.8
+    assert (np.ptp(surface[:, :3], axis=1) <= 1).all()
+    assert (shown[0, 0] == shown[-1, -1]).all()
+    assert shown[0, 0, 3] == 0
+
+
+def test_different_degrees_look_different(data):
+    truth = pixels(manifold_image(data.X, tones(data.D, data.D)))
+    turned = pixels(manifold_image(data.X, tones(data.D[:, [1, 2, 0]], data.D)))
+    assert np.abs(truth - turned).mean() > 5
+    np.testing.assert_allclose(truth[..., [1, 2, 0]], turned[..., :3], atol=1)  # the colours turn with the labels
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_files_are_repeatable_and_small(data, tmp_path, suffix):
+    for name in ("a", "b"):
+        panels = [Panel("Truth", tones(data.D, data.D), "KL 0"), Panel("<&> [x]", np.full((2601, 3), 0.5))]
+        save(manifold_grid(data.X, panels), tmp_path / f"{name}.{suffix}")
+    first, second = ((tmp_path / f"{n}.{suffix}").read_bytes() for n in "ab")
+    assert first == second
+    assert len(first) < 600_000
+    assert sorted(p.name for p in tmp_path.iterdir()) == [f"a.{suffix}", f"b.{suffix}"]
+
+
+def test_matplotlib_is_imported_only_when_a_figure_is_drawn_and_pyplot_never():
+    code = """
+import sys
+import contone.demo.page, contone.pages.figures as f, contone.cli.app
+assert not any(m in sys.modules for m in ("matplotlib", "polars", "jinja2", "torch", "dask"))
+import numpy as np
+X = np.random.default_rng(0).normal(size=(9, 3))
+f.manifold_image(X, np.zeros((9, 3)))
+assert "matplotlib.pyplot" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -1,0 +1,106 @@
+"""The limit: what X and L allow, measured with the truth at hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from contone import CumulativeMass, measures
+from contone.limits import design_matrix, label_products, limit, mean_of_truth, recovered, to_distributions
+
+KNOWN = {
+    "Yeast_spoem": 0.0092,
+    "Yeast_alpha": 0.0023,
+    "Yeast_spo5": 0.0087,
+    "Yeast_cdc": 0.0031,
+    "Yeast_cold": 0.0059,
+    "Yeast_diau": 0.0043,
+    "Yeast_dtt": 0.0030,
+    "Yeast_elu": 0.0026,
+    "Yeast_heat": 0.0053,
+    "Yeast_spo": 0.0077,
+    "SJAFFE": 0.0111,
+}
+"""KL(D || D^) of the limit, measured independently with the same recipe."""
+
+
+def test_result_is_out_of_fold_scored_and_the_better_of_the_two(small):
+    X, L, D = small
+    result = limit(X, L, D, n_splits=5)
+    assert result.distributions.shape == D.shape
+    np.testing.assert_allclose(result.distributions.sum(axis=1), 1.0)
+    assert result.distributions.min() > 0
+    assert result.name == min(result.candidates, key=result.candidates.get)
+    assert result.scores["kl"] == pytest.approx(result.candidates[result.name])
+    assert result.scores["kl"] == pytest.approx(measures.kl(D, result.distributions))
+    assert result.scores["kl"] < measures.kl(D, np.full_like(D, 0.25))
+
+
+def test_same_seed_same_answer(small):
+    X, L, D = small
+    first, second = limit(X, L, D, n_splits=3, n_jobs=1), limit(X, L, D, n_splits=3, n_jobs=2)
+    np.testing.assert_array_equal(first.distributions, second.distributions)
+
+
+def test_a_row_is_predicted_without_its_own_truth(small):
+    """Changing the truth of one row moves other rows' predictions, not its own."""
+    X, L, D = small
+    changed = D.copy()
+    changed[7] = [0.97, 0.01, 0.01, 0.01]
+    before, after = (limit(X, L, truth, n_splits=4).distributions for truth in (D, changed))
+    np.testing.assert_array_equal(before[7], after[7])
+    assert np.abs(before - after).max() > 0
+
+
+def test_design_holds_labels_cardinality_and_standardised_features(small):
+    X, L, _ = small
+    Z = design_matrix(X * 100 + 3, L)
+    np.testing.assert_array_equal(Z[:, :4], L)
+    np.testing.assert_array_equal(Z[:, 4], L.sum(axis=1))
+    np.testing.assert_allclose(Z[:, 5:].mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(Z[:, 5:].std(axis=0), 1)
+
+
+def test_wide_features_enter_as_forty_components():
+    rng = np.random.default_rng(0)
+    L = np.eye(3)[rng.integers(3, size=100)]
+    assert design_matrix(rng.normal(size=(100, 61)), L).shape == (100, 4 + 40)
+    assert design_matrix(rng.normal(size=(100, 60)), L).shape == (100, 4 + 60)
+
+
+def test_label_products_are_all_pairs_and_stop_above_seven_labels():
+    L = np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
+    np.testing.assert_array_equal(label_products(L), [[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    assert label_products(np.ones((2, 7))).shape == (2, 21)
+    assert label_products(np.ones((2, 8))).shape == (2, 0)
+
+
+def test_predictions_are_clipped_then_renormalised():
+    answer = to_distributions(np.array([[1.2, -0.2], [-1.0, -3.0]]))
+    np.testing.assert_allclose(answer, [[1.2 / 1.2001, 1e-4 / 1.2001], [0.5, 0.5]])
+    np.testing.assert_array_equal(to_distributions(np.array([0.7, 0.2])), [[1.0], [1.0]])
+
+
+def test_mean_of_truth_is_the_best_constant(small):
+    """Among constant answers, the mean minimises KL(D || r)."""
+    _, _, D = small
+    mean = mean_of_truth(D)
+    best = measures.kl(D, mean)
+    rng = np.random.default_rng(1)
+    for shift in rng.normal(scale=0.05, size=(20, D.shape[1])):
+        other = mean * np.exp(shift)
+        assert measures.kl(D, other / other.sum(axis=1, keepdims=True)) > best
+
+
+def test_recovered_is_zero_at_uniform_and_one_at_the_limit():
+    assert recovered(0.1, 0.1, 0.02) == 0
+    assert recovered(0.02, 0.1, 0.02) == 1
+    assert recovered(0.2, 0.1, 0.02) < 0
+    assert np.isnan(recovered(0.1, 0.1, 0.1))
+
+
+@pytest.mark.parametrize("stem", [pytest.param(s, marks=() if s == "SJAFFE" else pytest.mark.slow) for s in KNOWN])
+def test_known_limits(real, stem):
+    X, D = real(stem)
+    result = limit(X, CumulativeMass().apply(D), D)
+    assert result.scores["kl"] == pytest.approx(KNOWN[stem], abs=1e-4)
