@@ -6,7 +6,6 @@ method only, as a hook that maps plain arrays to a `Solution`.
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -16,6 +15,7 @@ from array_api_compat import array_namespace, is_dask_array, is_torch_array
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from contone.backends.dask.rows import by_rows, gathered, large_graphs
@@ -24,14 +24,16 @@ from contone.exceptions import AnswerError, ApproximationWarning, InputError, Me
 from contone.numerics.simplex import kl_divergence
 from contone.numerics.solution import Solution
 from contone.runtime import memory
+from contone.runtime.warnings import warn
 from contone.validation import (
     check_features,
     check_learning,
+    check_new_labels,
     check_training,
     check_truth,
     open_border,
 )
-from contone.validation_dask import check_solver_memory
+from contone.validation_dask import check_new_rows, check_solver_memory
 
 
 class _Estimator(BaseEstimator):
@@ -62,6 +64,12 @@ class _Estimator(BaseEstimator):
         tags.target_tags.multi_output = True
         tags.input_tags.sparse = self.accept_sparse
         return tags
+
+
+def can_enhance_new_rows(method: Any) -> bool:
+    """Whether a method (class or instance) has `enhance`, for rows that it was not fitted on."""
+    cls = method if isinstance(method, type) else type(method)
+    return cls._enhance is not Enhancer._enhance
 
 
 class Enhancer(_Estimator, ABC):
@@ -128,13 +136,43 @@ class Enhancer(_Estimator, ABC):
                 f"{memory.LIMIT_VARIABLE}, to a size such as 64GB or to off."
             )
 
+    @available_if(can_enhance_new_rows)
+    def enhance(self, X: Any, Y: Any) -> Any:
+        """Recover the distributions (m, q) of new rows that have labels, in the kind of container that Y came in.
+
+        Parameters
+        ----------
+        X : (m, d)
+            Features, with the columns of `fit`.
+        Y : (m, q)
+            Labels, as in `fit`. Methods whose answer depends on the features alone answer as `predict` does.
+        """
+        check_is_fitted(self)
+        if is_dask_array(X) or is_dask_array(Y):
+            X_checked, L = check_new_rows(self, X, Y, self.label_names_)
+            border = open_border(X_checked, self.label_names_)
+        else:
+            X_checked = check_features(self, X, reset=False, accept_sparse=self.accept_sparse)
+            L = check_new_labels(self, X_checked, Y, self.label_names_)
+            border = open_border(Y, self.label_names_)
+        answer = self._enhance(X_checked, L)
+        return border.wrap(_on_simplex(answer, L.shape, self))
+
     @abstractmethod
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         """X (n, d) and L (n, q), checked and read-only, to a `Solution` whose value is D^ (n, q)."""
 
+    def _enhance(self, X: np.ndarray, L: np.ndarray) -> np.ndarray:
+        """X (m, d) and L (m, q) of new rows, checked, to D^ (m, q); methods that can tell them override it."""
+        raise NotImplementedError
+
 
 class InductiveMixin:
     """For methods that can tell the distribution of new rows from their features alone."""
+
+    def _enhance(self, X: np.ndarray, L: np.ndarray) -> np.ndarray:
+        """The labels of new rows say nothing beyond their features, unless the method knows better."""
+        return self._predict(X)
 
     def predict(self, X: Any) -> Any:
         """Label distributions (m, q) of new rows; a frame in gives a frame out."""
@@ -216,21 +254,19 @@ def _repaired(D: Any, name: str) -> Any:
 
 def _warn_if_short(solution: Solution, estimator: Any) -> None:
     if not solution.converged:
-        warnings.warn(
+        warn(
             f"{type(estimator).__name__} stopped after {solution.n_iter} iterations with residual "
             f"{solution.residual:.3g}, above its tolerance; {estimator.when_short}.",
             ConvergenceWarning,
-            stacklevel=4,
         )
 
 
 def _warn_if_approximate(solution: Solution, estimator: Any) -> None:
     recall = solution.info.get("neighbours", {}).get("recall", 1.0)
     if recall < GOOD_RECALL:
-        warnings.warn(
+        warn(
             f"{type(estimator).__name__}: the neighbour search found only {recall:.0%} of the true neighbours (on a "
             "sample). The features are hard to search: reduce them first (e.g. by PCA), or use fewer rows, which are "
             "searched exactly.",
             ApproximationWarning,
-            stacklevel=4,
         )

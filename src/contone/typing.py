@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array: TypeAlias = Any
-"""An array of any kind that `contone.backends` knows: NumPy, torch or dask. Type checkers have no common type for these;
+"""An array of any kind that `contone.backends` knows: NumPy, torch or dask. Type checkers have no common type for them;
 shapes and kinds are in the docstrings."""
 
 Matrix: TypeAlias = npt.NDArray[np.float64]

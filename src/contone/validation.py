@@ -22,6 +22,7 @@ from sklearn.utils.validation import _check_n_features, validate_data
 
 from contone.backends.dask.rows import spread
 from contone.exceptions import FeatureError, InputError, InputTypeError, LabelError, LabelWarning, ShapeError
+from contone.runtime.warnings import warn
 
 SIMPLEX_TOLERANCE = 1e-6
 """Row sums may be off by this much (files store rounded degrees); such rows are renormalised."""
@@ -301,11 +302,10 @@ def _check_logical(labels: Any, names: Sequence[str]) -> None:
     constant = (labels == labels[0]).all(axis=0) & logical.all(axis=0)
     if constant.any():
         shown = ", ".join(f"{names[j]!r} (always {labels[0, j]:g})" for j in np.flatnonzero(constant)[:5])
-        warnings.warn(
+        warn(
             f"{int(constant.sum())} of {labels.shape[1]} labels are the same in every row, so the data cannot say how "
             f"they vary: {shown}. Consider dropping them.",
             LabelWarning,
-            stacklevel=5,
         )
 
 

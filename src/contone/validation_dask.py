@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -23,6 +22,7 @@ from contone.exceptions import (
     ShapeError,
 )
 from contone.runtime import memory
+from contone.runtime.warnings import warn
 from contone.validation import SIMPLEX_TOLERANCE, Border, Training, _default_names
 
 OUT_OF_CORE = ("LCdr", "GLLE", "LP", "Inversion", "LabelConfidence", "Augmented", "Uniform", "Temperature", "Logical")
@@ -221,11 +221,10 @@ def _check_logical(found: list[_Finding], start: np.ndarray, names: Sequence[str
     constant = np.flatnonzero((lowest == highest) & ((lowest == 0) | (lowest == 1)))
     if constant.size:
         shown = ", ".join(f"{names[j]!r} (always {lowest[j]:g})" for j in constant[:5])
-        warnings.warn(
+        warn(
             f"{constant.size} of {len(names)} labels are the same in every row, so the data cannot say how they vary: "
             f"{shown}. Consider dropping them.",
             LabelWarning,
-            stacklevel=5,
         )
 
 

@@ -83,3 +83,22 @@ def test_an_error_in_a_piece_is_the_callers():
 def test_threads_are_as_many_as_openmp_would_use(monkeypatch, said, meant):
     monkeypatch.setenv("OMP_NUM_THREADS", said)
     assert n_threads() == (meant or joblib.cpu_count())
+
+
+def blas_threads() -> set[int]:
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+def test_overlapping_fits_leave_blas_as_it_was():
+    # Two contexts of threadpoolctl that overlap without being nested restore each other's limit: the second one out
+    # would leave BLAS at one thread for the rest of the process.
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        first, second = threads.one_blas_thread(), threads.one_blas_thread()
+        first.__enter__()
+        second.__enter__()
+        assert blas_threads() == {1}
+        first.__exit__(None, None, None)
+        assert blas_threads() == {1}
+        second.__exit__(None, None, None)
+        assert blas_threads() == before

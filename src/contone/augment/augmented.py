@@ -20,8 +20,10 @@ from sklearn.utils.metaestimators import available_if
 
 from contone.augment.confidence import LabelConfidence
 from contone.augment.reduction import HSICReducer
+from contone.backends.dask.rows import by_rows
 from contone.base import Enhancer, InductiveMixin
 from contone.exceptions import LabelWarning, RankWarning
+from contone.numerics.simplex import normalise_rows
 from contone.numerics.solution import Solution
 from contone.validation_dask import check_supported
 
@@ -92,6 +94,19 @@ class Augmented(Enhancer):
     def predict(self, X: Any) -> Any:
         """Label distributions (m, q) of new rows, where the enhancer can tell them; a frame in gives a frame out."""
         return InductiveMixin.predict(self, X)  # type: ignore[arg-type]
+
+    @available_if(lambda self: hasattr(self.enhancer, "enhance"))
+    def enhance(self, X: Any, Y: Any) -> Any:
+        """Label distributions (m, q) of new rows that have labels, where the enhancer can tell them.
+
+        The confidence of a new row is not defined (it is a problem of all rows together); its labels share it equally.
+        """
+        return Enhancer.enhance(self, X, Y)
+
+    def _enhance(self, X: np.ndarray, L: np.ndarray) -> np.ndarray:
+        X_reduced = X if self.reducer_ is None else self.reducer_.transform(X)
+        labels = L if self.confidence_ is None else by_rows(normalise_rows, L, columns=L.shape[1])
+        return self.enhancer_.enhance(X_reduced, labels)
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
         return self.enhancer_.predict(X if self.reducer_ is None else self.reducer_.transform(X))

@@ -10,7 +10,6 @@ solved by the leading eigenvectors of  A v = lambda B v,  A = C C^T,  C = X^T H 
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -25,6 +24,7 @@ from contone.backends.dask.rows import settled
 from contone.exceptions import FeatureError, RankWarning
 from contone.numerics.arrays import like, to_numpy
 from contone.numerics.eigen import Eigenpairs, thin_generalised_eigen
+from contone.runtime.warnings import warn
 from contone.validation import check_features, check_supervision
 
 Array = Any
@@ -115,12 +115,11 @@ class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         ones = array_namespace(self.eigenvalues_).ones_like(self.eigenvalues_)
         self.scale_ = _deviation(self.projection_, scatter, X.shape[0]) if self.rescale else ones
         if self.n_components and kept > pairs.rank:
-            warnings.warn(
+            warn(
                 f"{kept} directions were asked for, but the labels determine only {pairs.rank}; the other "
                 f"{kept - pairs.rank} are those along which X varies most. Set n_components to {pairs.rank} or "
                 'less, or on_rank_deficient="truncate", to do without them.',
                 RankWarning,
-                stacklevel=2,
             )
         return self
 

@@ -34,7 +34,10 @@ class Uniform(Enhancer):
     out_of_core = True
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
-        return Solution(by_rows(_uniform, L, columns=L.shape[1]))
+        return Solution(self._enhance(X, L))
+
+    def _enhance(self, X: np.ndarray, L: np.ndarray) -> np.ndarray:
+        return by_rows(_uniform, L, columns=L.shape[1])
 
 
 class Temperature(Enhancer):
@@ -56,7 +59,10 @@ class Temperature(Enhancer):
         self.c = c
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
-        return Solution(by_rows(partial(_tempered, c=self.c), L, columns=L.shape[1]))
+        return Solution(self._enhance(X, L))
+
+    def _enhance(self, X: np.ndarray, L: np.ndarray) -> np.ndarray:
+        return by_rows(partial(_tempered, c=self.c), L, columns=L.shape[1])
 
 
 class Logical(Enhancer):
@@ -68,7 +74,10 @@ class Logical(Enhancer):
     out_of_core = True
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
-        return Solution(by_rows(normalise_rows, L, columns=L.shape[1]))
+        return Solution(self._enhance(X, L))
+
+    def _enhance(self, X: np.ndarray, L: np.ndarray) -> np.ndarray:
+        return by_rows(normalise_rows, L, columns=L.shape[1])
 
 
 def _uniform(L: np.ndarray) -> np.ndarray:

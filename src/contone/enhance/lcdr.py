@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +13,7 @@ from contone.base import Enhancer, InductiveMixin
 from contone.enhance.rectified import RectifiedSoftmax
 from contone.exceptions import NearUniformWarning
 from contone.numerics.solution import Solution
+from contone.runtime.warnings import warn
 
 NEAR_UNIFORM = 0.01
 """An answer whose rows are all within this total-variation distance of 1/q says nothing about the labels."""
@@ -141,12 +141,11 @@ class LCdr(InductiveMixin, Enhancer):
         self.near_uniform_ = L.shape[1] > 1 and self.uniform_distance_ < NEAR_UNIFORM
         solution.info["uniform_distance"] = self.uniform_distance_
         if self.near_uniform_:
-            warnings.warn(
+            warn(
                 f"LCdr's answer is nearly uniform: no row is further than {self.uniform_distance_:.2g} (total "
                 f"variation) from 1/{L.shape[1]}. Use a smaller beta, "
                 'rescale="unit_variance", or LCdr.preset("tuned").',
                 NearUniformWarning,
-                stacklevel=4,
             )
         return solution
 

@@ -1,0 +1,1 @@
+"""Everything process-wide: threads, memory, files, and where a warning points."""

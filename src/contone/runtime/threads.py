@@ -120,9 +120,15 @@ class _OneBlasThread:
 _one_blas_thread = _OneBlasThread()
 
 
-def calm_libraries() -> AbstractContextManager[Any]:
-    """A context in which linear algebra keeps to one thread: for many products that are too small to be shared."""
-    return _libraries().limit(limits=1, user_api="blas")
+def one_blas_thread() -> AbstractContextManager[None]:
+    """A context in which linear algebra keeps to one thread: for many products that are too small to be shared.
+
+    Contexts may overlap, in one thread or in several: the number of threads from before returns with the last one.
+    """
+    return _one_blas_thread
+
+
+calm_libraries = one_blas_thread
 
 
 @cache

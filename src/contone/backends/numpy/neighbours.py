@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from contone.backends.numpy import graph as sparse
 from contone.runtime.threads import inverse, taken
+from contone.runtime.warnings import warn
 
 EXACT_ROWS = 50_000
 """Up to this many rows comparing all with all takes seconds: about 6 on one core with 24 features."""
@@ -115,11 +115,10 @@ def _use_faiss(X: np.ndarray, n_queries: int) -> bool:
         return False
     if find_spec("faiss") is not None:
         return True
-    warnings.warn(
+    warn(
         f"Comparing {n_queries:,} rows with {n:,} one by one will take about {_exact_minutes(X, n_queries):.0f} "
         "minutes. Install faiss, which takes seconds: pip install 'contone[scale]'.",
         UserWarning,
-        stacklevel=3,
     )
     return False
 
