@@ -17,7 +17,7 @@ from contone.base import Enhancer
 # The names that the design promises; each appears once its part is built.
 FOUNDATION = {
     *("Uniform", "Temperature", "Logical", "CumulativeMass", "TopK", "Threshold"),
-    *("evaluate", "datasets", "degrade", "measures"),
+    *("evaluate", "datasets", "degrade", "measures", "show_versions"),
 }
 PROMISED = {
     *("LCdr", "GLLE", "LESC", "LEMLL", "LP", "ML2", "FCM", "KM", "Inversion"),

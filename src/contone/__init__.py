@@ -9,6 +9,7 @@ from contone.degrade import CumulativeMass, Threshold, TopK
 from contone.enhance import FCM, GLLE, KM, LEMLL, LESC, LP, ML2, Inversion, LCdr, Logical, Temperature, Uniform
 from contone.measures import evaluate
 from contone.predict import AAKNN, FromRegressor, MaxEnt, PTBayes
+from contone.runtime.versions import show_versions
 
 __version__ = "0.1.0"
 
@@ -39,4 +40,5 @@ __all__ = [
     "degrade",
     "evaluate",
     "measures",
+    "show_versions",
 ]
