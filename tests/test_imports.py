@@ -20,7 +20,7 @@ LAYERS = [
     {"cli"},
     {"reproduction", "demo"},
     {"tables", "pages"},
-    {"limits"},
+    {"limits", "models"},
     {"enhance", "augment", "predict", "measures", "degrade", "datasets"},
     {"base"},
     {"validation", "validation_dask"},

@@ -17,6 +17,14 @@ class InputTypeError(InputError, TypeError):
     """The data handed in is of a kind that cannot be used (text, objects, an unsupported container)."""
 
 
+class ArgumentError(InputError):
+    """An argument cannot be used, whatever the data; `argument` is its name."""
+
+    def __init__(self, message: str, argument: str) -> None:
+        super().__init__(message)
+        self.argument = argument
+
+
 class FeatureError(InputError):
     """Something is wrong with the features X."""
 

@@ -1,18 +1,29 @@
 """Writing a file so that it is either there, whole, or not there at all.
 
 The content goes to a temporary file in the same folder and is moved over the target in one step at the end. An error,
-Ctrl-C or a full disk on the way leaves the target as it was and no temporary file behind.
+Ctrl-C or a full disk on the way leaves the target as it was and no temporary file behind. Only a process that is killed
+leaves its temporary file; `remove_leftovers` finds it on the next run. Locks are the operating system's: they end with
+their owner, however that one ends, so that a lock file without a living owner counts for nothing.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
+import socket
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from contone.exceptions import OutputError
+
+LONGEST_NAME = 255
+"""Bytes of a file's name that every usual file system takes."""
+RANDOM_PART = r"[a-z0-9_]{8}\.part"
+"""What `tempfile` puts behind the prefix, and our suffix."""
 
 
 @contextmanager
@@ -30,12 +41,12 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterat
     target = Path(os.path.realpath(path))  # a link stays a link; what it points at is replaced
     check_target(target, overwrite=overwrite)
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+        handle, name = tempfile.mkstemp(prefix=_prefix(target.name), suffix=".part", dir=target.parent)
     except OSError as error:
         raise _cannot_write(target, error) from error
-    os.close(handle)
     temporary = Path(name)
     try:
+        _try_lock(handle)  # shows other processes that this file has an owner
         yield temporary
         os.chmod(temporary, _mode(target))
         with open(temporary, "rb") as written:
@@ -47,21 +58,161 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterat
             raise
         raise _cannot_write(target, error) from error
     finally:
-        with suppress(FileNotFoundError):
+        os.close(handle)
+        with suppress(OSError):
             temporary.unlink()
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> list[Path]:
+    """Remove the temporary files that killed processes left when they wrote `path`; those removed.
+
+    Only regular files of this user with the name that `replacing` gives, which no living process holds.
+    """
+    target = Path(os.path.realpath(path))
+    ours = re.compile(re.escape(_prefix(target.name)) + RANDOM_PART)
+    try:
+        found = [entry for entry in os.scandir(target.parent) if ours.fullmatch(entry.name)]
+    except OSError:
+        return []
+    removed = []
+    for entry in found:
+        with suppress(OSError):
+            if not is_own_file(entry.path):
+                continue
+            handle = os.open(entry.path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+            try:
+                abandoned = _try_lock(handle)
+            finally:
+                os.close(handle)
+            if abandoned:
+                os.unlink(entry.path)
+                removed.append(Path(entry.path))
+    return removed
 
 
 def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> None:
     """Refuse a target that cannot become a file, before any work is done for it."""
     target = Path(path)
-    if target.is_dir():
-        raise OutputError(f"{target} is a folder: name a file in it.")
-    if target.exists() and not target.is_file():
-        raise OutputError(f"{target} is not a regular file and is left alone.")
-    if target.exists() and not overwrite:
-        raise OutputError(f"{target} exists already and is left alone.")
-    if not target.parent.is_dir():
-        raise OutputError(f"The folder {target.parent} does not exist: create it first.")
+    try:
+        if not target.parent.is_dir():
+            raise OutputError(f"The folder {target.parent} does not exist: create it first.")
+        if target.is_dir():
+            raise OutputError(f"{target} is a folder: name a file in it.")
+        if target.exists() and not target.is_file():
+            raise OutputError(f"{target} is not a regular file and is left alone.")
+        if target.exists() and not overwrite:
+            raise OutputError(f"{target} exists already and is left alone.")
+    except (OSError, ValueError) as error:  # no permission to look, a name that is too long, a zero byte in it
+        if isinstance(error, OutputError):
+            raise
+        raise _cannot_write(target, error) from error
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        raise OutputError(f"Cannot write {target}: no permission to write in the folder {target.parent}.")
+
+
+def is_own_file(path: str | os.PathLike[str]) -> bool:
+    """Whether this is a regular file (not a link to one) that belongs to the user of this process."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and _is_own(status)
+
+
+def open_private_folder(path: Path) -> Path:
+    """A folder that only this user can read or write, made if it is not there; refused if it is somebody else's.
+
+    A symbolic link is never followed: what it points at was not made by us.
+    """
+    try:
+        with suppress(FileExistsError):
+            path.mkdir(mode=0o700)
+        status = os.lstat(path)
+        if stat.S_ISLNK(status.st_mode):
+            raise OutputError(f"{path} is a symbolic link and is left alone: remove it, or choose another output.")
+        if not stat.S_ISDIR(status.st_mode):
+            raise OutputError(f"{path} is not a folder and is left alone: remove it, or choose another output.")
+        if not _is_own(status):
+            raise OutputError(f"{path} belongs to another user and is left alone: choose another output.")
+        if os.name == "posix" and status.st_mode & 0o077:
+            path.chmod(0o700)
+    except OSError as error:
+        if isinstance(error, OutputError):
+            raise
+        raise _cannot_write(path, error) from error
+    return path
+
+
+@contextmanager
+def locked(path: Path, purpose: str) -> Iterator[None]:
+    """Hold the lock file `path` while the block runs; an error that names the owner where another process holds it.
+
+    The file holds host and process id of its owner for people to read. It is removed at the end.
+    """
+    handle = _open_lock(path, purpose)
+    try:
+        os.ftruncate(handle, 0)
+        os.write(handle, f"process {os.getpid()} on {socket.gethostname()}".encode())
+        yield
+    finally:
+        with suppress(OSError):
+            path.unlink()
+        os.close(handle)
+
+
+def hidden_sibling(target: Path, ending: str) -> Path:
+    """``.NAME.ending`` beside the target; a name that would be too long is shortened to its hash."""
+    return target.with_name(_prefix(target.name) + ending)
+
+
+def _open_lock(path: Path, purpose: str) -> int:
+    while True:
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        except OSError as error:
+            raise _cannot_write(path, error) from error
+        if not _try_lock(handle):
+            owner = os.read(handle, 200).decode("utf-8", "replace")
+            os.close(handle)
+            raise OutputError(f"{purpose} by another run ({owner or 'its process is not known'}): wait until it ends.")
+        try:
+            if os.fstat(handle).st_ino == os.stat(path).st_ino:
+                return handle
+        except FileNotFoundError:  # its last owner has just removed it
+            pass
+        os.close(handle)
+
+
+def _try_lock(handle: int) -> bool:
+    """Lock an open file without waiting; False where another process has it."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        import msvcrt
+
+        try:
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        except OSError:
+            return False
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks: nothing can be known about other processes
+        return True
+    return True
+
+
+def _prefix(name: str) -> str:
+    encoded = os.fsencode(name)
+    if len(encoded) > LONGEST_NAME - 20:
+        return f".{hashlib.sha256(encoded).hexdigest()[:16]}."
+    return f".{name}."
+
+
+def _is_own(status: os.stat_result) -> bool:
+    return not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
 
 
 def _mode(target: Path) -> int:
@@ -73,5 +224,5 @@ def _mode(target: Path) -> int:
     return 0o666 & ~mask
 
 
-def _cannot_write(target: Path, error: OSError) -> OutputError:
-    return OutputError(f"Cannot write {target}: {error.strerror or error}. Nothing was left behind.")
+def _cannot_write(target: Path, error: Exception) -> OutputError:
+    return OutputError(f"Cannot write {target}: {getattr(error, 'strerror', None) or error}.")
