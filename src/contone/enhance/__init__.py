@@ -7,6 +7,7 @@ everywhere once it is imported here and named in `__all__`.
 from contone.base import Enhancer
 from contone.enhance.baselines import Logical, Temperature, Uniform
 from contone.enhance.fcm import FCM
+from contone.enhance.glerb import GLERB
 from contone.enhance.glle import GLLE
 from contone.enhance.inversion import Inversion
 from contone.enhance.km import KM
@@ -18,6 +19,7 @@ from contone.enhance.ml2 import ML2
 
 __all__ = [
     "FCM",
+    "GLERB",
     "GLLE",
     "KM",
     "LEMLL",

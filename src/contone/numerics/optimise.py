@@ -1,8 +1,11 @@
-"""Minimisers of a smooth function of one matrix: L-BFGS for the minimum, SGD for those who want its path."""
+"""Minimisers of a smooth function of one array: L-BFGS for the minimum, SGD and Adam for those who want their path.
+
+Several parameters become one array by `join`, and are told apart again by `split`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -77,3 +80,41 @@ def sgd(
         moved = float(np.max(np.abs(W - before), initial=0.0))
         epoch += 1
     return Solution(value=W, residual=moved, n_iter=epoch, converged=moved <= tol)
+
+
+def adam(
+    objective: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    start: np.ndarray,
+    *,
+    learning_rate: float,
+    max_iter: int,
+    decay: tuple[float, float] = (0.9, 0.999),
+    epsilon: float = 1e-8,
+) -> Solution:
+    """Adam (Kingma and Ba, ICLR 2015): steps along the mean gradient, divided by the root of its mean square.
+
+    Its fixed number of steps is part of a model that is trained by it, so that the answer always counts as converged;
+    the residual is the largest entry of the running mean of the gradient, in which noise is averaged out. An
+    `objective` that draws noise at every call gives stochastic descent.
+    """
+    w, mean, square = start.copy(), np.zeros_like(start), np.zeros_like(start)
+    value = float("nan")
+    for step in range(1, max_iter + 1):
+        value, gradient = objective(w)
+        mean = decay[0] * mean + (1.0 - decay[0]) * gradient
+        square = decay[1] * square + (1.0 - decay[1]) * gradient**2
+        root = np.sqrt(square / (1.0 - decay[1] ** step)) + epsilon
+        w = w - learning_rate / (1.0 - decay[0] ** step) * mean / root
+    residual = float(np.max(np.abs(mean), initial=0.0))
+    return Solution(value=w, objective=value, residual=residual, n_iter=max_iter)
+
+
+def join(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Arrays of any shapes as one vector."""
+    return np.concatenate([np.ravel(part) for part in parts])
+
+
+def split(w: np.ndarray, shapes: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
+    """The arrays of these shapes that `join` made a vector of, as views."""
+    ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
+    return [part.reshape(shape) for part, shape in zip(np.split(w, ends[:-1]), shapes, strict=True)]

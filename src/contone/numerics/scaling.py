@@ -31,3 +31,22 @@ def standardisation(X: Array, *, ddof: int = 1) -> Standardisation:
     # A constant column has a deviation of rounding size only; dividing by it would turn rounding into a feature.
     constant = scale <= 1e-12 * largest
     return Standardisation(mean, xp.where(constant, xp.ones_like(scale), scale))
+
+
+class MinMax(NamedTuple):
+    """x -> (x - low) / scale, column by column: [0, 1] on the rows it was made from; a constant column becomes 0."""
+
+    low: Array
+    scale: Array
+
+    def __call__(self, X: Array) -> Array:
+        """X (m, d), scaled."""
+        return (X - like(self.low, X)) / like(self.scale, X)
+
+
+def min_max_scaling(X: Array) -> MinMax:
+    """The map of the columns of X (n, d) to [0, 1]."""
+    xp = array_namespace(X)
+    low, high, largest = xp.min(X, axis=0), xp.max(X, axis=0), xp.max(xp.abs(X), axis=0)
+    scale = high - low
+    return MinMax(low, xp.where(scale <= 1e-12 * largest, xp.ones_like(scale), scale))
