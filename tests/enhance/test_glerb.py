@@ -117,6 +117,13 @@ def test_a_label_that_no_row_has(small):
     assert D[:, 4].max() < 10 * FLOOR
 
 
+@pytest.mark.parametrize("rate", ["cap", 0.4, "learned"])
+def test_new_rows_with_labels_are_treated_as_those_of_the_fit(small, rate):
+    X, L, _ = small
+    method = GLERB(rate=rate, max_iter=20).fit(X, L)
+    np.testing.assert_allclose(method.enhance(X[:9], L[:9]), method.label_distributions_[:9], atol=1e-12)
+
+
 # ------------------------------------------------------------------------------------------------------- the model
 
 
