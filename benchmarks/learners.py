@@ -27,10 +27,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core each, so that CPU time
 import numpy as np
 
 from contone import MaxEnt, datasets
+from contone.experiments.prediction import splits
 from contone.numerics.iterative_scaling import improved_iterative_scaling
 from contone.numerics.solution import Solution
 from contone.predict.maxent import entropy
-from contone.reproduction.prediction import splits
 
 HERE = Path(__file__).parent
 YEAST = ("spoem", "alpha", "spo5", "cdc", "cold", "diau", "dtt", "elu", "heat", "spo")

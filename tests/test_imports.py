@@ -18,7 +18,8 @@ ROOT = Path(contone.__file__).parent
 LAYERS = [
     {"__main__"},
     {"cli"},
-    {"reproduction", "demo"},
+    {"reproduction"},
+    {"experiments", "demo"},
     {"tables", "pages"},
     {"limits", "models"},
     {"enhance", "augment", "predict", "measures", "degrade", "datasets"},
@@ -76,6 +77,13 @@ def test_imports_point_one_way(path):
             assert HEIGHT[here] > HEIGHT["enhance"], (
                 f"{module_name(path)} must import {target} from where it is defined"
             )
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_only_the_command_line_knows_the_paper(path):
+    """contone.reproduction is one paper: a leaf that only the commands may reach for."""
+    if part(module_name(path)) not in ("reproduction", "cli"):
+        assert not {target for target in imported(path) if part(target) == "reproduction"}
 
 
 def test_importing_contone_pulls_in_nothing_heavy():

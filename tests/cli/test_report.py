@@ -6,9 +6,10 @@ import json
 
 import pytest
 
-from contone.reproduction.plan import make_plan, specs
-from contone.reproduction.run import run as run_cells
-from contone.reproduction.store import Store
+from contone.experiments.plan import make_plan
+from contone.experiments.run import run as run_cells
+from contone.experiments.store import Store
+from contone.reproduction.specs import specs
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from contone.cli.app import app
 from contone.cli.reproduce import describe
-from contone.reproduction.run import Progress
-from contone.reproduction.store import Store
+from contone.experiments.run import Progress
+from contone.experiments.store import Store
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_ctrl_c_keeps_what_is_finished(bare, tmp_path, monkeypatch):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("contone.reproduction.run.run", interrupted)
+    monkeypatch.setattr("contone.experiments.run.run", interrupted)
     result = reproduce(tmp_path, "--only", "recovery", "--methods", "uniform")
     assert result.exit_code == 130
     assert "Run the same command to go on" in result.stderr

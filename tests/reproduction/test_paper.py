@@ -7,9 +7,9 @@ import json
 import pytest
 
 from contone import LP, CumulativeMass, Uniform, datasets
+from contone.experiments.tasks import score
 from contone.reproduction import paper
 from contone.reproduction.errata import CHECKS, errata
-from contone.reproduction.tasks import score
 
 
 def test_tables_are_complete():

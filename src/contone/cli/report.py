@@ -40,8 +40,8 @@ def report(
     contone report --store contone-results -o results.tex
     """
     from contone.exceptions import DataError
+    from contone.experiments.store import Store
     from contone.reproduction.report import render
-    from contone.reproduction.store import Store
     from contone.runtime.files import check_target, replacing
 
     by_name = render.FORMATS.get(out.suffix.lower(), "") if out is not None else ""

@@ -46,10 +46,11 @@ def reproduce(
 
     contone reproduce --only recovery --datasets artificial --methods LP
     """
-    from contone.reproduction.plan import make_plan, specs
+    from contone.experiments.plan import make_plan
+    from contone.experiments.run import run
+    from contone.experiments.store import Store
     from contone.reproduction.report.summary import summarise
-    from contone.reproduction.run import run
-    from contone.reproduction.store import Store
+    from contone.reproduction.specs import GROUPS, sources, specs
 
     known = specs()
     chosen = _listed(only) or list(known)
@@ -57,10 +58,11 @@ def reproduce(
     if unknown:
         raise terminal.usage_error(f"no experiment {', '.join(unknown)}; there are: {', '.join(known)}.", "--only")
     plan = make_plan(
-        [known[name] for name in chosen],
+        sources(chosen),
         dataset_names=_listed(datasets),
         method_names=_listed(methods),
         seeds=seeds,
+        groups=GROUPS,
     )
     _say_what_is_missing(plan)
     if not plan.cells:

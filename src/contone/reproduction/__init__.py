@@ -1,1 +1,1 @@
-"""specs -> results: the experiments."""
+"""One paper, run again: its experiments, its printed tables, its errata, and the report on both."""

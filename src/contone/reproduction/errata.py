@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from contone.reproduction import paper, statistics
+from contone.experiments import statistics
+from contone.reproduction import paper
 from contone.reproduction.verdicts import PRINTED
 
 Results = Mapping[str, Mapping[str, Mapping[str, float]]]

@@ -6,21 +6,22 @@ from collections.abc import Callable
 
 import pytest
 
-from contone.reproduction.cells import Cell, load
-from contone.reproduction.plan import make_plan, read_spec, specs
+from contone.experiments.cells import Cell
+from contone.experiments.data import load
+from contone.experiments.plan import make_plan
+from contone.experiments.run import run
+from contone.experiments.spec import read_spec
+from contone.experiments.store import Store
 from contone.reproduction.report.render import render
-from contone.reproduction.run import run
-from contone.reproduction.store import Store
+from contone.reproduction.specs import specs
 
 ROWS = '[[rows]]\nclass = "Temperature"\nname = "{name}"\nparams = {{ c = {c} }}\n'
 
 
-def spec(name: str, rows: dict[str, float], *, published: bool = True) -> str:
+def spec(name: str, rows: dict[str, float]) -> str:
     """A spec of that name whose rows are softmax(c L)."""
     head = f'name = "{name}"\ntitle = "Title of {name}"\nquestion = "What of {name}?"\ndatasets = ["artificial"]\n'
-    beside = "".join(f'"{row}" = ["{row}"]\n' for row in rows)
-    tail = f"[published]\n{beside}" if published else ""
-    return head + "".join(ROWS.format(name=row, c=c) for row, c in rows.items()) + tail
+    return head + "".join(ROWS.format(name=row, c=c) for row, c in rows.items())
 
 
 @pytest.fixture(scope="session")
@@ -45,8 +46,7 @@ def full_store(tmp_path_factory):
     texts = [
         spec("ablation", {"LF+LC": 0.2, "X+LC": 0.3, "LF+L": 0.4, "X+L": 9.0, "LF+LC (tuned)": 0.5}),
         spec("augmentation", {"GLLE": 0.2, "LCdr-GLLE": 0.3, "LP": 0.4, "LCdr-LP": 0.5, "ML2": 40.0}),
-        spec("sensitivity", {}, published=False)
-        + '[symbols]\nc = "c"\n[[rows]]\nclass = "Temperature"\nsweep = { c = [0.1, 0.5, 2.0] }\n',
+        spec("sensitivity", {}) + '[[rows]]\nclass = "Temperature"\nsweep = { c = [0.1, 0.5, 2.0] }\n',
     ]
     run([cell for text in texts for cell in make_plan([read_spec(text)]).cells], folder, jobs=1)
     return folder

@@ -10,9 +10,9 @@ from itertools import pairwise
 
 import pytest
 
+from contone.experiments.store import Store
 from contone.reproduction.report.page import page
 from contone.reproduction.report.summary import summarise
-from contone.reproduction.store import Store
 
 VOID = {"meta", "link", "img", "br", "hr", "input"}
 STORES = ("bare_store", "full_store", "empty_store")

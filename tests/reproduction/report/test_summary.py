@@ -8,13 +8,17 @@ import math
 import pytest
 
 from contone import Temperature, Uniform
+from contone.experiments.cells import Cell
+from contone.experiments.data import load
+from contone.experiments.describe import describe
+from contone.experiments.plan import make_plan
+from contone.experiments.run import run
+from contone.experiments.spec import read_spec
+from contone.experiments.store import Store
 from contone.reproduction import paper
-from contone.reproduction.cells import Cell, describe, load
-from contone.reproduction.plan import make_plan, read_spec, specs
 from contone.reproduction.report.summary import summarise
 from contone.reproduction.report.tables import as_percent, as_text
-from contone.reproduction.run import run
-from contone.reproduction.store import Store
+from contone.reproduction.specs import specs
 from contone.reproduction.verdicts import RULES, verdict
 
 

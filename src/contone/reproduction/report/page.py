@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from contone.experiments.store import Store
 from contone.reproduction.report.charts import (
     Chart,
     ablation,
@@ -20,7 +21,6 @@ from contone.reproduction.report.charts import (
 )
 from contone.reproduction.report.comparison import COMPARED, ENDS, compare, overview, scores, share
 from contone.reproduction.report.tables import Plain, as_percent, as_text, mark_best
-from contone.reproduction.store import Store
 
 KINDS = {
     "method": "",

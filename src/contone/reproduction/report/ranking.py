@@ -9,16 +9,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from contone import measures
-from contone.reproduction import paper, statistics
-from contone.reproduction.plan import Spec
-from contone.reproduction.report.tables import FULL_TO_SHORT, REPORTED, Plain, counterpart, describe_measure
-from contone.reproduction.results import Results
+from contone.experiments import statistics
+from contone.experiments.results import Results
+from contone.reproduction import paper
+from contone.reproduction.paper.counterparts import counterparts
+from contone.reproduction.report.tables import FULL_TO_SHORT, REPORTED, Plain, describe_measure
 
 
-def rank_groups(spec: Spec, results: Results) -> list[Plain]:
+def rank_groups(results: Results) -> list[Plain]:
     """Ranks and tests: of the paper's table, of our rows beside the paper's, and of all rows without the truth."""
     names = results.rows("recovery")
-    ours = {theirs: row for theirs in paper.METHODS if (row := counterpart(theirs, spec, names)) is not None}
+    ours = {
+        theirs: row for theirs in paper.METHODS if (row := counterparts()["recovery"].row(theirs, names)) is not None
+    }
     at_hand = [name for name in results.datasets("recovery") if name != "artificial"]
     of_paper = [name for name in at_hand if name in FULL_TO_SHORT]
     without_truth = [n for n in names if any(e.row == n and e.kind != "oracle" for e in results.of("recovery"))]

@@ -6,11 +6,11 @@ import json
 from importlib.resources import files
 from typing import Any
 
+from contone.experiments.store import Store
 from contone.reproduction.report import latex, markdown
 from contone.reproduction.report.page import page
 from contone.reproduction.report.summary import summarise
 from contone.reproduction.report.tables import Plain
-from contone.reproduction.store import Store
 
 FORMATS = {".html": "html", ".htm": "html", ".json": "json", ".md": "markdown", ".tex": "latex"}
 """The rendering that a file name asks for."""

@@ -54,8 +54,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from contone import enhance, measures
+from contone.experiments.results import Entry, Results, load_results
+from contone.experiments.spec import Spec
+from contone.experiments.store import Store
 from contone.reproduction import errata, paper
-from contone.reproduction.plan import Spec, specs
 from contone.reproduction.report.ranking import rank_groups
 from contone.reproduction.report.tables import (
     FULL_TO_SHORT,
@@ -68,8 +70,7 @@ from contone.reproduction.report.tables import (
     heading,
     recovered_table,
 )
-from contone.reproduction.results import Entry, Results, load_results
-from contone.reproduction.store import Store
+from contone.reproduction.specs import specs
 from contone.reproduction.verdicts import RULES
 
 SCHEMA = 1
@@ -100,7 +101,7 @@ def summarise(store: Store) -> Plain:
         "recovery": {**recovery, "recovered": shares},
         "ranks": {
             **heading(every["ranks"]),
-            "groups": rank_groups(every["recovery"], results),
+            "groups": rank_groups(results),
             "warning": RANK_WARNING,
         },
         "augmentation": {**augmentation, "bars": _bars(results)},
@@ -116,6 +117,9 @@ def summarise(store: Store) -> Plain:
     }
     return _finite(summary)
 
+
+SYMBOLS = {"alpha": "alpha", "beta": "beta", "n_components": "d'", "n_neighbors": "k"}
+"""The paper's letters for LCdr's parameters."""
 
 RANK_WARNING = (
     "Ten of the paper's twelve sets are the same 2465 genes with the same features; they are not independent, so all "
@@ -163,7 +167,7 @@ def _sensitivity(spec: Spec, results: Results) -> Plain:
     paper_value = {"alpha": 0.1, "beta": 0.1, "n_components": 10, "n_neighbors": 10}
     return {
         **heading(spec),
-        "symbols": spec.options.get("symbols", {}),
+        "symbols": SYMBOLS,
         "curves": [
             {
                 "row": row,

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from contone import measures
+from contone.experiments.results import Entry, Results
+from contone.experiments.spec import Spec
 from contone.limits import recovered
 from contone.reproduction import paper
-from contone.reproduction.plan import Spec
-from contone.reproduction.results import Entry, Results
+from contone.reproduction.paper.counterparts import Counterparts, counterparts
 from contone.reproduction.verdicts import CLOSE, verdict
 
 REPORTED = ("chebyshev", "clark", "canberra", "kl", "cosine", "intersection")
@@ -38,7 +39,8 @@ def _table(spec: Spec, results: Results, measure_name: str, published: Mapping[s
     """One measure: every row that was asked for, and the paper's figures beside the row that re-runs them."""
     datasets = _with_the_papers(results.datasets(spec.name)) if results.of(spec.name) else []
     names = results.rows(spec.name)
-    beside = {theirs: counterpart(theirs, spec, names) for theirs in published}
+    known = counterparts().get(spec.name, Counterparts())
+    beside = {theirs: known.row(theirs, names) for theirs in published}
     kinds = {entry.row: entry.kind for entry in results.of(spec.name)}
     rows = [
         _row(name, kinds[name], spec, results, measure_name, datasets, published, _papers_name(name, beside))
@@ -57,11 +59,6 @@ def _table(spec: Spec, results: Results, measure_name: str, published: Mapping[s
 def _with_the_papers(datasets: list[str]) -> list[str]:
     """The data sets at hand, and those of the paper that are not, so that its figures can be seen."""
     return datasets + [name for name in paper.DATASETS.values() if name not in datasets]
-
-
-def counterpart(theirs: str, spec: Spec, names: Sequence[str]) -> str | None:
-    """The row of ours that re-runs a row of the paper."""
-    return next((name for name in spec.options.get("published", {}).get(theirs, ()) if name in names), None)
 
 
 def _papers_name(name: str, beside: Mapping[str, str | None]) -> str | None:
@@ -108,7 +105,7 @@ def _cell(
     judged = None
     if printed is not None:
         reason = {"no data": f"{dataset} is not at hand", "pending": "not run yet", "failed": "the run failed"}.get(
-            status, spec.options.get("reasons", {}).get(theirs or "", "")
+            status, counterparts().get(spec.name, Counterparts()).reasons.get(theirs or "", "")
         )
         wrong = _known_to_be_wrong(spec, results, dataset, measure_name, compared_measure, theirs, printed)
         judged = verdict(
@@ -143,12 +140,12 @@ def _known_to_be_wrong(
     theirs: str | None,
     printed: float,
 ) -> str:
-    """Why a published figure cannot be what it says, or nothing: listed in the spec, or below the spec's floor."""
-    short = FULL_TO_SHORT.get(dataset)
-    for suspect in spec.options.get("suspect", ()):
-        if (suspect["measure"], suspect["method"]) == (measure_name, theirs) and short in suspect["datasets"]:
-            return str(suspect["reason"])
-    floor = results.score(spec.name, dataset, spec.options.get("floor", ""), compared_measure)
+    """Why a published figure cannot be what it says, or nothing: listed, or below the floor."""
+    known = counterparts().get(spec.name, Counterparts())
+    reason = known.wrong(theirs, measure_name, FULL_TO_SHORT.get(dataset))
+    if reason:
+        return reason
+    floor = results.score(spec.name, dataset, known.floor, compared_measure)
     if floor is not None and printed < (1 - CLOSE) * floor:
         return "the published figure is below what the same learner reaches when it is trained on the truth"
     return ""

@@ -8,8 +8,8 @@ from typing import Any
 
 from contone import datasets
 from contone.demo.run import degraded
+from contone.experiments.store import Store
 from contone.pages.figures import manifold_image, tones
-from contone.reproduction.store import Store
 
 PIXELS = 260
 

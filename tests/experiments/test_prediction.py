@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from contone import AAKNN, Logical, MaxEnt, Temperature, TopK, Uniform, measures
-from contone.reproduction.prediction import mean_scores, predict_fold, predictive_folds, score_fold, splits
+from contone.experiments.prediction import mean_scores, predict_fold, predictive_folds, score_fold, splits
 
 FLOOR = {
     "spoem": (0.0869, 0.1293, 0.1799, 0.0262),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from contone.exceptions import DataError, OutputError
-from contone.reproduction.store import Store, read_json, write_json
+from contone.experiments.store import Store, read_json, write_json
 
 
 def record(key: str = "k", **changes):

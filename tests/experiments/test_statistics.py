@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from contone.exceptions import InputError
+from contone.experiments.statistics import average_ranks, compare, critical_difference, ranks, wilcoxon
 from contone.reproduction import paper
-from contone.reproduction.statistics import average_ranks, compare, critical_difference, ranks, wilcoxon
 
 MEASURES = list(paper.GREATER_IS_BETTER.items())
 

@@ -1,29 +1,9 @@
-"""specs/*.toml -> cells: what the experiments are.
-
-A spec names its data sets and its rows; a row names methods, and expands over `contone.enhance.methods()`, their
-presets and, where a method is random, seeds. So a new method appears in the tables without a word here.
-
-`seeds` is the number of seeds of a random method, `seeds_of` that of single rows that are slow. A row of a spec has one
-of these forms:
-
-    methods = "all" | ["GLLE", ...]     every such method with its defaults and with each of its presets, as rows
-        presets = "all" | ["paper"]     "GLLE", "GLLE (paper)"; leave out the defaults with `defaults = false`; a method
-                                        without any of the presets asked for stands with its defaults
-        except = ["GLLE (paper)"]       rows to leave out
-        name = "LCdr-{method}"          how the rows are called
-        wrap = "Augmented"              put each method inside this one, as its `enhancer`
-    class = "LCdr", preset = "paper"    one estimator: parameters from `params`, and None for the names in `without`
-        sweep = {alpha = [...], ...}    one cell a value, all else unchanged: a sensitivity curve a parameter
-        grid = {...}, measure = "clark" the best point of the grid against the truth: always marked oracle
-    task = "limit" | "mean_of_truth"    a reference
-"""
+"""spec -> cells: the rows of an experiment on the data that is available locally."""
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.resources import files
 from typing import Any
 
 from sklearn.base import BaseEstimator, clone
@@ -31,32 +11,13 @@ from sklearn.base import BaseEstimator, clone
 from contone import datasets
 from contone.enhance import methods as all_methods
 from contone.exceptions import DataError, InputError
-from contone.reproduction.cells import Cell, build, describe, load, named, random_parameters
-from contone.reproduction.paper import DATASETS
+from contone.experiments.cells import Cell
+from contone.experiments.data import load
+from contone.experiments.describe import build, describe, named, random_parameters
+from contone.experiments.spec import Spec
 
-GROUPS: dict[str, tuple[str, ...]] = {
-    "paper": tuple(DATASETS.values()),
-    "yeast": tuple(name for name in DATASETS.values() if name.startswith("yeast-")),
-}
-"""Names that stand for several data sets."""
-
-ORDER = ("recovery", "ranks", "augmentation", "ablation", "sensitivity", "prediction")
-"""The experiments in the order of the paper."""
-
-
-@dataclass(frozen=True)
-class Spec:
-    """One experiment, as its TOML file says it."""
-
-    name: str
-    title: str
-    question: str
-    datasets: tuple[str, ...] = ()
-    degradation: dict[str, Any] = field(default_factory=dict)
-    seeds: int = 5
-    rows: tuple[dict[str, Any], ...] = ()
-    derived_from: str | None = None
-    options: dict[str, Any] = field(default_factory=dict)
+Groups = Mapping[str, Sequence[str]]
+"""Names that stand for one or several data sets."""
 
 
 @dataclass(frozen=True)
@@ -87,67 +48,41 @@ class _Row:
         return self.baseline or self.estimator is None
 
 
-def specs() -> dict[str, Spec]:
-    """The experiments that come with contone, in the order of the paper."""
-    folder = files("contone.reproduction") / "specs"
-    return {name: read_spec((folder / f"{name}.toml").read_text(encoding="utf-8")) for name in ORDER}
-
-
-def read_spec(text: str) -> Spec:
-    """A spec from its TOML text."""
-    content = tomllib.loads(text)
-    degradation = content.get("degradation", {"class": "CumulativeMass", "params": {"t": 0.5}})
-    known = {"name", "title", "question", "datasets", "degradation", "seeds", "rows", "derived_from"}
-    return Spec(
-        name=content["name"],
-        title=content["title"],
-        question=content["question"],
-        datasets=tuple(content.get("datasets", ())),
-        degradation={"class": degradation["class"], "params": dict(degradation.get("params", {}))},
-        seeds=content.get("seeds", 5),
-        rows=tuple(content.get("rows", ())),
-        derived_from=content.get("derived_from"),
-        options={name: value for name, value in content.items() if name not in known},
-    )
-
-
 def make_plan(
     chosen: Iterable[Spec],
     *,
     dataset_names: Sequence[str] = (),
     method_names: Sequence[str] = (),
     seeds: int | None = None,
+    groups: Groups | None = None,
 ) -> Plan:
-    """The cells of these experiments on the data at hand.
+    """The cells of these experiments on the data that is available locally.
 
     Parameters
     ----------
     chosen : specs
-        The experiments. A derived one (ranks) stands for the one that it is computed from.
+        The experiments.
     dataset_names : names
-        Data sets or groups ("paper", "yeast") in place of the spec's own; empty for those.
+        Data sets or groups in place of the spec's own; empty for those.
     method_names : names
         Keep only these methods ("GLLE") or rows ("GLLE (paper)"); baselines and references always stay, because every
         score is shown beside theirs.
     seeds : int or None
         Seeds of a random method, in place of the spec's number.
+    groups : dict
+        Names that stand for other data sets, e.g. ``{"yeast": ("yeast-alpha", ...)}``.
     """
-    every = specs()
-    selected: dict[str, Spec] = {}
-    for spec in chosen:
-        source = every[spec.derived_from] if spec.derived_from else spec
-        selected[source.name] = source
     cells: list[Cell] = []
     missing_data: dict[str, str] = {}
     missing_methods: dict[str, str] = {}
     wanted = {name.lower() for name in method_names}
     seen: set[str] = set()
-    for spec in selected.values():
+    for spec in chosen:
         rows = [_with_learner(row, spec) for row in _rows(spec, missing_methods)]
         seen |= {name.lower() for row in rows for name in (row.method, row.name)}
         if wanted:
             rows = [r for r in rows if r.is_reference or {r.method.lower(), r.name.lower()} & wanted]
-        for name in expand_names(dataset_names or spec.datasets):
+        for name in expand_names(dataset_names or spec.datasets, groups):
             try:
                 data_hash = _content(name)
             except DataError as error:
@@ -156,19 +91,18 @@ def make_plan(
                 missing_data[name] = str(error)
                 continue
             for row in rows:
-                count = seeds or spec.options.get("seeds_of", {}).get(row.name, spec.seeds)
-                cells += _cells(row, spec, name, data_hash, count)
+                cells += _cells(row, spec, name, data_hash, spec.n_seeds(row.name, seeds))
     unknown = sorted(wanted - seen - {name.lower() for name in missing_methods})
     if unknown:
         raise InputError(f"No experiment has a method {', '.join(map(repr, unknown))}; there are: {_listed(seen)}.")
     return Plan(cells, missing_data, missing_methods)
 
 
-def expand_names(names: Iterable[str]) -> list[str]:
-    """Data set names with groups and the paper's short names expanded, each once, in order."""
+def expand_names(names: Iterable[str], groups: Groups | None = None) -> list[str]:
+    """Data set names with groups expanded, each once, in order."""
     found: dict[str, None] = {}
     for name in names:
-        for inner in GROUPS.get(name, (DATASETS.get(name, name),)):
+        for inner in (groups or {}).get(name, (name,)):
             found[inner] = None
     return list(found)
 
@@ -241,7 +175,7 @@ def _class_rows(row: Mapping[str, Any], missing: dict[str, str]) -> Iterator[_Ro
 
 def _with_learner(row: _Row, spec: Spec) -> _Row:
     """In a predictive experiment the enhancer's answer goes on to the spec's learner."""
-    learner = spec.options.get("learner")
+    learner = spec.learner
     if learner is None or row.estimator is None:
         return row
     task = {"kind": "predict", "report": "recovered", **learner, **row.extra}

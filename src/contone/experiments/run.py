@@ -26,9 +26,9 @@ from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from joblib.externals.loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
 
 from contone.exceptions import InputError, MissingExtraError
-from contone.reproduction.cells import Cell, unique
-from contone.reproduction.store import Store
-from contone.reproduction.tasks import compute, versions
+from contone.experiments.cells import Cell, unique
+from contone.experiments.compute import compute, versions
+from contone.experiments.store import Store
 
 Compute = Callable[[Cell], dict[str, Any]]
 BACKENDS = ("loky", "dask")

@@ -15,10 +15,12 @@ import pytest
 
 from contone import Temperature
 from contone.exceptions import InputError, MissingExtraError
-from contone.reproduction.cells import Cell, describe, load
-from contone.reproduction.run import Progress, run
-from contone.reproduction.store import Store
-from contone.reproduction.tasks import compute
+from contone.experiments.cells import Cell
+from contone.experiments.compute import compute
+from contone.experiments.data import load
+from contone.experiments.describe import describe
+from contone.experiments.run import Progress, run
+from contone.experiments.store import Store
 
 CUMULATIVE = {"class": "CumulativeMass", "params": {"t": 0.5}}
 
@@ -142,9 +144,9 @@ SLOW_RUN = """
     import sys, time
     sys.path.insert(0, {here!r})
     from test_run import cells
-    from contone.reproduction.tasks import compute
-    from contone.reproduction.run import run
-    from contone.reproduction.store import Store
+    from contone.experiments.compute import compute
+    from contone.experiments.run import run
+    from contone.experiments.store import Store
 
     def slow(cell):
         time.sleep(0.15)

@@ -7,9 +7,12 @@ import pytest
 from contone import LCdr, Temperature, Uniform
 from contone.enhance import methods
 from contone.exceptions import DataError, InputError
-from contone.reproduction.cells import Cell, build, describe, random_parameters
-from contone.reproduction.fingerprint import closure, fingerprint
-from contone.reproduction.plan import ORDER, expand_names, make_plan, read_spec, specs
+from contone.experiments.cells import Cell
+from contone.experiments.describe import build, describe, random_parameters
+from contone.experiments.fingerprint import closure, fingerprint
+from contone.experiments.plan import expand_names, make_plan
+from contone.experiments.spec import read_spec
+from contone.reproduction.specs import GROUPS, ORDER, sources, specs
 
 SPEC = """
 name = "tiny"
@@ -59,7 +62,7 @@ def test_every_experiment_of_the_paper_has_a_spec(name):
 
 
 def test_all_methods_and_presets_are_in_the_recovery_table(bare):
-    plan = make_plan([specs()["recovery"]])
+    plan = make_plan([specs()["recovery"]], groups=GROUPS)
     rows = {c.row: c for c in plan.cells}
     for cls in methods().values():
         assert cls.__name__ in rows
@@ -100,15 +103,14 @@ def test_narrowing_keeps_the_references():
 
 
 def test_a_derived_experiment_stands_for_its_source():
-    both = make_plan([specs()["ranks"], specs()["recovery"]], dataset_names=["artificial"])
-    assert {c.experiment for c in both.cells} == {"recovery"}
+    assert [spec.name for spec in sources(["ranks", "recovery", "ablation"])] == ["recovery", "ablation"]
 
 
 def test_names_of_data_sets():
-    assert expand_names(["yeast", "alpha", "sjaffe"])[-1] == "sjaffe"
-    assert len(expand_names(["yeast", "alpha"])) == 10
+    assert expand_names(["yeast", "alpha", "sjaffe"], GROUPS)[-1] == "sjaffe"
+    assert len(expand_names(["yeast", "alpha"], GROUPS)) == 10
     with pytest.raises(DataError, match="no data set"):
-        make_plan([specs()["recovery"]], dataset_names=["yeats-alpha"])
+        make_plan([specs()["recovery"]], dataset_names=["yeats-alpha"], groups=GROUPS)
 
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"data_hash": "1"}, {"task": {"kind": "limit"}}])
@@ -155,3 +157,19 @@ def test_the_tuned_ablation_is_the_tuned_lcdr(bare):
     assert whole["X+L"].confidence is whole["X+L"].reducer is None
     assert whole["X+LC"].reducer is None
     assert whole["LF+L"].confidence is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name = ", "not valid TOML"),
+        ('name = "x"', "'title'"),
+        ('name = "x"\ntitle = "X"\nsedes = 3', "'sedes'"),
+        ('name = "x"\ntitle = "X"\nseeds = 0', "'seeds'"),
+        ('name = "x"\ntitle = "X"\nrows = 3', r"\[\[rows\]\]"),
+        ('name = "x"\ntitle = "X"\ndegradation = 3', "'degradation'"),
+    ],
+)
+def test_a_wrong_spec_is_refused_by_the_key(text, message):
+    with pytest.raises(InputError, match=message):
+        read_spec(text, "mine.toml")

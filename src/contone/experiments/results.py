@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import Any
 
-from contone.reproduction.cells import canonical
-from contone.reproduction.store import Store
+from contone.experiments.describe import canonical
+from contone.experiments.store import Store
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,83 @@
+"""A spec: what an experiment is, as its TOML file says it.
+
+A spec names its data sets and its rows; a row names methods, and expands over `contone.enhance.methods()`, their
+presets and, where a method is random, seeds. So a new method appears in the tables without a word here.
+
+`seeds` is the number of seeds of a random method, `seeds_of` that of single rows that are slow. `learner` makes the
+experiment a predictive one: a learner is trained on what was recovered. A row has one of these forms:
+
+    methods = "all" | ["GLLE", ...]     every such method with its defaults and with each of its presets, as rows
+        presets = "all" | ["paper"]     "GLLE", "GLLE (paper)"; leave out the defaults with `defaults = false`; a method
+                                        without any of the presets asked for stands with its defaults
+        except = ["GLLE (paper)"]       rows to leave out
+        name = "LCdr-{method}"          how the rows are called
+        wrap = "Augmented"              put each method inside this one, as its `enhancer`
+    class = "LCdr", preset = "paper"    one estimator: parameters from `params`, and None for the names in `without`
+        sweep = {alpha = [...], ...}    one cell per value, all else unchanged: one sensitivity curve per parameter
+        grid = {...}, measure = "clark" the best point of the grid against the truth: always marked oracle
+    task = "limit" | "mean_of_truth"    a reference
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from contone.exceptions import InputError
+
+DEGRADATION: dict[str, Any] = {"class": "CumulativeMass", "params": {"t": 0.5}}
+"""The rule that makes L from D where a spec names none."""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One experiment."""
+
+    name: str
+    title: str
+    question: str = ""
+    datasets: tuple[str, ...] = ()
+    degradation: dict[str, Any] = field(default_factory=lambda: dict(DEGRADATION))
+    seeds: int = 5
+    seeds_of: dict[str, int] = field(default_factory=dict)
+    rows: tuple[dict[str, Any], ...] = ()
+    learner: dict[str, Any] | None = None
+    derived_from: str | None = None
+
+    def n_seeds(self, row: str, asked: int | None = None) -> int:
+        """Seeds of a random row: as asked for, or as the spec says."""
+        return asked or self.seeds_of.get(row, self.seeds)
+
+
+def read_spec(text: str, source: str = "the spec") -> Spec:
+    """A spec from its TOML text; InputError, naming `source` and the key, where it is not one."""
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{source} is not valid TOML: {error}.") from error
+    known = {f.name for f in fields(Spec)}
+    unknown = sorted(set(content) - known)
+    if unknown:
+        raise InputError(f"{source} has the unknown key {unknown[0]!r}; a spec can have: {', '.join(sorted(known))}.")
+    missing = [key for key in ("name", "title") if not isinstance(content.get(key), str)]
+    if missing:
+        raise InputError(f"{source} needs {' and '.join(map(repr, missing))}, as text.")
+    rows = content.get("rows", [])
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise InputError(f"{source}: 'rows' must be a list of tables: write [[rows]].")
+    seeds = content.get("seeds", 5)
+    if not isinstance(seeds, int) or seeds < 1:
+        raise InputError(f"{source}: 'seeds' must be a whole number above 0, not {seeds!r}.")
+    degradation = content.get("degradation", DEGRADATION)
+    if not isinstance(degradation, Mapping) or "class" not in degradation:
+        raise InputError(f"{source}: 'degradation' must name its 'class', e.g. CumulativeMass.")
+    return Spec(
+        **{
+            **content,
+            "datasets": tuple(content.get("datasets", ())),
+            "degradation": {"class": degradation["class"], "params": dict(degradation.get("params", {}))},
+            "rows": tuple(rows),
+        }
+    )

@@ -1,0 +1,195 @@
+"""The kinds of task that a cell can be: what is computed from X (n, d), L (n, q) and D (n, q), and its scores.
+
+A kind is registered once, by `@task`: its name, the function that carries it out, and the modules whose code decides
+its numbers beside the estimator's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+from contone import measures
+from contone.exceptions import InputError
+from contone.experiments.data import content_hash
+from contone.experiments.describe import build, canonical, describe, named
+
+if TYPE_CHECKING:
+    from contone.experiments.cells import Cell
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a task gives: the recovered distributions (n, q) or None, its scores, and what is known about it."""
+
+    scores: dict[str, float]
+    distributions: np.ndarray | None = None
+    solution: dict[str, Any] = field(default_factory=dict)
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+Work = Callable[["Cell", np.ndarray, np.ndarray, np.ndarray], Answer]
+"""What carries out a task: of a cell, X (n, d), L (n, q) and D (n, q)."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A kind of task: its name, what carries it out, and the modules whose code decides its numbers."""
+
+    name: str
+    work: Work
+    modules: tuple[str, ...]
+
+
+TASKS: dict[str, Task] = {}
+"""Every kind of task by its name."""
+
+
+def task(name: str, *modules: str) -> Callable[[Work], Work]:
+    """Register a kind of task."""
+
+    def register(work: Work) -> Work:
+        TASKS[name] = Task(name, work, modules)
+        return work
+
+    return register
+
+
+def modules_of(description: Any) -> list[str]:
+    """The modules whose code decides a task's numbers: of every class that it names, and of its kind."""
+    found: set[str] = set()
+
+    def walk(value: Any) -> None:
+        if isinstance(value, Mapping):
+            if "class" in value:
+                found.add(named(value["class"]).__module__)
+            for inner in value.values():
+                walk(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                walk(inner)
+
+    walk(description)
+    kind = description.get("kind") if isinstance(description, Mapping) else None
+    if kind in TASKS:
+        found.update(TASKS[kind].modules)
+    return sorted(found)
+
+
+def score(D: np.ndarray, R: np.ndarray) -> dict[str, float]:
+    """All measures of R against the truth D, the conventions of KL included."""
+    return {name: float(measure(D, R)) for name, measure in {**measures.MEASURES, **measures.CONVENTIONS}.items()}
+
+
+@task("enhance", "contone.measures", "contone.degrade")
+def _enhance(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
+    estimator = build(cell.task["estimator"])
+    R = np.asarray(estimator.fit_enhance(X, L))
+    found = estimator.solution_
+    solution = {
+        "objective": float(found.objective),
+        "residual": float(found.residual),
+        "n_iter": int(found.n_iter),
+        "converged": bool(found.converged),
+        "info": _plain(found.info),
+    }
+    return Answer(score(D, R), R, solution)
+
+
+@task("mean_of_truth", "contone.limits", "contone.degrade")
+def _mean_of_truth(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
+    from contone.limits import mean_of_truth
+
+    R = mean_of_truth(D)
+    return Answer(score(D, R), R)
+
+
+@task("limit", "contone.limits", "contone.degrade")
+def _limit(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
+    from contone.limits import limit
+
+    found = limit(X, L, D)
+    return Answer(
+        score(D, found.distributions),
+        found.distributions,
+        extra={"regressor": found.name, "candidates": _plain(found.candidates)},
+    )
+
+
+@task("oracle_grid", "contone.measures", "contone.degrade")
+def _oracle_grid(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
+    """The best point of a grid by a measure against the truth: what tuning on the test score gives."""
+    from sklearn.model_selection import ParameterGrid
+
+    measure = measures.get(cell.task["measure"])
+    sign = -1.0 if measure.greater_is_better else 1.0
+    best: tuple[float, dict[str, Any], np.ndarray] | None = None
+    for point in ParameterGrid(cell.task["grid"]):
+        R = np.asarray(build(cell.task["estimator"]).set_params(**point).fit_enhance(X, L))
+        value = sign * float(measure(D, R))
+        if best is None or value < best[0]:
+            best = value, point, R
+    if best is None:
+        raise InputError("An oracle grid needs at least one point.")
+    return Answer(score(D, best[2]), best[2], extra={"chosen": _plain(best[1]), "by": measure.name})
+
+
+class _Remembering(BaseEstimator):
+    """A learner that is fitted once for one pair (X, D): every method's cell trains on the same truth, too."""
+
+    _fitted: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self, learner: Any) -> None:
+        self.learner = learner
+
+    def fit(self, X: np.ndarray, D: np.ndarray) -> Any:
+        key = content_hash(X, D) + canonical(describe(self.learner))
+        if key not in self._fitted:
+            # Only as many as the folds of one data set: cells come data set by data set.
+            for old in list(self._fitted)[: len(self._fitted) - 32]:
+                del self._fitted[old]
+            self._fitted[key] = clone(self.learner).fit(X, D)
+        return self._fitted[key]
+
+
+@task("predict", "contone.experiments.prediction")
+def _predict(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
+    """A learner trained on recovered distributions, tested on unseen rows: scores of `report` against the truth."""
+    from contone.experiments.prediction import mean_scores, predictive_folds
+
+    records = predictive_folds(
+        X,
+        D,
+        build(cell.task["estimator"]),
+        _Remembering(build(cell.task["learner"])),
+        build(cell.degradation),
+        n_splits=cell.task["n_splits"],
+        seed=cell.task["split_seed"],
+    )
+    report = cell.task["report"]
+    chosen = [r for r in records if (r["trained_on"], r["against"]) == (report, "truth")]
+    scores = mean_scores(records, trained_on=report)
+    extra: dict[str, Any] = {
+        "n_splits": cell.task["n_splits"],
+        "spread_over_folds": {name: float(np.std([r[name] for r in chosen])) for name in scores},
+    }
+    if report != "truth":
+        extra["against_learner_on_truth"] = mean_scores(records, trained_on=report, against="learner_on_truth")
+    return Answer(scores, extra=extra)
+
+
+def _plain(value: Any) -> Any:
+    """Solver information as plain values; what has no plain form becomes its text, arrays become their shape."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist() if value.size <= 64 else f"array {value.shape}"
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value[:64]]
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
