@@ -21,6 +21,7 @@ LAYERS = [
     {"reproduction"},
     {"experiments", "demo"},
     {"tables", "pages"},
+    {"testing"},
     {"limits", "models"},
     {"enhance", "augment", "predict", "measures", "degrade", "datasets"},
     {"base"},

@@ -37,6 +37,10 @@ class ShapeError(InputError):
     """Row or column counts that must agree do not."""
 
 
+class PluginError(InputError):
+    """A method from outside contone cannot be loaded or lacks what a method needs; the message says what."""
+
+
 class DataError(ContoneError):
     """A data set cannot be found, read or trusted."""
 
@@ -59,6 +63,10 @@ class AnswerError(ContoneError, RuntimeError):
 
 class LabelWarning(UserWarning):
     """The labels can be used, but say less than the user may think."""
+
+
+class PluginWarning(UserWarning):
+    """An installed package offers a method that cannot be used; it is left out."""
 
 
 class ApproximationWarning(UserWarning):

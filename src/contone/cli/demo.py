@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from contone.cli import terminal
+from contone.cli.listing import find_method, known_methods
 
 if TYPE_CHECKING:
     from contone.demo.run import Outcome
@@ -32,6 +33,12 @@ def demo(
     ] = Path("contone-demo"),
     show: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON for programs.")] = False,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--method", "-m", metavar="MODULE:CLASS", help="Show a class of your own beside them; may be repeated."
+        ),
+    ] = None,
 ) -> None:
     """Enhance the labels of the built-in data set with every method and compare.
 
@@ -47,6 +54,8 @@ def demo(
     from contone.demo import page as report
     from contone.demo.run import degraded
 
+    for name in method or []:
+        find_method(name, "--method")
     data = datasets.artificial()
     L = degraded(data)
     terminal.say(f"{data.about} ({len(data.X):,} instances, {L.shape[1]} labels, {L.sum(1).mean():.2f} yes a row)")
@@ -66,11 +75,10 @@ def demo(
 
 def _run_all(L: Any, data: Any) -> list[Outcome]:
     """Every method of the library, then the rows to compare with, one line of talk each."""
-    from contone import enhance
     from contone.demo.run import attempt, oracles
 
     outcomes: list[Outcome] = []
-    for name, cls in enhance.methods().items():
+    for name, cls in known_methods().items():
         with terminal.working(f"  {name}", after=lambda: _line(outcomes[-1])):
             outcomes.append(attempt(name, cls(), L, data))
     for title, work in zip(("limit", "mean-of-truth"), oracles(L, data), strict=True):

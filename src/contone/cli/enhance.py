@@ -63,7 +63,13 @@ def enhance(
         typer.Option("--id", metavar="NAMES", help="Numeric columns to carry along, not to learn from."),
     ] = None,
     method: Annotated[
-        str | None, typer.Option("--method", "-m", metavar="NAME", help="See: contone methods. Default: inversion.")
+        str | None,
+        typer.Option(
+            "--method",
+            "-m",
+            metavar="NAME",
+            help="See: contone methods; or a class of your own, MODULE:CLASS. Default: inversion.",
+        ),
     ] = None,
     preset: Annotated[
         str | None, typer.Option("--preset", metavar="NAME", help="Settings of that name, e.g. paper.")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -20,10 +22,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")
 
 
 def methods(
-    name: Annotated[str | None, typer.Argument(help="Show this one in full, with its parameters.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Show this one in full, with its parameters; may be MODULE:CLASS.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the methods: name, what it does, reference, whether it predicts new rows, presets.
+
+    Methods of installed packages are among them (entry point group contone.enhancers).
 
     Examples:
 
@@ -33,16 +39,17 @@ def methods(
 
     contone methods --json
     """
-    from contone import enhance
-
-    known = enhance.methods()
     if name is not None:
-        known = {name: find_method(name, "NAME")}
-    records = [describe_method(method, cls) for method, cls in known.items()]
+        cls = find_method(name, "NAME")
+        record = describe_method(cls.__name__.lower(), cls)
+        if as_json:
+            terminal.print_json(record)
+        else:
+            _print_method(record, cls)
+        return
+    records = [describe_method(method, cls) for method, cls in known_methods().items()]
     if as_json:
-        terminal.print_json(records[0] if name is not None else records)
-    elif name is not None:
-        _print_method(records[0], known[name])
+        terminal.print_json(records)
     else:
         _print_methods(records)
 
@@ -79,13 +86,32 @@ def measures(as_json: AsJson = False) -> None:
     terminal.say("The last two are readings of KL in the literature; contone's own KL is the textbook's KL(D || R).")
 
 
-def find_method(name: str, option: str) -> type[Enhancer]:
-    """The method of that name; a usage error that lists the known ones where there is none."""
+def known_methods() -> dict[str, type[Enhancer]]:
+    """Every method by name; a package whose method cannot be used gets one line on stderr."""
     from contone import enhance
 
-    known = enhance.methods()
+    with terminal.plain_warnings():
+        return enhance.methods()
+
+
+def find_method(name: str, option: str) -> type[Enhancer]:
+    """The method of that name, or the class at MODULE:CLASS, also in the working folder; else a usage error."""
+    from contone.enhance import plugins
+    from contone.exceptions import PluginError
+
+    known = known_methods()
+    if ":" in name:
+        if os.getcwd() not in sys.path:  # `python -m contone` looks here, the command `contone` does not
+            sys.path.insert(0, os.getcwd())
+        try:
+            return plugins.load(name)
+        except PluginError as error:
+            raise terminal.usage_error(str(error), option) from error
     if name.lower() not in known:
-        raise terminal.usage_error(f"there is no method {name!r}; there are: {', '.join(known)}.", option)
+        raise terminal.usage_error(
+            f"there is no method {name!r}; there are: {', '.join(known)}. One of your own is given as MODULE:CLASS.",
+            option,
+        )
     return known[name.lower()]
 
 

@@ -14,6 +14,8 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from contone.cli import terminal
+from contone.cli.listing import find_method, known_methods
+from contone.enhance.plugins import is_path
 
 DEFAULT_STORE = Path("contone-results")
 
@@ -29,7 +31,10 @@ def reproduce(
         str, typer.Option(help="Data sets or groups (paper, yeast), with commas, in place of each experiment's own.")
     ] = "",
     methods: Annotated[
-        str, typer.Option(help="Methods or rows, with commas; baselines and references are always run.")
+        str,
+        typer.Option(
+            help="Methods (or MODULE:CLASS of your own) or rows, with commas; baselines and references are always run."
+        ),
     ] = "",
     seeds: Annotated[int | None, typer.Option(min=1, help="Seeds of each random method.")] = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1 for one a core.")] = -1,
@@ -52,6 +57,7 @@ def reproduce(
     from contone.reproduction.report.summary import summarise
     from contone.reproduction.specs import GROUPS, sources, specs
 
+    known_methods()  # says which packages are left out
     known = specs()
     chosen = _listed(only) or list(known)
     unknown = [name for name in chosen if name not in known]
@@ -60,7 +66,7 @@ def reproduce(
     plan = make_plan(
         sources(chosen),
         dataset_names=_listed(datasets),
-        method_names=_listed(methods),
+        method_names=[_method_name(name) for name in _listed(methods)],
         seeds=seeds,
         groups=GROUPS,
     )
@@ -111,6 +117,11 @@ def reproduce(
 
 def _listed(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _method_name(name: str) -> str:
+    """The name in the tables; a class given as MODULE:CLASS is loaded and becomes one of the methods."""
+    return find_method(name, "--methods").__name__ if is_path(name) else name
 
 
 def _say_what_is_missing(plan: Any) -> None:

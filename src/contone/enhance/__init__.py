@@ -1,10 +1,11 @@
 """(X, L) -> D^: the methods, one file each.
 
 `methods()` lists them; commands, the demo, the experiments and the tests all read that list, so a new method appears
-everywhere once it is imported here and named in `__all__`.
+everywhere once it is imported here and named in `__all__`, or offered by an installed package (`plugins`).
 """
 
 from contone.base import Enhancer
+from contone.enhance import plugins
 from contone.enhance.baselines import Logical, Temperature, Uniform
 from contone.enhance.fcm import FCM
 from contone.enhance.glerb import GLERB
@@ -35,7 +36,7 @@ __all__ = [
 
 
 def methods() -> dict[str, type[Enhancer]]:
-    """Every enhancer by its lower-case name, baselines first, then alphabetically."""
-    classes = [globals()[name] for name in __all__]
+    """Every enhancer by its lower-case name, baselines first, then alphabetically; those of other packages included."""
+    classes = [*(globals()[name] for name in __all__), *plugins.found()]
     classes.sort(key=lambda cls: (not cls.baseline, cls.__name__.lower()))
     return {cls.__name__.lower(): cls for cls in classes}

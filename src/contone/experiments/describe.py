@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 import contone
+from contone.enhance import plugins
 from contone.exceptions import InputError
 
 
@@ -48,7 +49,9 @@ def build(description: Any) -> Any:
 
 
 def named(name: str) -> type:
-    """The public class of that name, or the class at a dotted path inside contone."""
+    """The public class of that name, the class at a dotted path inside contone, or ``module:Class`` outside it."""
+    if plugins.is_path(name):
+        return plugins.load(name)
     module, _, last = name.rpartition(".")
     if module and not module.startswith("contone."):
         raise InputError(f"{name!r} is not a class of contone.")
@@ -60,7 +63,10 @@ def named(name: str) -> type:
 
 def _name(cls: type) -> str:
     """What `named` finds the class by."""
-    return cls.__name__ if getattr(contone, cls.__name__, None) is cls else f"{cls.__module__}.{cls.__name__}"
+    if getattr(contone, cls.__name__, None) is cls:
+        return cls.__name__
+    separator = "." if cls.__module__.startswith("contone.") else ":"
+    return f"{cls.__module__}{separator}{cls.__name__}"
 
 
 def canonical(value: Any) -> str:

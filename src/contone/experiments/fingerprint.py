@@ -1,8 +1,8 @@
 """A fingerprint of code: two equal ones mean that the same statements compute the number.
 
-It covers the modules of contone that a module imports, directly and through others, and is taken from the syntax tree
-without docstrings: comments, layout and documentation do not change it, so editing them does not throw stored results
-away.
+It covers the modules of contone (for a method of another package: and of that package) that a module imports, directly
+and through others, and is taken from the syntax tree without docstrings: comments, layout and documentation do not
+change it, so editing them does not throw stored results away.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ IGNORED = frozenset({"contone", "contone.exceptions"})
 
 
 def fingerprint(*modules: str) -> str:
-    """One hash for the code of these modules and of everything of contone that they import."""
+    """One hash for the code of these modules and of everything of contone and of their own package that they import."""
     total = hashlib.sha256()
     for name in sorted(closure(*modules)):
         total.update(f"{name}:{_parsed(name)[0]}\n".encode())
@@ -26,7 +26,7 @@ def fingerprint(*modules: str) -> str:
 
 
 def closure(*modules: str) -> set[str]:
-    """The modules and, transitively, the modules of contone that they import."""
+    """The modules and, transitively, the modules of contone and of their own package that they import."""
     found: set[str] = set()
     waiting = list(modules)
     while waiting:
@@ -40,26 +40,33 @@ def closure(*modules: str) -> set[str]:
 
 @cache
 def _parsed(name: str) -> tuple[str, tuple[str, ...]]:
-    """The hash of a module's own statements, and the modules of contone that it imports."""
+    """The hash of a module's own statements, and the modules of contone and of its own package that it imports."""
     spec = find_spec(name)
     if spec is None or spec.origin is None:
         return "missing", ()
+    if not spec.origin.endswith(".py"):  # compiled: its bytes
+        return hashlib.sha256(Path(spec.origin).read_bytes()).hexdigest(), ()
     tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
-    imports = tuple(sorted({target for node in ast.walk(tree) for target in _targets(node)}))
+    package = name if spec.submodule_search_locations else name.rpartition(".")[0]
+    imports = tuple(sorted({target for node in ast.walk(tree) for target in _targets(node, package)}))
     return hashlib.sha256(ast.dump(_without_docstrings(tree)).encode()).hexdigest(), imports
 
 
-def _targets(node: ast.AST) -> list[str]:
-    """The modules of contone that an import statement names."""
+def _targets(node: ast.AST, package: str) -> list[str]:
+    """The modules of contone and of `package`'s outermost package that an import statement names."""
+    followed = {"contone", package.split(".")[0]} - {""}
     if isinstance(node, ast.Import):
-        return [alias.name for alias in node.names if alias.name.startswith("contone.")]
-    if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "contone":
-        # `from contone.numerics import graph` may name a module or something inside one.
-        return [
-            f"{node.module}.{alias.name}" if _is_module(f"{node.module}.{alias.name}") else node.module
-            for alias in node.names
-        ]
-    return []
+        return [a.name for a in node.names if a.name.split(".")[0] in followed and a.name != "contone"]
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    base = node.module or ""
+    if node.level:  # `from . import name`, `from ..folder import name`
+        above = package.split(".")[: len(package.split(".")) - node.level + 1]
+        base = ".".join([*above, *([base] if base else [])])
+    if base.split(".")[0] not in followed:
+        return []
+    # `from contone.numerics import graph` may name a module or something inside one.
+    return [f"{base}.{a.name}" if _is_module(f"{base}.{a.name}") else base for a in node.names]
 
 
 @cache
