@@ -1,0 +1,140 @@
+"""Build the wheel and try it as a user gets it: alone in a new environment, away from the source tree.
+
+    python scripts/wheel_check.py
+
+Checks that every file of the package is in the wheel (templates, specifications, styles, py.typed) and nothing else,
+that the library works with its required dependencies only, that the command says what to install where its extra is
+missing, and that it works with the extra. Needs Python with venv and pip, and a package index.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "src" / "contone"
+Result = TypeVar("Result")
+
+LIBRARY = """
+import pathlib, sys, contone
+here = pathlib.Path(contone.__file__).resolve()
+assert pathlib.Path(sys.prefix).resolve() in here.parents, f"imported from {here}, not from the wheel"
+data = contone.datasets.load("artificial")
+L = contone.CumulativeMass().apply(data.D)
+for method in (contone.Temperature(), contone.GLLE(), contone.Inversion(random_state=0)):
+    D = method.fit_enhance(data.X[:200], L[:200])
+    assert D.shape == (200, data.D.shape[1]) and (D >= 0).all() and abs(D.sum(axis=1) - 1).max() < 1e-9, method
+    print("  ", type(method).__name__, "KL", round(float(contone.evaluate(data.D[:200], D).kl), 4))
+contone.show_versions()
+"""
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory(prefix="contone-wheel-") as name:
+        folder = Path(name)
+        wheel = step("build the wheel", lambda: build(folder))
+        step("its files are those of the package", lambda: check_content(wheel))
+        python = step("a new environment", lambda: environment(folder))
+        step("install the wheel alone", lambda: pip(python, str(wheel)))
+        step("the library works", lambda: run(python, "-I", "-c", LIBRARY, cwd=folder))
+        step("the command says what it needs", lambda: check_without_extra(python, folder))
+        step("install its command line", lambda: pip(python, f"{wheel}[cli]"))
+        step("the command works", lambda: check_command(python, folder))
+    print("the wheel is good")
+    return 0
+
+
+def step(title: str, work: Callable[[], Result]) -> Result:
+    print(f"{title} ...", flush=True)
+    started = time.perf_counter()
+    result = work()
+    print(f"   {time.perf_counter() - started:.1f} s", flush=True)
+    return result
+
+
+def run(*command: str | Path, cwd: Path, expected: int = 0) -> subprocess.CompletedProcess[str]:
+    """The finished process; its output is shown where its exit code is not the expected one."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "COV_"))}
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env={**kept, "COLUMNS": "100"},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+    )
+    if done.returncode != expected:
+        sys.exit(f"{command}\nexit code {done.returncode}, expected {expected}\n{done.stdout}\n{done.stderr}")
+    return done
+
+
+def pip(python: Path, *what: str) -> None:
+    quiet = ("--quiet", "--disable-pip-version-check", "--no-compile")
+    run(python, "-m", "pip", "install", *quiet, "-c", ROOT / "constraints.txt", *what, cwd=ROOT)
+
+
+def build(folder: Path) -> Path:
+    quiet = ("--quiet", "--disable-pip-version-check", "--no-deps")
+    run(sys.executable, "-m", "pip", "wheel", *quiet, "--wheel-dir", folder, ROOT, cwd=folder)
+    (wheel,) = folder.glob("contone-*.whl")
+    return wheel
+
+
+def environment(folder: Path) -> Path:
+    run(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
+    return folder / "venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def check_content(wheel: Path) -> None:
+    """The package's files, one for one; only metadata beside them."""
+    in_tree = {
+        path.relative_to(PACKAGE.parent).as_posix()
+        for path in PACKAGE.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    in_wheel = {name for name in names if not name.split("/")[0].endswith(".dist-info")}
+    if in_wheel != in_tree:
+        sys.exit(f"missing: {sorted(in_tree - in_wheel)}\nunexpected: {sorted(in_wheel - in_tree)}")
+    for ending in ("py.typed", ".j2", ".css", ".toml", ".csv"):
+        if not any(name.endswith(ending) for name in in_wheel):
+            sys.exit(f"no file that ends with {ending} in the wheel")
+
+
+def check_without_extra(python: Path, folder: Path) -> None:
+    done = run(python, "-m", "contone", "--version", cwd=folder, expected=2)
+    if "contone[cli]" not in done.stderr or "Traceback" in done.stderr:
+        sys.exit(f"without its extra the command says: {done.stderr}")
+
+
+def check_command(python: Path, folder: Path) -> None:
+    contone = python.parent / ("contone.exe" if os.name == "nt" else "contone")
+    version = run(contone, "--version", cwd=folder).stdout.split()
+    installed = run(
+        python, "-I", "-c", "from importlib.metadata import version; print(version('contone'))", cwd=folder
+    ).stdout.strip()
+    if version != ["contone", installed]:
+        sys.exit(f"contone --version says {version}, the metadata says {installed}")
+    methods = json.loads(run(contone, "methods", "--json", cwd=folder).stdout)
+    if not methods:
+        sys.exit("contone methods --json lists nothing")
+    print(f"   contone {installed}, {len(methods)} methods")
+    (folder / "in.csv").write_text("x,a,b\n1,1,0\n2,0,1\n3,1,1\n", encoding="utf-8")
+    run(contone, "enhance", "in.csv", "--labels", "a,b", "-m", "temperature", "-o", "out.csv", cwd=folder)
+    if len((folder / "out.csv").read_text(encoding="utf-8").splitlines()) != 4:
+        sys.exit("contone enhance did not write three rows")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
