@@ -61,6 +61,9 @@ report: $(VENV)/installed-cli ## run the paper's experiments on the data availab
 	@$(BIN)/python -m contone report --store $(STORE) -o report.html
 	@$(BIN)/python -m contone report --store $(STORE) -o docs/reproduction.md
 
+bench: $(VENV)/installed-cli  ## measure every method and say what became slower than stored; BENCH_ARGS="--store" stores
+	$(BIN)/python benchmarks/compare.py $(BENCH_ARGS)
+
 oldest: $(VENV)/installed-cli ## run a part of the suite with the oldest supported dependencies, in .venv-oldest
 	$(BIN)/python scripts/oldest.py $(PYTEST_ARGS)
 
