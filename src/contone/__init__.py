@@ -6,7 +6,22 @@ The public names, in the order of the pipeline: data, degrade, augment, enhance,
 from contone import datasets, degrade, measures
 from contone.augment import Augmented, HSICReducer, LabelConfidence
 from contone.degrade import CumulativeMass, Threshold, TopK
-from contone.enhance import FCM, GLERB, GLLE, KM, LEMLL, LESC, LP, ML2, Inversion, LCdr, Logical, Temperature, Uniform
+from contone.enhance import (
+    FCM,
+    GLEMR,
+    GLERB,
+    GLLE,
+    KM,
+    LEMLL,
+    LESC,
+    LP,
+    ML2,
+    Inversion,
+    LCdr,
+    Logical,
+    Temperature,
+    Uniform,
+)
 from contone.measures import evaluate
 from contone.predict import AAKNN, FromRegressor, MaxEnt, PTBayes
 from contone.runtime.versions import show_versions
@@ -16,6 +31,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AAKNN",
     "FCM",
+    "GLEMR",
     "GLERB",
     "GLLE",
     "KM",

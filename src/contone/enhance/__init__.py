@@ -8,6 +8,7 @@ from contone.base import Enhancer
 from contone.enhance import plugins
 from contone.enhance.baselines import Logical, Temperature, Uniform
 from contone.enhance.fcm import FCM
+from contone.enhance.glemr import GLEMR
 from contone.enhance.glerb import GLERB
 from contone.enhance.glle import GLLE
 from contone.enhance.inversion import Inversion
@@ -20,6 +21,7 @@ from contone.enhance.ml2 import ML2
 
 __all__ = [
     "FCM",
+    "GLEMR",
     "GLERB",
     "GLLE",
     "KM",
