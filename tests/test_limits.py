@@ -23,6 +23,9 @@ KNOWN = {
 }
 """KL(D || D^) of the limit, measured independently with the same recipe."""
 
+ALWAYS = {"SJAFFE": (), "Yeast_spoem": pytest.mark.slow, "Yeast_alpha": pytest.mark.slow}
+"""The widest features, the fewest labels and the most; the other sets repeat the check and cost 100 s together."""
+
 
 def test_result_is_out_of_fold_scored_and_the_better_of_the_two(small):
     X, L, D = small
@@ -99,7 +102,9 @@ def test_recovered_is_zero_at_uniform_and_one_at_the_limit():
     assert np.isnan(recovered(0.1, 0.1, 0.1))
 
 
-@pytest.mark.parametrize("stem", [pytest.param(s, marks=() if s == "SJAFFE" else pytest.mark.slow) for s in KNOWN])
+@pytest.mark.parametrize(
+    "stem", [pytest.param(s, marks=ALWAYS.get(s, (pytest.mark.slow, pytest.mark.exhaustive))) for s in KNOWN]
+)
 def test_known_limits(real, stem):
     X, D = real(stem)
     result = limit(X, CumulativeMass().apply(D), D)
