@@ -23,7 +23,7 @@ from contone.enhance import (
     Uniform,
 )
 from contone.measures import evaluate
-from contone.predict import AAKNN, FromRegressor, MaxEnt, PTBayes
+from contone.predict import AAKNN, LDLLRR, FromRegressor, MaxEnt, PTBayes
 from contone.runtime.versions import show_versions
 
 __version__ = "0.1.0"
@@ -35,6 +35,7 @@ __all__ = [
     "GLERB",
     "GLLE",
     "KM",
+    "LDLLRR",
     "LEMLL",
     "LESC",
     "LP",

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from contone import AAKNN, FromRegressor, MaxEnt, PTBayes, measures
+from contone import AAKNN, LDLLRR, FromRegressor, MaxEnt, PTBayes, measures
 from contone.exceptions import LabelError, ShapeError
 
 LEARNERS = [
@@ -26,12 +26,14 @@ LEARNERS = [
     PTBayes(),
     FromRegressor(Ridge()),
     FromRegressor(Ridge(), target="logratio"),
+    LDLLRR(l2=1e-3),
 ]
 GRIDS = {
     MaxEnt: {"l2": [0.0, 0.1]},
     AAKNN: {"n_neighbors": [3, 10]},
     PTBayes: {"ridge": [1e-6, 1.0]},
     FromRegressor: {"estimator__alpha": [0.1, 10.0]},
+    LDLLRR: {"ranking": [0.0, 0.1]},
 }
 
 each_learner = pytest.mark.parametrize("learner", LEARNERS, ids=str)

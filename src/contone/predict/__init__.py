@@ -2,7 +2,8 @@
 
 from contone.predict.bayes import PTBayes
 from contone.predict.knn import AAKNN
+from contone.predict.ldllrr import LDLLRR
 from contone.predict.maxent import MaxEnt
 from contone.predict.regressor import FromRegressor
 
-__all__ = ["AAKNN", "FromRegressor", "MaxEnt", "PTBayes"]
+__all__ = ["AAKNN", "LDLLRR", "FromRegressor", "MaxEnt", "PTBayes"]

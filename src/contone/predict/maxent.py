@@ -13,6 +13,7 @@ Reference: Geng, Label Distribution Learning, TKDE 2016 (SA-IIS and SA-BFGS ther
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -127,6 +128,10 @@ class MaxEnt(DistributionLearner):
         return softmax(X @ self.coef_ + self.intercept_)
 
 
+Extra = Callable[[np.ndarray], tuple[float, np.ndarray]]
+"""One more term of the objective: the predictions P (q, n) to its value and its gradient by P, (q, n)."""
+
+
 class Parameters(NamedTuple):
     """Theta (d, q) and b (q,)."""
 
@@ -135,14 +140,17 @@ class Parameters(NamedTuple):
 
 
 def objective(
-    X: np.ndarray, D: np.ndarray, Theta: np.ndarray, b: np.ndarray, l2: float = 0.0
+    X: np.ndarray, D: np.ndarray, Theta: np.ndarray, b: np.ndarray, l2: float = 0.0, extra: Extra | None = None
 ) -> tuple[float, Parameters]:
-    """f at (Theta, b) plus the entropy of D, which is constant; and the gradient."""
+    """f at (Theta, b) plus the entropy of D, which is constant, and the extra term; and the gradient."""
     n = len(X)
     Z = X @ Theta + b
     P, log_partition = softmax_and_log_partition(Z.T)
     value = float(log_partition.mean() - np.vdot(D, Z) / n + 0.5 * l2 * np.sum(Theta**2))
     G = (P.T - D) / n
+    if extra is not None:
+        added, by_P = extra(P)
+        value, G = value + added, G + through_softmax(P, by_P).T
     return value, Parameters(X.T @ G + l2 * Theta, G.sum(axis=0))
 
 
@@ -151,10 +159,24 @@ def entropy(D: np.ndarray) -> float:
     return -float(xlogy(D, D).sum(axis=1).mean())
 
 
+def through_softmax(P: np.ndarray, by_P: np.ndarray) -> np.ndarray:
+    """The gradient (q, n) by the logits whose softmax is P (q, n), from that by P."""
+    weighted = P * by_P
+    return weighted - P * weighted.sum(axis=0)
+
+
 def fit_lbfgs(
-    X: np.ndarray, D: np.ndarray, Theta: np.ndarray, fit_intercept: bool, l2: float, max_iter: int, tol: float
+    X: np.ndarray,
+    D: np.ndarray,
+    Theta: np.ndarray,
+    fit_intercept: bool,
+    l2: float,
+    max_iter: int,
+    tol: float,
+    *,
+    extra: Extra | None = None,
 ) -> Solution:
-    """L-BFGS in coordinates where the Hessian at the uniform answer is the identity.
+    """L-BFGS in coordinates where the Hessian at the uniform answer, without the extra term, is the identity.
 
     There the Hessian is (I - 1 1^T / q) / q (x) X^T X / n + l2 I. With the eigenvalues lambda and eigenvectors V of
     X^T X / n (X centred where there is an intercept to take the mean up), the coordinates are
@@ -180,7 +202,11 @@ def fit_lbfgs(
         P, log_partition = softmax_and_log_partition(Phi.T @ white.T)
         shrunk = weight * Phi
         value = log_partition.mean() - np.vdot(target, Phi) + 0.5 * np.vdot(shrunk, Phi)
-        return float(value), ((P @ white).T / n - target + shrunk).ravel()
+        gradient = (P @ white).T / n - target + shrunk
+        if extra is not None:
+            added, by_P = extra(P)
+            value, gradient = value + added, gradient + (through_softmax(P, by_P) @ white).T
+        return float(value), gradient.ravel()
 
     rms = np.append(root_mean_square(X), 1.0)
     # By Cauchy-Schwarz, this bound on the gradient in the new coordinates brings every moment residual below tol.
@@ -201,7 +227,7 @@ def fit_lbfgs(
     Phi = answer.x.reshape(start.shape)
     Theta = V @ (Phi[:r] / scale[:, None])
     b = np.sqrt(q) * Phi[r] - mean @ Theta if fit_intercept else np.zeros(q)
-    value, gradient = objective(X, D, Theta, b, l2)
+    value, gradient = objective(X, D, Theta, b, l2, extra)
     moments = append_row(gradient.Theta, gradient.b) if fit_intercept else gradient.Theta
     residual = float(np.abs(moments / rms[: len(moments), None]).max())
     return Solution(Parameters(Theta, b), value - entropy(D), residual, int(answer.nit), residual <= tol)
