@@ -16,10 +16,10 @@ YEAST = ("spoem", "alpha", "spo5", "cdc", "cold", "diau", "dtt", "elu", "heat", 
 
 @pytest.fixture(scope="session")
 def real():
-    """A loader of real data, ``real("Yeast_cold") -> (X, D)``; the test is skipped where the data is not at hand."""
+    """A loader of real data, ``real("Yeast_cold") -> (X, D)``; the test is skipped where the data are not available."""
     folder = os.environ.get("CONTONE_DATA")
     if not folder:
-        pytest.skip("CONTONE_DATA is not set: no real data at hand")
+        pytest.skip("CONTONE_DATA is not set: no real data")
     loaded: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
     def load(stem: str) -> tuple[np.ndarray, np.ndarray]:
