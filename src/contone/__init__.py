@@ -23,7 +23,7 @@ from contone.enhance import (
     Uniform,
 )
 from contone.measures import evaluate
-from contone.predict import AAKNN, LDLLRR, FromRegressor, MaxEnt, PTBayes
+from contone.predict import AAKNN, LDLLRR, FromClassifier, FromRegressor, MaxEnt, PTBayes
 from contone.runtime.versions import show_versions
 
 __version__ = "0.1.0"
@@ -42,6 +42,7 @@ __all__ = [
     "ML2",
     "Augmented",
     "CumulativeMass",
+    "FromClassifier",
     "FromRegressor",
     "HSICReducer",
     "Inversion",

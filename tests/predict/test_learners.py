@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from contone import AAKNN, LDLLRR, FromRegressor, MaxEnt, PTBayes, measures
+from contone import AAKNN, LDLLRR, FromClassifier, FromRegressor, MaxEnt, PTBayes, measures
 from contone.exceptions import LabelError, ShapeError
 
 LEARNERS = [
@@ -27,6 +27,7 @@ LEARNERS = [
     FromRegressor(Ridge()),
     FromRegressor(Ridge(), target="logratio"),
     LDLLRR(l2=1e-3),
+    FromClassifier(),
 ]
 GRIDS = {
     MaxEnt: {"l2": [0.0, 0.1]},
@@ -34,6 +35,7 @@ GRIDS = {
     PTBayes: {"ridge": [1e-6, 1.0]},
     FromRegressor: {"estimator__alpha": [0.1, 10.0]},
     LDLLRR: {"ranking": [0.0, 0.1]},
+    FromClassifier: {"floor": [0.0, 1e-3]},
 }
 
 each_learner = pytest.mark.parametrize("learner", LEARNERS, ids=str)

@@ -1,9 +1,10 @@
 """X -> D^: label distribution learners, trained on distributions (true or recovered)."""
 
 from contone.predict.bayes import PTBayes
+from contone.predict.classifier import FromClassifier
 from contone.predict.knn import AAKNN
 from contone.predict.ldllrr import LDLLRR
 from contone.predict.maxent import MaxEnt
 from contone.predict.regressor import FromRegressor
 
-__all__ = ["AAKNN", "LDLLRR", "FromRegressor", "MaxEnt", "PTBayes"]
+__all__ = ["AAKNN", "LDLLRR", "FromClassifier", "FromRegressor", "MaxEnt", "PTBayes"]

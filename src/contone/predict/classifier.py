@@ -1,0 +1,187 @@
+"""Any classifier as a label distribution learner.
+
+A classifier that minimises sum_i loss(x_i, y_i), y_i one class, learns from degrees d_i through
+
+    min  sum_i sum_j d_ij loss(x_i, j),
+
+which needs no new code: every row becomes one copy per label, of class j and weight d_ij. For the log loss, whose
+minimum over all functions is p(x) = E[d | x], that is maximum likelihood for soft labels. A classifier without weights
+gets a fixed number of copies per row instead, divided among the labels in the proportions of d_i.
+
+Reference: X. Geng. Label Distribution Learning. IEEE TKDE 28(7), 2016 ("problem transformation", there by drawing).
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import has_fit_parameter
+
+from contone.base import DistributionLearner
+from contone.exceptions import InputError, MemoryEstimateError
+from contone.numerics.simplex import normalise_rows
+from contone.numerics.solution import Solution
+from contone.runtime import memory
+
+
+class FromClassifier(DistributionLearner):
+    """A scikit-learn classifier that learns label distributions; `predict` is its `predict_proba`.
+
+    Parameters
+    ----------
+    estimator : classifier or None, default=None
+        Anything with ``fit(X, y)`` and ``predict_proba(X)``; None is logistic regression on z-scores. It is cloned.
+        Wrap a classifier without probabilities in `sklearn.calibration.CalibratedClassifierCV`.
+    targets : {"auto", "weights", "counts", "native"}, default="auto"
+        How degrees reach the classifier. "weights": one copy of a row per label with a positive degree, and the degree
+        as `sample_weight`. "counts": `n_copies` copies of a row, divided among the labels by largest remainders, for
+        classifiers without `sample_weight`. "native": ``fit(X, D)``, for classifiers that take probabilities as
+        targets. "auto": "native" where the classifier says ``accepts_soft_targets = True``, "weights" where its `fit`
+        has `sample_weight` (in a pipeline, that of the last step), else "counts".
+    n_copies : int, default=10
+        Copies of a row with "counts": degrees are rounded to multiples of 1 / n_copies.
+    min_degree : float, default=0.0
+        With "weights", smaller degrees make no copy; the others of the row are divided by their sum. Fewer copies
+        where there are many labels.
+    floor : float, default=1e-4
+        The least degree of a prediction, before rows are renormalised. It keeps the KL of an unexpected label finite:
+        trees and neighbours give probabilities of 0.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted clone; None where one label has all the mass, and there is nothing to learn.
+
+    Notes
+    -----
+    Search parameters around this learner, not inside it: copies of one row would be on both sides of an inner split.
+    What a classifier counts in rows (the least number in a leaf, say) counts copies here.
+
+    Examples
+    --------
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, D = [[-1.0], [0.0], [1.0]], [[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]]
+    >>> FromClassifier(GaussianNB()).fit(X, D).predict([[0.0], [0.5]]).round(2).tolist()
+    [[0.5, 0.5], [0.2, 0.8]]
+    """
+
+    reference = "Geng, Label Distribution Learning, IEEE TKDE 28(7), 2016"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [None, HasMethods(["fit", "predict_proba"])],
+        "targets": [StrOptions({"auto", "weights", "counts", "native"})],
+        "n_copies": [Interval(Integral, 1, None, closed="left")],
+        "min_degree": [Interval(Real, 0, 1, closed="left")],
+        "floor": [Interval(Real, 0, 1, closed="left")],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        targets: str = "auto",
+        n_copies: int = 10,
+        min_degree: float = 0.0,
+        floor: float = 1e-4,
+    ) -> None:
+        self.estimator = estimator
+        self.targets = targets
+        self.n_copies = n_copies
+        self.min_degree = min_degree
+        self.floor = floor
+
+    def _fit(self, X: np.ndarray, D: np.ndarray) -> Solution:
+        self._mass = D.sum(axis=0)
+        if np.count_nonzero(self._mass) == 1:  # classifiers refuse a single class
+            self.estimator_ = None
+            return Solution(None)
+        if self.estimator is None:
+            estimator: Any = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+        else:
+            estimator = clone(self.estimator)
+        weight_name = weight_parameter(estimator)
+        self.targets_ = self._choice(estimator, weight_name)
+        if self.targets_ == "native":
+            self.estimator_ = estimator.fit(X, D)
+            return Solution(self.estimator_)
+        if self.targets_ == "counts":
+            row, label = copies_by_count(D, self.n_copies)
+            weights = {}
+        else:
+            row, label, weight = copies_by_weight(D, self.min_degree)
+            weights = {weight_name: weight}
+        self._check_copies(len(row), X)
+        self.estimator_ = estimator.fit(X[row], label, **weights)
+        return Solution(self.estimator_, info={"copies": len(row)})
+
+    def _choice(self, estimator: Any, weight_name: str | None) -> str:
+        """How degrees reach this classifier."""
+        if self.targets == "weights" and weight_name is None:
+            raise InputError(
+                f'targets="weights" needs a classifier whose fit has sample_weight; {type(estimator).__name__} has '
+                'none. Use targets="counts".'
+            )
+        if self.targets != "auto":
+            return self.targets
+        if getattr(estimator, "accepts_soft_targets", False):
+            return "native"
+        return "counts" if weight_name is None else "weights"
+
+    def _check_copies(self, n_copies: int, X: np.ndarray) -> None:
+        """Refuse, before any work, copies that would not fit into memory."""
+        needed, available = 8.0 * n_copies * (X.shape[1] + 3), memory.available_bytes()
+        if needed > available:
+            raise MemoryEstimateError(
+                f"FromClassifier would make {n_copies:,} copies of {len(X):,} rows, about {memory.shown(needed)}; "
+                f"{memory.shown(available)} are available. Raise min_degree, use fewer copies (n_copies), or fit on a "
+                f"sample of the rows. If the estimate is wrong, set {memory.LIMIT_VARIABLE}."
+            )
+
+    def _predict(self, X: np.ndarray) -> np.ndarray:
+        q = len(self._mass)
+        P = np.zeros((len(X), q))
+        if self.estimator_ is None:
+            P[:, np.argmax(self._mass)] = 1.0
+        elif self.targets_ == "native":
+            P = np.asarray(self.estimator_.predict_proba(X), dtype=float).reshape(len(X), q)
+        else:
+            P[:, np.asarray(self.estimator_.classes_, dtype=int)] = self.estimator_.predict_proba(X)
+        return normalise_rows(np.maximum(P, self.floor if q > 1 else 0.0))
+
+
+def weight_parameter(estimator: Any) -> str | None:
+    """How `fit` calls the weights of the rows; None where it has none."""
+    if isinstance(estimator, Pipeline):
+        name, last = estimator.steps[-1]
+        inner = weight_parameter(last)
+        return None if inner is None else f"{name}__{inner}"
+    return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
+
+
+def copies_by_weight(D: np.ndarray, min_degree: float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Row, label and weight of every copy, (m,) each: one per degree of D (n, q) that is positive and not too small.
+
+    The weights of a row sum to 1. A row whose degrees are all too small keeps its largest.
+    """
+    kept = (D > 0) & (np.minimum(min_degree, D.max(axis=1, keepdims=True)) <= D)
+    row, label = np.nonzero(kept)
+    return row, label, normalise_rows(np.where(kept, D, 0.0))[row, label]
+
+
+def copies_by_count(D: np.ndarray, n_copies: int) -> tuple[np.ndarray, np.ndarray]:
+    """Row and label of every copy, (n * n_copies,) each: whole numbers nearest to n_copies D, by largest remainders."""
+    exact = n_copies * D
+    count = np.floor(exact + 1e-9)  # 3 * (1/3) is three, whatever rounding says
+    missing = n_copies - count.sum(axis=1, keepdims=True)
+    order = np.argsort(count - exact, axis=1, kind="stable")  # largest remainder first
+    rank = np.argsort(order, axis=1, kind="stable")
+    count = (count + (rank < missing)).astype(int)
+    n, q = D.shape
+    row, label = np.divmod(np.repeat(np.arange(n * q), count.ravel()), q)
+    return row, label
