@@ -138,12 +138,13 @@ def test_the_page_needs_nothing_from_elsewhere(finished):
     page = (finished[1] / "index.html").read_text(encoding="utf-8")
     seen = _Page()
     seen.feed(page)
-    assert all(source.startswith("data:") for source in seen.sources)
+    assert all(source.startswith(("data:", "#")) for source in seen.sources)
     assert not re.search(r"https?://|@import|<script", page)
     assert len(seen.alternatives) == len(enhance.methods()) + 2
     assert all(seen.alternatives)
     assert seen.open == []
-    assert "prefers-color-scheme: dark" in page
+    assert "color-scheme: light dark" in page
+    assert "light-dark(" in page
 
 
 def test_open_shows_the_page(quick, run, monkeypatch):

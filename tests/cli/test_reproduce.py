@@ -35,7 +35,7 @@ def test_a_bare_machine_runs_on_the_artificial_set(bare, tmp_path):
     assert "already there" not in first.stdout
     again = reproduce(tmp_path, "--only", "recovery", "--methods", "uniform", "--json")
     assert "0 cells computed" in again.stderr
-    assert json.loads(again.stdout)["schema"] == 1
+    assert json.loads(again.stdout)["schema"] == 2
 
 
 def test_options_that_make_no_sense(bare, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import pytest
 
@@ -45,7 +46,7 @@ def test_each_erratum_is_borne_out(check):
     evidence = check()
     assert evidence.holds, evidence.finding
     assert evidence.numbers
-    json.dumps(evidence.plain(), allow_nan=False)
+    json.dumps(asdict(evidence), allow_nan=False)
 
 
 def numbers(identity: str) -> list[dict]:
@@ -88,4 +89,4 @@ def test_errata_that_need_results_appear_with_them(real):
     found = {e.id: e for e in errata(ours)}
     for identity in ("uniform", "lp-alpha", "mixed-kl", "below-the-floor"):
         assert found[identity].holds, found[identity].finding
-        json.dumps(found[identity].plain(), allow_nan=False)
+        json.dumps(asdict(found[identity]), allow_nan=False)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
@@ -16,6 +16,10 @@ from rich.text import Text
 from contone.cli import terminal
 from contone.cli.listing import find_method, known_methods
 from contone.enhance.plugins import is_path
+from contone.pages import words
+
+if TYPE_CHECKING:
+    from contone.experiments.report.schema import Summary
 
 DEFAULT_STORE = Path("contone-results")
 
@@ -52,6 +56,7 @@ def reproduce(
     contone reproduce --only recovery --datasets artificial --methods LP
     """
     from contone.experiments.plan import make_plan
+    from contone.experiments.report.schema import plain
     from contone.experiments.run import run
     from contone.experiments.store import Store
     from contone.reproduction.report.summary import summarise
@@ -100,16 +105,16 @@ def reproduce(
     )
     summary = summarise(folder)
     if as_json:
-        terminal.print_json(summary)
+        terminal.print_json(plain(summary))
     else:
         _print_tables(summary)
-    if summary["counts"]["stale"]:
+    if summary.counts.stale:
         terminal.say(
-            f"{summary['counts']['stale']} numbers come from an earlier version of the code, the data or the settings; "
+            f"{summary.counts.stale} numbers come from an earlier version of the code, the data or the settings; "
             "run their experiments again to renew them."
         )
-    for failure in summary["failures"]:
-        terminal.say(f"failed: {failure['row']} on {failure['dataset']}: {failure['error']}", style="red")
+    for failure in summary.failures:
+        terminal.say(f"failed: {failure.row} on {failure.dataset}: {failure.error}", style="red")
     terminal.say(f"for the whole page: contone report --store {store}")
     if progress.failed:
         raise typer.Exit(1)
@@ -176,46 +181,34 @@ def describe(progress: Any) -> str:
     if progress.reused:
         parts.append(f"{progress.reused} already there")
     if left is not None and progress.left:
-        parts.append(f"about {clock(left)} left")
+        parts.append(f"about {words.duration(left)} left")
     return ", ".join(parts) + (f"  ({progress.last})" if progress.last and progress.left else "")
-
-
-def clock(seconds: float) -> str:
-    """A duration for people.
-
-    Examples
-    --------
-    >>> clock(3), clock(75), clock(4000)
-    ('3 s', '1 min 15 s', '1 h 06 min')
-    """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
 # ------------------------------------------------------------------------------------------------------------- tables
 
 
-def _print_tables(summary: dict[str, Any]) -> None:
-    """The recovered share of every row, the verdicts, and the five sentences: compact, on stdout."""
+def _print_tables(summary: Summary) -> None:
+    """The recovered share of every row, and the sentences of the summary: compact, on stdout."""
+    from contone.experiments.report.matrix import short
+    from contone.experiments.report.tables import best_first
+
     console = terminal.out()
-    shares = summary["recovery"]["recovered"]
-    if shares["rows"]:
+    shares = summary.shares
+    if shares.rows:
         table = Table(title="recovered share, %", box=None, pad_edge=False)
         table.add_column("method", no_wrap=True)
-        for name in [*shares["datasets"], "mean"]:
-            table.add_column(name.removeprefix("yeast-"), justify="right", no_wrap=True)
-        for row in sorted(shares["rows"], key=lambda r: (r["kind"] != "oracle", -(r["mean"] or -1e9))):
-            mark = "" if row["kind"] == "method" else f" [{row['kind']}]"
-            cells = [Text(c["text"].removesuffix(" %"), style="bold" if c["best"] else "") for c in row["cells"]]
-            table.add_row(Text(row["name"] + mark), *cells, row["mean_text"])
+        for name in [*shares.datasets, "mean"]:
+            table.add_column(Text(short(name)), justify="right", no_wrap=True)
+        for row in sorted(shares.rows, key=lambda r: (r.kind != "oracle", *best_first(r.mean))):
+            mark = "" if row.kind == "method" else f" [{row.kind}]"
+            cells = [Text(c.text.removesuffix(" %"), style="bold" if c.best else "") for c in row.cells]
+            table.add_row(Text(row.name + mark), *cells, row.mean_text)
         console.print(table)
         console.print(
-            "0 % is the uniform distribution, 100 % the limit: what a regressor reaches that has seen the truth."
+            "0 % is the uniform distribution, 100 % the limit: what learners reach that were trained on the truth. It "
+            "is a strong reference, not a bound."
         )
         console.print()
-    for sentence in summary["headline"]["sentences"]:
+    for sentence in summary.headline.sentences:
         console.print(sentence, markup=False)

@@ -12,7 +12,6 @@ import json
 import math
 import platform
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,13 @@ from contone.datasets import Dataset
 from contone.demo.run import Outcome, shares
 from contone.exceptions import OutputError
 from contone.measures import MEASURES, Measure
+from contone.pages import html, words
 from contone.pages.figures import Panel, manifold_grid, manifold_image, save, tones
 from contone.runtime.files import replacing
 
 
 def summarise(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """One plain record an outcome: the closest to the truth (in KL) first, then failures, then oracles.
+    """One plain record per outcome: the closest to the truth (in KL) first, then failures, then oracles.
 
     `best` lists the measures in which it won; oracles, which have seen the truth, win nothing.
     """
@@ -102,15 +102,12 @@ def _heading(record: Mapping[str, Any]) -> str:
 def _caption(record: Mapping[str, Any]) -> str:
     share = record["recovered"]
     kl = f"KL {record['scores']['kl']:.4f}"
-    return kl if share is None or not math.isfinite(share) else f"{kl}, {share:.0%} recovered"
+    return kl if share is None or not math.isfinite(share) else f"{kl}, {words.percent(share)} recovered"
 
 
 def _page(data: Dataset, panels: Sequence[Panel], records: Sequence[dict[str, Any]], command: str) -> str:
-    from jinja2 import Environment
-
     import contone
 
-    template = files("contone.demo").joinpath("demo.html.j2").read_text(encoding="utf-8")
     pictures = [
         {
             "title": p.title,
@@ -120,22 +117,20 @@ def _page(data: Dataset, panels: Sequence[Panel], records: Sequence[dict[str, An
         }
         for p in panels
     ]
-    return (
-        Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-        .from_string(template)
-        .render(
-            about=data.about,
-            n=f"{len(data.X):,}",
-            citation=data.citation,
-            measures=[
-                {"name": m.name, "title": m.title, "arrow": m.arrow, "formula": m.formula} for m in MEASURES.values()
-            ],
-            rows=[_row(r) for r in records],
-            pictures=pictures,
-            verdict=_verdict(records),
-            command=command,
-            versions=f"contone {contone.__version__}, Python {platform.python_version()}, NumPy {np.__version__}",
-        )
+    return html.render(
+        "demo.html.j2",
+        ("contone.demo",),
+        title="From yes/no labels back to their tones",
+        about=data.about,
+        n=f"{len(data.X):,}",
+        citation=data.citation,
+        measures=list(MEASURES.values()),
+        columns=len(MEASURES) + 1,
+        rows=[_row(r) for r in records],
+        pictures=pictures,
+        verdict=_verdict(records),
+        command=command,
+        versions=f"contone {contone.__version__}, Python {platform.python_version()}, NumPy {np.__version__}",
     )
 
 
@@ -148,9 +143,11 @@ def _row(record: Mapping[str, Any]) -> dict[str, Any]:
         "error": record["error"],
         "notes": record["notes"],
         "cells": [
-            {"text": f"{record['scores'][m]:.4f}", "best": m in record["best"]} for m in MEASURES if record["scores"]
+            {"text": words.number(record["scores"][m]), "best": m in record["best"]}
+            for m in MEASURES
+            if record["scores"]
         ],
-        "recovered": "" if share is None else ("-∞" if share == -math.inf else f"{share:.0%}"),
+        "recovered": words.percent(share),
         "seconds": f"{record['seconds']:.2f} s",
     }
 

@@ -1,7 +1,7 @@
 """store -> entries: the results as the tables need them, seeds averaged.
 
 An entry is one cell of a printed table: an experiment, a data set, a row and, in a curve, the value of a parameter. It
-averages over seeds and says how far they spread.
+averages over seeds and gives their standard deviation.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Entry:
         The class behind the row; "method", "baseline" or "oracle".
     status : str
         "done", "failed" (no seed came through) or "pending" (not computed yet).
-    scores, spread : dict
+    scores, deviation : dict
         Mean over seeds by measure, and standard deviation where there are several.
     seeds : int
         Seeds that came through.
@@ -50,7 +50,7 @@ class Entry:
     setting: dict[str, Any] = field(default_factory=dict)
     status: str = "pending"
     scores: dict[str, float] = field(default_factory=dict)
-    spread: dict[str, float] = field(default_factory=dict)
+    deviation: dict[str, float] = field(default_factory=dict)
     seeds: int = 0
     time: dict[str, float] = field(default_factory=dict)
     records: tuple[dict[str, Any], ...] = ()
@@ -79,6 +79,13 @@ class Results:
     def rows(self, experiment: str) -> list[str]:
         """The rows of an experiment, in the order of the plan."""
         return list(dict.fromkeys(entry.row for entry in self.of(experiment)))
+
+    def kinds(self, experiment: str) -> dict[str, str]:
+        """The kind of every row of an experiment: "method", "baseline" or "oracle"."""
+        found: dict[str, str] = {}
+        for entry in self.of(experiment):
+            found.setdefault(entry.row, entry.kind)
+        return found
 
     def datasets(self, experiment: str) -> list[str]:
         """The data sets of an experiment, in the order of the plan."""
@@ -114,7 +121,7 @@ def _entry(cells: list[dict[str, Any]], store: Store) -> Entry:
         setting=first["setting"],
         status="done" if records else "failed" if failures else "pending",
         scores={name: fmean(v) for name, v in values.items()},
-        spread={name: _spread(v) for name, v in values.items()} if several else {},
+        deviation={name: _deviation(v) for name, v in values.items()} if several else {},
         seeds=len(records),
         time={kind: fmean(r["time"][kind] for r in records) for kind in ("cpu", "wall")} if records else {},
         records=records,
@@ -123,7 +130,7 @@ def _entry(cells: list[dict[str, Any]], store: Store) -> Entry:
     )
 
 
-def _spread(values: list[float]) -> float:
+def _deviation(values: list[float]) -> float:
     return stdev(values) if all(map(math.isfinite, values)) else math.nan
 
 

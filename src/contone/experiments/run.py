@@ -222,7 +222,7 @@ def _dask_client(address: str | None) -> Any:
     if not address:
         raise InputError("The dask backend needs the address of a scheduler, e.g. --address tcp://host:8786.")
     try:
-        return Client(address, timeout="10s", set_as_default=False)
+        return Client(address, timeout="10s", set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, TimeoutError, ValueError) as error:
         raise InputError(f"No dask scheduler answers at {address!r} ({error}). Is it running?") from error
 

@@ -38,7 +38,8 @@ class Panel:
 def tones(D: np.ndarray, truth: np.ndarray) -> np.ndarray:
     """Degrees D (n, 3) as colours in [0, 1]: linear, with the middle 98 % of the truth's degrees as the full range."""
     low, high = np.percentile(truth, [1, 99])
-    return np.clip((D - low) / (high - low), 0.0, 1.0)
+    stretched: np.ndarray = np.clip((D - low) / (high - low), 0.0, 1.0)
+    return stretched
 
 
 def manifold_grid(X: np.ndarray, panels: Sequence[Panel], *, columns: int | None = None) -> Figure:

@@ -6,12 +6,14 @@ serves both themes and print. Text stays text (small, selectable, in the page's 
 
 from __future__ import annotations
 
-import html
 import io
 import re
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
+
+from contone.pages import escape
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,6 +25,7 @@ INK, SOFT, LINE, MARK, ACCENT, SECOND, GROUND = (f"#0102{i:02x}" for i in range(
 VARIABLES = {INK: "ink", SOFT: "soft", LINE: "line", MARK: "mark", ACCENT: "accent", SECOND: "second", GROUND: "ground"}
 
 STYLE: Any = {
+    **escape.NO_MATHTEXT,
     "svg.fonttype": "none",
     "svg.hashsalt": "contone",
     "font.family": "sans-serif",
@@ -49,6 +52,25 @@ STYLE: Any = {
     "figure.facecolor": "none",
     "savefig.facecolor": "none",
 }
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A picture, ready for a page.
+
+    Attributes
+    ----------
+    svg : str
+        An SVG element with its alternative text inside.
+    caption : str
+        How to read it, in a sentence or two.
+    title : str
+        A short heading, where several charts stand in one section.
+    """
+
+    svg: str
+    caption: str = ""
+    title: str = ""
 
 
 def style() -> AbstractContextManager[None]:
@@ -81,13 +103,14 @@ def to_svg(figure: Figure, name: str, title: str, description: str) -> str:
     Parameters
     ----------
     name : str
-        Unique on the page; starts every id in the drawing.
+        Unique on the page; starts every id in the drawing, whatever characters it holds.
     title, description : str
         What it is, and what it shows: the alternative text.
     """
+    name = escape.identifier(name)
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
-    root = ElementTree.fromstring(buffer.getvalue())
+    root = ElementTree.fromstring(escape.printable(buffer.getvalue()))
     for child in [c for c in root if _local(c.tag) == "metadata"]:
         root.remove(child)
     used = set(re.findall(r"(?:url\(#|href=\"#)([^)\"]+)", buffer.getvalue()))
@@ -96,8 +119,8 @@ def to_svg(figure: Figure, name: str, title: str, description: str) -> str:
     head = (
         f'<svg class="chart" role="img" aria-labelledby="{label} {description_id}" '
         f'viewBox="0 0 {width:g} {height:g}" style="--width: {width:g}px">'
-        f'<title id="{label}">{html.escape(title)}</title>'
-        f'<desc id="{description_id}">{html.escape(description)}</desc>'
+        f'<title id="{label}">{escape.html(title)}</title>'
+        f'<desc id="{description_id}">{escape.html(description)}</desc>'
     )
     return head + "".join(_element(child, name, used) for child in root) + "</svg>"
 
@@ -114,10 +137,10 @@ def _element(element: ElementTree.Element, name: str, used: set[str]) -> str:
         elif attribute == "href":
             value = f"#{name}-{value[1:]}"
         attributes[attribute] = re.sub(r"url\(#", f"url(#{name}-", _restyled(value))
-    written = "".join(f' {k}="{html.escape(v)}"' for k, v in attributes.items())
-    inside = html.escape((element.text or "").strip("\n")) + "".join(_element(c, name, used) for c in element)
+    written = "".join(f' {k}="{escape.html(v)}"' for k, v in attributes.items())
+    inside = escape.html((element.text or "").strip("\n")) + "".join(_element(c, name, used) for c in element)
     tag = _local(element.tag)
-    return f"<{tag}{written}>{inside}</{tag}>{html.escape((element.tail or '').strip())}"
+    return f"<{tag}{written}>{inside}</{tag}>{escape.html((element.tail or '').strip())}"
 
 
 def _restyled(value: str) -> str:

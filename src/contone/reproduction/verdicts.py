@@ -6,46 +6,33 @@ the same for every measure. The first rule that applies gives the verdict.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-PRINTED = 1.5e-4
+from contone.experiments.report.schema import Verdict
+
+ROUNDING = 1.5e-4
 """Figures printed with four decimals may be off by this much through rounding alone."""
 
-MATCH, CLOSE = 0.02, 0.06
+MATCH_RATIO, CLOSE_RATIO = 0.02, 0.06
 """Relative differences up to which a figure matches, or is close."""
-
-RULES: tuple[dict[str, str], ...] = (
-    {"name": "not comparable", "text": "one of the two figures is missing or known to be wrong; the reason is given"},
-    {"name": "matches", "text": f"within {PRINTED:g} or {MATCH:.0%} of the published figure"},
-    {"name": "close", "text": f"within {CLOSE:.0%} of the published figure"},
-    {"name": "better", "text": f"more than {CLOSE:.0%} below the published loss"},
-    {"name": "worse", "text": f"more than {CLOSE:.0%} above the published loss"},
-)
-"""The verdicts, in the order in which they are tried."""
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What the comparison of two figures says.
-
-    Attributes
-    ----------
-    name : str
-        One of the names in `RULES`.
-    difference : float or None
-        (measured - published) / published, of the losses: negative is better than published.
-    reason : str
-        Why the two cannot be compared, or why they differ where that is known.
-    """
+class Rule:
+    """A verdict, and when it is given."""
 
     name: str
-    difference: float | None = None
-    reason: str = ""
+    text: str
 
-    def plain(self) -> dict[str, Any]:
-        """As plain values."""
-        return asdict(self)
+
+RULES: tuple[Rule, ...] = (
+    Rule("not comparable", "one of the two figures is missing or known to be wrong; the reason is given"),
+    Rule("matches", f"within {ROUNDING:g} or {MATCH_RATIO:.0%} of the published figure"),
+    Rule("close", f"within {CLOSE_RATIO:.0%} of the published figure"),
+    Rule("better", f"more than {CLOSE_RATIO:.0%} below the published loss"),
+    Rule("worse", f"more than {CLOSE_RATIO:.0%} above the published loss"),
+)
+"""The verdicts, in the order in which they are tried."""
 
 
 def verdict(
@@ -64,8 +51,8 @@ def verdict(
         return Verdict("not comparable", reason=reason)
     loss, theirs = (1.0 - measured, 1.0 - published) if greater_is_better else (measured, published)
     difference = (loss - theirs) / theirs if theirs > 0 else float("inf")
-    if abs(loss - theirs) <= PRINTED or abs(difference) <= MATCH:
+    if abs(loss - theirs) <= ROUNDING or abs(difference) <= MATCH_RATIO:
         return Verdict("matches", difference)
-    if abs(difference) <= CLOSE:
+    if abs(difference) <= CLOSE_RATIO:
         return Verdict("close", difference, reason)
     return Verdict("better" if difference < 0 else "worse", difference, reason)

@@ -129,8 +129,11 @@ def test_tables_have_names_and_scroll_in_their_own_frame(text):
 
 
 def test_the_template_computes_nothing():
-    source = files("contone.reproduction.report").joinpath("templates", "report.html.j2").read_text(encoding="utf-8")
-    for code in re.findall(r"\{[{%](.*?)[%}]\}", source, flags=re.S):
+    rooms = ("pages", "experiments/report", "reproduction/report", "demo")
+    templates = [t for room in rooms for t in (files("contone") / room / "templates").iterdir() if t.name[-3:] == ".j2"]
+    assert len(templates) >= 5
+    codes = [c for t in templates for c in re.findall(r"\{[{%](.*?)[%}]\}", t.read_text("utf-8"), flags=re.S)]
+    for code in codes:
         assert not re.search(r"^\s*set\b|[+*/]|\|\s*(round|sum|sort|format|map|select)", code), code
 
 
@@ -176,21 +179,21 @@ def test_an_empty_store_has_a_page(empty_store, pages):
 
 
 def test_the_best_is_best(view):
-    (kl,) = (t for t in view["sections"]["recovery"]["tables"] if t["measure"] == "kl")
-    cells = {row["name"]: row["cells"][0] for row in kl["scores"]["rows"] if row["kind"] != "oracle"}
-    best = [name for name, cell in cells.items() if cell["best"]]
-    known = {name: cell["sort"] for name, cell in cells.items() if cell["sort"] is not None}
+    (kl,) = (t for t in view["sections"]["recovery"]["tables"] if t.measure == "kl")
+    cells = {row.name: row.cells[0] for row in kl.scores.rows if row.kind != "oracle"}
+    best = [name for name, cell in cells.items() if cell.best]
+    known = {name: cell.sort for name, cell in cells.items() if cell.sort is not None}
     assert best == [min(known, key=known.__getitem__)]
 
 
 def test_the_best_of_a_column_is_one_value_also_where_baselines_were_added(view):
     for section in ("recovery", "ablation", "augmentation"):
         for table in view["sections"][section]["tables"]:
-            rows = [row for row in table["scores"]["rows"] if row["kind"] != "oracle"]
-            for place in range(len(table["scores"]["columns"])):
-                values = [row["cells"][place]["sort"] for row in rows if row["cells"][place]["sort"] is not None]
-                found = {row["cells"][place]["text"] for row in rows if row["cells"][place]["best"]}
-                best = max(values) if table["arrow"] == "↑" else min(v for v in values if abs(v) < 1e299)
+            rows = [row for row in table.scores.rows if row.kind != "oracle"]
+            for place in range(len(table.scores.columns)):
+                values = [row.cells[place].sort for row in rows if row.cells[place].sort is not None]
+                found = {row.cells[place].text for row in rows if row.cells[place].best}
+                best = max(values) if table.arrow == "↑" else min(v for v in values if abs(v) < 1e299)
                 assert found
                 assert all(abs(float(text) - best) < 1.1e-4 for text in found)
 
@@ -198,7 +201,7 @@ def test_the_best_of_a_column_is_one_value_also_where_baselines_were_added(view)
 def test_the_ends_of_the_share_are_at_their_places_in_every_section(view):
     for section in ("recovery", "ablation", "augmentation"):
         for table in view["sections"][section]["tables"]:
-            shares = {row["name"]: row["share"] for row in table["scores"]["rows"]}
-            assert shares["Uniform"]["text"] == "0 %"
-            assert shares["Limit"]["text"] == "100 %"
-            assert all(share["text"] != "−0 %" for share in shares.values())
+            shares = {row.name: row.share for row in table.scores.rows}
+            assert shares["Uniform"].text == "0 %"
+            assert shares["Limit"].text == "100 %"
+            assert all(share.text != "−0 %" for share in shares.values())

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
+from contone.experiments.report.matrix import short
+from contone.experiments.report.schema import Cell, Table
 from contone.pages import svg
-from contone.reproduction.report.charts import Chart, short
+from contone.pages.svg import Chart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +21,7 @@ RIGHT = 1.6
 """Ratios above this are drawn at the edge, as an arrow."""
 
 
-def chart(table: Mapping[str, Any], uniform: Mapping[str, float]) -> Chart | None:
+def chart(table: Table, uniform: Mapping[str, float]) -> Chart | None:
     """Three panels (published, measured, measured with the tuned settings); None where nothing was measured.
 
     Parameters
@@ -28,14 +31,14 @@ def chart(table: Mapping[str, Any], uniform: Mapping[str, float]) -> Chart | Non
     uniform : dict
         The uniform distribution's score in that measure by data set: all scores are drawn as multiples of it.
     """
-    rows = {r["name"]: {c["dataset"]: c for c in r["cells"]} for r in table["rows"]}
+    rows = {r.name: {c.dataset: c for c in r.cells} for r in table.rows}
     panels = [
-        ("Published", {v: _values(rows.get(v, {}), "published", uniform) for v in VARIANTS}),
-        ("Measured", {v: _values(rows.get(v, {}), "value", uniform) for v in VARIANTS}),
-        ("Measured, tuned settings", {v: _values(rows.get(f"{v} (tuned)", {}), "value", uniform) for v in VARIANTS}),
+        ("Published", {v: _values(rows.get(v, {}), _published, uniform) for v in VARIANTS}),
+        ("Measured", {v: _values(rows.get(v, {}), _measured, uniform) for v in VARIANTS}),
+        ("Measured, tuned settings", {v: _values(rows.get(f"{v} (tuned)", {}), _measured, uniform) for v in VARIANTS}),
     ]
     measured = {d for _, panel in panels[1:] for series in panel.values() for d in series}
-    datasets = [d for d in table["datasets"] if d in measured]
+    datasets = [d for d in table.datasets if d in measured]
     if not datasets:
         return None
     panels = [(title, panel) for title, panel in panels if any(d in s for s in panel.values() for d in datasets)]
@@ -46,19 +49,30 @@ def chart(table: Mapping[str, Any], uniform: Mapping[str, float]) -> Chart | Non
             _panel(axis, title, panel, datasets)
         axes[0].set_yticks(range(len(datasets)), [short(d) for d in datasets])
         axes[0].set_ylim(len(datasets) - 0.4, -0.6)
-        axes[len(axes) // 2].set_xlabel(f"{table['title']}, as a multiple of the uniform distribution's")
+        axes[len(axes) // 2].set_xlabel(f"{table.title}, as a multiple of the uniform distribution's")
         for variant, (marker, colour) in VARIANTS.items():
             axes[0].plot([], [], linestyle="none", marker=marker, color=colour, markersize=4.5, label=variant)
         drawing.legend(*axes[0].get_legend_handles_labels(), loc="outside upper left", ncols=4)
         return Chart(
-            svg.to_svg(drawing, "ablation", f"Ablation of LCdr in {table['title']}", _words(panels, datasets)),
+            svg.to_svg(drawing, "ablation", f"Ablation of LCdr in {table.title}", _words(panels, datasets)),
             "LF: reduced features, X: all features; LC: label confidence, L: logical labels. 1 is the uniform "
             "distribution, lower is better; an arrow at the right edge: further off.",
         )
 
 
-def _values(cells: Mapping[str, Any], key: str, uniform: Mapping[str, float]) -> dict[str, float]:
-    return {d: c[key] / uniform[d] for d, c in cells.items() if c[key] is not None and uniform.get(d)}
+def _values(
+    cells: Mapping[str, Cell], value: Callable[[Cell], float | None], uniform: Mapping[str, float]
+) -> dict[str, float]:
+    known = {d: v for d, c in cells.items() if (v := value(c)) is not None and math.isfinite(v)}
+    return {d: v / uniform[d] for d, v in known.items() if uniform.get(d)}
+
+
+def _measured(cell: Cell) -> float | None:
+    return cell.value
+
+
+def _published(cell: Cell) -> float | None:
+    return cell.published.value if cell.published is not None else None
 
 
 def _panel(axis: Axes, title: str, panel: Mapping[str, Mapping[str, float]], datasets: Sequence[str]) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from contone.experiments.report.matrix import short
 from contone.pages import svg
-from contone.reproduction.report.charts import Chart, short
+from contone.pages.svg import Chart
+from contone.reproduction.report.schema import Bars
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,40 +16,41 @@ if TYPE_CHECKING:
 KINDS = (("alone", "alone", svg.LINE), ("augmented", "augmented", svg.ACCENT))
 
 
-def chart(bars: Mapping[str, Any]) -> Chart | None:
-    """Two bars a method, the published figure as a mark across each; None where nothing was measured."""
-    pairs = bars["pairs"]
-    measured = [p[k] for p in pairs for k, _, _ in KINDS if p[k] is not None]
+def chart(bars: Bars) -> Chart | None:
+    """Two bars per method, the published figure as a mark across each; None where nothing was measured."""
+    pairs = bars.pairs
+    measured = [v for p in pairs for v in (p.alone, p.augmented) if v is not None]
     if not measured:
         return None
-    top = _top([p[k] for p in pairs for k in p if k != "method" and p[k] is not None])
+    published = [v for p in pairs for v in (p.alone_published, p.augmented_published) if v is not None]
+    top = _top([*measured, *published])
     with svg.style():
         drawing = svg.canvas(7.6, 2.7)
         axis = drawing.subplots()
         svg.bare(axis, "left")
         axis.grid(axis="y", zorder=0)
         axis.set_ylim(0, 1.08 * top)
-        axis.set_xticks(range(len(pairs)), [p["method"] for p in pairs])
+        axis.set_xticks(range(len(pairs)), [p.method for p in pairs])
         for text in axis.get_xticklabels():
             text.set_color(svg.INK)
         for place, (key, label, colour) in zip((-0.19, 0.19), KINDS, strict=True):
-            _series(axis, [p[key] for p in pairs], place, colour, label, top)
-            _published(axis, [p[f"{key}_published"] for p in pairs], place, top, first=key == "alone")
-        axis.set_ylabel(bars["title"])
+            _series(axis, [getattr(p, key) for p in pairs], place, colour, label, top)
+            _published(axis, [getattr(p, f"{key}_published") for p in pairs], place, top, first=key == "alone")
+        axis.set_ylabel(bars.title)
         axis.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2)
         words = "; ".join(
-            f"{p['method']} alone {_number(p['alone'])} (published {_number(p['alone_published'])}), augmented "
-            f"{_number(p['augmented'])} (published {_number(p['augmented_published'])})"
+            f"{p.method} alone {_number(p.alone)} (published {_number(p.alone_published)}), augmented "
+            f"{_number(p.augmented)} (published {_number(p.augmented_published)})"
             for p in pairs
         )
         return Chart(
             svg.to_svg(
                 drawing,
                 "augmentation",
-                f"{bars['title']} on {bars['dataset']} with and without augmentation",
+                f"{bars.title} on {bars.dataset} with and without augmentation",
                 f"{words}.",
             ),
-            f"{bars['title']} on {short(bars['dataset'])}; lower is better. Bars: measured. Short lines across: "
+            f"{bars.title} on {short(bars.dataset)}; lower is better. Bars: measured. Short lines across: "
             "published, after the paper's row names were put right. A bar that leaves the axis is cut off; its figure "
             "stands inside.",
         )

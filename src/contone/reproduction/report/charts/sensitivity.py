@@ -1,12 +1,13 @@
-"""LCdr as one of its parameters changes: one strip of four panels a data set."""
+"""LCdr as one of its parameters changes: one strip of four panels per data set."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from contone.pages import svg
-from contone.reproduction.report.charts import Chart
+from contone.pages.svg import Chart
+from contone.reproduction.report.schema import Curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,24 +18,24 @@ GREEK = {"alpha": "α", "beta": "β"}
 """Letters as the paper writes them: there is a data set called alpha, too."""
 
 
-def charts(curves: Sequence[Mapping[str, Any]], symbols: Mapping[str, str]) -> list[Chart]:
+def charts(curves: Sequence[Curve], symbols: Mapping[str, str]) -> list[Chart]:
     """A chart for each data set with at least one measured point."""
-    known = [c for c in curves if any(v is not None for v in c["scores"][MEASURE])]
+    known = [c for c in curves if any(v is not None for v in c.scores[MEASURE])]
     found = []
-    for dataset in dict.fromkeys(c["dataset"] for c in known):
-        found.append(_strip(dataset, [c for c in known if c["dataset"] == dataset], symbols))
+    for dataset in dict.fromkeys(c.dataset for c in known):
+        found.append(_strip(dataset, [c for c in known if c.dataset == dataset], symbols))
     return found
 
 
-def _strip(dataset: str, curves: Sequence[Mapping[str, Any]], symbols: Mapping[str, str]) -> Chart:
-    parameters = list(dict.fromkeys(c["parameter"] for c in curves))
-    rows = list(dict.fromkeys(c["row"] for c in curves))
-    uniform = curves[0]["uniform"].get(MEASURE)
+def _strip(dataset: str, curves: Sequence[Curve], symbols: Mapping[str, str]) -> Chart:
+    parameters = list(dict.fromkeys(c.parameter for c in curves))
+    rows = list(dict.fromkeys(c.row for c in curves))
+    uniform = curves[0].uniform.get(MEASURE)
     with svg.style():
         drawing = svg.canvas(7.6, 1.75)
         axes = drawing.subplots(1, len(parameters), sharey=True, squeeze=False)[0]
         for axis, parameter in zip(axes, parameters, strict=True):
-            mine = [c for c in curves if c["parameter"] == parameter]
+            mine = [c for c in curves if c.parameter == parameter]
             _panel(axis, mine, rows, symbols.get(parameter, parameter), uniform)
         axes[0].set_ylim(bottom=0)
         axes[0].set_ylabel(TITLE)
@@ -53,10 +54,8 @@ def _strip(dataset: str, curves: Sequence[Mapping[str, Any]], symbols: Mapping[s
         )
 
 
-def _panel(
-    axis: Axes, curves: Sequence[Mapping[str, Any]], rows: Sequence[str], symbol: str, uniform: float | None
-) -> None:
-    values = curves[0]["values"]
+def _panel(axis: Axes, curves: Sequence[Curve], rows: Sequence[str], symbol: str, uniform: float | None) -> None:
+    values = curves[0].values
     axis.grid(axis="y", zorder=0)
     svg.bare(axis, "left")
     # Steps of equal width: the values are a list that someone chose, spread over decades.
@@ -67,15 +66,15 @@ def _panel(
     if uniform is not None:
         axis.axhline(uniform, color=svg.SOFT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
     for curve in curves:
-        colour = COLOURS[rows.index(curve["row"]) % len(COLOURS)]
+        colour = COLOURS[rows.index(curve.row) % len(COLOURS)]
         place = {v: i for i, v in enumerate(values)}
         points = [
             (place[x], y)
-            for x, y in zip(curve["values"], curve["scores"][MEASURE], strict=True)
+            for x, y in zip(curve.values, curve.scores[MEASURE], strict=True)
             if y is not None and x in place
         ]
         axis.plot([x for x, _ in points], [y for _, y in points], color=colour, marker="o", markersize=3, zorder=3)
-        at = place.get(curve["paper_value"])
+        at = place.get(curve.paper_value) if curve.paper_value is not None else None
         for x, y in (point for point in points if point[0] == at):
             axis.plot(x, y, marker="o", markersize=6.5, color=colour, fillstyle="none", zorder=3)
 
@@ -85,12 +84,10 @@ def _tick(value: float) -> str:
     return f"{value:.0e}".replace("e-0", "e−") if 0 < value < 0.001 else f"{value:g}"
 
 
-def _words(curves: Sequence[Mapping[str, Any]], symbols: Mapping[str, str], uniform: float | None) -> str:
+def _words(curves: Sequence[Curve], symbols: Mapping[str, str], uniform: float | None) -> str:
     said = []
     for c in curves:
-        points = ", ".join(
-            f"{x:g}: {y:.4f}" for x, y in zip(c["values"], c["scores"][MEASURE], strict=True) if y is not None
-        )
-        said.append(f"{c['row']}, {symbols.get(c['parameter'], c['parameter'])} {points}.")
+        points = ", ".join(f"{x:g}: {y:.4f}" for x, y in zip(c.values, c.scores[MEASURE], strict=True) if y is not None)
+        said.append(f"{c.row}, {symbols.get(c.parameter, c.parameter)} {points}.")
     end = f" Uniform: {uniform:.4f}." if uniform is not None else ""
     return f"{TITLE} at each value. {' '.join(said)}{end}"

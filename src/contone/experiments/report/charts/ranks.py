@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from contone.experiments.report.schema import RankGroup, Ranking
 from contone.pages import svg
-from contone.reproduction.report.charts import Chart
+from contone.pages.svg import Chart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def chart(group: Mapping[str, Any], measure: Mapping[str, Any]) -> Chart | None:
+def chart(group: RankGroup, measure: Ranking) -> Chart | None:
     """The diagram of one group of methods in one measure; None where the test could not be made."""
-    ranks, nemenyi = measure["average_ranks"], measure["nemenyi"]
-    if nemenyi is None or len(ranks) < 3:
+    ranks, nemenyi = measure.average_ranks, measure.nemenyi
+    length = measure.critical_difference
+    if nemenyi is None or length is None or len(ranks) < 3:
         return None
     import pandas as pd  # comes with scikit-posthocs
     import scikit_posthocs
@@ -40,19 +41,19 @@ def chart(group: Mapping[str, Any], measure: Mapping[str, Any]) -> Chart | None:
             text.set_color(svg.INK)
         axis.spines["top"].set(visible=True, color=svg.SOFT)
         axis.tick_params(axis="x", color=svg.SOFT)
-        _critical_difference(axis, measure["critical_difference"])
+        _critical_difference(axis, length)
         order = sorted(ranks, key=ranks.__getitem__)
         words = "; ".join(f"{name} {ranks[name]:.2f}" for name in order)
         return Chart(
             svg.to_svg(
                 drawing,
-                f"ranks-{group['name']}-{measure['measure']}",
-                f"{group['title']}: average ranks, {measure['title']}",
-                f"Average ranks, best first: {words}. Critical difference {measure['critical_difference']:.2f}.",
+                f"ranks-{group.name}-{measure.measure}",
+                f"{group.title}: average ranks, {measure.title}",
+                f"Average ranks, best first: {words}. Critical difference {length:.2f}.",
             ),
-            f"Average rank in {measure['title']} over {len(group['datasets'])} data sets, 1 is best. Methods joined by "
+            f"Average rank in {measure.title} over {len(group.datasets)} data sets, 1 is best. Methods joined by "
             "a bar do not differ at the level 0.05 (Nemenyi).",
-            measure["title"],
+            measure.title,
         )
 
 

@@ -1,12 +1,15 @@
-"""The picture of the summary: how much of what features and labels allow each method recovers, on each data set."""
+"""The picture of the summary: how far each method gets from uniform to the limit, on each data set."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from contone.pages import svg
-from contone.reproduction.report.charts import Chart, short
+from contone.experiments.report.matrix import short
+from contone.experiments.report.schema import Figure, Share
+from contone.experiments.report.tables import best_first
+from contone.pages import svg, words
+from contone.pages.svg import Chart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,12 +18,12 @@ LEFT = -0.6
 """Shares below this are drawn at the edge, as an arrow: the axis belongs to those that recover something."""
 
 
-def chart(figure: Mapping[str, Any], *, narrow: bool = False) -> Chart | None:
-    """One line a method: a dot for each data set, a bar for their mean. None where there is no share at all.
+def chart(figure: Figure, *, narrow: bool = False) -> Chart | None:
+    """One line per method: a dot for each data set, a bar for their mean. None where there is no share at all.
 
     The narrow drawing is for phones, where the wide one would have to be scrolled.
     """
-    rows = ordered(figure["rows"])
+    rows = ordered(figure.rows)
     if not rows:
         return None
     with svg.style():
@@ -28,29 +31,30 @@ def chart(figure: Mapping[str, Any], *, narrow: bool = False) -> Chart | None:
         axis = drawing.subplots()
         _ground(axis, rows)
         for position, row in enumerate(rows):
-            _row(axis, position, row, figure["datasets"])
-        _legend(axis, figure["datasets"], 2 if narrow else 4)
+            _row(axis, position, row, figure.datasets)
+        _legend(axis, figure.datasets, 2 if narrow else 4)
         name = "recovered-narrow" if narrow else "recovered"
         return Chart(
             svg.to_svg(drawing, name, "Recovered share of each method on each data set", _words(figure, rows)),
-            "0 % is the uniform distribution, 100 % the limit: what a regressor trained on the truth makes of features "
-            "and labels. Each dot is a data set, each bar the mean of a row. An arrow at the left edge: further off.",
+            "0 % is the uniform distribution, 100 % the limit: what learners trained on the truth make of features and "
+            "labels, a strong reference and not a bound. Each dot is a data set, each bar the mean of a row. An arrow "
+            "at the left edge: further off.",
         )
 
 
-def ordered(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Rows with at least one share, the best mean first; rows infinitely far off at some set (no mean) last."""
-    known = [r for r in rows if any(v is not None for v in r["values"])]
-    return sorted(known, key=lambda r: (r["mean"] is None, -(r["mean"] or 0.0)))
+def ordered(rows: Sequence[Share]) -> list[Share]:
+    """Rows with at least one share, the best mean first; rows without one last."""
+    known = [r for r in rows if any(v is not None for v in r.values)]
+    return sorted(known, key=lambda r: best_first(r.mean))
 
 
-def _ground(axis: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
+def _ground(axis: Axes, rows: Sequence[Share]) -> None:
     svg.bare(axis, "left", "bottom")
     axis.set_ylim(len(rows) - 0.4, -0.6)
     axis.set_yticks(range(len(rows)), [_label(r) for r in rows])
     for text, row in zip(axis.get_yticklabels(), rows, strict=True):
-        text.set_color(svg.INK if row["kind"] == "method" else svg.SOFT)
-        text.set_fontstyle("italic" if row["kind"] == "oracle" else "normal")
+        text.set_color(svg.INK if row.kind == "method" else svg.SOFT)
+        text.set_fontstyle("italic" if row.kind == "oracle" else "normal")
     axis.set_xlim(LEFT - 0.04, 1.08)
     axis.set_xticks([-0.5, 0, 0.5, 1], ["−50 %", "0 %\nuniform", "50 %", "100 %\nlimit"])
     axis.grid(axis="x", zorder=0)
@@ -58,9 +62,9 @@ def _ground(axis: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
         axis.axvline(end, color=svg.SOFT, linewidth=0.9, zorder=1)
 
 
-def _row(axis: Axes, position: int, row: Mapping[str, Any], datasets: Sequence[str]) -> None:
-    colour = svg.ACCENT if row["kind"] == "method" else svg.SOFT
-    shown = [(v, d) for v, d in zip(row["values"], datasets, strict=True) if v is not None]
+def _row(axis: Axes, position: int, row: Share, datasets: Sequence[str]) -> None:
+    colour = svg.ACCENT if row.kind == "method" else svg.SOFT
+    shown = [(v, d) for v, d in zip(row.values, datasets, strict=True) if v is not None]
     inside = [v for v, _ in shown if v >= LEFT]
     if inside:
         axis.plot([min(inside), max(inside)], [position] * 2, color=colour, alpha=0.35, linewidth=1.2, zorder=2)
@@ -70,8 +74,8 @@ def _row(axis: Axes, position: int, row: Mapping[str, Any], datasets: Sequence[s
         else:
             style = {**_marker(dataset), "color": colour, "alpha": 0.55, "markeredgewidth": 0}
             axis.plot(value, position, zorder=3, linestyle="none", **style)
-    if row["mean"] is not None and row["mean"] >= LEFT:
-        axis.plot([row["mean"]] * 2, [position - 0.34, position + 0.34], color=svg.INK, linewidth=2.2, zorder=4)
+    if row.mean is not None and row.mean >= LEFT:
+        axis.plot([row.mean] * 2, [position - 0.34, position + 0.34], color=svg.INK, linewidth=2.2, zorder=4)
 
 
 def _marker(dataset: str) -> dict[str, Any]:
@@ -94,10 +98,10 @@ def _legend(axis: Axes, datasets: Sequence[str], columns: int) -> None:
     axis.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.2, handletextpad=0.5)
 
 
-def _label(row: Mapping[str, Any]) -> str:
-    return str(row["name"]) if row["kind"] == "method" else f"{row['name']}, {row['kind']}"
+def _label(row: Share) -> str:
+    return str(row.name) if row.kind == "method" else f"{row.name}, {row.kind}"
 
 
-def _words(figure: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
-    means = "; ".join(f"{_label(r)} {100 * r['mean']:.0f} %" for r in rows if r["mean"] is not None)
-    return f"Mean share over {len(figure['datasets'])} data sets, best first: {means}."
+def _words(figure: Figure, rows: Sequence[Share]) -> str:
+    means = "; ".join(f"{_label(r)} {words.percent(r.mean)}" for r in rows if r.mean is not None)
+    return f"Mean share over {len(figure.datasets)} data sets, best first: {means}."

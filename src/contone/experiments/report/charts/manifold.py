@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from contone import datasets
-from contone.demo.run import degraded
+from contone.degrade import CumulativeMass
+from contone.experiments.report.schema import Surface
 from contone.experiments.store import Store
 from contone.pages.figures import manifold_image, tones
 
 PIXELS = 260
 
 
-def pictures(store: Store, manifold: Sequence[Mapping[str, Any]], shares: Mapping[str, str]) -> list[dict[str, str]]:
-    """One picture a row that kept its answer: {title, caption, source, alt}; empty where none did.
+def pictures(store: Store, manifold: Sequence[Surface], shares: Mapping[str, str]) -> list[dict[str, str]]:
+    """One picture per row that kept its answer: {title, caption, source, alt}; empty where none did.
 
     `shares` gives the recovered share of a row in words.
     """
-    kept = [(m["row"], store.arrays(m["key"]).get("recovered")) for m in manifold]
+    kept = [(m.row, store.arrays(m.key).get("recovered")) for m in manifold]
     answers = [(row, D) for row, D in kept if D is not None]
     if not answers:
         return []
     data = datasets.artificial()
-    L = degraded(data)
+    L = CumulativeMass().apply(data.D)
     panels = [("Truth", data.D, ""), ("Given: 0/1 labels", L / L.sum(axis=1, keepdims=True), "")]
     panels += [(row, D, _caption(shares.get(row, ""))) for row, D in answers]
     return [

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from contone.experiments.report.schema import Example, Instance
 from contone.pages import svg
-from contone.reproduction.report.charts import Chart
+from contone.pages.svg import Chart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,16 +18,16 @@ STYLES: tuple[dict[str, Any], ...] = (
     {"color": svg.INK, "marker": "_"},
 )
 SHOWN = 3
-"""Instances a data set."""
+"""Instances per data set."""
 
 
-def charts(examples: Sequence[Mapping[str, Any]], rows: Sequence[str]) -> list[Chart]:
+def charts(examples: Sequence[Example], rows: Sequence[str]) -> list[Chart]:
     """A strip of instances for each data set; `rows` names the methods to draw, up to three."""
-    return [_strip(e, [r for r in rows if r in e["instances"][0]["recovered"]]) for e in examples if e["instances"]]
+    return [_strip(e, [r for r in rows if r in e.instances[0].recovered]) for e in examples if e.instances]
 
 
-def _strip(example: Mapping[str, Any], rows: Sequence[str]) -> Chart:
-    labels, instances = example["labels"], example["instances"][:SHOWN]
+def _strip(example: Example, rows: Sequence[str]) -> Chart:
+    labels, instances = example.labels, example.instances[:SHOWN]
     with svg.style():
         drawing = svg.canvas(7.6, 1.85)
         axes = drawing.subplots(1, len(instances), sharey=True, squeeze=False)[0]
@@ -45,19 +46,19 @@ def _strip(example: Mapping[str, Any], rows: Sequence[str]) -> Chart:
         )
         return Chart(
             svg.to_svg(
-                drawing, f"example-{example['dataset']}", f"Instances of {example['dataset']}", _words(instances, rows)
+                drawing, f"example-{example.dataset}", f"Instances of {example.dataset}", _words(instances, rows)
             ),
-            title=example["dataset"],
+            title=example.dataset,
         )
 
 
-def _instance(axis: Axes, instance: Mapping[str, Any], labels: Sequence[str], rows: Sequence[str]) -> None:
+def _instance(axis: Axes, instance: Instance, labels: Sequence[str], rows: Sequence[str]) -> None:
     places = range(len(labels))
     svg.bare(axis, "left")
-    axis.set_title(f"instance {instance['row']}", loc="left", color=svg.SOFT)
+    axis.set_title(f"instance {instance.row}", loc="left", color=svg.SOFT)
     axis.grid(axis="y", zorder=0)
-    axis.bar(places, instance["truth"], 0.78, color=svg.LINE, zorder=1, label="truth")
-    yes = [i for i, value in enumerate(instance["logical"]) if value]
+    axis.bar(places, instance.truth, 0.78, color=svg.LINE, zorder=1, label="truth")
+    yes = [i for i, value in enumerate(instance.logical) if value]
     # Below the axis, where no bar is: the labels that were said to apply.
     low = axis.get_xaxis_transform()
     axis.plot(yes, [-0.045] * len(yes), "s", color=svg.INK, markersize=4, clip_on=False, transform=low, label="yes")
@@ -66,7 +67,7 @@ def _instance(axis: Axes, instance: Mapping[str, Any], labels: Sequence[str], ro
         width = 1.6 if style["marker"] == "_" else 0
         axis.plot(
             places,
-            instance["recovered"][row],
+            instance.recovered[row],
             linestyle="none",
             markersize=size,
             markeredgewidth=width,
@@ -86,13 +87,13 @@ def _names(labels: Sequence[str], named: bool) -> list[str]:
     return [str(i + 1) for i in range(0, len(labels), step)]
 
 
-def _words(instances: Sequence[Mapping[str, Any]], rows: Sequence[str]) -> str:
+def _words(instances: Sequence[Instance], rows: Sequence[str]) -> str:
     said = []
     for instance in instances:
-        yes = ", ".join(str(i + 1) for i, v in enumerate(instance["logical"]) if v)
-        parts = [f"truth {_numbers(instance['truth'])}"]
-        parts += [f"{row} {_numbers(instance['recovered'][row])}" for row in rows]
-        said.append(f"Instance {instance['row']}: labels {yes} apply; {'; '.join(parts)}.")
+        yes = ", ".join(str(i + 1) for i, v in enumerate(instance.logical) if v)
+        parts = [f"truth {_numbers(instance.truth)}"]
+        parts += [f"{row} {_numbers(instance.recovered[row])}" for row in rows]
+        said.append(f"Instance {instance.row}: labels {yes} apply; {'; '.join(parts)}.")
     return " ".join(said)
 
 

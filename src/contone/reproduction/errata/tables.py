@@ -1,70 +1,17 @@
-"""What the paper's own tables say against its text: every point recomputed, as records of plain values.
-
-Each function takes nothing but the tables in `contone.reproduction.paper` (the last ones also our results) and returns
-`Evidence`. ``holds`` says whether the computation bears the erratum out; the tests ask that it does.
-"""
+"""Errata that the paper's printed tables alone show: against each other, against the text, against arithmetic."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 from contone.experiments import statistics
 from contone.reproduction import paper
-from contone.reproduction.verdicts import PRINTED
+from contone.reproduction.errata.evidence import Evidence
 
-Results = Mapping[str, Mapping[str, Mapping[str, float]]]
-"""Our scores: ``results[measure][row][dataset]``, data sets by the paper's short names."""
-
-TINY = 5e-5
+SAME_PRINT = 5e-5
 """Half a unit of the fourth printed decimal: closer values are equal in print."""
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """One inconsistency of the paper.
-
-    Attributes
-    ----------
-    id : str
-        A short name.
-    title : str
-        The finding in a few words.
-    claim : str
-        What the paper says or prints.
-    finding : str
-        What the computation shows, with its figures.
-    numbers : list of dict
-        The figures, one row each, plain values.
-    source : str
-        What it was computed from.
-    holds : bool
-        Whether the computation bears the erratum out.
-    """
-
-    id: str
-    title: str
-    claim: str
-    finding: str
-    source: str
-    holds: bool
-    numbers: list[dict[str, Any]] = field(default_factory=list)
-
-    def plain(self) -> dict[str, Any]:
-        """As plain values."""
-        return asdict(self)
-
-
-def errata(results: Results | None = None) -> list[Evidence]:
-    """Every erratum, those that need our results last (left out where the results are missing)."""
-    found = [check() for check in CHECKS]
-    found += [evidence for check in RESULT_CHECKS if (evidence := check(results or {})) is not None]
-    return found
-
-
-# ----------------------------------------------------------------------------------------------- from the paper alone
 
 
 def wrong_measure() -> Evidence:
@@ -72,7 +19,7 @@ def wrong_measure() -> Evidence:
     printed, main = paper.augmentation()["clark"], paper.recovery()
     rows: list[dict[str, Any]] = []
     for measure in ("chebyshev", "clark"):
-        equal = [abs(printed[m][d] - main[measure][m][d]) < TINY for m in paper.COMPARED for d in paper.DATASETS]
+        equal = [abs(printed[m][d] - main[measure][m][d]) < SAME_PRINT for m in paper.COMPARED for d in paper.DATASETS]
         rows.append({"measure of the main table": measure, "equal cells": sum(equal), "of": len(equal)})
     return Evidence(
         "augmentation-measure",
@@ -93,7 +40,7 @@ def permuted_rows() -> Evidence:
     for name in paper.DATASETS:
         matches = {
             candidate: sum(
-                abs(printed[half][m][name] - main[measure][m][candidate]) < TINY
+                abs(printed[half][m][name] - main[measure][m][candidate]) < SAME_PRINT
                 for half, measure in paper.PRINTED_MEASURES.items()
                 for m in paper.COMPARED
             )
@@ -125,7 +72,7 @@ def base_values_differ() -> Evidence:
         for measure, row in corrected.items()
         for d in paper.DATASETS
         for m in paper.COMPARED
-        if abs(row[m][d] - main[measure][m][d]) >= TINY
+        if abs(row[m][d] - main[measure][m][d]) >= SAME_PRINT
     ]
     return Evidence(
         "augmentation-base",
@@ -144,8 +91,10 @@ def augmented_beats_lcdr() -> Evidence:
     corrected, main = paper.augmentation(), paper.recovery()
     rows: list[dict[str, Any]] = []
     for m in paper.COMPARED:
-        ahead = [d for d in paper.DATASETS if corrected["clark"][f"LCdr-{m}"][d] < main["clark"]["LCdr"][d] - TINY]
-        ahead_kl = [d for d in paper.DATASETS if corrected["kl"][f"LCdr-{m}"][d] < main["kl"]["LCdr"][d] - TINY]
+        ahead = [
+            d for d in paper.DATASETS if corrected["clark"][f"LCdr-{m}"][d] < main["clark"]["LCdr"][d] - SAME_PRINT
+        ]
+        ahead_kl = [d for d in paper.DATASETS if corrected["kl"][f"LCdr-{m}"][d] < main["kl"]["LCdr"][d] - SAME_PRINT]
         rows.append({"method": f"LCdr-{m}", "sets ahead in Clark": len(ahead), "sets ahead in KL": len(ahead_kl)})
     best = max(rows, key=lambda row: row["sets ahead in Clark"])
     spoem = corrected["clark"]["LCdr-LP"]["spoem"], main["clark"]["LCdr"]["spoem"]
@@ -193,13 +142,13 @@ def ablation_contradictions() -> Evidence:
     rows: list[dict[str, Any]] = [
         {"what": "full model differs from the main table", "dataset": d, "ablation": v, "other": main[d]}
         for d, v in table["LF+LC"].items()
-        if abs(v - main[d]) >= TINY
+        if abs(v - main[d]) >= SAME_PRINT
     ]
     rows += [
         {"what": f"{variant} is better than the full model", "dataset": d, "ablation": v, "other": table["LF+LC"][d]}
         for variant in ("X+LC", "LF+L", "X+L")
         for d, v in table[variant].items()
-        if v < table["LF+LC"][d] - TINY
+        if v < table["LF+LC"][d] - SAME_PRINT
     ]
     others = sorted(v for variant in table for d, v in table[variant].items() if d == "flickr")
     rows.append(
@@ -304,7 +253,7 @@ def repeated_cells() -> Evidence:
         {"method": m, "dataset": d, "clark": table["clark"][m][d], "canberra": table["canberra"][m][d]}
         for m in paper.METHODS
         for d in paper.DATASETS
-        if abs(table["clark"][m][d] - table["canberra"][m][d]) < TINY
+        if abs(table["clark"][m][d] - table["canberra"][m][d]) < SAME_PRINT
     ]
     return Evidence(
         "copied-cells",
@@ -326,7 +275,7 @@ def number_of_labels() -> Evidence:
     for d, printed in paper.PRINTED_LABELS.items():
         ratio, m = max((table["canberra"][m][d] / table["clark"][m][d], m) for m in paper.METHODS)
         # Both are rounded to four decimals; the bound uses the ends that favour the printed number.
-        low = (table["canberra"][m][d] - TINY) / (table["clark"][m][d] + TINY)
+        low = (table["canberra"][m][d] - SAME_PRINT) / (table["clark"][m][d] + SAME_PRINT)
         rows.append({"dataset": d, "method": m, "ratio": ratio, "q at least": math.ceil(low**2), "printed q": printed})
     wrong = [row for row in rows if row["q at least"] > row["printed q"]]
     return Evidence(
@@ -346,137 +295,6 @@ def number_of_labels() -> Evidence:
     )
 
 
-# ------------------------------------------------------------------------------------------------ with our own results
-
-
-def lcdr_is_uniform(results: Results) -> Evidence | None:
-    """The printed row of LCdr is the uniform distribution's."""
-    table = paper.recovery()
-    rows: list[dict[str, Any]] = []
-    ours = {"kl": "kl_reversed_drop"}
-    for measure in paper.GREATER_IS_BETTER:
-        uniform = results.get(ours.get(measure, measure), {}).get("Uniform", {})
-        for d in paper.YEAST:
-            if d in uniform:
-                printed = table[measure]["LCdr"][d]
-                rows.append(
-                    {
-                        "measure": measure,
-                        "dataset": d,
-                        "printed LCdr": printed,
-                        "uniform": uniform[d],
-                        "difference %": 100 * abs(printed - uniform[d]) / uniform[d],
-                    }
-                )
-    if not rows:
-        return None
-    lengths = [r for r in rows if r["measure"] in ("chebyshev", "clark", "canberra")]
-    worst = max(lengths, key=lambda r: r["difference %"])
-    return Evidence(
-        "uniform",
-        "The published row of LCdr is the uniform distribution",
-        "LCdr recovers label distributions better than the compared methods.",
-        f"On {len({r['dataset'] for r in rows})} Yeast sets the constant answer 1/q scores within "
-        f"{worst['difference %']:.1f} % of the printed LCdr row in Chebyshev, Clark and Canberra (median "
-        f"{_median([r['difference %'] for r in lengths]):.2f} %): it has learnt next to nothing from the data.",
-        "recovery.csv and our Uniform row",
-        worst["difference %"] < 4.0,
-        rows,
-    )
-
-
-def below_the_floor(results: Results) -> Evidence | None:
-    """Cells of the prediction table below what a learner trained on the true distributions reaches."""
-    table = paper.prediction()
-    rows: list[dict[str, Any]] = []
-    ours = {"kl": "kl_reversed_drop"}
-    for measure in table:
-        floor = results.get(f"prediction:{ours.get(measure, measure)}", {}).get("Truth", {})
-        for m in paper.METHODS:
-            for d, printed in table[measure][m].items():
-                if d in floor and printed < 0.97 * floor[d]:
-                    rows.append({"measure": measure, "method": m, "dataset": d, "printed": printed, "floor": floor[d]})
-    if not any(key.startswith("prediction:") for key in results):
-        return None
-    worst = min(rows, key=lambda r: r["printed"] / r["floor"], default=None)
-    return Evidence(
-        "below-the-floor",
-        "Predictions better than a model trained on the truth",
-        "Scores of IIS-LDL trained on recovered distributions, on unseen rows.",
-        "No cell lies below the floor."
-        if worst is None
-        else f"{len(rows)} cells lie below what the same learner reaches when it is trained on the true distributions; "
-        f"the furthest is {worst['method']} on {worst['dataset']}, {worst['measure']} {worst['printed']} against "
-        f"{worst['floor']:.4f}. They cannot have been measured against the truth.",
-        "prediction.csv and our learner trained on the truth",
-        bool(rows),
-        rows,
-    )
-
-
-def mixed_kl(results: Results) -> Evidence | None:
-    """Which reading of KL fits each printed row: the conventions are mixed within one table."""
-    table = paper.recovery()
-    rows: list[dict[str, Any]] = []
-    rows_of_ours = {"LCdr": "Uniform", "LP": "LP (paper)"}
-    for m, row in rows_of_ours.items():
-        fits = {}
-        for convention in ("kl_forward", "kl_reversed_drop", "kl_reversed_clip"):
-            found = results.get(convention, {}).get(row, {})
-            shared = [d for d in paper.YEAST if d in found]
-            if shared:
-                off = [abs(table["kl"][m][d] - found[d]) / found[d] for d in shared]
-                fits[convention] = 100 * _median(off)
-        if fits:
-            best = min(fits, key=fits.__getitem__)
-            rows.append(
-                {"printed row": m, "our row": row, "fits": best, **{f"{k} off by %": v for k, v in fits.items()}}
-            )
-    if len(rows) < len(rows_of_ours):
-        return None
-    return Evidence(
-        "mixed-kl",
-        "Two readings of KL in one table, and neither is the printed formula",
-        "KL = sum d ln(d / d^), the truth first.",
-        "; ".join(f"{r['printed row']}'s figures fit {r['fits']}" for r in rows)
-        + ". The printed formula is kl_forward.",
-        "recovery.csv and our rows",
-        len({r["fits"] for r in rows}) == 2,
-        rows,
-    )
-
-
-def lp_alpha(results: Results) -> Evidence | None:
-    """The printed row of LP needs alpha = 0.1, not the 0.01 that is stated."""
-    table = paper.recovery()
-    rows: list[dict[str, Any]] = []
-    for row, alpha in (("LP (paper)", 0.1), ("LP (alpha as printed)", 0.01)):
-        off = []
-        for measure in paper.GREATER_IS_BETTER:
-            found = results.get("kl_reversed_clip" if measure == "kl" else measure, {}).get(row, {})
-            off += [abs(found[d] - table[measure]["LP"][d]) for d in paper.YEAST if d in found]
-        if not off:
-            return None
-        equal = sum(value < PRINTED for value in off)
-        rows.append({"alpha": alpha, "equal cells": equal, "of": len(off), "largest difference": max(off)})
-    return Evidence(
-        "lp-alpha",
-        "LP was run with alpha = 0.1, not 0.01",
-        "LP: alpha = 0.01.",
-        f"With alpha = 0.1, {rows[0]['equal cells']} of {rows[0]['of']} printed figures come out to the last digit "
-        f"(within {PRINTED:g}); with the alpha that is stated, {rows[1]['equal cells']} do.",
-        "recovery.csv and our LP rows",
-        rows[0]["equal cells"] > 0.9 * rows[0]["of"] and rows[1]["equal cells"] < 0.2 * rows[1]["of"],
-        rows,
-    )
-
-
-def _median(values: list[float]) -> float:
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else 0.5 * (ordered[middle - 1] + ordered[middle])
-
-
 CHECKS: tuple[Callable[[], Evidence], ...] = (
     wrong_measure,
     permuted_rows,
@@ -491,6 +309,3 @@ CHECKS: tuple[Callable[[], Evidence], ...] = (
     number_of_labels,
 )
 """Errata that the paper's tables alone show."""
-
-RESULT_CHECKS: tuple[Callable[[Results], Evidence | None], ...] = (lcdr_is_uniform, lp_alpha, mixed_kl, below_the_floor)
-"""Errata that need our results; None where they are missing."""

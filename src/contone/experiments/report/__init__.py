@@ -1,0 +1,1 @@
+"""results -> a page: tables, ranks, pictures and provenance of any comparison."""
