@@ -211,7 +211,7 @@ def test_inversion_fits_a_sample_and_follows_the_rows():
     assert np.abs(sample.covariance_ - model.covariance_).max() < 1e-12
     assert model.solution_.info["sample_rows"] == 150
     # The answers are samples from the posterior under these parameters, as those in memory are.
-    in_memory = sample.predict(X, L)
+    in_memory = sample.enhance(X, L)
     assert np.abs(first - in_memory).mean() < 0.02
     assert np.abs(first.mean(axis=0) - in_memory.mean(axis=0)).max() < 0.005
     lower, upper = dask.compute(*model.intervals_(0.9))
@@ -224,15 +224,15 @@ def test_inversion_of_new_lazy_rows():
     X, L = problem()
     model = Inversion(**SHORT).fit(X, L)
     assert np.abs(model.predict(lazily(X, 50)).compute() - model.predict(X)).max() < 1e-12
-    answer = model.predict(lazily(X, 50), lazily(L, 70))
-    assert np.abs(answer.compute() - model.predict(lazily(X, 240), L).compute()).max() < 1e-12
-    assert np.abs(answer.compute() - model.predict(X, L)).mean() < 0.02
+    answer = model.enhance(lazily(X, 50), lazily(L, 70))
+    assert np.abs(answer.compute() - model.enhance(lazily(X, 240), L).compute()).max() < 1e-12
+    assert np.abs(answer.compute() - model.enhance(X, L)).mean() < 0.02
     with pytest.raises(ShapeError, match="2 labels"):
-        model.predict(lazily(X, 50), lazily(L[:, :2], 50))
+        model.enhance(lazily(X, 50), lazily(L[:, :2], 50))
     spoilt = L.copy()
     spoilt[133] = 0
     with pytest.raises(LabelError, match="row 133"):
-        model.predict(lazily(X, 50), lazily(spoilt, 50)).compute()
+        model.enhance(lazily(X, 50), lazily(spoilt, 50)).compute()
     with pytest.warns(LabelWarning, match="always 1"):
         only = Inversion(**SHORT, max_rows=50).fit_enhance(lazily(X, 60), lazily(np.ones((240, 1)), 60))
     assert (only.compute() == 1).all()

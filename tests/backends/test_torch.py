@@ -32,7 +32,7 @@ from contone.backends.torch import graph as sparse_torch  # noqa: E402
 from contone.backends.torch import neighbours as neighbours_torch  # noqa: E402
 from contone.backends.torch.draws import FEW, TensorDraws  # noqa: E402
 from contone.degrade import Others  # noqa: E402
-from contone.enhance.inversion.gibbs import sweep  # noqa: E402
+from contone.enhance.inversion.sampler import sweep  # noqa: E402
 from contone.enhance.rectified import objective_and_gradient  # noqa: E402
 from contone.exceptions import (  # noqa: E402
     FeatureError,
@@ -184,9 +184,9 @@ def test_inversion_with_labels_of_new_rows_and_its_intervals(device, data):
     X, L = data
     make = lambda: Inversion(n_sweeps=30, n_burn=10, n_samples=2)  # noqa: E731
     on_host, on_device = make().fit(X, L), make().fit(*tensors(X, L, device=device))
-    answer = on_device.predict(*tensors(X[:40] + 0.1, L[:40], device=device))
+    answer = on_device.enhance(*tensors(X[:40] + 0.1, L[:40], device=device))
     assert answer.device.type == device
-    np.testing.assert_allclose(to_numpy(answer), on_host.predict(X[:40] + 0.1, L[:40]), atol=1e-6)
+    np.testing.assert_allclose(to_numpy(answer), on_host.enhance(X[:40] + 0.1, L[:40]), atol=1e-6)
     assert on_device.samples_.shape == (2, *L.shape)
     for end, expected in zip(on_device.intervals_(), on_host.intervals_(), strict=True):
         assert end.device.type == device

@@ -126,11 +126,11 @@ def test_prediction_for_new_rows_with_and_without_labels():
     X, L, D = simulated(n=1200)
     method = Inversion().fit(X[:800], L[:800])
     uniform = mean_kl(D[800:], np.full_like(D[800:], 1 / D.shape[1]))
-    without, with_labels = method.predict(X[800:]), method.predict(X[800:], L[800:])
+    without, with_labels = method.predict(X[800:]), method.enhance(X[800:], L[800:])
     assert mean_kl(D[800:], with_labels) < mean_kl(D[800:], without) < uniform
-    assert method.predict(X[:1], L[:1]).shape == (1, L.shape[1])
+    assert method.enhance(X[:1], L[:1]).shape == (1, L.shape[1])
     with pytest.raises(InputError, match="labels"):
-        method.predict(X[:2], L[:2, :3])
+        method.enhance(X[:2], L[:2, :3])
 
 
 def test_rows_beyond_max_rows_follow_block_by_block():

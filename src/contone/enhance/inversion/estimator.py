@@ -8,9 +8,9 @@ behind a logistic-normal distribution whose mean depends on the features,
 and the answer is the posterior mean E[d_i | X, L], which minimises the expected KL(D || D^). All parameters come from
 (X, L):
 
-- z given the rest: Gibbs sampling, each log degree from a normal cut to the interval that L leaves (`numerics.gibbs`);
+- z given the rest: Gibbs sampling, each log degree from a normal cut to the interval that L leaves (`sampler`);
 - B and the weight of the features given z: conjugate draws; Sigma: its mode given z, averaged over sweeps with falling
-  weights (stochastic approximation EM; `numerics.logistic_normal`). The start is what the frequencies and
+  weights (stochastic approximation EM; `chain`, `logistic_normal`). The start is what the frequencies and
   co-occurrences of the labels say, so that directions which the labels leave open stay where all labels vary alike;
 - the overall spread s of z: the histogram of |L_i|. The flatter D is, the more labels it takes to pass the threshold.
   With very few labels the histogram says little; a weak log-normal prior then decides. Left to the sampler alone, s
@@ -29,52 +29,32 @@ Educational and Behavioral Statistics 30, 2005.
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Iterable, Iterator
 from numbers import Integral, Real
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
-from array_api_compat import array_namespace, is_dask_array, is_torch_array
-from scipy.special import ndtri
+from array_api_compat import is_dask_array
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from contone import validation_dask
 from contone.base import Enhancer, InductiveMixin, _on_simplex
 from contone.degrade import Degradation
-from contone.enhance.inversion import blocks as inversion_dask
-from contone.enhance.inversion import logistic_normal
-from contone.enhance.inversion import rules as inversion_rules
-from contone.enhance.inversion.averages import Averages
-from contone.enhance.inversion.logistic_normal import Parameters
-from contone.enhance.inversion.rows import Rows, block_rows, draws_like
+from contone.enhance.inversion import blocks
+from contone.enhance.inversion.chain import Settings
+from contone.enhance.inversion.model import Fit, fit
+from contone.enhance.inversion.posterior import Posterior
+from contone.enhance.inversion.rules import choose_rule
 from contone.exceptions import InputError, LabelWarning
-from contone.numerics.arrays import count_members, like, to_numpy
-from contone.numerics.principal import PrincipalMap, principal_map
-from contone.numerics.simplex import softmax
+from contone.numerics.arrays import to_numpy
 from contone.numerics.solution import Solution
-from contone.runtime.threads import calm_libraries, side_by_side
+from contone.typing import Array
 from contone.validation import check_features, check_new_labels, open_border
 
-Array = Any
-Step = TypeVar("Step")
-
-PRIOR = (0.22, 0.5)
-"""Median and log standard deviation of the prior of the spread: a typical degree is 1.25 times its neighbour, and twice
-or half that spread is one standard deviation and a half away. It decides only where the histogram of |L| does not."""
-SIMULATED = 30_000, 3000
-"""Degrees, and at least how many rows, to simulate for comparing cardinalities: with few labels, whose histogram says
-little, more rows, so that chance in the simulation does not add to the doubt."""
-TRIAL_ROWS, TRIAL_SWEEPS = 1000, 40
-"""At most how many rows, and how many sweeps, each candidate of "auto" is fitted with."""
-FREE = 20
-"""Sweeps in which Sigma follows the latest draw; the k-th sweep after them enters an average with weight k^-0.7."""
 FEW_DRAWS = 10.0
 """Effective sample size of a typical degree under which the run is called short."""
-LONG = 3e8
-"""Degrees drawn in a run that takes a minute or so: from here on a progress bar is shown on a terminal."""
 
 
 class Inversion(InductiveMixin, Enhancer):
@@ -182,224 +162,111 @@ class Inversion(InductiveMixin, Enhancer):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
+    def _fit_enhance(self, X: Array, L: Array) -> Solution:
         if self.n_burn >= self.n_sweeps:
             raise InputError(f"Inversion: n_burn ({self.n_burn}) must be less than n_sweeps ({self.n_sweeps}).")
-        if is_dask_array(X):
-            return inversion_dask.fit_enhance(self, X, L)
-        n = len(L)
+        self.fit_, self.posterior_ = self._fit_model(X, L)
+        self.degradation_ = self.fit_.rule
+        self.coefficients_, self.covariance_ = self.fit_.parameters.coefficients, self.fit_.parameters.covariance
+        self.spread_, self.spread_deviation_ = self.fit_.spread
+        self.n_relaxed_ = max(self.fit_.n_relaxed, self.posterior_.n_relaxed)
+        return _as_solution(self.fit_, self.posterior_, self.n_relaxed_)
+
+    def _fit_model(self, X: Array, L: Array) -> tuple[Fit, Posterior]:
+        """The model and the posterior of its rows; that of dask arrays is lazy where a sample was fitted."""
         rng = _generator(self.random_state)
-        self.degradation_ = self._rule(to_numpy(L))
-        self._map: PrincipalMap | None = principal_map(X, self.n_components) if self.features else None
-        chosen = np.sort(rng.permutation(n)[: self.max_rows]) if n > self.max_rows else slice(None)
-        if L.shape[1] == 1:
-            return self._only_label(X, L)
-        rows = Rows(self.degradation_, L[chosen], self.noise)
-        averages = Averages(rows.Z, self.n_samples, self.n_sweeps - self.n_burn)
-        with calm_libraries():
-            parameters = self._run(self._phi(X[chosen]), rows, averages, L, rng)
-        self.coefficients_, self.covariance_ = parameters.coefficients, parameters.covariance
-        relaxed = rows.n_relaxed
-        if n > self.max_rows:
-            answer, self._centre, self._width, relaxed = self._by_blocks(X, L, rng)
-        else:
-            answer = averages.mean()
-            self._centre, self._width = averages.logit_moments()
-            if self.n_samples:
-                self.samples_ = array_namespace(L).stack(averages.samples)
-        self.n_relaxed_ = relaxed
-        if relaxed:
-            warnings.warn(
-                f"{relaxed} of {n} rows have labels that {self.degradation_} cannot have made; for these only the "
-                "order is used: marked labels above the others. Another `degradation` (or noise > 0) may fit better.",
-                LabelWarning,
-                stacklevel=4,
-            )
-        size, rhat = averages.diagnostics()
-        info = {
-            "effective_sample_size": size,
-            "split_r_hat": rhat,
-            "spread": self.spread_,
-            "spread_deviation": self.spread_deviation_,
-            "feature_weight": float(parameters.theta),
-            "degradation": str(self.degradation_),
-            "relaxed_rows": relaxed,
-        }
-        return Solution(
-            answer,
-            residual=float(1.0 / np.sqrt(max(size, 1e-12))),
-            n_iter=self.n_sweeps,
-            converged=size >= FEW_DRAWS,
-            info=info,
+        if not is_dask_array(X):
+            found, posterior = fit(X, L, choose_rule(self.degradation, to_numpy(L)), self._settings(), rng)
+            _warn_of_relaxed_rows(posterior.n_relaxed, f"{len(L)} rows", found.rule)
+            return found, posterior
+        seed = _seed(self.random_state)
+        X_some, L_some = blocks.take_sample(X, L, self.max_rows, seed)
+        found, posterior = fit(X_some, L_some, choose_rule(self.degradation, L_some), self._settings(), rng)
+        _warn_of_relaxed_rows(posterior.n_relaxed, f"{len(L_some)} sampled rows", found.rule)
+        return found, blocks.posterior(found, X, L, seed) if L.shape[0] > self.max_rows else posterior
+
+    def _settings(self) -> Settings:
+        return Settings(
+            features=self.features,
+            n_components=self.n_components,
+            n_sweeps=self.n_sweeps,
+            n_burn=self.n_burn,
+            noise=self.noise,
+            strength=self.strength,
+            max_rows=self.max_rows,
+            n_samples=self.n_samples,
+            verbose=self.verbose,
         )
 
-    def _rule(self, L: np.ndarray) -> Degradation:
-        """The rule asked for; "auto" is settled by short runs without features under every candidate."""
-        if isinstance(self.degradation, Degradation):
-            return self.degradation
-        if self.degradation != "auto" or L.shape[1] == 1:
-            return inversion_rules.named(self.degradation if self.degradation != "auto" else "cumulative", L)
-        some = L[np.sort(np.random.default_rng(0).permutation(len(L))[:TRIAL_ROWS])]
+    @property
+    def samples_(self) -> Array:
+        """Posterior samples (n_samples, n, q) of the training rows."""
+        check_is_fitted(self)
+        if self.posterior_.samples is None:
+            raise AttributeError(
+                "Inversion keeps samples_ with n_samples > 0 and at most max_rows rows only; set these parameters."
+            )
+        return self.posterior_.samples
 
-        def drawn(rule: Degradation) -> np.ndarray:
-            trial = Inversion(degradation=rule, features=False, n_sweeps=TRIAL_SWEEPS, n_burn=TRIAL_SWEEPS // 2)
-            trial.degradation_ = rule
-            rows, rng = Rows(rule, some, 0.0), np.random.default_rng(0)
-            with calm_libraries():
-                model = trial._run(np.ones((1, len(some))), rows, Averages(rows.Z, 0, 0), some, rng)
-            normals = rng.standard_normal((_simulated_rows(L.shape[1]), L.shape[1]))
-            Z = model.coefficients[0] + normals @ logistic_normal.square_root(model.covariance).T
-            return Z / np.sqrt(np.mean(np.square(Z)))
-
-        return inversion_rules.likeliest(L, drawn, PRIOR)
-
-    def _only_label(self, X: np.ndarray, L: np.ndarray) -> Solution:
-        """One label has the degree 1, whatever else is known."""
-        xp = array_namespace(L)
-        self.coefficients_, self.covariance_ = np.zeros((len(self._phi(X)), 1)), np.zeros((1, 1))
-        self._centre, self._width = xp.full_like(L, xp.inf), xp.zeros_like(L)
-        self.n_relaxed_, self.spread_, self.spread_deviation_ = 0, 0.0, 0.0
-        return Solution(xp.ones_like(L))
-
-    def intervals_(self, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        """Credible intervals for every degree of the training rows: lower and upper ends, each (n, q).
-
-        They are central on the logit scale, from the posterior mean and variance of log(d / (1 - d)), which is all that
-        is kept: two numbers a degree. The chain runs at one spread; its doubt r (relative) is added here: to first
-        order the distance of a logit from that of 1 / q is in proportion to the spread, so the variance v at distance c
-        becomes (1 + r^2) v + r^2 c^2.
-        """
+    def intervals_(self, level: float = 0.9) -> tuple[Array, Array]:
+        """Credible intervals for every degree of the training rows: lower and upper ends, each (n, q)."""
         if not 0 < level < 1:
             raise InputError(f"intervals_: level must be between 0 and 1; got {level}.")
         check_is_fitted(self)
-        q = self._centre.shape[1]
-        doubt = self.spread_deviation_ / self.spread_ if q > 1 else 0.0
-        distance = self._centre + math.log(q - 1) if q > 1 else self._width
-        width = ((1.0 + doubt**2) * self._width**2 + (doubt * distance) ** 2) ** 0.5
-        half = float(ndtri(0.5 + level / 2)) * width
-        return _expit(self._centre - half), _expit(self._centre + half)
+        return self.posterior_.intervals(level, self.fit_.spread_deviation)
 
-    def predict(self, X: Any, Y: Any = None) -> Any:
-        """Label distributions (m, q) of new rows: the prior mean given X, or with labels Y the posterior mean."""
-        if Y is None:
-            return super().predict(X)
+    def enhance(self, X: Any, Y: Any) -> Any:
+        """Label distributions (m, q) of new rows with labels Y: the posterior mean."""
+        check_is_fitted(self)
         if is_dask_array(X) or is_dask_array(Y):
-            check_is_fitted(self)
-            X, Y = validation_dask.check_new_rows(self, X, Y, self.label_names_)
-            return _on_simplex(inversion_dask.posterior_mean(self, X, Y), Y.shape, self)
+            X, L = validation_dask.check_new_rows(self, X, Y, self.label_names_)
+            return _on_simplex(self._enhance(X, L), L.shape, self)
         X_checked = check_features(self, X, reset=False)
         L = check_new_labels(self, X_checked, Y, self.label_names_)
-        if L.shape[1] == 1:
-            return open_border(Y, self.label_names_).wrap(np.ones(tuple(L.shape)))
-        answer = self._by_blocks(X_checked, L, _generator(self.random_state))[0]
-        return open_border(Y, self.label_names_).wrap(_on_simplex(answer, L.shape, self))
+        return open_border(Y, self.label_names_).wrap(_on_simplex(self._enhance(X_checked, L), L.shape, self))
 
-    def _predict(self, X: np.ndarray) -> np.ndarray:
+    def _enhance(self, X: Array, L: Array) -> Array:
+        """The posterior mean E[d | x, l]."""
+        return self._posterior_of(X, L).mean
+
+    def _predict(self, X: Array) -> Array:
+        """The prior mean E[d | x]."""
+        return blocks.prior_mean(self.fit_, X) if is_dask_array(X) else self.fit_.prior_mean(X)
+
+    def _posterior_of(self, X: Array, L: Array) -> Posterior:
         if is_dask_array(X):
-            return inversion_dask.prior_mean(self, X)
-        rng = _generator(self.random_state)
-        noise = rng.standard_normal((64, len(self.covariance_))) @ logistic_normal.square_root(self.covariance_).T
-        mean = self._mean(self._phi(X)).T
-        # Mirrored pairs cancel the odd part of the sampling error.
-        return sum(softmax(mean + e) + softmax(mean - e) for e in like(noise, mean)) / (2 * len(noise))
-
-    def _mean(self, phi: Array) -> Array:
-        """Means (q, n) of z by the fitted coefficients."""
-        return like(self.coefficients_.T, phi) @ phi
-
-    def _phi(self, X: Array) -> Array:
-        """Features (p, n) of the mean, a constant first."""
-        xp = array_namespace(X)
-        constant = xp.ones_like(X[:, :1]).T
-        return constant if self._map is None else xp.concat([constant, self._map(X).T])
-
-    def _run(
-        self, phi: np.ndarray, rows: Rows, averages: Averages, L: np.ndarray, rng: np.random.Generator
-    ) -> Parameters:
-        """Sample rows and parameters in turn; the posterior means of the parameters."""
-        q, n = rows.Z.shape
-        counts = to_numpy(count_members((L > 0).sum(axis=1), q + 1))[1:]
-        strength = float(q) if self.strength is None else self.strength
-        gram = to_numpy(phi @ phi.T)
-        simulated = _simulated_rows(q)
-        sampled, normals = rng.integers(0, n, simulated), rng.standard_normal((simulated, q))
-        some = to_numpy(phi[:, sampled])
-
-        def anchored(shape: Parameters, renew: bool) -> tuple[Parameters, float]:
-            """The same shape at the spread that the cardinalities ask for, and the factor that it took."""
-            mean = (shape.coefficients.T @ some).T
-            size = float(np.sqrt(np.mean(np.square(mean)) + np.trace(shape.covariance) / q))
-            if renew:
-                drawn = mean + normals @ logistic_normal.square_root(shape.covariance).T
-                self.spread_, self.spread_deviation_ = self._spread(drawn / size, counts)
-            return shape.scaled(self.spread_ / size), self.spread_ / size
-
-        met = array_namespace(phi).astype(rows.given, phi.dtype)
-        coefficients = np.zeros((len(phi), q))
-        coefficients[0], covariance = logistic_normal.moments(to_numpy(met @ met.T), n)
-        now, _ = anchored(Parameters(coefficients, covariance, 0.5), renew=True)
-        total: list[Any] = [np.zeros_like(coefficients), np.zeros_like(covariance), 0.0]
-        scatter = np.zeros((q, q))
-        draws = draws_like(rng, phi)
-        for k in _progress(range(self.n_sweeps), self.n_sweeps, q * n * self.n_sweeps, self.verbose):
-            # While parameters are still learnt, plain draws explore; then every other sweep mirrors the last one.
-            mirror = k > self.n_burn and (k - self.n_burn) % 2 == 1
-            mean, precision = like(now.coefficients.T, phi) @ phi, logistic_normal.precision(now.covariance)
-            rows.sweep(mean, precision, draws, reflect=mirror)
-            Z = rows.Z - rows.Z.mean(axis=0)
-            coefficients = logistic_normal.draw_coefficients(gram, to_numpy(phi @ Z.T), now, rng)
-            residual = Z - like(coefficients.T, phi) @ phi
-            weight = max(k - FREE + 1, 1) ** -0.7
-            scatter = (1 - weight) * scatter + weight * to_numpy(residual @ residual.T)
-            covariance = logistic_normal.covariance_mode(scatter, n, strength)
-            theta = logistic_normal.draw_theta(coefficients, covariance, rng) if len(phi) > 1 else now.theta
-            now, factor = anchored(Parameters(coefficients, covariance, theta), renew=k % 20 == 0 or k in (5, 10))
-            scatter *= factor**2
-            if k >= self.n_burn:
-                averages.add(rows.Z)
-                total = [t + v for t, v in zip(total, vars(now).values(), strict=True)]
-        return Parameters(*(t / (self.n_sweeps - self.n_burn) for t in total))
-
-    def _spread(self, Z: np.ndarray, counts: np.ndarray) -> logistic_normal.Spread:
-        """Spread of z that the cardinalities ask for; Z (m, q) is drawn from the model, at spread 1."""
-        if not self.degradation_.scale_matters:
-            return logistic_normal.spread_prior(PRIOR)
-        return logistic_normal.spread_posterior(Z, counts, self.degradation_.cardinality, PRIOR)
-
-    def _by_blocks(
-        self, X: np.ndarray, L: np.ndarray, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-        """Posterior of rows given the parameters, `max_rows` rows at a time: mean, logit moments, relaxed rows."""
-        size = block_rows(X, L.shape[1], self.max_rows)
-        starts = range(0, len(X), size)
-
-        def posterior(block: tuple[int, np.random.Generator]) -> tuple[Array, Array, Array, int]:
-            rows = slice(block[0], block[0] + size)
-            return self._posterior(X[rows], L[rows], block[1])
-
-        # Every block has its own stream of random numbers: which thread is first makes no difference.
-        blocks = zip(starts, rng.spawn(len(starts)), strict=True)
-        done = map(posterior, blocks) if is_torch_array(X) else side_by_side(posterior, blocks)
-        found = list(_progress(done, len(starts), L.shape[0] * L.shape[1] * self.n_sweeps / 2, self.verbose))
-        answer, centre, width = (array_namespace(L).concat(p) for p in list(zip(*found, strict=True))[:3])
-        return answer, centre, width, sum(relaxed for *_, relaxed in found)
-
-    def _posterior(self, X: Array, L: Array, rng: Any) -> tuple[Array, Array, Array, int]:
-        """Posterior of some rows given the parameters: mean, moments of the logits, and how many rows are relaxed."""
-        n_sweeps = max(20, self.n_sweeps // 2)
-        precision = logistic_normal.precision(self.covariance_)
-        rows, mean, draws = Rows(self.degradation_, L, self.noise), self._mean(self._phi(X)), draws_like(rng, X)
-        averages = Averages(rows.Z, 0, n_sweeps)
-        for k in range(n_sweeps):
-            rows.sweep(mean, precision, draws, reflect=k % 2 == 1)
-            if k >= n_sweeps // 4:
-                averages.add(rows.Z)
-        return averages.mean(), *averages.logit_moments(), rows.n_relaxed
+            return blocks.posterior(self.fit_, X, L, _seed(self.random_state))
+        return self.fit_.posterior(X, L, _generator(self.random_state))
 
 
-def _simulated_rows(q: int) -> int:
-    degrees, rows = SIMULATED
-    return max(degrees // q, rows)
+def _as_solution(found: Fit, posterior: Posterior, n_relaxed: int) -> Solution:
+    size = found.effective_sample_size
+    return Solution(
+        posterior.mean,
+        residual=float(1.0 / np.sqrt(max(size, 1e-12))),
+        n_iter=found.settings.n_sweeps,
+        converged=size >= FEW_DRAWS or len(found.parameters.covariance) == 1,
+        info={
+            "effective_sample_size": size,
+            "split_r_hat": found.split_r_hat,
+            "spread": found.spread.mean,
+            "spread_deviation": found.spread.deviation,
+            "feature_weight": float(found.parameters.theta),
+            "degradation": str(found.rule),
+            "relaxed_rows": n_relaxed,
+            "sample_rows": found.n_rows,
+        },
+    )
+
+
+def _warn_of_relaxed_rows(n_relaxed: int, among: str, rule: Degradation) -> None:
+    if n_relaxed:
+        warnings.warn(
+            f"{n_relaxed} of {among} have labels that {rule} cannot have made; for these only the order is used: "
+            "marked labels above the others. Another `degradation` (or noise > 0) may fit better.",
+            LabelWarning,
+            stacklevel=6,
+        )
 
 
 def _generator(random_state: Any) -> np.random.Generator:
@@ -409,20 +276,6 @@ def _generator(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(random_state)
 
 
-def _expit(x: Array) -> Array:
-    return 1.0 / (1.0 + array_namespace(x).exp(-x))
-
-
-def _progress(steps: Iterable[Step], total: int, work: float, verbose: bool | None) -> Iterator[Step]:
-    """The steps, behind a progress bar on stderr where one is wanted and rich is there."""
-    if verbose is False or (verbose is None and work < LONG):
-        yield from steps
-        return
-    try:
-        from rich.console import Console
-        from rich.progress import track
-    except ImportError:
-        yield from steps
-        return
-    console = Console(stderr=True)
-    yield from track(steps, "Inversion", total, console=console, disable=verbose is None and not console.is_terminal)
+def _seed(random_state: Any) -> int:
+    """A seed from what scikit-learn calls random_state."""
+    return int(check_random_state(random_state).randint(2**31))

@@ -14,7 +14,6 @@ are conjugate, and everything depends on z through the sums Phi Phi^T, Phi z and
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -27,8 +26,7 @@ RANGE = (0.02, 6.0)
 """Spreads (root mean square of the centred log degrees) that are considered, from nearly uniform to nearly one-hot."""
 
 
-@dataclass(frozen=True)
-class Parameters:
+class Parameters(NamedTuple):
     """B (p, q) and Sigma (q, q), both centred, and the variance theta of the rows of B in units of Sigma."""
 
     coefficients: np.ndarray

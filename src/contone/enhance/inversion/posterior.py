@@ -1,19 +1,52 @@
-"""What is kept of a Markov chain of label distributions: means, spreads, and how well it mixes."""
+"""The posterior of rows: means and intervals of their degrees, from sums over the sweeps of a Markov chain.
+
+Two numbers per degree are kept for intervals, the mean and the standard deviation of its logit log(d / (1 - d)).
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from dataclasses import dataclass
 
 import numpy as np
 from array_api_compat import array_namespace
+from scipy.special import ndtri
 
 from contone.numerics.arrays import to_numpy
 from contone.numerics.simplex import softmax
-
-Array = Any
+from contone.typing import Array
 
 WATCHED = 200
 """Degrees whose path is kept to judge how well the sampler mixes."""
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """What the labels of rows leave of their distributions, each array (n, q)."""
+
+    mean: Array
+    """E[d | x, l], rows on the simplex."""
+    logit_centre: Array
+    logit_width: Array
+    """Mean and standard deviation of log(d / (1 - d))."""
+    n_relaxed: int = 0
+    """Rows that the rule cannot have made."""
+    samples: Array | None = None
+    """Draws of the distributions (n_samples, n, q), where they were asked for."""
+
+    def intervals(self, level: float, spread_deviation: float) -> tuple[Array, Array]:
+        """Credible intervals, central on the logit scale: lower and upper ends (n, q).
+
+        The chain runs at one spread. What is not known of it, r = `spread_deviation` relative to the spread, is added
+        here: to first order the distance of a logit from that of 1 / q is in proportion to the spread, so the variance
+        v at distance c becomes (1 + r^2) v + r^2 c^2.
+        """
+        q = self.logit_centre.shape[1]
+        r = spread_deviation if q > 1 else 0.0
+        distance = self.logit_centre + math.log(q - 1) if q > 1 else self.logit_width
+        width = ((1.0 + r**2) * self.logit_width**2 + (r * distance) ** 2) ** 0.5
+        half = float(ndtri(0.5 + level / 2)) * width
+        return _expit(self.logit_centre - half), _expit(self.logit_centre + half)
 
 
 class Averages:
@@ -24,7 +57,7 @@ class Averages:
         self.n = 0
         self.degrees, self.logits, self.squares = (array_namespace(Z).zeros_like(Z.T) for _ in range(3))
         self.paths: list[np.ndarray] = []
-        self.samples: list[np.ndarray] = []
+        self.samples: list[Array] = []
         self.watched = np.divmod(np.linspace(0, n * q - 1, min(WATCHED, n * q)).astype(int), q)
         # Spread over the run, the last sweep among them.
         self.sampled = set(np.linspace(n_kept, 0, n_samples, endpoint=False).round().astype(int).tolist())
@@ -42,13 +75,13 @@ class Averages:
         if self.n in self.sampled:
             self.samples.append(D)
 
-    def mean(self) -> Array:
-        return self.degrees / self.n
-
-    def logit_moments(self) -> tuple[Array, Array]:
+    def posterior(self, n_relaxed: int) -> Posterior:
+        """What the sums say of the rows."""
+        xp = array_namespace(self.degrees)
         centre = self.logits / self.n
-        variance = self.squares / self.n - centre * centre
-        return centre, array_namespace(variance).clip(variance, min=0.0) ** 0.5
+        width = xp.clip(self.squares / self.n - centre * centre, min=0.0) ** 0.5
+        samples = xp.stack(self.samples) if self.samples else None
+        return Posterior(self.degrees / self.n, centre, width, n_relaxed, samples)
 
     def diagnostics(self) -> tuple[float, float]:
         """Median effective sample size and 95 % quantile of split R-hat over the watched degrees that move."""
@@ -73,3 +106,7 @@ def effective_size(paths: np.ndarray) -> np.ndarray:
     pairs = correlation[: m - m % 2].reshape(m // 2, 2, -1).sum(axis=1)
     kept = np.cumprod(pairs > 0, axis=0).astype(bool)
     return m / np.maximum(2 * (pairs * kept).sum(axis=0) - 1, 1.0)
+
+
+def _expit(x: Array) -> Array:
+    return 1.0 / (1.0 + array_namespace(x).exp(-x))

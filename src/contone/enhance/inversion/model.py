@@ -1,0 +1,137 @@
+"""The fitted model as a value: from features its prior mean, from features and labels the posterior.
+
+    z_i ~ N(B^T phi(x_i), Sigma),   d_i = softmax(z_i),   l_i = degrade(d_i)
+
+`fit` is a function of data, settings and a generator; a `Fit` is all that later rows need, and can be sent anywhere.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, is_torch_array
+
+from contone.degrade import Degradation
+from contone.enhance.inversion import logistic_normal
+from contone.enhance.inversion.chain import Settings, learn_parameters, show_progress
+from contone.enhance.inversion.logistic_normal import Parameters, Spread
+from contone.enhance.inversion.posterior import Averages, Posterior
+from contone.enhance.inversion.sampler import Rows, block_rows, draws_like
+from contone.numerics.arrays import count_members, like, to_numpy
+from contone.numerics.principal import PrincipalMap, principal_map
+from contone.numerics.simplex import softmax
+from contone.runtime.threads import side_by_side
+from contone.typing import Array
+
+N_DIRECTIONS = 64
+"""Pairs of mirrored draws that a prior mean averages over."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted model: the rule, the feature map, the parameters, and how they were found."""
+
+    rule: Degradation
+    feature_map: PrincipalMap | None
+    """None where the mean does not depend on features."""
+    parameters: Parameters
+    spread: Spread
+    settings: Settings
+    directions: np.ndarray
+    """Standard normal draws (N_DIRECTIONS, q) for prior means: the same for all rows, whenever they are asked for."""
+    n_rows: int
+    """Rows that the parameters were estimated on."""
+    n_relaxed: int
+    """Rows among these that the rule cannot have made."""
+    effective_sample_size: float
+    split_r_hat: float
+
+    @property
+    def spread_deviation(self) -> float:
+        """Posterior standard deviation of the spread relative to its mean."""
+        return self.spread.deviation / self.spread.mean if self.spread.mean > 0 else 0.0
+
+    def mean(self, X: Array) -> Array:
+        """Means (q, m) of z for features X (m, d)."""
+        phi = _mean_features(self.feature_map, X)
+        return like(self.parameters.coefficients.T, phi) @ phi
+
+    def prior_mean(self, X: Array) -> Array:
+        """E[d | x] (m, q) of rows with features X (m, d)."""
+        noise = self.directions @ logistic_normal.square_root(self.parameters.covariance).T
+        mean = self.mean(X).T
+        # Mirrored pairs cancel the odd part of the sampling error.
+        return sum(softmax(mean + e) + softmax(mean - e) for e in like(noise, mean)) / (2 * len(noise))
+
+    def posterior(self, X: Array, L: Array, rng: np.random.Generator) -> Posterior:
+        """Posterior of rows with features X (m, d) and labels L (m, q), `max_rows` rows at a time."""
+        size = block_rows(X, L.shape[1], self.settings.max_rows)
+        starts = range(0, len(X), size)
+
+        def of_block(block: tuple[int, np.random.Generator]) -> Posterior:
+            rows = slice(block[0], block[0] + size)
+            return self.posterior_of_block(X[rows], L[rows], block[1])
+
+        # Every block has its own stream of random numbers: which thread is first makes no difference.
+        blocks = zip(starts, rng.spawn(len(starts)), strict=True)
+        done = map(of_block, blocks) if is_torch_array(X) else side_by_side(of_block, blocks)
+        work = L.shape[0] * L.shape[1] * self.settings.n_sweeps / 2
+        found = list(show_progress(done, len(starts), work, self.settings.verbose))
+        arrays = zip(*((p.mean, p.logit_centre, p.logit_width) for p in found), strict=True)
+        return Posterior(*(array_namespace(L).concat(parts) for parts in arrays), sum(p.n_relaxed for p in found))
+
+    def posterior_of_block(self, X: Array, L: Array, rng: Any) -> Posterior:
+        """The same for all rows at once; `rng` draws uniform and normal numbers, whose shapes end with m."""
+        if L.shape[1] == 1:
+            return _certain(L)
+        n_sweeps = max(20, self.settings.n_sweeps // 2)
+        precision = logistic_normal.precision(self.parameters.covariance)
+        rows, mean, draws = Rows(self.rule, L, self.settings.noise), self.mean(X), draws_like(rng, X)
+        averages = Averages(rows.Z, 0, n_sweeps)
+        for k in range(n_sweeps):
+            rows.sweep(mean, precision, draws, reflect=k % 2 == 1)
+            if k >= n_sweeps // 4:
+                averages.add(rows.Z)
+        return averages.posterior(rows.n_relaxed)
+
+
+def fit(X: Array, L: Array, rule: Degradation, settings: Settings, rng: np.random.Generator) -> tuple[Fit, Posterior]:
+    """The model of features X (n, d) and labels L (n, q) under a rule, and the posterior of these rows.
+
+    Parameters are estimated on at most `max_rows` rows, drawn at random; the posterior is that of all rows.
+    """
+    n, q = L.shape
+    directions = copy.deepcopy(rng).standard_normal((N_DIRECTIONS, q))
+    feature_map = principal_map(X, settings.n_components) if settings.features else None
+    chosen = np.sort(rng.permutation(n)[: settings.max_rows]) if n > settings.max_rows else slice(None)
+    phi = _mean_features(feature_map, X[chosen])
+    if q == 1:  # one label has the degree 1, whatever else is known
+        parameters = Parameters(np.zeros((len(phi), 1)), np.zeros((1, 1)), 0.0)
+        size = float(settings.n_sweeps)
+        model = Fit(rule, feature_map, parameters, Spread(0.0, 0.0), settings, directions, n, 0, size, 1.0)
+        return model, _certain(L)
+    rows = Rows(rule, L[chosen], settings.noise)
+    averages = Averages(rows.Z, settings.n_samples, settings.n_sweeps - settings.n_burn)
+    counts = to_numpy(count_members((L > 0).sum(axis=1), q + 1))[1:]
+    parameters, spread = learn_parameters(phi, rows, averages, counts, settings, rng)
+    size, split = averages.diagnostics()
+    model = Fit(
+        rule, feature_map, parameters, spread, settings, directions, rows.Z.shape[1], rows.n_relaxed, size, split
+    )
+    return model, model.posterior(X, L, rng) if n > settings.max_rows else averages.posterior(rows.n_relaxed)
+
+
+def _mean_features(feature_map: PrincipalMap | None, X: Array) -> Array:
+    """Features (p, n) of the mean, a constant first."""
+    xp = array_namespace(X)
+    constant = xp.ones_like(X[:, :1]).T
+    return constant if feature_map is None else xp.concat([constant, feature_map(X).T])
+
+
+def _certain(L: Array) -> Posterior:
+    """The posterior of rows with one label."""
+    xp = array_namespace(L)
+    return Posterior(xp.ones_like(L), xp.full_like(L, xp.inf), xp.zeros_like(L))
