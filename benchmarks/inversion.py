@@ -16,12 +16,14 @@ import json
 import os
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from scipy.io import loadmat
 
 from contone import CumulativeMass, Inversion, Temperature, Threshold, TopK, evaluate, measures
+from contone.enhance.inversion.logistic_normal import Parameters
 from contone.limits import limit, recovered
 from contone.numerics.simplex import kl_divergence, softmax
 
@@ -151,7 +153,7 @@ def oracles(limits: dict[str, float], seeds: int = 3) -> dict[str, dict[str, flo
         shares: dict[str, list[float]] = {}
         for seed in range(seeds):
             method = Inversion(features=False, random_state=seed).fit(X, L)
-            mean, sigma = method.coefficients_, method.covariance_
+            fitted, mean, sigma = method.fit_, method.coefficients_, method.covariance_
             size = np.trace(sigma) / np.trace(true_sigma)
             deviation, true_deviation = np.sqrt(np.diag(sigma)), np.sqrt(np.diag(true_sigma))
             ratio, own = np.sqrt(size) * true_deviation / deviation, deviation / true_deviation
@@ -163,8 +165,9 @@ def oracles(limits: dict[str, float], seeds: int = 3) -> dict[str, dict[str, flo
                 "true Sigma": (mean, true_sigma),
                 "true mean and Sigma": (true_mean, true_sigma),
             }.items():
-                method.coefficients_, method.covariance_ = parameters
-                answer = method.set_params(n_sweeps=400).predict(X, L)
+                longer = replace(fitted.settings, n_sweeps=400)
+                model = replace(fitted, parameters=Parameters(*parameters, fitted.parameters.theta), settings=longer)
+                answer = model.posterior(X, L, np.random.default_rng(seed)).mean
                 shares.setdefault(name, []).append(recovered(mean_kl(D, answer), uniform, limits[stem]))
         found[stem] = {name: float(np.mean(share)) for name, share in shares.items()}
         print(stem, {name: f"{share:.3f}" for name, share in found[stem].items()}, flush=True)

@@ -10,7 +10,6 @@ it stopped; with other options, or another file, it says so.
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import os
 import shutil
@@ -256,9 +255,7 @@ def _degrees(job: Job, i: int, piece: tables.Table) -> np.ndarray:
         warnings.simplefilter("ignore")  # the fit has said what there is to say
         if method.baseline:  # row by row, so that a piece is as good as the whole; two rows are the least that fits
             return clone(method).fit_enhance(pl.concat([X, X[:1]]), pl.concat([L, L[:1]])).to_numpy()[:-1]
-        if "Y" in inspect.signature(method.predict).parameters:  # type: ignore[attr-defined]
-            return _as_array(method.predict(X, L))  # type: ignore[attr-defined]
-        return _as_array(method.predict(X))  # type: ignore[attr-defined]
+        return _as_array(method.enhance(X, L))
 
 
 def _as_array(D: Any) -> np.ndarray:

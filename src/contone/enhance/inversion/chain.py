@@ -22,7 +22,7 @@ from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.sampler import Rows, draws_like
 from contone.numerics.arrays import like, to_numpy
-from contone.runtime.threads import calm_libraries
+from contone.runtime.threads import one_blas_thread
 from contone.typing import Array
 
 Step = TypeVar("Step")
@@ -85,7 +85,7 @@ def learn_parameters(
         mean = (shape.coefficients.T @ some).T
         return float(np.sqrt(np.mean(np.square(mean)) + np.trace(shape.covariance) / q))
 
-    with calm_libraries():
+    with one_blas_thread():
         gram = to_numpy(phi @ phi.T)
         met = array_namespace(phi).astype(rows.given, phi.dtype)
         coefficients = np.zeros((len(phi), q))

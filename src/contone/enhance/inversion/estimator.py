@@ -29,7 +29,6 @@ Educational and Behavioral Statistics 30, 2005.
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -39,8 +38,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from contone import validation_dask
-from contone.base import Enhancer, InductiveMixin, _on_simplex
+from contone.base import Enhancer, InductiveMixin
 from contone.degrade import Degradation
 from contone.enhance.inversion import blocks
 from contone.enhance.inversion.chain import Settings
@@ -50,8 +48,8 @@ from contone.enhance.inversion.rules import choose_rule
 from contone.exceptions import InputError, LabelWarning
 from contone.numerics.arrays import to_numpy
 from contone.numerics.solution import Solution
+from contone.runtime.warnings import warn
 from contone.typing import Array
-from contone.validation import check_features, check_new_labels, open_border
 
 FEW_DRAWS = 10.0
 """Effective sample size of a typical degree under which the run is called short."""
@@ -215,16 +213,6 @@ class Inversion(InductiveMixin, Enhancer):
         check_is_fitted(self)
         return self.posterior_.intervals(level, self.fit_.spread_deviation)
 
-    def enhance(self, X: Any, Y: Any) -> Any:
-        """Label distributions (m, q) of new rows with labels Y: the posterior mean."""
-        check_is_fitted(self)
-        if is_dask_array(X) or is_dask_array(Y):
-            X, L = validation_dask.check_new_rows(self, X, Y, self.label_names_)
-            return _on_simplex(self._enhance(X, L), L.shape, self)
-        X_checked = check_features(self, X, reset=False)
-        L = check_new_labels(self, X_checked, Y, self.label_names_)
-        return open_border(Y, self.label_names_).wrap(_on_simplex(self._enhance(X_checked, L), L.shape, self))
-
     def _enhance(self, X: Array, L: Array) -> Array:
         """The posterior mean E[d | x, l]."""
         return self._posterior_of(X, L).mean
@@ -261,11 +249,10 @@ def _as_solution(found: Fit, posterior: Posterior, n_relaxed: int) -> Solution:
 
 def _warn_of_relaxed_rows(n_relaxed: int, among: str, rule: Degradation) -> None:
     if n_relaxed:
-        warnings.warn(
+        warn(
             f"{n_relaxed} of {among} have labels that {rule} cannot have made; for these only the order is used: "
             "marked labels above the others. Another `degradation` (or noise > 0) may fit better.",
             LabelWarning,
-            stacklevel=6,
         )
 
 

@@ -1,0 +1,69 @@
+"""The fitted model as a value: it travels, and what it says depends on nothing else."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+
+from contone import CumulativeMass, Inversion
+from contone.enhance.inversion.chain import Settings
+from contone.enhance.inversion.model import fit
+from contone.numerics.simplex import softmax
+
+SHORT = {"n_sweeps": 40, "n_burn": 20}
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    D = softmax(0.5 * X @ rng.normal(size=(3, 4)) + 0.4 * rng.normal(size=(200, 4)))
+    return X, CumulativeMass().apply(D).astype(float)
+
+
+def test_the_estimator_is_the_function(data):
+    X, L = data
+    method = Inversion(**SHORT).fit(X, L)
+    found, posterior = fit(X, L, CumulativeMass(), Settings(**SHORT), np.random.default_rng(0))
+    np.testing.assert_allclose(posterior.mean, method.label_distributions_, rtol=1e-12)
+    np.testing.assert_array_equal(found.parameters.covariance, method.covariance_)
+    np.testing.assert_allclose(found.prior_mean(X), method.predict(X), rtol=1e-12)
+    again = found.posterior(X, L, np.random.default_rng(0))
+    np.testing.assert_allclose(again.mean, method.enhance(X, L), rtol=1e-12)
+
+
+def test_a_fit_travels_and_says_the_same(data):
+    X, L = data
+    found, _ = fit(X, L, CumulativeMass(), Settings(**SHORT), np.random.default_rng(1))
+    other = pickle.loads(pickle.dumps(found))
+    np.testing.assert_array_equal(found.prior_mean(X), other.prior_mean(X))
+    answers = [model.posterior(X, L, np.random.default_rng(2)) for model in (found, other)]
+    np.testing.assert_array_equal(answers[0].mean, answers[1].mean)
+    with pytest.raises(FrozenInstanceError):
+        found.n_rows = 3
+
+
+def test_the_prior_mean_of_a_row_does_not_depend_on_the_rows_beside_it(data):
+    X, L = data
+    found, _ = fit(X, L, CumulativeMass(), Settings(**SHORT), np.random.default_rng(1))
+    np.testing.assert_allclose(found.prior_mean(X)[7:9], found.prior_mean(X[7:9]), rtol=1e-12)
+
+
+def test_intervals_widen_with_what_is_not_known_of_the_spread(data):
+    X, L = data
+    _, posterior = fit(X, L, CumulativeMass(), Settings(**SHORT), np.random.default_rng(1))
+    widths = [np.subtract(*posterior.intervals(0.9, deviation)[::-1]) for deviation in (0.0, 0.3)]
+    assert (widths[1] > widths[0]).all()
+    narrow, wide = (posterior.intervals(level, 0.1) for level in (0.5, 0.9))
+    assert ((wide[0] < narrow[0]) & (narrow[1] < wide[1])).all()
+
+
+def test_samples_are_there_only_where_they_were_asked_for(data):
+    X, L = data
+    method = Inversion(**SHORT, n_samples=2).fit(X, L)
+    assert method.samples_.shape == (2, *L.shape)
+    method.set_params(n_samples=0).fit(X, L)
+    assert not hasattr(method, "samples_")
