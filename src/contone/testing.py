@@ -272,6 +272,21 @@ def check_new_rows(enhancer: Enhancer) -> None:
     np.testing.assert_allclose(method.predict(new[:4]), D[:4], atol=1e-9)
 
 
+def check_new_rows_with_labels(enhancer: Enhancer) -> None:
+    """`enhance` gives distributions of rows never seen that have labels, and refuses to do so before `fit`."""
+    if not hasattr(enhancer, "enhance"):
+        return
+    X, L = problem()
+    new, labels = problem(n=9, seed=9)
+    with _raises(NotFittedError, "enhance before fit"):
+        _copy(enhancer).enhance(new, labels)
+    method, _ = _fit(enhancer, X, L)
+    kept = method.label_distributions_.copy()
+    with _quiet():
+        assert_distributions(method.enhance(new, labels), (9, 3))
+    np.testing.assert_array_equal(method.label_distributions_, kept)
+
+
 # ------------------------------------------------------------------------------------------------- errors, parameters
 
 
@@ -346,6 +361,7 @@ ENHANCER_CHECKS: tuple[Check, ...] = (
     check_frames,
     check_tensors,
     check_new_rows,
+    check_new_rows_with_labels,
     check_errors,
     check_parameters,
     check_documentation,

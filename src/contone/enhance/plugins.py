@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import warnings
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -18,6 +17,7 @@ from typing import Any
 
 from contone.base import Enhancer
 from contone.exceptions import PluginError, PluginWarning
+from contone.runtime.warnings import warn
 
 GROUP = "contone.enhancers"
 """The entry point group of installed packages."""
@@ -73,10 +73,9 @@ def installed() -> tuple[type[Enhancer], ...]:
             if cls.__name__.lower() in found:
                 raise PluginError(f"another package has a method called {cls.__name__}")
         except (Exception, SystemExit) as error:
-            warnings.warn(
+            warn(
                 f"The method {entry.name!r} of {_package(entry)} cannot be used and is left out: {_said(error)}",
                 PluginWarning,
-                stacklevel=4,
             )
             continue
         found[cls.__name__.lower()] = cls

@@ -1,0 +1,217 @@
+"""Small feed-forward networks, trained by torch; it is imported when a network is built, not before.
+
+All weights of a model are one vector w, and its networks are views of it: an objective is a pure function of w, of rows
+and of noise, and a step of an optimiser is a few operations. Noise comes from the generator that is passed in; torch's
+global generator and settings are never touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+from array_api_compat import is_torch_array
+from sklearn.utils import check_random_state
+
+from contone.exceptions import MissingExtraError
+
+if TYPE_CHECKING:
+    import torch
+
+Tensor: TypeAlias = "torch.Tensor"
+Layers: TypeAlias = "list[tuple[Tensor, Tensor]]"
+"""Weights (inputs, outputs) and biases (outputs,) of each layer."""
+Sizes: TypeAlias = Mapping[str, Sequence[int]]
+"""The networks of a model by name, each as the widths of its layers from input to output."""
+Activation: TypeAlias = Callable[[Tensor], Tensor]
+Objective: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+"""(w, row numbers of a batch) to a number that can be differentiated by w."""
+
+CHUNK_ROWS = 2**16
+"""Rows that go through a network at once where nothing is learned."""
+
+
+def require_torch(method: Any) -> None:
+    """An error that says what to install, where torch is missing."""
+    try:
+        import torch  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{type(method).__name__} trains a network with torch, which is not installed: pip install 'contone[torch]'."
+        ) from error
+
+
+def to_tensor(A: Any) -> Tensor:
+    """A tensor as it is; an array as a copy in double precision on the host."""
+    import torch
+
+    return A if is_torch_array(A) else torch.tensor(np.asarray(A), dtype=torch.float64)
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """The generator behind a `random_state` in scikit-learn's sense."""
+    return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+
+
+# -------------------------------------------------------------------------------------------------------- the networks
+
+
+def count_parameters(sizes: Sizes) -> int:
+    """Length of w.
+
+    Examples
+    --------
+    >>> count_parameters({"encoder": (3, 4, 2)})
+    26
+    """
+    return sum((a + 1) * b for widths in sizes.values() for a, b in zip(widths[:-1], widths[1:], strict=True))
+
+
+def initial_parameters(
+    sizes: Sizes, rng: np.random.Generator, *, spread: str = "normal", bias: float = 0.0
+) -> np.ndarray:
+    """Glorot's start: weights with variance 2 / (inputs + outputs), normal or uniform, and constant biases."""
+    parts = []
+    for widths in sizes.values():
+        for a, b in zip(widths[:-1], widths[1:], strict=True):
+            deviation = np.sqrt(2.0 / (a + b))
+            if spread == "normal":
+                weights = deviation * rng.standard_normal(a * b)
+            else:
+                weights = np.sqrt(3.0) * deviation * rng.uniform(-1.0, 1.0, a * b)
+            parts += [weights, np.full(b, bias)]
+    return np.concatenate(parts)
+
+
+def unpack(w: Tensor, sizes: Sizes) -> dict[str, Layers]:
+    """The networks, as views of w."""
+    networks: dict[str, Layers] = {}
+    start = 0
+    for name, widths in sizes.items():
+        layers = []
+        for a, b in zip(widths[:-1], widths[1:], strict=True):
+            end = start + a * b
+            layers.append((w[start:end].view(a, b), w[end : end + b]))
+            start = end + b
+        networks[name] = layers
+    return networks
+
+
+def forward(layers: Layers, X: Tensor, activations: Sequence[Activation], masks: Sequence[Tensor] = ()) -> Tensor:
+    """X (m, inputs) to (m, outputs): a linear map, then an activation and a mask (dropout), while there are any."""
+    for i, (W, b) in enumerate(layers):
+        X = X @ W + b
+        if i < len(activations):
+            X = activations[i](X)
+        if i < len(masks):
+            X = X * masks[i]
+    return X
+
+
+def dropout_masks(draws: Any, m: int, widths: Sequence[int], rate: float) -> list[Tensor]:
+    """Masks (m, width) that are 0 with probability `rate` and 1 / (1 - rate) else; none for rate 0."""
+    if rate == 0:
+        return []
+    return [(draws.random((m, width)) >= rate) / (1.0 - rate) for width in widths]
+
+
+def gaussian_divergence(mean: Tensor, deviation: Tensor) -> Tensor:
+    """KL(N(mean, deviation^2) || N(0, 1)), entry by entry."""
+    return 0.5 * (mean**2 + deviation**2 - 1.0) - deviation.log()
+
+
+# -------------------------------------------------------------------------------------------------------- training
+
+
+class Trained(NamedTuple):
+    """What training gave."""
+
+    w: Tensor
+    n_steps: int
+
+
+def steps_per_epoch(n: int, batch_size: int | None) -> int:
+    """Batches in which n rows are gone through; a single one where `batch_size` is None."""
+    return 1 if batch_size is None else -(-n // batch_size)
+
+
+def train(
+    objective: Objective,
+    start: Tensor,
+    *,
+    n_rows: int,
+    epochs: int,
+    batch_size: int | None,
+    rates: Callable[[int], float],
+    rng: np.random.Generator,
+    optimiser: str = "adam",
+    weight_decay: float = 0.0,
+) -> Trained:
+    """Descend along the gradient of `objective` on one batch after the other, each epoch in a new order of the rows.
+
+    Parameters
+    ----------
+    rates : callable
+        The learning rate of an epoch, counted from 0.
+    optimiser : {"adam", "sgd"}
+        Adam with its usual constants, or plain gradient steps.
+    weight_decay : float
+        Adds weight_decay / 2 ||w||^2 to the objective.
+    """
+    import torch
+
+    w = start.detach().clone().requires_grad_(True)
+    mean, square = torch.zeros_like(start), torch.zeros_like(start)
+    step = 0
+    with torch.enable_grad():
+        for epoch in range(epochs):
+            rate = rates(epoch)
+            for rows in batches(n_rows, batch_size, rng, start):
+                (gradient,) = torch.autograd.grad(objective(w, rows), w)
+                step += 1
+                with torch.no_grad():
+                    gradient += weight_decay * w
+                    if optimiser == "sgd":
+                        w -= rate * gradient
+                        continue
+                    mean.mul_(0.9).add_(gradient, alpha=0.1)
+                    square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+                    root = (square / (1.0 - 0.999**step)).sqrt_().add_(1e-8)
+                    w.addcdiv_(mean, root, value=-rate / (1.0 - 0.9**step))
+    return Trained(w.detach(), step)
+
+
+def batches(n: int, batch_size: int | None, rng: np.random.Generator | None, model: Tensor) -> Iterator[Tensor]:
+    """Row numbers of each batch, in an order drawn from `rng`; in their own order without one."""
+    import torch
+
+    if batch_size is None or batch_size >= n:
+        yield torch.arange(n, device=model.device)
+        return
+    order = torch.arange(n) if rng is None else torch.from_numpy(rng.permutation(n))
+    yield from order.to(model.device).split(batch_size)
+
+
+def value_and_slope(objective: Objective, w: Tensor, n: int, batch_size: int | None) -> tuple[float, float]:
+    """The objective over all rows and the largest entry of its gradient, batch by batch: the certificate of a fit."""
+    import torch
+
+    value, total = 0.0, torch.zeros_like(w)
+    w = w.detach().clone().requires_grad_(True)
+    with torch.enable_grad():
+        for rows in batches(n, batch_size, None, w):
+            part = objective(w, rows) * (len(rows) / n)
+            (gradient,) = torch.autograd.grad(part, w)
+            value += float(part.detach())
+            total += gradient
+    return value, float(total.abs().max())
+
+
+def in_chunks(compute: Callable[..., Tensor], *arrays: Tensor) -> Tensor:
+    """compute(*rows) for all rows of the arrays, `CHUNK_ROWS` at a time and without a record for gradients."""
+    import torch
+
+    with torch.no_grad():
+        parts = [compute(*rows) for rows in zip(*(A.split(CHUNK_ROWS) for A in arrays), strict=True)]
+    return torch.cat(parts)

@@ -1,0 +1,252 @@
+"""LEVI: the limit in closed form and by training, gradients, bounds, published scores."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.optimize import minimize
+from scipy.special import expit
+from scipy.stats import norm
+
+from contone import CumulativeMass, Temperature, Uniform, measures
+from contone.enhance import levi
+from contone.enhance.levi import LEVI, Noise, Weights, free_posterior
+
+torch = pytest.importorskip("torch")
+
+
+def short(**settings):
+    return LEVI(**{"epochs": 3, "n_hidden": 8, "n_latent": 6, **settings})
+
+
+# ------------------------------------------------------------------------------------------------------------ the limit
+
+
+@pytest.mark.parametrize(("kappa", "c"), [(0.12, 0.659), (0.08, 0.733), (0.06, 0.778), (0.36, 0.413)])
+def test_the_limit_is_a_temperature(small, kappa, c):
+    X, L, _ = small
+    method = LEVI(solver="limit", alpha=kappa * 50 / 4, n_latent=50).fit(X, L)
+    expected = Temperature(c=c).fit_enhance(X, L)
+    np.testing.assert_allclose(method.label_distributions_, expected, atol=1e-4)
+    assert method.solution_.residual < 1e-10
+
+
+def test_the_free_posterior_meets_a_generic_minimiser():
+    kappa, label = 0.3, 0.7
+
+    def value(point):
+        m, sd = point
+        expected = quad(lambda e: np.logaddexp(0.0, m + sd * e) * norm.pdf(e), -12, 12)[0]
+        return expected - label * m + kappa * (0.5 * (m**2 + sd**2 - 1) - np.log(sd))
+
+    found = minimize(value, [0.0, 1.0], method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-12})
+    m, sd, residual = free_posterior(np.array([label]), kappa)
+    np.testing.assert_allclose([m[0], sd[0]], found.x, atol=1e-5)
+    assert residual < 1e-10
+
+
+def test_the_free_posterior_is_symmetric_in_the_label():
+    labels = np.linspace(0.0, 1.0, 11)
+    m, sd, _ = free_posterior(labels, 0.2)
+    np.testing.assert_allclose(m, -m[::-1], atol=1e-10)
+    np.testing.assert_allclose(sd, sd[::-1], atol=1e-10)
+    assert (np.diff(m) > 0).all()
+
+
+@pytest.mark.parametrize("kappa", [1e-6, 1e-3, 1e3, 1e8])
+def test_the_free_posterior_at_the_ends(kappa):
+    m, sd, residual = free_posterior(np.array([0.0, 1.0]), kappa)
+    assert residual < 1e-9 * max(1.0, kappa)
+    if kappa > 1:
+        np.testing.assert_allclose([m[1], sd[1]], [0.0, 1.0], atol=1e-3)
+
+
+def test_with_a_strong_prior_the_answer_is_uniform(small):
+    X, L, _ = small
+    for method in (LEVI(solver="limit", alpha=1e8), LEVI(alpha=1e4, epochs=300, learning_rate=0.01, beta=0.0)):
+        np.testing.assert_allclose(method.fit_enhance(X, L), Uniform().fit_enhance(X, L), atol=0.01)
+
+
+def test_training_tends_to_the_limit():
+    rng = np.random.default_rng(0)
+    X, L = rng.normal(size=(40, 3)), np.eye(3)[rng.integers(0, 3, 40)]
+    settings = {"alpha": 0.5, "n_latent": 4, "beta": 0.0}
+    limit = LEVI(solver="limit", **settings).fit(X, L)
+    trained = LEVI(**settings, n_hidden=24, dropout=0.0, epochs=600, learning_rate=0.01, batch_size=None).fit(X, L)
+    np.testing.assert_allclose(trained.label_probabilities_, limit.label_probabilities_, atol=0.05)
+    for value in (0, 1):
+        means = [m.label_probabilities_[L == value].mean() for m in (trained, limit)]
+        assert means[0] == pytest.approx(means[1], abs=0.01)
+
+
+# --------------------------------------------------------------------------------------------------------- the networks
+
+
+@pytest.mark.parametrize("decoder_output", ["linear", "sigmoid"])
+def test_gradient(decoder_output):
+    rng = np.random.default_rng(0)
+    sizes = {"encoder": (5, 4, 4, 6), "decoder": (3, 4, 4, 3)}
+    X, L = torch.from_numpy(rng.uniform(size=(6, 3))), torch.from_numpy(rng.integers(0, 2, (6, 2)).astype(float))
+    masks = [torch.from_numpy((rng.uniform(size=(6, 4)) > 0.3) / 0.7) for _ in range(4)]
+    noise = Noise(torch.from_numpy(rng.normal(size=(6, 3))), masks[:2], masks[2:])
+    w = torch.from_numpy(levi.networks.initial_parameters(sizes, rng, bias=0.01)).requires_grad_(True)
+    assert torch.autograd.gradcheck(
+        lambda w: levi.objective(w, sizes, X, L, noise, Weights(0.3, 0.7), decoder_output), (w,)
+    )
+
+
+def test_the_objective_is_the_evidence_bound():
+    """q times the default objective is minus the textbook bound, up to the constant of the features' density."""
+    rng = np.random.default_rng(1)
+    d, q, k = 3, 2, 4
+    sizes = {"encoder": (d + q, 5, 5, 2 * k), "decoder": (k, 5, 5, d)}
+    X, L = torch.from_numpy(rng.uniform(size=(6, d))), torch.from_numpy(rng.integers(0, 2, (6, q)).astype(float))
+    eps = torch.from_numpy(rng.normal(size=(6, k)))
+    w = torch.from_numpy(levi.networks.initial_parameters(sizes, rng))
+    found = levi.objective(w, sizes, X, L, Noise(eps, [], []), Weights(k / q, d / (2 * q)))
+    nets = levi.networks.unpack(w, sizes)
+    mean, deviation = levi.encode(nets["encoder"], X, L)
+    z = mean + deviation * eps
+    decoded = levi.networks.forward(nets["decoder"], z, (torch.tanh, torch.nn.functional.elu))
+    normal = torch.distributions.Normal
+    bound = (
+        torch.distributions.Bernoulli(logits=z[:, -q:]).log_prob(L).sum(1)
+        + normal(decoded, 1.0).log_prob(X).sum(1)
+        - torch.distributions.kl_divergence(normal(mean, deviation), normal(0.0, 1.0)).sum(1)
+    ).mean()
+    constant = 0.5 * d * np.log(2 * np.pi)
+    assert float(q * found) == pytest.approx(float(-bound) - constant, rel=1e-9)
+
+
+def test_a_line_search_with_fixed_noise_lowers_the_objective():
+    rng = np.random.default_rng(2)
+    sizes = {"encoder": (6, 8, 8, 8), "decoder": (4, 8, 8, 4)}
+    X, L = torch.from_numpy(rng.uniform(size=(20, 4))), torch.from_numpy(rng.integers(0, 2, (20, 2)).astype(float))
+    noise = Noise(torch.from_numpy(rng.normal(size=(20, 4))), [], [])
+    w = torch.from_numpy(levi.networks.initial_parameters(sizes, rng)).requires_grad_(True)
+    values = []
+    optimiser = torch.optim.LBFGS([w], max_iter=30, line_search_fn="strong_wolfe")
+
+    def closure():
+        optimiser.zero_grad()
+        value = levi.objective(w, sizes, X, L, noise, Weights(1.0, 1.0))
+        value.backward()
+        return value
+
+    for _ in range(3):
+        values.append(float(closure().detach()))
+        optimiser.step(closure)
+    assert values == sorted(values, reverse=True)
+
+
+def test_no_two_labels_differ_by_more_than_e(small):
+    X, L, _ = small
+    D = LEVI(alpha=1e-6, beta=0.0, epochs=60).fit_enhance(X, L)
+    assert (D.max(axis=1) / D.min(axis=1)).max() <= np.e
+    assert (D.max(axis=1) / D.min(axis=1)).max() > 2.0
+
+
+def test_nothing_is_dropped_or_drawn_after_training(small):
+    X, L, _ = small
+    method = short(dropout=0.5).fit(X, L)
+    np.testing.assert_array_equal(method.enhance(X, L), method.label_distributions_)
+    np.testing.assert_allclose(method.enhance(X[:5], L[:5]), method.label_distributions_[:5], atol=1e-12)
+
+
+def test_chunks_do_not_matter(small, monkeypatch):
+    X, L, _ = small
+    whole = short().fit_enhance(X, L)
+    monkeypatch.setattr(levi.networks, "CHUNK_ROWS", 7)
+    np.testing.assert_allclose(short().fit_enhance(X, L), whole, atol=1e-12)
+
+
+def test_the_unit_of_the_features_does_not_matter(small):
+    X, L, _ = small
+    units = np.array([1e-3, 1.0, 10.0, 1e3, 1e6])
+    np.testing.assert_allclose(short().fit_enhance(X * units + 5.0, L), short().fit_enhance(X, L), atol=1e-6)
+    one = short(scaling="all")
+    np.testing.assert_allclose(one.fit_enhance(7.0 * X + 5.0, L), one.fit_enhance(X, L), atol=1e-9)
+
+
+def test_more_labels_than_latent_variables():
+    rng = np.random.default_rng(0)
+    L = (rng.uniform(size=(20, 9)) < 0.4).astype(float)
+    L[np.arange(20), np.arange(20) % 9] = 1.0
+    D = short().fit_enhance(rng.normal(size=(20, 2)), L)
+    np.testing.assert_allclose(D.sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_tensors_are_computed_where_they_lie(small, dtype):
+    X, L, _ = small
+    D = short().fit_enhance(torch.tensor(X, dtype=dtype), torch.tensor(L, dtype=dtype))
+    assert D.dtype == dtype
+    np.testing.assert_allclose(D.numpy(), short().fit_enhance(X, L), atol=1e-4 if dtype == torch.float32 else 1e-9)
+
+
+def test_torch_is_left_as_it_was(small):
+    X, L, _ = small
+    before, threads = torch.get_rng_state(), torch.get_num_threads()
+    with torch.no_grad():
+        first = short().fit_enhance(X, L)
+    torch.manual_seed(5)
+    np.testing.assert_array_equal(short().fit_enhance(X, L), first)
+    torch.set_rng_state(before)
+    short().fit(X, L)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.get_num_threads() == threads
+    assert not torch.are_deterministic_algorithms_enabled()
+    assert not np.array_equal(short(random_state=1).fit_enhance(X, L), first)
+
+
+def test_without_torch_one_sentence_says_what_to_install():
+    code = """
+import sys
+sys.modules["torch"] = None
+import numpy as np
+from contone import LEVI
+from contone.exceptions import MissingExtraError
+X, L = np.eye(4), np.eye(2)[[0, 1, 0, 1]]
+assert LEVI(solver="limit").fit_enhance(X, L).shape == (4, 2)
+try:
+    LEVI().fit(X, L)
+except MissingExtraError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "LEVI" in done.stdout
+    assert "pip install 'contone[torch]'" in done.stdout
+
+
+# ------------------------------------------------------------------------------------------------------- known numbers
+
+
+def test_the_demo_setting_on_faces(real):
+    # The authors' program gives .0275 with one fixed setting, .0271 with that of its demo.
+    X, D = real("SJAFFE")
+    R = LEVI.preset("original_demo").fit_enhance(X, CumulativeMass().apply(D))
+    assert measures.kl(D, R) == pytest.approx(0.0275, rel=0.1)
+
+
+@pytest.mark.slow
+def test_other_published_settings_on_faces(real):
+    # The authors' programs: .0313 (VLE, all rows at once), .0495 (LEVI's defaults).
+    X, D = real("SJAFFE")
+    L = CumulativeMass().apply(D)
+    assert measures.kl(D, LEVI.preset("vle", batch_size=None).fit_enhance(X, L)) == pytest.approx(0.0313, rel=0.1)
+    assert measures.kl(D, LEVI.preset("original_code").fit_enhance(X, L)) == pytest.approx(0.0495, rel=0.1)
+
+
+def test_probabilities_are_those_of_the_answer(small):
+    X, L, _ = small
+    method = short().fit(X, L)
+    P = method.label_probabilities_
+    assert ((P > 0) & (P < 1)).all()
+    np.testing.assert_allclose(method.label_distributions_, np.exp(P) / np.exp(P).sum(axis=1, keepdims=True))
+    m, _, _ = free_posterior(np.array([1.0]), 1.0)
+    assert expit(m[0]) == pytest.approx(LEVI(solver="limit").fit(X, L).label_probabilities_.max())

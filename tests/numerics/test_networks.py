@@ -1,0 +1,112 @@
+"""Networks: shapes, Glorot's start, dropout, the optimisers against closed forms, no global state."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from contone.backends.torch.draws import TensorDraws  # noqa: E402
+from contone.numerics import networks  # noqa: E402
+
+SIZES = {"encoder": (3, 5, 2), "decoder": (2, 4)}
+
+
+def rng():
+    return np.random.default_rng(0)
+
+
+def test_networks_are_views_of_one_vector():
+    w = torch.arange(float(networks.count_parameters(SIZES)))
+    nets = networks.unpack(w, SIZES)
+    assert [tuple(W.shape) for W, _ in nets["encoder"]] == [(3, 5), (5, 2)]
+    flat = torch.cat([part.reshape(-1) for layers in nets.values() for layer in layers for part in layer])
+    assert torch.equal(flat, w)
+    w[0] = 99.0
+    assert nets["encoder"][0][0][0, 0] == 99.0
+
+
+def test_a_network_is_its_formula():
+    w = torch.from_numpy(networks.initial_parameters(SIZES, rng(), bias=0.3))
+    (W1, b1), (W2, b2) = networks.unpack(w, SIZES)["encoder"]
+    X = torch.from_numpy(rng().normal(size=(7, 3)))
+    expected = torch.tanh(X @ W1 + b1) @ W2 + b2
+    assert torch.equal(networks.forward(networks.unpack(w, SIZES)["encoder"], X, (torch.tanh,)), expected)
+
+
+@pytest.mark.parametrize("spread", ["normal", "uniform"])
+def test_the_start_has_glorots_variance(spread):
+    sizes = {"net": (300, 200)}
+    W, b = networks.unpack(torch.from_numpy(networks.initial_parameters(sizes, rng(), spread=spread, bias=0.5)), sizes)[
+        "net"
+    ][0]
+    assert float(W.var()) == pytest.approx(2.0 / 500, rel=0.02)
+    assert bool((b == 0.5).all())
+
+
+def test_masks_keep_the_mean():
+    draws = TensorDraws(rng(), torch.zeros(1, dtype=torch.float64))
+    (mask,) = networks.dropout_masks(draws, 1000, (100,), 0.1)
+    assert set(mask.unique().tolist()) == {0.0, 1.0 / 0.9}
+    assert float(mask.mean()) == pytest.approx(1.0, abs=0.01)
+    assert networks.dropout_masks(draws, 10, (5,), 0.0) == []
+
+
+def test_the_divergence_is_that_of_torch():
+    mean, deviation = torch.randn(5, 4, generator=torch.Generator().manual_seed(0)), torch.linspace(0.1, 3.0, 4)
+    normal = torch.distributions.Normal
+    expected = torch.distributions.kl_divergence(normal(mean, deviation), normal(0.0, 1.0))
+    torch.testing.assert_close(networks.gaussian_divergence(mean, deviation), expected)
+
+
+@pytest.mark.parametrize(("optimiser", "batch_size"), [("adam", None), ("sgd", None), ("adam", 8)])
+def test_training_reaches_the_least_squares_solution(optimiser, batch_size):
+    X = torch.from_numpy(rng().normal(size=(30, 3)))
+    y = X @ torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
+
+    def loss(w, rows):
+        return (X[rows] @ w - y[rows]).square().mean()
+
+    found = networks.train(
+        loss,
+        torch.zeros(3, dtype=torch.float64),
+        n_rows=30,
+        epochs=600,
+        batch_size=batch_size,
+        rates=lambda epoch: 0.1 * 0.99**epoch,
+        rng=rng(),
+        optimiser=optimiser,
+    )
+    assert found.n_steps == 600 * networks.steps_per_epoch(30, batch_size)
+    np.testing.assert_allclose(found.w.numpy(), [1.0, -2.0, 0.5], atol=1e-3)
+    value, slope = networks.value_and_slope(loss, found.w, 30, 7)  # the batches' share adds up to the whole
+    assert value == pytest.approx(float(loss(found.w, torch.arange(30))))
+    assert slope < 1e-2
+
+
+def test_adam_is_the_adam_of_torch():
+    target = torch.tensor([3.0, -1.0], dtype=torch.float64)
+    found = networks.train(
+        lambda w, rows: (w - target).square().sum(),
+        torch.zeros(2, dtype=torch.float64),
+        n_rows=1,
+        epochs=20,
+        batch_size=None,
+        rates=lambda epoch: 0.05,
+        rng=rng(),
+        weight_decay=0.1,
+    )
+    w = torch.zeros(2, dtype=torch.float64, requires_grad=True)
+    reference = torch.optim.Adam([w], lr=0.05, weight_decay=0.1)
+    for _ in range(20):
+        reference.zero_grad()
+        (w - target).square().sum().backward()
+        reference.step()
+    torch.testing.assert_close(found.w, w.detach())
+
+
+def test_chunks_make_the_whole(monkeypatch):
+    monkeypatch.setattr(networks, "CHUNK_ROWS", 4)
+    X, Y = torch.rand(11, 2, generator=torch.Generator().manual_seed(0)), torch.arange(11.0)[:, None]
+    assert torch.equal(networks.in_chunks(lambda x, y: x + y, X, Y), X + Y)
