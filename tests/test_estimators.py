@@ -31,10 +31,14 @@ INNER = {"enhancer": contone.Temperature(), "estimator": Ridge()}
 """What an estimator around another one is filled with."""
 
 
+SHORT = {"LEVI": {"epochs": 2, "n_hidden": 8}}
+"""Networks are trained for a moment only: what is asked here does not depend on how long."""
+
+
 def build(cls: type) -> BaseEstimator:
-    """An instance with default parameters; required ones come from `INNER`."""
+    """An instance with default parameters, but for `SHORT`; required ones come from `INNER`."""
     required = [p.name for p in inspect.signature(cls).parameters.values() if p.default is p.empty]
-    return cls(**{name: clone(INNER[name]) for name in required})
+    return cls(**{name: clone(INNER[name]) for name in required}, **SHORT.get(cls.__name__, {}))
 
 
 def public_estimators() -> dict[str, BaseEstimator]:

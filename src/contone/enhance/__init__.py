@@ -16,6 +16,7 @@ from contone.enhance.km import KM
 from contone.enhance.lcdr import LCdr
 from contone.enhance.lemll import LEMLL
 from contone.enhance.lesc import LESC
+from contone.enhance.levi import LEVI
 from contone.enhance.lp import LP
 from contone.enhance.ml2 import ML2
 
@@ -27,6 +28,7 @@ __all__ = [
     "KM",
     "LEMLL",
     "LESC",
+    "LEVI",
     "LP",
     "ML2",
     "Inversion",

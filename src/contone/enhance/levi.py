@@ -8,8 +8,8 @@ with s the logistic function. The posterior is z ~ N(mu, diag sd^2), (mu, sd) = 
 
     BCE(s(z_last q), l) + alpha KL(mu, sd) + beta ||decoder(z) - x||^2,
 
-z = mu + sd eps, every term a mean over its entries. D^ = softmax(s(mu_last q)), so that no two labels of a row differ by
-a factor above e.
+z = mu + sd eps, every term a mean over its entries. D^ = softmax(s(mu_last q)): no two labels of a row differ by a
+factor above e.
 
 Multiplied by q, the objective is the textbook's evidence bound for alpha = k/q and beta = d/(2q) (noise of variance 1):
 the defaults here. The published weights are smaller, and make the answer more certain.
@@ -294,9 +294,7 @@ def draw_noise(draws: Any, m: int, k: int, h: int, dropout: float) -> Noise:
     return Noise(eps, *(networks.dropout_masks(draws, m, (h, h), dropout) for _ in range(2)))
 
 
-def encode(
-    encoder: networks.Layers, X: Tensor, L: Tensor, masks: list[Tensor] | None = None
-) -> tuple[Tensor, Tensor]:
+def encode(encoder: networks.Layers, X: Tensor, L: Tensor, masks: list[Tensor] | None = None) -> tuple[Tensor, Tensor]:
     """mu and sd, (m, k) each, of rows X (m, d) with labels L (m, q)."""
     import torch
 
@@ -376,9 +374,7 @@ def _free_objective(m: np.ndarray, sd: np.ndarray, labels: np.ndarray, kappa: fl
     return -log_expit(-z) @ WEIGHTS - labels * m + kappa * (0.5 * (m**2 + sd**2 - 1.0) - np.log(sd))
 
 
-def _free_derivatives(
-    m: np.ndarray, sd: np.ndarray, labels: np.ndarray, kappa: float
-) -> tuple[np.ndarray, np.ndarray]:
+def _free_derivatives(m: np.ndarray, sd: np.ndarray, labels: np.ndarray, kappa: float) -> tuple[np.ndarray, np.ndarray]:
     """Gradients (v, 2) and Hessians (v, 2, 2) by m and sd."""
     p = expit(m[:, None] + sd[:, None] * NODES)
     slope = p * (1.0 - p)

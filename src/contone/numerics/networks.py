@@ -8,6 +8,7 @@ global generator and settings are never touched.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -38,7 +39,7 @@ def require_torch(method: Any) -> None:
         import torch  # noqa: F401
     except ImportError as error:
         raise MissingExtraError(
-            f"{type(method).__name__} trains a network with torch, which is not installed: pip install 'contone[torch]'."
+            f"{type(method).__name__} trains a network by torch, which is not installed: pip install 'contone[torch]'."
         ) from error
 
 
@@ -65,7 +66,7 @@ def count_parameters(sizes: Sizes) -> int:
     >>> count_parameters({"encoder": (3, 4, 2)})
     26
     """
-    return sum((a + 1) * b for widths in sizes.values() for a, b in zip(widths[:-1], widths[1:], strict=True))
+    return sum((a + 1) * b for widths in sizes.values() for a, b in pairwise(widths))
 
 
 def initial_parameters(
@@ -74,7 +75,7 @@ def initial_parameters(
     """Glorot's start: weights with variance 2 / (inputs + outputs), normal or uniform, and constant biases."""
     parts = []
     for widths in sizes.values():
-        for a, b in zip(widths[:-1], widths[1:], strict=True):
+        for a, b in pairwise(widths):
             deviation = np.sqrt(2.0 / (a + b))
             if spread == "normal":
                 weights = deviation * rng.standard_normal(a * b)
@@ -90,7 +91,7 @@ def unpack(w: Tensor, sizes: Sizes) -> dict[str, Layers]:
     start = 0
     for name, widths in sizes.items():
         layers = []
-        for a, b in zip(widths[:-1], widths[1:], strict=True):
+        for a, b in pairwise(widths):
             end = start + a * b
             layers.append((w[start:end].view(a, b), w[end : end + b]))
             start = end + b
@@ -113,7 +114,8 @@ def dropout_masks(draws: Any, m: int, widths: Sequence[int], rate: float) -> lis
     """Masks (m, width) that are 0 with probability `rate` and 1 / (1 - rate) else; none for rate 0."""
     if rate == 0:
         return []
-    return [(draws.random((m, width)) >= rate) / (1.0 - rate) for width in widths]
+    uniform = (draws.random((m, width)) for width in widths)
+    return [(u >= rate).to(u.dtype) / (1.0 - rate) for u in uniform]
 
 
 def gaussian_divergence(mean: Tensor, deviation: Tensor) -> Tensor:
