@@ -1,6 +1,6 @@
 """Numbers and figures of docs/inversion.md: what Inversion recovers, its spread estimate, coverage and robustness.
 
-    CONTONE_DATA=... python benchmarks/inversion.py            # all sets at hand, then the figures
+    CONTONE_DATA=... python benchmarks/inversion.py            # all sets available locally, then the figures
     CONTONE_DATA=... python benchmarks/inversion.py --seeds 3  # more seeds (first one is the default)
     CONTONE_DATA=... python benchmarks/inversion.py --studies  # only: rules named by "auto", parameters from the truth
 

@@ -1,6 +1,6 @@
 """3. Baselines first: the best row of the paper beside two lines that use no features, and Inversion beside both.
 
-With the Yeast data at hand (`contone data fetch`, or the folder CONTONE_DATA) this compares the published scores of
+With the Yeast data available (`contone data fetch`, or the folder CONTONE_DATA) this compares the published scores of
 LCdr with the uniform distribution, softmax(0.2 L) and `Inversion`; without it, the artificial set serves.
 """
 
@@ -9,8 +9,8 @@ import numpy as np
 from contone import CumulativeMass, Inversion, Temperature, Uniform, datasets, evaluate
 from contone.reproduction import paper
 
-at_hand = [s for s in paper.YEAST if datasets.status(paper.DATASETS[s]).where != "not at hand"]
-names = {s: paper.DATASETS[s] for s in at_hand} or {"artificial": "artificial"}
+available = [s for s in paper.YEAST if datasets.status(paper.DATASETS[s]).where != "missing"]
+names = {s: paper.DATASETS[s] for s in available} or {"artificial": "artificial"}
 rows: dict[str, list[float]] = {"Uniform": [], "Temperature": [], "Inversion": []}
 
 for full in names.values():
@@ -18,9 +18,9 @@ for full in names.values():
     L = CumulativeMass().apply(data.D)
     for method in (Uniform(), Temperature(c=0.2), Inversion()):
         rows[type(method).__name__].append(evaluate(data.D, method.fit_enhance(data.X, L)).chebyshev)
-if at_hand:
+if available:
     published = paper.recovery()["chebyshev"]
-    rows |= {f"{method}, published": [published[method][s] for s in at_hand] for method in paper.METHODS}
+    rows |= {f"{method}, published": [published[method][s] for s in available] for method in paper.METHODS}
 
 print(f"mean Chebyshev distance to the truth over {len(names)} data sets (less is better)")
 for row, values in sorted(rows.items(), key=lambda item: float(np.mean(item[1]))):

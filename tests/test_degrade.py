@@ -22,7 +22,7 @@ CARDINALITIES = {
     "heat": 2.9996,
     "spo": 2.9469,
 }
-"""Mean labels a row of the logical labels published with the ten Yeast sets."""
+"""Mean labels per row of the logical labels published with the ten Yeast sets."""
 
 RULES = [CumulativeMass(), CumulativeMass(0.0), CumulativeMass(0.9), TopK(1), TopK(3), Threshold(0.1), Threshold(0.9)]
 

@@ -1,4 +1,4 @@
-"""The examples run, without network and without data at hand, and say something."""
+"""The examples run, without network and without data, and say something."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The limit: what X and L allow, measured with the truth at hand."""
+"""The limit: what X and L allow, measured with the truth."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ import io
 import json
 import pickle
 import zipfile
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -142,12 +143,10 @@ def test_damage_is_an_error_wherever_it_is(small, tmp_path):
         changed = bytearray(whole)
         changed[rng.integers(len(whole))] ^= 1 << rng.integers(8)
         (tmp_path / "changed").write_bytes(changed)
-        try:
+        with suppress(DataError):
             load_model(tmp_path / "changed")  # dates and the like may change without harm
-        except DataError:
-            pass
+    tree = {"format": 99, "contone": "9.0", "method": None, "details": None}
+    with zipfile.ZipFile(tmp_path / "new", "w") as archive:
+        archive.writestr("model.json", json.dumps(tree))
     with pytest.raises(DataError, match="newer"):
-        tree = {"format": 99, "contone": "9.0", "method": None, "details": None}
-        with zipfile.ZipFile(tmp_path / "new", "w") as archive:
-            archive.writestr("model.json", json.dumps(tree))
         load_model(tmp_path / "new")

@@ -7,7 +7,7 @@ folds. No enhancer is, so no enhancer is expected beyond it, and the share of th
     recovered = (KL_uniform - KL) / (KL_uniform - KL_limit),
 
 can be compared between data sets. The limit is what two regressors reach, not a theorem: a better regressor would lower
-its KL, and a method that passes 100 % is no contradiction.
+its KL, and a method may pass 100 %.
 
 The inputs are L, |L| and X, standardised (its first 40 principal components when d > 60). Two regressors compete, ridge
 and extremely randomised trees, and the better one in KL(D || D^) is the limit. Predictions are clipped at 1e-4 and

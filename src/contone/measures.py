@@ -27,7 +27,7 @@ RowMeasure = Callable[[np.ndarray, np.ndarray], np.ndarray]
 class Measure:
     """A measure of how close recovered distributions are to the truth.
 
-    Calling it gives the mean over instances; `per_instance` gives one value a row (NaN where the convention
+    Calling it gives the mean over instances; `per_instance` gives one value per row (NaN where the convention
     drops the row).
     """
 
@@ -38,7 +38,7 @@ class Measure:
     rows: RowMeasure
 
     def per_instance(self, D: Any, D_hat: Any) -> np.ndarray:
-        """One value a row, (n,)."""
+        """One value per row, (n,)."""
         return self.rows(*check_pair(D, D_hat))
 
     def __call__(self, D: Any, D_hat: Any) -> float:

@@ -23,7 +23,7 @@ from contone.cli.app import app
 
 @pytest.fixture
 def contone(monkeypatch, tmp_path):
-    """The command with nothing at hand: no CONTONE_DATA, an empty cache, no address that answers."""
+    """The command with nothing available: no CONTONE_DATA, an empty cache, no address that answers."""
     monkeypatch.delenv("CONTONE_DATA", raising=False)
     monkeypatch.setenv("CONTONE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("CONTONE_MIRROR", "http://127.0.0.1:9")
@@ -38,7 +38,7 @@ def test_list_shows_every_set_on_stdout_and_the_advice_on_stderr(contone):
     assert result.exit_code == 0
     for name in datasets.names():
         assert name in result.stdout
-    assert "24 not at hand" in result.stderr
+    assert "24 not available locally" in result.stderr
     assert "contone data fetch" not in result.stdout
 
 
@@ -56,7 +56,7 @@ def test_list_as_json(contone):
     assert [r["name"] for r in records] == datasets.names()
     by_name = {r["name"]: r for r in records}
     assert by_name["artificial"]["where"] == "generated"
-    assert by_name["flickr"] == by_name["flickr"] | {"where": "not at hand", "path": None, "n": 11150, "in_paper": True}
+    assert by_name["flickr"] == by_name["flickr"] | {"where": "missing", "path": None, "n": 11150, "in_paper": True}
     assert by_name["raf-ml"]["d"] is None
 
 

@@ -187,7 +187,7 @@ def test_a_name_like_no_other_gets_the_list(cached):
 
 @pytest.mark.parametrize("spelling", ["Tiny_Set.mat", "tiny-set.mat", "TINYSET.mat"])
 def test_a_file_put_into_the_folder_works_at_once(cached, folder, published, spelling):
-    assert datasets.status("tiny-set").where == "not at hand"
+    assert datasets.status("tiny-set").where == "missing"
     (folder / spelling).write_bytes(published)
     assert datasets.status("tiny-set").where == "folder"
     data = datasets.load("Tiny set")

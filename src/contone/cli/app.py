@@ -1,6 +1,6 @@
 """The command `contone`: its commands put together, and what happens to errors.
 
-Exit codes: 0 good, 1 the work failed (data that cannot be used, a full disk), 2 the command line was wrong.
+Exit codes: 0 success, 1 the work failed (data that cannot be used, a full disk), 2 the command line was wrong.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def contone(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the whole traceback of an error.")] = False,
 ) -> None:
     """From yes/no labels to degrees: label enhancement for tables of features and 0/1 labels.
 
-    Results go to stdout, talk goes to stderr. Exit code 0: good; 1: the work failed; 2: the command line was wrong.
+    Results go to stdout, messages to stderr. Exit codes: 0 success, 1 the work failed, 2 the command line was wrong.
 
     Example:
 

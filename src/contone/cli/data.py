@@ -58,9 +58,11 @@ def list_sets(as_json: AsJson = False) -> None:
                 f"[bold]{s.name}[/]", _count(s.n), _count(s.d), _count(s.q), escape(_where(s)), escape(s.about)
             )
         console.print(table)
-    absent = sum(s.where == "not at hand" for s in found)
+    absent = sum(s.where == "missing" for s in found)
     if absent:
-        terminal.say(f"{absent} not at hand: 'contone data fetch NAME' or 'contone data fetch --all' downloads them.")
+        terminal.say(
+            f"{absent} not available locally: 'contone data fetch NAME' or 'contone data fetch --all' downloads them."
+        )
     for s in found:
         if s.problem:
             terminal.say(f"warning: {s.path}: {s.problem}", style="yellow")
@@ -73,7 +75,7 @@ def fetch(
 ) -> None:
     """Download data sets into the cache, checked; prints the path of each file.
 
-    What is at hand already is not downloaded again. CONTONE_MIRROR names another address with the same files.
+    Files that are there already are not downloaded again. CONTONE_MIRROR names another address with the same files.
 
     Examples:
 
@@ -95,7 +97,7 @@ def fetch(
         if where == "generated":
             terminal.say(f"{name} is generated: there is nothing to fetch.")
             continue
-        if where == "not at hand":
+        if where == "missing":
             terminal.say(f"fetching {name}")
         try:
             with _progress(name) as bar:
@@ -115,10 +117,10 @@ def info(
     name: Annotated[str, typer.Argument(help="Name of a data set, as 'contone data list' shows.")],
     as_json: AsJson = False,
 ) -> None:
-    """Describe one data set: size, labels a row, zeros, whom to cite, under what terms.
+    """Describe one data set: size, labels per row, zeros, what to cite, licence.
 
-    "Labels a row" is the mean number of logical labels under the usual degradation, CumulativeMass(0.5). Nothing is
-    downloaded: where the file is not at hand, what the registry knows is shown.
+    "Labels per row" is the mean number of logical labels under the usual degradation, CumulativeMass(0.5). Nothing is
+    downloaded: where the file is missing, what the registry knows is shown.
 
     Examples:
 
@@ -134,7 +136,7 @@ def info(
         "instances (n)": record["n"],
         "features (d)": record["d"],
         "labels (q)": record["q"],
-        "labels a row": _rounded(record["cardinality"]),
+        "labels per row": _rounded(record["cardinality"]),
         "zeros in D": record["zeros"],
         "label names": ", ".join(record["label_names"] or ()) or None,
         "notes": "; ".join(record["notes"] or ()) or None,
@@ -152,8 +154,8 @@ def info(
         if value is not None:
             table.add_row(key, escape(str(value)))
     console.print(table)
-    if record["where"] == "not at hand":
-        terminal.say(f"Not at hand: 'contone data fetch {record['name']}' downloads it and shows the rest.")
+    if record["where"] == "missing":
+        terminal.say(f"Not available locally: 'contone data fetch {record['name']}' downloads it and shows the rest.")
 
 
 def _known(name: str) -> Status:
@@ -182,7 +184,7 @@ def _record(s: Status) -> dict[str, Any]:
 
 
 def _describe(s: Status) -> dict[str, Any]:
-    """What `info` says, as plain values: from the data where they are at hand, else from the registry."""
+    """What `info` says, as plain values: from the data where they are available, else from the registry."""
     from contone import datasets
     from contone.degrade import CumulativeMass
 
@@ -195,7 +197,7 @@ def _describe(s: Status) -> dict[str, Any]:
         "citation": s.citation,
         "licence": s.licence,
     }
-    if s.where == "not at hand":
+    if s.where == "missing":
         return record
     data = datasets.load(s.name)
     return record | {
@@ -252,7 +254,7 @@ class _Bar:
 
 @contextmanager
 def _progress(name: str) -> Iterator[_Bar]:
-    """A bar on stderr; it vanishes when done, and is silent where stderr is no terminal."""
+    """A bar on stderr; it vanishes when done, and is silent where stderr is not a terminal."""
     console = terminal.talk()
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:

@@ -74,7 +74,7 @@ def demo(
 
 
 def _run_all(L: Any, data: Any) -> list[Outcome]:
-    """Every method of the library, then the rows to compare with, one line of talk each."""
+    """Every method of the library, then the rows to compare with; one message each."""
     from contone.demo.run import attempt, oracles
 
     outcomes: list[Outcome] = []

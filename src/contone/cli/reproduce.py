@@ -1,4 +1,4 @@
-"""`contone reproduce`: run the paper's experiments on the data at hand, and print what came out."""
+"""`contone reproduce`: run the paper's experiments on the data available locally, and print the results."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def reproduce(
         ),
     ] = "",
     seeds: Annotated[int | None, typer.Option(min=1, help="Seeds of each random method.")] = None,
-    jobs: Annotated[int, typer.Option(help="Processes; -1 for one a core.")] = -1,
+    jobs: Annotated[int, typer.Option(help="Number of processes; -1 for one per core.")] = -1,
     backend: Annotated[str, typer.Option(help="loky (this machine) or dask (a cluster).")] = "loky",
     address: Annotated[str, typer.Option(help="Scheduler of the dask cluster, e.g. tcp://host:8786.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole summary as JSON.")] = False,
 ) -> None:
-    """Run the paper's experiments on the data at hand.
+    """Run the paper's experiments on the data available locally.
 
     Without any data it runs on the built-in artificial set; the folder named by CONTONE_DATA brings the real ones.
     Finished cells are kept: stop it whenever you like and start it again.
@@ -77,7 +77,7 @@ def reproduce(
     )
     _say_what_is_missing(plan)
     if not plan.cells:
-        terminal.say("nothing to run: none of these data sets is at hand.", style="bold red")
+        terminal.say("nothing to run: none of these data sets is available locally.", style="bold red")
         raise typer.Exit(1)
     folder = Store(store)
     about = {
@@ -132,7 +132,7 @@ def _method_name(name: str) -> str:
 def _say_what_is_missing(plan: Any) -> None:
     if plan.missing_data:
         names = ", ".join(sorted(plan.missing_data))
-        terminal.say(f"not at hand, left out: {names}")
+        terminal.say(f"not available locally, left out: {names}")
         terminal.say("  to include them: put their files into the folder CONTONE_DATA, or 'contone data fetch NAME'")
     for name, why in plan.missing_methods.items():
         terminal.say(f"left out: {name} ({why})")

@@ -1,4 +1,4 @@
-"""The two streams: results go to stdout, talk goes to stderr."""
+"""The two streams: results go to stdout, messages to stderr."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def talk() -> Console:
 
 
 def say(message: str, style: str = "") -> None:
-    """One line of talk, never wrapped in the middle of a path."""
+    """Print one message to stderr, never wrapped in the middle of a path."""
     talk().print(message, style=style, markup=False, soft_wrap=True)
 
 

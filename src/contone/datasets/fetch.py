@@ -25,7 +25,7 @@ from contone.datasets.artificial import artificial
 from contone.datasets.dataset import FORMATS, Dataset, read
 from contone.exceptions import DataError
 
-Where = Literal["generated", "folder", "cache", "not at hand"]
+Where = Literal["generated", "folder", "cache", "missing"]
 
 _GENERATED = {"artificial": "recovery", "artificial-training": "training"}
 
@@ -122,7 +122,7 @@ def load(name: str) -> Dataset:
 
 
 def fetch(name: str, *, progress: Any = False) -> Path:
-    """The path of the data set's file, downloaded into the cache where it is not at hand yet.
+    """The path of the data set's file, downloaded into the cache if it is not available locally.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def status(name: str) -> Status:
     elif cached.is_file():
         path, where = cached, "cache"
     else:
-        path, where = None, "not at hand"
+        path, where = None, "missing"
     problem = _problem(path, entry) if path is not None else ""
     return Status(
         name=entry.name,

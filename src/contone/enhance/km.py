@@ -7,7 +7,7 @@ largest distance of a positive to it. A positive near the centre is described by
     r_l    = max_{i in C_l} s_il,
     F_il   = 1 - sqrt(s_il^2 / (r_l^2 + delta))  if l is relevant to i, 0 otherwise,
 
-and D^ is the softmax of the rows of F. With H = K L every inner product is at hand,
+and D^ is the softmax of the rows of F. With H = K L every inner product is known,
 
     s_il^2 = 1 - 2 H_il / n_l + (L^T H)_ll / n_l^2,
 

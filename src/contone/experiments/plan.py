@@ -217,10 +217,12 @@ def _cells(row: _Row, spec: Spec, dataset: str, data_hash: str, seeds: int) -> I
 
 
 def _content(name: str) -> str:
-    """The content hash of a data set that is at hand; DataError, with what to do, where it is not."""
-    if name in datasets.names() and datasets.status(name).where == "not at hand":
+    """The content hash of a data set that is available locally; DataError, with what to do, where it is not."""
+    if name in datasets.names() and datasets.status(name).where == "missing":
         # Nothing is downloaded behind the user's back in the middle of an experiment.
-        raise DataError(f"not at hand: put its file into the folder CONTONE_DATA, or run 'contone data fetch {name}'")
+        raise DataError(
+            f"not available locally: put its file into the folder CONTONE_DATA, or run 'contone data fetch {name}'"
+        )
     return load(name)[3]
 
 
