@@ -26,6 +26,7 @@ from contone.enhance import (
 from contone.measures import evaluate
 from contone.predict import AAKNN, LDLLRR, FromClassifier, FromRegressor, MaxEnt, PTBayes
 from contone.runtime.versions import show_versions
+from contone.tables import enhance_file
 
 __version__ = "0.1.0"
 
@@ -59,6 +60,7 @@ __all__ = [
     "Uniform",
     "datasets",
     "degrade",
+    "enhance_file",
     "evaluate",
     "measures",
     "show_versions",

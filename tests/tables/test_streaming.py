@@ -18,7 +18,8 @@ from contone import LCdr, enhance
 from contone.exceptions import DataError
 from contone.runtime import memory
 from contone.tables import formats as tables
-from contone.tables import pieces, streaming
+from contone.tables import pieces, streaming, text
+from contone.tables.progress import Progress
 
 LABELS = ["calm", "happy", "sad"]
 DEGREES = [f"{name}_degree" for name in LABELS]
@@ -89,7 +90,7 @@ def test_a_model_is_fitted_on_a_sample_and_applied_to_every_row(folder, run):
     np.testing.assert_allclose(pl.read_parquet("a.parquet").select(DEGREES).to_numpy(), expected, atol=1e-9)
 
 
-@pytest.mark.parametrize("method", [m for m in enhance.methods() if streaming.can_stream(enhance.methods()[m]())])
+@pytest.mark.parametrize("method", [m for m in enhance.methods() if hasattr(enhance.methods()[m](), "enhance")])
 def test_every_inductive_method_streams(folder, run, method):
     result = run(*command("t.csv", "out.csv", "--chunk-rows", "200", "--sample-rows", "120", method=method))
     assert result.exit_code == 0, result.output
@@ -115,6 +116,7 @@ def test_the_sample_is_drawn_evenly_from_the_whole_file():
     class Wanted:
         sample_rows = 200
         method = LCdr()
+        progress = Progress()
 
     X, L = streaming._sample(source, chosen, Wanted())  # type: ignore[arg-type]
     drawn = X["x"].to_numpy()
@@ -130,7 +132,7 @@ def test_the_sample_is_drawn_evenly_from_the_whole_file():
 @pytest.mark.parametrize("block", [1, 64, 1 << 20])
 def test_records_are_cut_at_their_ends_wherever_the_blocks_end(folder, monkeypatch, rows, block):
     table(20).write_csv("small.csv")
-    monkeypatch.setattr(pieces, "BLOCK_BYTES", block)
+    monkeypatch.setattr(text, "BLOCK_BYTES", block)
     cut = pieces.cut(Path("small.csv"), rows)
     whole = tables.read(Path("small.csv"))
     found = [piece for _, piece in cut.read()]
@@ -200,10 +202,11 @@ import os, signal, sys
 from contone.tables import streaming
 before, written = streaming._write_part, []
 def write(*arguments):
-    before(*arguments)
+    part = before(*arguments)
     written.append(1)
     if len(written) == 3:
         os.kill(os.getpid(), signal.SIGKILL)
+    return part
 streaming._write_part = write
 from contone.cli import main
 sys.argv = ["contone", *sys.argv[1:]]
@@ -237,7 +240,7 @@ def test_a_killed_run_goes_on_with_the_same_model_and_redoes_nothing(folder, run
     kept = {}
     monkeypatch.setattr(
         streaming, "_merge", lambda parts, *more, merge=streaming._merge: (kept.update(
-            {p.name: p.stat().st_mtime_ns for p in parts}), merge(parts, *more))
+            {p.path.name: p.path.stat().st_mtime_ns for p in parts}), merge(parts, *more))
     )  # fmt: skip
     result = run(*wanted)
     assert result.exit_code == 0, result.output

@@ -1,24 +1,89 @@
-"""Thin commands over the library: one group of commands a file, put together in `app.py`."""
+"""Thin commands over the library: one group of commands per file, put together in `app.py`."""
 
 from __future__ import annotations
 
+import io
+import os
 import sys
+from contextlib import suppress
+from typing import Any, NoReturn
 
 EXTRA = frozenset({"typer", "click", "rich", "polars", "jinja2", "matplotlib", "scikit_posthocs"})
 """Modules of the optional dependency group `cli`."""
 
 
 def main() -> None:
-    """Run the command line; say what to install where its dependencies are not there."""
+    """Run the command line; say what to install where its dependencies are not there. No traceback without --debug."""
+    _prepare_streams()
     try:
         from contone.cli.app import app
 
-        app(prog_name="contone")
+        app(prog_name="contone", standalone_mode=True)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in EXTRA:
             raise
-        print(
-            f"contone: the command line needs {error.name}, which is not installed: pip install 'contone[cli]'",
-            file=sys.stderr,
+        _leave(
+            f"contone: the command line needs {error.name}, which is not installed: pip install 'contone[cli]'", code=2
         )
-        sys.exit(2)
+    except KeyboardInterrupt:
+        _leave("interrupted", code=130)
+    except SystemExit as end:
+        _flush(end)
+        raise
+    except OSError as error:
+        if "--debug" in sys.argv:
+            raise
+        _leave(f"error: {error}", code=1)
+
+
+class _Closed(io.TextIOBase):
+    """In place of a stdout that is closed: an error where something is written, none where nothing is."""
+
+    encoding = "utf-8"
+
+    def write(self, text: str) -> int:
+        raise OSError("stdout is closed: a result has nowhere to go")
+
+
+def _prepare_streams() -> None:
+    """Characters that a stream cannot show are escaped; a closed stderr swallows, a closed stdout is an error."""
+    if sys.stdout is None:
+        sys.stdout = _Closed()
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _flush(end: SystemExit) -> None:
+    """A full disk behind stdout shows when the last of it is written."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        _close_stdout()
+        if end.code in (0, None):
+            _leave(f"error: cannot write to stdout: {error.strerror or error}", code=1)
+
+
+def _leave(message: str, *, code: int) -> NoReturn:
+    with suppress(OSError):
+        print(message, file=sys.stderr)
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _close_stdout()
+    sys.exit(code)
+
+
+def _close_stdout() -> None:
+    """Point stdout elsewhere, so that Python's own flush at the end says nothing."""
+    sys.stdout = _Silent()  # type: ignore[assignment]
+
+
+class _Silent(io.TextIOBase):
+    def write(self, text: str) -> int:
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name)

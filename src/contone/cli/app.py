@@ -16,7 +16,10 @@ from contone.cli.demo import demo
 from contone.cli.enhance import enhance
 from contone.cli.report import report
 from contone.cli.reproduce import reproduce
-from contone.exceptions import ContoneError
+from contone.exceptions import ArgumentError, ContoneError
+
+OPTIONS = {"source": "FILE", "target": "--output", "ids": "--id"}
+"""Arguments whose option has another name."""
 
 
 class _Group(TyperGroup):
@@ -25,6 +28,10 @@ class _Group(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except ArgumentError as error:
+            advice = " Use --force to overwrite it." if "exists already" in str(error) else ""
+            option = OPTIONS.get(error.argument, f"--{error.argument.replace('_', '-')}")
+            raise terminal.usage_error(f"{error}{advice}", option) from error
         except ContoneError as error:
             if ctx.params.get("debug"):
                 raise

@@ -1,14 +1,9 @@
-"""`contone enhance`: a table of features and 0/1 labels in, the same table with degrees out.
-
-The command line becomes an `Order`, plain values that say what is wanted; `enhance_in_memory` carries it out. Another
-engine, for files that do not fit into memory, takes the same order.
-"""
+"""`contone enhance`: a table of features and 0/1 labels in, the same table with degrees out."""
 
 from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,23 +13,6 @@ from contone.base import Enhancer
 from contone.cli import terminal
 from contone.cli.listing import find_method
 from contone.cli.terminal import usage_error
-
-
-@dataclass(frozen=True)
-class Order:
-    """What is wanted: which file, which columns, by which method, to where."""
-
-    source: Path
-    target: str
-    labels: list[str]
-    method: Enhancer
-    features: list[str] = field(default_factory=list)
-    ids: list[str] = field(default_factory=list)
-    suffix: str = "_degree"
-    force: bool = False
-    stream: bool | None = None
-    chunk_rows: int | None = None
-    sample_rows: int | None = None
 
 
 def enhance(
@@ -113,52 +91,27 @@ def enhance(
 
     contone enhance large.parquet --labels 'mood_*' --stream -o soft.parquet
     """
-    order = Order(
-        source=file,
-        target=output,
-        labels=labels,
-        method=build_method(method or default_method(), preset, param or []),
-        features=features or [],
-        ids=ids or [],
-        suffix=suffix,
-        force=force,
-        stream=stream,
-        chunk_rows=chunk_rows,
-        sample_rows=sample_rows,
-    )
-    _check_places(order)
-    from contone.tables.streaming import enhance_in_pieces, is_wanted
+    fitted = build_method(method or default_method(), preset, param or [])
+    from contone.tables import enhance_file
+    from contone.tables.columns import listed
 
     with terminal.plain_warnings():
-        if is_wanted(order):
-            enhance_in_pieces(order)
-        else:
-            enhance_in_memory(order)
-
-
-def enhance_in_memory(order: Order) -> None:
-    """Read the whole table, recover the degrees, write the whole table."""
-    from contone.tables import columns
-    from contone.tables import formats as tables
-
-    with terminal.working(f"reading {order.source}"):
-        table = tables.read(order.source)
-        chosen = columns.choose(
-            table.stored.columns, table.numeric, labels=order.labels, features=order.features, ids=order.ids
+        done = enhance_file(
+            file,
+            output,
+            labels=labels,
+            method=fitted,
+            features=features or [],
+            ids=ids or [],
+            suffix=suffix,
+            overwrite=force,
+            stream=stream,
+            chunk_rows=chunk_rows,
+            sample_rows=sample_rows,
+            progress=terminal.TerminalProgress(),
         )
-        degrees = chosen.degrees(order.suffix)
-        X, L = table.numbers(chosen.features), table.numbers(chosen.labels)
-    terminal.say(f"  {len(X):,} rows; labels: {_listed(chosen.labels)}; features: {_listed(chosen.features)}")
-    if chosen.carried:
-        terminal.say(f"  carried along: {_listed(chosen.carried)}")
-    name = type(order.method).__name__
-    with terminal.working(f"enhancing with {name}"):
-        order.method.fit(X, L)
-    D = order.method.label_distributions_
-    as_text = order.target == tables.STDOUT or tables.suffix_of(order.target) in tables.SEPARATORS
-    tables.write(table.with_columns(degrees, D, as_text=as_text), order.target, overwrite=order.force)
-    if order.target != tables.STDOUT:
-        terminal.say(f"wrote {order.target}: {len(X):,} rows, new columns {_listed(degrees)}")
+    if done.path is not None:
+        terminal.say(f"wrote {done.path}: {done.n_rows:,} rows, new columns {listed(done.degrees)}")
 
 
 def default_method() -> str:
@@ -213,29 +166,3 @@ def parse_param(entry: str) -> tuple[str, Any]:
         raise usage_error(
             f"the value in {entry!r} is no Python literal (a number, True, None, a 'text', a [list]).", "--param"
         ) from error
-
-
-def _check_places(order: Order) -> None:
-    """Refuse before any work what could not be read or written after it."""
-    from contone.exceptions import OutputError
-    from contone.runtime.files import check_target
-    from contone.tables import formats as tables
-
-    if not tables.suffix_of(order.source):
-        raise usage_error(f"{order.source} must end in one of {', '.join(tables.FORMATS)}.", "FILE")
-    if order.target == tables.STDOUT:
-        return
-    if not tables.suffix_of(order.target) or order.target.lower().endswith(".gz"):
-        raise usage_error(f"{order.target} must end in one of {', '.join(tables.FORMATS)}.", "--output")
-    try:
-        check_target(order.target, overwrite=order.force)
-    except OutputError as error:
-        advice = " Use --force to overwrite it." if Path(order.target).is_file() else ""
-        raise usage_error(f"{error}{advice}", "--output") from error
-
-
-def _listed(names: list[str], most: int = 4) -> str:
-    """A few names in full, many as first, last and count."""
-    if len(names) <= most:
-        return ", ".join(names)
-    return f"{', '.join(names[: most - 2])} … {names[-1]} ({len(names)})"

@@ -1,11 +1,16 @@
-"""The two streams: results go to stdout, messages to stderr."""
+"""The two streams: results go to stdout, messages go to stderr.
+
+Names from files are shown with their control characters escaped: a column name must not move the cursor, set the title
+of the window or write over what was said before.
+"""
 
 from __future__ import annotations
 
 import json
+import unicodedata
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import typer
@@ -19,6 +24,8 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+
+from contone.tables.progress import Progress as FileProgress
 
 NARROW = 90
 """Below this many columns, listings are stacked instead of set as a table."""
@@ -36,7 +43,28 @@ def talk() -> Console:
 
 def say(message: str, style: str = "") -> None:
     """Print one message to stderr, never wrapped in the middle of a path."""
-    talk().print(message, style=style, markup=False, soft_wrap=True)
+    talk().print(clean(message), style=style, markup=False, soft_wrap=True)
+
+
+def clean(text: str) -> str:
+    """Text that a terminal shows and does not obey: control characters and broken ones as escapes, line ends kept.
+
+    Examples
+    --------
+    >>> clean("calm" + chr(27) + "[2J" + chr(0x202E) + "happy")
+    'calm\\\\x1b[2J\\\\u202ehappy'
+    """
+    return "".join(c.encode("unicode_escape").decode("ascii") if _is_unsafe(c) else c for c in text)
+
+
+def _is_unsafe(character: str) -> bool:
+    if character in "\n\t":
+        return False
+    return unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or character in REORDERING
+
+
+REORDERING = frozenset(map(chr, [*range(0x202A, 0x202F), *range(0x2066, 0x206A)]))
+"""Characters that make text run the other way, so that a line does not say what it seems to say."""
 
 
 def print_json(value: Any) -> None:
@@ -46,7 +74,7 @@ def print_json(value: Any) -> None:
 
 def usage_error(message: str, option: str) -> typer.BadParameter:
     """An error in what was typed: exit code 2."""
-    return typer.BadParameter(message, param_hint=option)
+    return typer.BadParameter(clean(message), param_hint=option)
 
 
 @contextmanager
@@ -62,7 +90,7 @@ def working(message: str, after: Callable[[], str] | None = None) -> Iterator[No
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
-        progress.add_task(message, total=None)
+        progress.add_task(clean(message), total=None)
         yield
     say(message if after is None else after())
 
@@ -80,7 +108,7 @@ def counting(message: str, total: int, done: int = 0) -> Iterator[Callable[[], N
             TimeRemainingColumn(),
         )
         with Progress(*columns, console=console, transient=True) as progress:
-            task = progress.add_task(message, total=total, completed=done)
+            task = progress.add_task(clean(message), total=total, completed=done)
             yield lambda: progress.advance(task)
         say(message)
         return
@@ -94,6 +122,22 @@ def counting(message: str, total: int, done: int = 0) -> Iterator[Callable[[], N
             say(f"  {count} of {total}")
 
     yield advance
+
+
+class TerminalProgress(FileProgress):
+    """What work on a file tells, as messages and bars on stderr."""
+
+    def note(self, message: str) -> None:
+        say(message)
+
+    def warn(self, message: str) -> None:
+        say(message, style="yellow")
+
+    def working(self, message: str) -> AbstractContextManager[None]:
+        return working(message)
+
+    def counting(self, message: str, total: int, done: int = 0) -> AbstractContextManager[Callable[[], None]]:
+        return counting(message, total, done)
 
 
 @contextmanager

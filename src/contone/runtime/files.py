@@ -94,6 +94,8 @@ def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> None:
     """Refuse a target that cannot become a file, before any work is done for it."""
     target = Path(path)
     try:
+        if "\0" in str(target):
+            raise OutputError("Cannot write to a name with a zero byte in it.")
         if not target.parent.is_dir():
             raise OutputError(f"The folder {target.parent} does not exist: create it first.")
         if target.is_dir():

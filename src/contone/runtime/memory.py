@@ -14,6 +14,8 @@ from typing import Any
 
 from array_api_compat import is_torch_array
 
+from contone.exceptions import InputError
+
 LIMIT_VARIABLE = "CONTONE_MEMORY_LIMIT"
 UNITS = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 
@@ -70,7 +72,7 @@ def parse_size(text: str) -> float:
         return math.inf
     found = re.fullmatch(r"\s*([\d.]+(?:e\d+)?)\s*([kmgt]?i?)b?\s*", text, flags=re.IGNORECASE)
     if found is None or found[2].upper() not in UNITS:
-        raise ValueError(f"{LIMIT_VARIABLE}={text!r} is no size: write e.g. 8GB, or off.")
+        raise InputError(f"{LIMIT_VARIABLE}={text!r} is not a size: write e.g. 8GB, or off.")
     return float(found[1]) * UNITS[found[2].upper()]
 
 

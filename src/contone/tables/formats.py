@@ -6,9 +6,11 @@ like ``00123`` keeps its zeros); numbers are read from the text where they are n
 
 from __future__ import annotations
 
-import re
+import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,13 +19,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from contone.exceptions import DataError, OutputError
+from contone.exceptions import ArgumentError, ContoneError, DataError, LabelError, OutputError
 from contone.runtime.files import replacing
+from contone.tables import text
+from contone.tables.columns import Columns
+from contone.tables.order import STDOUT
+from contone.tables.text import SEPARATORS, ColumnKind
 
-SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 PARQUET = (".parquet", ".pq")
 FORMATS = (".csv", ".tsv", *PARQUET)
-STDOUT = "-"
 
 
 @dataclass(frozen=True)
@@ -32,18 +36,25 @@ class Table:
 
     stored: pl.DataFrame
     is_text: bool = False
-    kinds: Mapping[str, Any] | None = None
-    """Types that were decided elsewhere, for a piece of a text file; None decides by what the table holds."""
+    given_kinds: Mapping[str, ColumnKind] | None = None
+    """Kinds that were decided elsewhere, for a piece of a text file; None decides by what the table holds."""
+
+    @cached_property
+    def kinds(self) -> Mapping[str, ColumnKind]:
+        """Text files: what each column can be read as."""
+        if self.given_kinds is not None:
+            return self.given_kinds
+        return {column.name: text.kind_of(column) for column in self.stored}
 
     @cached_property
     def values(self) -> pl.DataFrame:
-        if self.is_text and self.kinds is not None:
-            return pl.DataFrame([read_as(column, self.kinds[column.name]) for column in self.stored])
-        return pl.DataFrame([_typed(column) for column in self.stored]) if self.is_text else self.stored
+        if not self.is_text:
+            return self.stored
+        return pl.DataFrame([text.read_as(column, self.kinds[column.name].dtype) for column in self.stored])
 
     @property
     def numeric(self) -> list[str]:
-        return [c for c, kind in self.values.schema.items() if kind.is_numeric() or kind == pl.Boolean]
+        return numeric_columns(self.values.schema)
 
     def numbers(self, columns: Sequence[str]) -> pl.DataFrame:
         """These columns; an error that names the column and row where an entry is missing."""
@@ -57,15 +68,35 @@ class Table:
             )
         return chosen
 
-    def with_columns(self, names: Sequence[str], D: np.ndarray, *, as_text: bool) -> pl.DataFrame:
-        """The table and the columns of D (n, q) under these names; a name that exists is replaced in its place."""
-        frame = self.stored if as_text else self.values
+    def label_numbers(self, columns: Sequence[str]) -> pl.DataFrame:
+        """The same for labels, which must hold 0 and 1 or true and false."""
+        odd = [c for c in columns if c not in set(self.numeric)]
+        if odd:
+            found = next((str(v) for v in self.stored[odd[0]].head(1000).to_list() if v is not None), "")
+            raise LabelError(
+                f"labels must hold 0 and 1 (or true and false) only; these columns do not: "
+                f"{', '.join(map(repr, odd[:5]))} ({odd[0]!r} has {found[:40]!r})."
+            )
+        return self.numbers(columns)
+
+    def with_columns(self, names: Sequence[str], D: np.ndarray, chosen: Columns, *, as_text: bool) -> pl.DataFrame:
+        """The table and the columns of D (n, q) under these names; a name that exists is replaced in its place.
+
+        Where a text file goes to a format with types, labels and features become numbers; carried columns only where
+        that loses not a letter.
+        """
+        frame = self.stored if as_text or not self.is_text else self._typed({*chosen.labels, *chosen.features})
         return frame.with_columns(pl.Series(name, D[:, j]) for j, name in enumerate(names))
 
-    def found_kinds(self) -> dict[str, Any]:
-        """The type of every column by what it holds; Null for one without any entry."""
-        empty = {c.name for c in self.stored if self.is_text and (c.str.strip_chars().fill_null("") == "").all()}
-        return {name: pl.Null() if name in empty else kind for name, kind in self.values.schema.items()}
+    def _typed(self, used: set[str]) -> pl.DataFrame:
+        def keeps_text(name: str) -> bool:
+            return not (self.kinds[name].plain if name in used else self.kinds[name].exact)
+
+        return pl.DataFrame([(self.stored if keeps_text(name) else self.values)[name] for name in self.stored.columns])
+
+
+def numeric_columns(schema: Mapping[str, Any]) -> list[str]:
+    return [c for c, kind in schema.items() if kind.is_numeric() or kind == pl.Boolean]
 
 
 def suffix_of(path: str | Path) -> str:
@@ -75,80 +106,120 @@ def suffix_of(path: str | Path) -> str:
     return found if found in SEPARATORS or found in PARQUET else ""
 
 
-def read(path: Path) -> Table:
-    """A CSV, TSV (plain or gzip) or Parquet file."""
-    try:
-        if suffix_of(path) in PARQUET:
-            table = Table(pl.read_parquet(path))
-        else:
-            separator = SEPARATORS[suffix_of(path)]
-            table = Table(pl.read_csv(path, separator=separator, infer_schema=False), is_text=True)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise DataError(f"Cannot read {path}: {reason}. Is it a whole {suffix_of(path)[1:]} file?") from error
-    refuse_repeated(path, table.stored.columns)
+def read(path: Path, note: Callable[[str], None] = lambda _: None) -> Table:
+    """A CSV, TSV (plain or gzip) or Parquet file; what is unusual about it goes to `note`."""
+    with readable(path):
+        table = Table(pl.read_parquet(path, glob=False)) if suffix_of(path) in PARQUET else _read_text(path, note)
     if table.stored.is_empty():
         raise DataError(f"{path} has no rows.")
     return table
 
 
-def refuse_repeated(path: Path, columns: Sequence[str]) -> None:
-    """Column names must differ; polars renames those that do not."""
-    twice = [c for c in columns if _renamed(c, columns)]
-    if twice:
-        raise DataError(f"{path} has columns of the same name: {twice[0].rpartition('_duplicated_')[0]!r}.")
+def _read_text(path: Path, note: Callable[[str], None]) -> Table:
+    separator = SEPARATORS[suffix_of(path)]
+    with text.opened(path) as stream:
+        encoding = text.encoding_of(text.blocks(stream))
+    text.said_encoding(path, encoding, note)
+    content: bytes | Path = path
+    if encoding != text.UTF8 or text.is_compressed(path):
+        with text.opened(path) as stream:
+            content = stream.read()
+    if encoding == "utf-16" and isinstance(content, bytes):
+        content, encoding = content.decode(encoding).encode(), text.UTF8
+    if isinstance(content, bytes):
+        from io import BytesIO
+
+        header = text.header_record(BytesIO(content))
+    else:
+        with text.opened(path) as stream:
+            header = text.header_record(stream)
+    names = text.column_names(header, separator, encoding, path)
+    return Table(text.parse(content, names, separator, encoding, path), is_text=True)
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Whatever a reader raises about a file becomes a DataError that names it."""
+    try:
+        yield
+    except ContoneError:
+        raise
+    except (pl.exceptions.PolarsError, OSError, EOFError, zlib.error, UnicodeError, ValueError) as error:
+        raise _unreadable(path, error) from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # what a defect in a reader written in Rust looks like
+            raise
+        raise _unreadable(path, error) from error
+
+
+def state_of(path: Path) -> tuple[int, int, int, int]:
+    """What changes with a file's content: size, times of change, and which file it is."""
+    with readable(path):
+        status = os.stat(path)
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+
+
+def refuse_changed(path: Path, before: tuple[int, ...]) -> None:
+    """An error if the file is not the one it was."""
+    if state_of(path) != tuple(before):
+        raise changed(path)
+
+
+def changed(path: Path) -> DataError:
+    return DataError(f"{path} changed while it was read, so its rows do not belong together: run again.")
+
+
+def refuse_nested(schema: Mapping[str, Any], *, as_text: bool) -> None:
+    """Lists and structs have no place in a text file."""
+    nested = [name for name, kind in schema.items() if kind.is_nested() or kind in (pl.Binary, pl.Object)]
+    if as_text and nested:
+        raise ArgumentError(
+            f"a text file cannot hold the column {nested[0]!r} ({schema[nested[0]]}): write .parquet instead.", "target"
+        )
 
 
 def write(frame: pl.DataFrame, path: str, *, overwrite: bool) -> None:
     """Write the table whole or not at all; ``-`` is CSV on stdout."""
     if path == STDOUT:
-        sys.stdout.write(frame.write_csv())
+        to_stdout(frame.write_csv().encode())
         return
     with replacing(path, overwrite=overwrite) as temporary:
-        try:
-            _writer(suffix_of(path))(frame, temporary)
-        except pl.exceptions.PolarsError as error:
-            raise OutputError(f"Cannot write {path}: {str(error).strip().splitlines()[0]}.") from error
+        write_frame(frame, temporary, suffix_of(path))
 
 
-def _writer(suffix: str) -> Callable[[pl.DataFrame, Path], Any]:
-    if suffix in PARQUET:
-        return lambda frame, path: frame.write_parquet(path)
-    return lambda frame, path: frame.write_csv(path, separator=SEPARATORS[suffix])
+def write_frame(frame: pl.DataFrame, path: Path, suffix: str, *, header: bool = True) -> None:
+    """Write to a path as it is; errors of the writer become an OutputError."""
+    try:
+        if suffix in PARQUET:
+            frame.write_parquet(path)
+        else:
+            frame.write_csv(path, separator=SEPARATORS[suffix], include_header=header)
+    except pl.exceptions.PolarsError as error:
+        raise OutputError(f"Cannot write the table: {_first_line(error)}.") from error
 
 
-def _typed(column: pl.Series) -> pl.Series:
-    """Text to whole numbers, numbers or yes/no where every entry allows it; else the text as it is."""
-    text = column.str.strip_chars()
-    text = text.set(text == "", None)
-    if text.null_count() == len(text):
-        return column
-    if text.str.contains(r"^[+-]?0\d").any():  # 00123 is a name, not a number
-        return column
-    for kind in (pl.Int64, pl.Float64):
-        numbers = text.cast(kind, strict=False)
-        if numbers.null_count() == text.null_count():
-            return numbers
-    if text.str.to_lowercase().is_in(["true", "false"]).all():
-        return text.str.to_lowercase() == "true"
-    return column
+def to_stdout(content: bytes) -> None:
+    """Bytes to stdout, in UTF-8 whatever the terminal is set to."""
+    if sys.stdout is None:
+        raise OutputError("stdout is closed: name a file for the output.")
+    stream = getattr(sys.stdout, "buffer", None)
+    if stream is None:
+        sys.stdout.write(content.decode())
+    else:
+        sys.stdout.flush()
+        stream.write(content)
+        stream.flush()
 
 
-def read_as(column: pl.Series, kind: Any) -> pl.Series:
-    """Text as the given type, which every entry allows; an empty entry is a missing one."""
-    if not (kind.is_numeric() or kind == pl.Boolean):
-        return column
-    text = column.str.strip_chars()
-    text = text.set(text == "", None)
-    return text.str.to_lowercase() == "true" if kind == pl.Boolean else text.cast(kind, strict=False)
+def _unreadable(path: Path, error: BaseException) -> DataError:
+    reason = getattr(error, "strerror", None) or _first_line(error) or "it ends too early"
+    return DataError(f"Cannot read {path}: {reason}. Is it a whole {suffix_of(path)[1:]} file?")
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).strip().splitlines()), "").rstrip(".")
 
 
 def _first_missing(column: pl.Series) -> int:
     row = column.is_null().arg_max()
     return 0 if row is None else row
-
-
-def _renamed(name: str, names: Sequence[str]) -> bool:
-    """Whether polars gave a repeated column this name."""
-    found = re.fullmatch(r"(.*)_duplicated_\d+", name, flags=re.DOTALL)
-    return found is not None and found[1] in names

@@ -7,10 +7,8 @@ itself later (a compressed file is decompressed up to there).
 
 from __future__ import annotations
 
-import gzip
-import io
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,9 +16,10 @@ import numpy as np
 import polars as pl
 
 from contone.exceptions import DataError
-from contone.tables.formats import PARQUET, SEPARATORS, Table, refuse_repeated, suffix_of
+from contone.tables import text
+from contone.tables.formats import PARQUET, SEPARATORS, Table, numeric_columns, readable, suffix_of
+from contone.tables.text import ColumnKind
 
-BLOCK_BYTES = 1 << 24
 PIECE_CELLS = 4_000_000
 """Cells of a piece by default: some 100 MB as text, numbers and working copies."""
 COMPRESSION = 4.0
@@ -41,15 +40,18 @@ class Pieces:
     offsets : list of int
         Text files: first byte of each piece, and the size at the end; empty for Parquet.
     kinds : dict
-        Text files: the type of each column, as the whole file allows it; empty for Parquet.
+        Text files: what each column can be read as, in the whole file; empty for Parquet.
+    encoding : str
+        Of a text file.
     """
 
     path: Path
     names: list[str]
     starts: list[int]
     offsets: list[int] = field(default_factory=list)
-    kinds: dict[str, Any] = field(default_factory=dict)
+    kinds: dict[str, ColumnKind] = field(default_factory=dict)
     numeric: list[str] = field(default_factory=list)
+    encoding: str = text.UTF8
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -60,98 +62,103 @@ class Pieces:
 
     def read(self, wanted: list[int] | range | None = None) -> Iterator[tuple[int, Table]]:
         """The pieces of these numbers (ascending; all by default), each with its number."""
-        numbers = range(len(self)) if wanted is None else wanted
-        try:
+        for i, frame in self._frames(range(len(self)) if wanted is None else wanted):
+            if frame.height != self.starts[i + 1] - self.starts[i]:
+                raise DataError(
+                    f"{self.path} changed while it was read, so its rows do not belong together: run again."
+                )
+            yield i, Table(frame, is_text=bool(self.offsets), given_kinds=self.kinds or None)
+
+    def _frames(self, numbers: list[int] | range) -> Iterator[tuple[int, pl.DataFrame]]:
+        with readable(self.path):
             if not self.offsets:
-                scan = pl.scan_parquet(self.path)
+                scan = pl.scan_parquet(self.path, glob=False)
                 for i in numbers:
-                    yield i, Table(scan.slice(self.starts[i], self.starts[i + 1] - self.starts[i]).collect())
+                    yield i, scan.slice(self.starts[i], self.starts[i + 1] - self.starts[i]).collect()
                 return
-            with _open(self.path) as stream:
-                header = _header(stream)
+            with text.opened(self.path) as stream:
+                header = text.header_record(stream)
                 for i in numbers:
                     stream.seek(self.offsets[i])
                     body = stream.read(self.offsets[i + 1] - self.offsets[i])
-                    yield i, Table(_parse(header + body, self.path), is_text=True, kinds=self.kinds)
-        except (pl.exceptions.PolarsError, OSError, EOFError) as error:
-            raise _unreadable(self.path, error) from error
+                    separator = SEPARATORS[suffix_of(self.path)]
+                    yield i, text.parse(header + body, self.names, separator, self.encoding, self.path)
+
+    def as_plain(self) -> dict[str, Any]:
+        """Everything as values that JSON can hold."""
+        kinds = {name: {**asdict(kind), "dtype": str(kind.dtype)} for name, kind in self.kinds.items()}
+        return {**vars(self), "path": str(self.path), "kinds": kinds}
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> Pieces:
+        """The way back."""
+        kinds = {
+            name: ColumnKind(**{**kind, "dtype": text.DTYPES[kind["dtype"]]}) for name, kind in plain["kinds"].items()
+        }
+        return cls(**{**plain, "path": Path(plain["path"]), "kinds": kinds})
 
 
-def cut(path: Path, rows: int | None) -> Pieces:
+def cut(path: Path, rows: int | None, note: Callable[[str], None] = lambda _: None) -> Pieces:
     """Cut a file into pieces of that many rows; None chooses by the number of columns."""
-    try:
-        if suffix_of(path) in PARQUET:
-            return _cut_parquet(path, rows)
-        return _cut_text(path, rows)
-    except (pl.exceptions.PolarsError, OSError, EOFError) as error:
-        raise _unreadable(path, error) from error
+    with readable(path):
+        return _cut_parquet(path, rows) if suffix_of(path) in PARQUET else _cut_text(path, rows, note)
 
 
 def estimated_shape(path: Path) -> tuple[int, int]:
     """Rows and columns of a file, without reading it: exact for Parquet, from the first megabyte for text."""
-    try:
+    with readable(path):
         if suffix_of(path) in PARQUET:
-            scan = pl.scan_parquet(path)
+            scan = pl.scan_parquet(path, glob=False)
             return int(scan.select(pl.len()).collect().item()), len(scan.collect_schema())
-        with _open(path) as stream:
+        with text.opened(path) as stream:
             first = stream.read(1 << 20)
-    except (pl.exceptions.PolarsError, OSError, EOFError) as error:
-        raise _unreadable(path, error) from error
+        size = path.stat().st_size * (COMPRESSION if text.is_compressed(path) else 1.0)
     lines = max(first.count(b"\n"), 1)
-    size = path.stat().st_size * (COMPRESSION if _is_compressed(path) else 1.0)
     n_columns = first.split(b"\n", 1)[0].count(SEPARATORS[suffix_of(path)].encode()) + 1
     return round(lines * max(size / max(len(first), 1), 1.0)), n_columns
 
 
 def _cut_parquet(path: Path, rows: int | None) -> Pieces:
-    scan = pl.scan_parquet(path)
+    scan = pl.scan_parquet(path, glob=False)
     schema = scan.collect_schema()
     n = int(scan.select(pl.len()).collect().item())
-    rows = rows or _rows_of_a_piece(len(schema))
+    rows = rows or _rows_per_piece(len(schema))
     if n == 0:
         raise DataError(f"{path} has no rows.")
-    numeric = [c for c, kind in schema.items() if kind.is_numeric() or kind == pl.Boolean]
-    return Pieces(path, list(schema), [*range(0, n, rows), n], numeric=numeric)
+    return Pieces(path, list(schema), [*range(0, n, rows), n], numeric=numeric_columns(schema))
 
 
-def _cut_text(path: Path, rows: int | None) -> Pieces:
-    """Find the places to cut at, and what type each column has in all pieces."""
-    with _open(path) as stream:
-        header = _header(stream)
-        names = _parse(header, path).columns
-        refuse_repeated(path, names)
-        rows = rows or _rows_of_a_piece(len(names))
-        offsets = _record_offsets(stream, len(header), rows)
-    found = Pieces(path, names, [0] * len(offsets), offsets)
-    starts, kinds = [0], dict.fromkeys(names, pl.Null())
-    for _, piece in Pieces(path, names, [0] * len(offsets), offsets).read():
-        table = Table(piece.stored, is_text=True)
-        starts.append(starts[-1] + table.stored.height)
-        kinds = {name: _common(kinds[name], kind) for name, kind in table.found_kinds().items()}
+def _cut_text(path: Path, rows: int | None, note: Callable[[str], None]) -> Pieces:
+    """Find the places to cut at, and what each column holds in all pieces."""
+    with text.opened(path) as stream:
+        encoding = text.encoding_of(text.blocks(stream))
+    text.said_encoding(path, encoding, note)
+    if encoding == "utf-16":
+        raise DataError(f"{path} is UTF-16, which cannot be cut into pieces: convert it to UTF-8 first.")
+    with text.opened(path) as stream:
+        header = text.header_record(stream)
+        names = text.column_names(header, SEPARATORS[suffix_of(path)], encoding, path)
+        offsets = _record_offsets(stream, len(header), rows or _rows_per_piece(len(names)))
+    found = Pieces(path, names, [0] * len(offsets), offsets, encoding=encoding)
+    starts, kinds = [0], {name: ColumnKind(pl.Null()) for name in names}
+    for _, frame in found._frames(range(len(found))):
+        starts.append(starts[-1] + frame.height)
+        kinds = {column.name: kinds[column.name].joined(text.kind_of(column)) for column in frame}
     if starts[-1] == 0:
         raise DataError(f"{path} has no rows.")
-    found.starts = starts
-    found.kinds = {name: pl.String() if kind == pl.Null else kind for name, kind in kinds.items()}
-    found.numeric = [name for name, kind in found.kinds.items() if kind.is_numeric() or kind == pl.Boolean]
+    found.starts, found.kinds = starts, kinds
+    found.numeric = [name for name, kind in kinds.items() if kind.is_number]
     return found
-
-
-def _header(stream: IO[bytes]) -> bytes:
-    """The first record; a quoted name may have line ends in it."""
-    header = stream.readline()
-    while header.count(b'"') % 2 and (more := stream.readline()):
-        header += more
-    return header
 
 
 def _record_offsets(stream: IO[bytes], start: int, rows: int) -> list[int]:
     """The bytes at which every `rows`-th record begins, from `start` on, and the size of the file."""
     offsets, position, count, quotes = [start], start, 0, 0
     last = b"\n"
-    while block := stream.read(BLOCK_BYTES):
-        text = np.frombuffer(block, dtype=np.uint8)
-        inside = (quotes + np.cumsum(text == ord('"'))) & 1
-        ends = np.flatnonzero((text == ord("\n")) & (inside == 0))
+    for block in text.blocks(stream):
+        content = np.frombuffer(block, dtype=np.uint8)
+        inside = (quotes + np.cumsum(content == ord('"'))) & 1
+        ends = np.flatnonzero((content == ord("\n")) & (inside == 0))
         # Every `rows`-th end of a record is a place to cut, counted through the blocks.
         offsets += (position + ends[rows - 1 - count % rows :: rows] + 1).tolist()
         count += len(ends)
@@ -165,31 +172,5 @@ def _record_offsets(stream: IO[bytes], start: int, rows: int) -> list[int]:
     return [*offsets, position]
 
 
-def _common(a: Any, b: Any) -> Any:
-    """The type that holds both: whole numbers become numbers, anything else that differs is text."""
-    if a == b or b == pl.Null:
-        return a
-    if a == pl.Null:
-        return b
-    return pl.Float64() if a.is_numeric() and b.is_numeric() else pl.String()
-
-
-def _parse(content: bytes, path: Path) -> pl.DataFrame:
-    return pl.read_csv(io.BytesIO(content), separator=SEPARATORS[suffix_of(path)], infer_schema=False)
-
-
-def _rows_of_a_piece(n_columns: int) -> int:
+def _rows_per_piece(n_columns: int) -> int:
     return max(PIECE_CELLS // max(n_columns, 1), 1000)
-
-
-def _open(path: Path) -> Any:
-    return gzip.open(path, "rb") if _is_compressed(path) else open(path, "rb")
-
-
-def _is_compressed(path: Path) -> bool:
-    return path.name.lower().endswith(".gz")
-
-
-def _unreadable(path: Path, error: Exception) -> DataError:
-    reason = (str(error).strip().splitlines() or ["it ends too early"])[0]
-    return DataError(f"Cannot read {path}: {reason}. Is it a whole {suffix_of(path)[1:]} file?")

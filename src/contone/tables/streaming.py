@@ -1,44 +1,39 @@
-"""`contone enhance` for files larger than memory: fit on a sample, then apply piece by piece.
+"""For files larger than memory: fit on a sample, then apply piece by piece.
 
 Three passes, each with one piece in memory: look at the file (where to cut it, what its columns hold), draw a sample of
 rows while every row is checked, and after the fit recover the degrees of each piece. A piece's answer is a file of its
-own in a folder beside OUT, ``.OUT.parts``, written whole or not at all; at the end the parts become OUT in one step.
-The fitted method lies there too. Run again after an interruption, the same command goes on with the same model where
-it stopped; with other options, or another file, it says so.
+own in a folder beside OUT (`contone.tables.parts`); at the end the parts become OUT in one step, if their rows are as
+many as the input has and the input is still the file it was. The fitted method lies there too, as a model file. Run
+again after an interruption, the same call goes on with the same model where it stopped; with other options, or another
+file, it says so.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-import sys
+import secrets
 import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import joblib
 import numpy as np
 import polars as pl
-from sklearn.base import clone
 
-from contone import __version__, enhance
+from contone import __version__
 from contone.base import Enhancer
-from contone.cli import terminal
-from contone.exceptions import ContoneError, DataError, MemoryEstimateError, OutputError
-from contone.runtime import memory
+from contone.exceptions import ArgumentError, ContoneError, DataError, OutputError
+from contone.models import load_model, save_model
 from contone.runtime.files import replacing
-from contone.tables import columns, pieces
-from contone.tables import formats as tables
+from contone.tables import columns, formats, pieces
+from contone.tables import parts as work
+from contone.tables.order import STDOUT, EnhancedFile, Order
 from contone.validation import check_new_labels
-
-if TYPE_CHECKING:
-    from contone.cli.enhance import Order
 
 SAMPLE_ROWS = 50_000
 """Rows that the method is fitted on: neighbours among them are still found exactly."""
@@ -46,76 +41,33 @@ SAMPLE_ROWS = 50_000
 
 @dataclass(frozen=True)
 class Job:
-    """Everything that the parts depend on."""
+    """Everything that the parts depend on, and the token that binds them to it."""
 
     source: pieces.Pieces
     chosen: columns.Columns
     method: Enhancer
+    state: tuple[int, ...]
+    token: str
 
 
-def is_wanted(order: Order) -> bool:
-    """What was asked for; else by an estimate of the memory that the whole table would take."""
-    if order.stream is not None:
-        return order.stream
-    if order.chunk_rows or order.sample_rows:
-        return True
-    n, width = pieces.estimated_shape(order.source)
-    is_text = tables.suffix_of(order.source) in tables.SEPARATORS
-    # Which columns are labels is not known yet; what they are matters little here.
-    needed = memory.table_bytes(n, width, is_text=is_text) + order.method._fit_bytes(n, width, max(width // 4, 1))
-    available = memory.available_bytes()
-    if needed <= available:
-        return False
-    size = (
-        f"{order.source} has about {n:,} rows and would need about {memory.shown(needed)} of memory; "
-        f"{memory.shown(available)} are available"
-    )
-    if can_stream(order.method):
-        terminal.say(f"{size}: streaming")
-        return True
-    raise MemoryEstimateError(
-        f"{size}, and {type(order.method).__name__} needs all rows at once. Choose a method that can stream "
-        f"({_able()}), take a sample of the rows, or set {memory.LIMIT_VARIABLE}."
-    )
-
-
-def can_stream(method: Enhancer) -> bool:
-    """Whether the method can tell the degrees of rows that it was not fitted on."""
-    return method.baseline or hasattr(method, "predict")
-
-
-def refuse_unless_streamable(method: Enhancer) -> None:
-    """An error that names the methods that can."""
-    if not can_stream(method):
-        raise terminal.usage_error(
-            f"{type(method).__name__} needs all rows at once and cannot stream; these methods can: {_able()}.",
-            "--method",
-        )
-
-
-def _able() -> str:
-    return ", ".join(name for name, cls in enhance.methods().items() if cls.baseline or hasattr(cls, "predict"))
-
-
-def enhance_in_pieces(order: Order) -> None:
+def enhance_in_pieces(order: Order) -> EnhancedFile:
     """Carry out an order with a bounded amount of memory."""
-    refuse_unless_streamable(order.method)
     with _work_folder(order) as folder:
         job = _resumed(order, folder) or _started(order, folder)
-        names = job.chosen.degrees(order.suffix)
-        n_parts = len(job.source)
-        missing = [i for i in range(n_parts) if not _part(folder, i, order).exists()]
-        if len(missing) < n_parts:
-            terminal.say(f"  going on: {n_parts - len(missing)} of {n_parts} parts are there from before")
-        with terminal.counting(f"enhancing with {type(job.method).__name__}", n_parts, n_parts - len(missing)) as step:
-            for i, piece in job.source.read(missing):
-                _write_part(piece, _degrees(job, i, piece), names, _part(folder, i, order), order)
-                step()
-        parts = [_part(folder, i, order) for i in range(n_parts)]
-        _merge(parts, order, int(np.diff(job.source.starts).max()))
-    if order.target != tables.STDOUT:
-        listed = names if len(names) <= 4 else [*names[:2], "…", f"{names[-1]} ({len(names)})"]
-        terminal.say(f"wrote {order.target}: {job.source.n_rows:,} rows, new columns {', '.join(listed)}")
+        done = _write_parts(order, job, folder)
+        formats.refuse_changed(order.source, job.state)
+        _merge([done[i] for i in range(len(job.source))], order, job)
+        work.empty(folder)
+    return EnhancedFile(
+        path=None if order.target == STDOUT else Path(order.target),
+        n_rows=job.source.n_rows,
+        labels=tuple(job.chosen.labels),
+        features=tuple(job.chosen.features),
+        carried=tuple(job.chosen.carried),
+        degrees=tuple(job.chosen.degrees(order.suffix)),
+        method=job.method,
+        streamed=True,
+    )
 
 
 # --------------------------------------------------------------------------------------------------- start or go on
@@ -123,75 +75,108 @@ def enhance_in_pieces(order: Order) -> None:
 
 @contextmanager
 def _work_folder(order: Order) -> Iterator[Path]:
-    """Where the parts lie: beside OUT, kept on an interruption, removed at the end."""
-    if order.target == tables.STDOUT:  # nothing to go on with later
+    """Where the parts lie. Where nothing can be gone on with (bad data, stdout), nothing stays."""
+    if order.target == STDOUT:
         with tempfile.TemporaryDirectory() as name:
             yield Path(name)
         return
-    target = Path(order.target)
-    folder = target.with_name(f".{target.name}.parts")
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"Cannot write {folder}: {error.strerror}.") from error
-    try:
-        yield folder
-    except KeyboardInterrupt:
-        terminal.say(f"interrupted; what is done lies in {folder}: the same command goes on from there", style="yellow")
-        raise
-    shutil.rmtree(folder)
+    with work.work_folder(Path(order.target)) as folder:
+        try:
+            yield folder
+        except KeyboardInterrupt:
+            _say_what_stays(order, folder, "interrupted")
+            raise
+        except OSError as error:
+            if not isinstance(error, ContoneError):
+                error = OutputError(f"Cannot write in {folder}: {error.strerror or error}.")
+            _say_what_stays(order, folder, "stopped")
+            raise error from error.__cause__
+        except ContoneError as error:
+            if isinstance(error, DataError):  # the input cannot be used as it is: its parts are of no use
+                work.empty(folder)
+            raise
+
+
+def _say_what_stays(order: Order, folder: Path, why: str) -> None:
+    if work.read_plan(folder) is not None:
+        order.progress.warn(f"{why}; what is done lies in {folder}: the same command goes on from there")
+    else:
+        work.empty(folder)
 
 
 def _resumed(order: Order, folder: Path) -> Job | None:
     """The job of an interrupted run with the same file and options, if there is one."""
-    plan = folder / "plan.json"
-    if not plan.exists():
+    plan = work.read_plan(folder)
+    if plan is None:
+        work.empty(folder)
         return None
-    if json.loads(plan.read_text())["fingerprint"] == fingerprint(order):
-        return joblib.load(folder / "job.joblib")
-    if not order.force:
-        raise terminal.usage_error(
+    if plan.get("fingerprint") == fingerprint(order):
+        try:
+            return Job(
+                source=pieces.Pieces.from_plain(plan["source"]),
+                chosen=columns.Columns(**plan["columns"]),
+                method=load_model(folder / work.MODEL),
+                state=tuple(plan["state"]),
+                token=plan["token"],
+            )
+        except (DataError, KeyError, TypeError) as error:
+            order.progress.warn(f"the unfinished run cannot be gone on with ({error}): starting afresh")
+            work.empty(folder)
+            return None
+    if not order.overwrite:
+        raise ArgumentError(
             f"{folder} holds an unfinished run with another input, other options or another version. Delete that "
-            "folder, or use --force to start afresh.",
-            "--output",
+            "folder, or use --force (overwrite=True) to start afresh.",
+            "target",
         )
-    terminal.say("starting afresh: the input or the options are not those of the unfinished run", style="yellow")
-    for path in folder.iterdir():
-        path.unlink()
+    order.progress.warn("starting afresh: the input or the options are not those of the unfinished run")
+    work.empty(folder)
     return None
 
 
 def _started(order: Order, folder: Path) -> Job:
     """Look at the file, fit the method on a sample, and write down both before the first part."""
-    with terminal.working(f"looking at {order.source}"):
-        source = pieces.cut(order.source, order.chunk_rows)
+    progress = order.progress
+    state = formats.state_of(order.source)
+    with progress.working(f"looking at {order.source}"):
+        source = pieces.cut(order.source, order.chunk_rows, note=progress.note)
         chosen = columns.choose(
             source.names, source.numeric, labels=order.labels, features=order.features, ids=order.ids
         )
         chosen.degrees(order.suffix)
-    terminal.say(
+        if not source.offsets:
+            schema = pl.scan_parquet(order.source, glob=False).collect_schema()
+            formats.refuse_nested(schema, as_text=_format(order) in formats.SEPARATORS)
+    progress.note(
         f"  {source.n_rows:,} rows in {len(source)} parts; {len(chosen.labels)} labels, {len(chosen.features)} features"
     )
     X, L = _sample(source, chosen, order)
-    with terminal.working(f"fitting {type(order.method).__name__} on {len(X):,} rows"):
+    formats.refuse_changed(order.source, state)
+    with progress.working(f"fitting {type(order.method).__name__} on {len(X):,} rows"):
         order.method.fit(X, L)
-    job = Job(source, chosen, order.method)
-    with replacing(folder / "job.joblib") as temporary:
-        joblib.dump(job, temporary)
-    with replacing(folder / "plan.json") as temporary:  # last: it vouches for the rest
-        temporary.write_text(json.dumps({"fingerprint": fingerprint(order), "parts": len(source)}))
+    job = Job(source, chosen, order.method, state, secrets.token_hex(8))
+    if order.target != STDOUT:
+        save_model(order.method, folder / work.MODEL)
+        work.write_plan(
+            folder,
+            {
+                "fingerprint": fingerprint(order),
+                "token": job.token,
+                "state": state,
+                "source": source.as_plain(),
+                "columns": asdict(chosen),
+            },
+        )
     return job
 
 
 def fingerprint(order: Order) -> str:
     """What the parts depend on: the file as it is now, the options, the version."""
-    status = order.source.stat()
     settings = [
         __version__,
         str(order.source.resolve()),
-        status.st_size,
-        status.st_mtime_ns,
-        tables.suffix_of(order.target) or order.target,
+        formats.state_of(order.source),
+        _format(order),
         order.labels,
         order.features,
         order.ids,
@@ -212,7 +197,7 @@ def _sample(source: pieces.Pieces, chosen: columns.Columns, order: Order) -> tup
     wanted = min(order.sample_rows or SAMPLE_ROWS, source.n_rows)
     rng = np.random.default_rng(0)
     keys, kept = np.empty(0), pl.DataFrame()
-    with terminal.counting("checking all rows and drawing a sample", len(source)) as step:
+    with order.progress.counting("checking all rows and drawing a sample", len(source)) as step:
         for i, piece in source.read():
             with _located(source, i):
                 X, L = _numbers(piece, chosen)
@@ -229,9 +214,9 @@ def _sample(source: pieces.Pieces, chosen: columns.Columns, order: Order) -> tup
     return kept.select(chosen.features), kept.select(chosen.labels)
 
 
-def _numbers(piece: tables.Table, chosen: columns.Columns) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _numbers(piece: formats.Table, chosen: columns.Columns) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Features and labels of a piece, in one type whatever the piece holds."""
-    X, L = piece.numbers(chosen.features), piece.numbers(chosen.labels)
+    X, L = piece.numbers(chosen.features), piece.label_numbers(chosen.labels)
     return X.cast(pl.Float64), L.cast(pl.Float64)
 
 
@@ -247,63 +232,89 @@ def _located(source: pieces.Pieces, i: int) -> Iterator[None]:
 # -------------------------------------------------------------------------------------------------------- the parts
 
 
-def _degrees(job: Job, i: int, piece: tables.Table) -> np.ndarray:
-    """The degrees (m, q) of a piece, by the fitted method; with its labels, where the method can use them."""
+def _write_parts(order: Order, job: Job, folder: Path) -> dict[int, work.Part]:
+    """Make the parts that are not there yet; all of them, by number."""
+    n_parts = len(job.source)
+    done = work.finished(folder, job.token, _format(order))
+    missing = [i for i in range(n_parts) if i not in done or done[i].n_rows != _rows_of(job, i)]
+    if len(missing) < n_parts:
+        order.progress.note(f"  going on: {n_parts - len(missing)} of {n_parts} parts are there from before")
+    message = f"enhancing with {type(job.method).__name__}"
+    with order.progress.counting(message, n_parts, n_parts - len(missing)) as step:
+        for i, piece in job.source.read(missing):
+            done[i] = _write_part(order, job, folder, i, piece)
+            step()
+    return done
+
+
+def _write_part(order: Order, job: Job, folder: Path, i: int, piece: formats.Table) -> work.Part:
+    suffix = _format(order)
+    D = _degrees(job, i, piece)
+    names, as_text = job.chosen.degrees(order.suffix), suffix in formats.SEPARATORS
+    frame = piece.with_columns(names, D, job.chosen, as_text=as_text)
+    write = partial(formats.write_frame, frame, suffix=suffix, header=i == 0)
+    return work.add_part(folder, i, job.token, frame.height, suffix, write)
+
+
+def _degrees(job: Job, i: int, piece: formats.Table) -> np.ndarray:
+    """The degrees (m, q) of a piece, by the fitted method."""
     X, L = _numbers(piece, job.chosen)
-    method = job.method
     with _located(job.source, i), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit has said what there is to say
-        if method.baseline:  # row by row, so that a piece is as good as the whole; two rows are the least that fits
-            return clone(method).fit_enhance(pl.concat([X, X[:1]]), pl.concat([L, L[:1]])).to_numpy()[:-1]
-        return _as_array(method.enhance(X, L))
+        return np.asarray(job.method.enhance(X, L))
 
 
-def _as_array(D: Any) -> np.ndarray:
-    return D.to_numpy() if isinstance(D, pl.DataFrame) else np.asarray(D)
-
-
-def _part(folder: Path, i: int, order: Order) -> Path:
-    return folder / f"part-{i:06d}{_format(order)}"
+def _rows_of(job: Job, i: int) -> int:
+    return job.source.starts[i + 1] - job.source.starts[i]
 
 
 def _format(order: Order) -> str:
-    return ".csv" if order.target == tables.STDOUT else tables.suffix_of(order.target)
+    return ".csv" if order.target == STDOUT else formats.suffix_of(order.target)
 
 
-def _write_part(piece: tables.Table, D: np.ndarray, names: list[str], path: Path, order: Order) -> None:
-    kind = _format(order)
-    frame = piece.with_columns(names, D, as_text=kind in tables.SEPARATORS)
-    with replacing(path) as temporary:
-        if kind in tables.PARQUET:
-            frame.write_parquet(temporary)
-        else:
-            frame.write_csv(temporary, separator=tables.SEPARATORS[kind], include_header=path.stem.endswith("-000000"))
+# ------------------------------------------------------------------------------------------------------ one file
 
 
-@contextmanager
-def _one_part_ahead() -> Iterator[None]:
-    """Keep polars from reading many parts ahead of what is written: on a slow disk they would pile up in memory."""
-    name = "POLARS_ROW_GROUP_PREFETCH_SIZE"
-    before = os.environ.get(name)
-    os.environ[name] = "1"
-    try:
-        yield
-    finally:
-        os.environ.pop(name) if before is None else os.environ.update({name: before})
-
-
-def _merge(parts: list[Path], order: Order, most_rows: int) -> None:
-    """The parts, of at most `most_rows` rows, in order, as one file; the text of the first part brings the header."""
-    if order.target == tables.STDOUT:
-        for part in parts:
-            sys.stdout.write(part.read_text(encoding="utf-8"))
+def _merge(done: list[work.Part], order: Order, job: Job) -> None:
+    """The parts, in order, as one file; the text of the first part brings the header."""
+    written = sum(part.n_rows for part in done)
+    if written != job.source.n_rows:
+        raise OutputError(f"The parts have {written:,} rows, the input has {job.source.n_rows:,}: run again.")
+    if order.target == STDOUT:
+        for part in done:
+            formats.to_stdout(part.read())
         return
-    with replacing(order.target, overwrite=order.force) as temporary:
-        if _format(order) in tables.PARQUET:
-            with _one_part_ahead():
-                pl.scan_parquet(parts).sink_parquet(temporary, row_group_size=most_rows)
+    with replacing(order.target, overwrite=order.overwrite) as temporary:
+        if _format(order) in formats.PARQUET:
+            _merge_parquet(done, temporary, max(part.n_rows for part in done))
+            found = int(pl.scan_parquet(temporary, glob=False).select(pl.len()).collect().item())
+            if found != job.source.n_rows:
+                raise OutputError(f"{found:,} rows were written, the input has {job.source.n_rows:,}: run again.")
             return
         with open(temporary, "wb") as whole:
-            for part in parts:
-                with open(part, "rb") as piece:
-                    shutil.copyfileobj(piece, whole, 1 << 20)
+            for part in done:
+                whole.write(part.read())
+
+
+def _merge_parquet(done: list[work.Part], path: Path, most_rows: int) -> None:
+    """One part after the other through polars' writer, which takes the next one when it is ready for it."""
+    from polars.io.plugins import register_io_source
+
+    failed: list[Exception] = []
+
+    def frames(*_: Any) -> Iterator[pl.DataFrame]:
+        for part in done:
+            try:
+                content = part.read()
+            except (ContoneError, OSError) as error:
+                failed.append(error)
+                raise
+            yield pl.read_parquet(content)
+
+    try:
+        schema = pl.scan_parquet(done[0].path, glob=False).collect_schema()
+        register_io_source(frames, schema=schema).sink_parquet(path, row_group_size=most_rows)
+    except pl.exceptions.PolarsError as error:
+        if failed:
+            raise failed[0] from error
+        raise OutputError(f"Cannot merge the parts: {str(error).strip().splitlines()[0]}.") from error

@@ -1,0 +1,116 @@
+"""What is wanted from a file, and what came of it: plain values."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from contone import enhance
+from contone.base import Enhancer
+from contone.exceptions import ArgumentError, DataError, OutputError
+from contone.runtime.files import check_target
+from contone.tables.progress import Progress
+
+STDOUT = "-"
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is wanted: which file, which columns, by which method, to where. The method is not fitted."""
+
+    source: Path
+    target: str
+    labels: list[str]
+    method: Enhancer
+    features: list[str] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
+    suffix: str = "_degree"
+    overwrite: bool = False
+    stream: bool | None = None
+    chunk_rows: int | None = None
+    sample_rows: int | None = None
+    progress: Progress = field(default_factory=Progress)
+
+
+@dataclass(frozen=True)
+class EnhancedFile:
+    """What was written.
+
+    Attributes
+    ----------
+    path : Path or None
+        The file; None for stdout.
+    n_rows : int
+    labels, features, carried : tuple of str
+        The part that each column of the input played.
+    degrees : tuple of str
+        The new columns, one per label.
+    method : Enhancer
+        The fitted method (on a sample, where the file was streamed).
+    streamed : bool
+    """
+
+    path: Path | None
+    n_rows: int
+    labels: tuple[str, ...]
+    features: tuple[str, ...]
+    carried: tuple[str, ...]
+    degrees: tuple[str, ...]
+    method: Enhancer
+    streamed: bool
+
+
+def as_list(given: str | Sequence[str]) -> list[str]:
+    """One name or several, as they are typed or passed."""
+    return [given] if isinstance(given, str) else [str(entry) for entry in given]
+
+
+def named_method(method: str | Enhancer) -> Enhancer:
+    """A fresh, unfitted method of that name, or like the one given."""
+    from sklearn.base import clone
+
+    if not isinstance(method, str):
+        return clone(method)
+    known = enhance.methods()
+    if method.lower() not in known:
+        raise ArgumentError(f"there is no method {method!r}; there are: {', '.join(known)}.", "method")
+    return known[method.lower()]()
+
+
+def check_source(path: Path) -> None:
+    """Refuse what is not a regular file: a pipe could be read only once, and may never end."""
+    try:
+        if not _is_utf8(path):
+            raise DataError(f"{path} has a name that is not UTF-8, which the readers of tables cannot open: rename it.")
+        if path.is_dir():
+            raise DataError(f"{path} is a folder: name a file.")
+        if not path.exists():
+            raise DataError(f"{path} does not exist.")
+        if not path.is_file():
+            raise DataError(f"{path} is not a regular file: write its content to a file first.")
+    except (OSError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"Cannot read {path}: {getattr(error, 'strerror', None) or error}.") from error
+
+
+def check_output(target: str, *, overwrite: bool) -> None:
+    """Refuse before any work a target that could not be written after it."""
+    if target == STDOUT:
+        return
+    if not _is_utf8(Path(target)):
+        raise ArgumentError(f"{target} is a name that is not UTF-8: choose another one.", "target")
+    try:
+        check_target(target, overwrite=overwrite)
+    except OutputError as error:
+        raise ArgumentError(str(error), "target") from error
+
+
+def _is_utf8(path: Path) -> bool:
+    try:
+        os.path.realpath(path).encode("utf-8")
+    except (UnicodeEncodeError, OSError, ValueError):
+        return False
+    return True

@@ -1,0 +1,26 @@
+"""What work on a file tells whoever watches: the library is silent, the command line derives its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+class Progress:
+    """Hears of notes, warnings and steps, and says nothing. Derive from it and override what you want to show."""
+
+    def note(self, message: str) -> None:
+        """Something worth knowing."""
+
+    def warn(self, message: str) -> None:
+        """Something that the user may want to act on."""
+
+    @contextmanager
+    def working(self, message: str) -> Iterator[None]:
+        """Around a step of unknown length."""
+        yield
+
+    @contextmanager
+    def counting(self, message: str, total: int, done: int = 0) -> Iterator[Callable[[], None]]:
+        """Around `total` equal steps of which `done` are there; call what it gives after each."""
+        yield lambda: None

@@ -1,0 +1,91 @@
+"""What goes to stdout and stderr, whatever these are: closed, full, cut off, ASCII; and no traceback on Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from contone.cli import terminal
+
+COMMAND = [sys.executable, "-m", "contone"]
+UNIFORM = ("enhance", "in.csv", "-l", "a,b", "-m", "uniform", "-o")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "in.csv").write_text("x,café,a,b\n1,é,1,0\n2,ü,0,1\n3,ß,1,1\n", encoding="utf-8")
+    return tmp_path
+
+
+def shell(folder, line: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["sh", "-c", line.replace("contone", f"{sys.executable} -m contone", 1)],
+        cwd=folder, capture_output=True, text=True, encoding="utf-8", env={**os.environ, **environment}, timeout=120,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("wanted", ["methods", " ".join((*UNIFORM, "-"))])
+@pytest.mark.parametrize("where", [">&-", ">/dev/full"])
+def test_a_result_that_goes_nowhere_is_an_error(folder, wanted, where):
+    done = shell(folder, f"contone {wanted} {where}")
+    assert done.returncode == 1
+    assert "error: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_closed_streams_are_no_matter_where_a_file_is_written(folder):
+    assert shell(folder, f"contone {' '.join(UNIFORM)} o.csv >&- 2>&-").returncode == 0
+    assert (folder / "o.csv").exists()
+
+
+def test_ascii_streams_get_escapes_and_data_stays_utf_8(folder):
+    done = shell(folder, f"contone {' '.join(UNIFORM)} -", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("x,café,a,b")
+    assert "caf\\xe9" in done.stderr
+
+
+def test_a_reader_that_stops_early_is_no_traceback(folder):
+    assert "Traceback" not in shell(folder, "contone methods | head -1").stderr
+
+
+INTERRUPTED = """
+import sys
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "contone.cli.app":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupt())
+from contone.cli import main
+main()
+"""
+
+
+def test_ctrl_c_while_the_commands_are_loaded_is_no_traceback():
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
+def test_names_never_reach_the_terminal_as_orders(folder):
+    (folder / "in.csv").write_text("x,\x1b]0;owned\x07a,b\u202e\n1,1,0\n2,0,1\n")
+    done = shell(folder, "contone enhance in.csv -l '*a,b*' -m uniform -o o.csv")
+    assert done.returncode == 0, done.stderr
+    assert "\\x1b]0;owned\\x07a, b\\u202e" in done.stderr
+    wrong = shell(folder, "contone enhance in.csv -l 'nothing' -m uniform -o p.csv")
+    assert wrong.returncode == 2
+    for text in (done.stderr, wrong.stderr):
+        assert not {"\x1b", "\x07", "\u202e"} & set(text)
+
+
+def test_what_is_harmless_is_left_as_it_is():
+    for text in ("plain", "naïve 日本 🎵", "two\nlines\tand a tab", "می\u200cخواهم"):
+        assert terminal.clean(text) == text
+
+
+def test_a_wrong_memory_limit_is_a_sentence(folder):
+    done = shell(folder, f"contone {' '.join(UNIFORM)} o.csv", CONTONE_MEMORY_LIMIT="abc")
+    assert done.returncode == 1
+    assert "error: CONTONE_MEMORY_LIMIT='abc' is not a size: write e.g. 8GB, or off." in done.stderr

@@ -1,0 +1,166 @@
+"""Whatever goes wrong while a file is written, the target is whole or as it was; leftovers are found, locks end."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from contone.exceptions import OutputError
+from contone.runtime import files
+from contone.runtime.files import locked, open_private_folder, remove_leftovers, replacing
+
+FAULTS = {"chmod": errno.EPERM, "fsync": errno.ENOSPC, "replace": errno.EROFS, "close": errno.EIO}
+
+
+@pytest.mark.parametrize("call", ["chmod", "fsync", "replace"])
+@pytest.mark.parametrize("existing", [False, True])
+def test_any_failing_call_leaves_the_target_as_it_was(tmp_path, monkeypatch, call, existing):
+    target = tmp_path / "out.txt"
+    if existing:
+        target.write_text("precious")
+
+    def fail(*_, **__):
+        raise OSError(FAULTS[call], os.strerror(FAULTS[call]))
+
+    def write():
+        with replacing(target) as temporary:
+            temporary.write_text("new")
+            monkeypatch.setattr(files.os, call, fail)
+
+    with pytest.raises(OutputError, match=os.strerror(FAULTS[call])):
+        write()
+    monkeypatch.undo()
+    assert [p.name for p in tmp_path.iterdir()] == (["out.txt"] if existing else [])
+    assert not existing or target.read_text() == "precious"
+
+
+def test_a_full_disk_shows_as_what_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(files.tempfile, "mkstemp", _full)
+    with (
+        pytest.raises(OutputError, match=r"Cannot write .*out.txt: No space left on device"),
+        replacing(tmp_path / "out.txt"),
+    ):
+        pytest.fail("there was nothing to write to")
+
+
+def _full(**_):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_folders_without_permission_are_an_error(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(OutputError, match="permission"), replacing(tmp_path / "out.txt"):
+        pass
+
+
+@pytest.mark.parametrize("name", ["n" * 300, "zero\0byte"])
+def test_impossible_names_are_an_error(tmp_path, name):
+    with pytest.raises(OutputError):
+        files.check_target(tmp_path / name, overwrite=True)
+
+
+def test_names_up_to_the_limit_can_be_written(tmp_path):
+    target = tmp_path / ("n" * 251 + ".txt")
+    with replacing(target) as temporary:
+        temporary.write_text("x")
+    assert target.read_text() == "x"
+
+
+HANG = """
+import sys, time
+from contone.runtime.files import replacing
+with replacing(sys.argv[1]) as temporary:
+    temporary.write_text("half")
+    print("there", flush=True)
+    time.sleep(60)
+"""
+
+
+def writer(target: Path) -> subprocess.Popen[str]:
+    running = subprocess.Popen([sys.executable, "-c", HANG, str(target)], stdout=subprocess.PIPE, text=True)
+    assert running.stdout is not None
+    assert running.stdout.readline() == "there\n"
+    return running
+
+
+def test_leftovers_of_killed_writers_are_removed_and_no_others(tmp_path):
+    target = tmp_path / "out.txt"
+    foreign = tmp_path / ".out.txt.mine.part"
+    foreign.write_text("somebody's")
+    (tmp_path / ".out.txt.abcdefgh.part").symlink_to(foreign)
+    running = writer(target)
+    assert remove_leftovers(target) == []  # its owner lives
+    with running:
+        running.kill()
+    assert len(remove_leftovers(target)) == 1
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".out.txt.abcdefgh.part", ".out.txt.mine.part"]
+
+
+LOCK = """
+import sys, time
+from pathlib import Path
+from contone.runtime.files import locked
+with locked(Path(sys.argv[1]), "It is used"):
+    print("there", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_lock_names_its_owner_and_ends_with_it(tmp_path):
+    path = tmp_path / "lock"
+    running = subprocess.Popen([sys.executable, "-c", LOCK, str(path)], stdout=subprocess.PIPE, text=True)
+    assert running.stdout is not None
+    assert running.stdout.readline() == "there\n"
+    with (
+        pytest.raises(OutputError, match=rf"It is used by another run \(process {running.pid} on"),
+        locked(path, "It is used"),
+    ):
+        pass
+    with running:
+        running.send_signal(signal.SIGKILL)
+    assert path.exists()  # stale: its owner is dead
+    with locked(path, "It is used"):
+        assert str(os.getpid()) in path.read_text()
+    assert not path.exists()
+
+
+def test_a_private_folder_is_ours_alone_and_never_a_link(tmp_path):
+    made = open_private_folder(tmp_path / "work")
+    assert made.stat().st_mode & 0o777 == 0o700
+    made.chmod(0o755)
+    assert open_private_folder(made).stat().st_mode & 0o777 == 0o700
+    (tmp_path / "link").symlink_to(made)
+    (tmp_path / "file").write_text("")
+    for name, said in (("link", "symbolic link"), ("file", "not a folder")):
+        with pytest.raises(OutputError, match=said):
+            open_private_folder(tmp_path / name)
+
+
+def test_a_private_folder_of_another_user_is_refused(tmp_path, monkeypatch):
+    made = open_private_folder(tmp_path / "work")
+    monkeypatch.setattr(files.os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(OutputError, match="another user"):
+        open_private_folder(made)
+
+
+def test_a_lock_that_is_removed_while_it_is_opened_is_taken_anew(tmp_path, monkeypatch):
+    path, opened = tmp_path / "lock", []
+    original = files._try_lock
+
+    def remove_first(handle):
+        if not opened:
+            opened.append(time.monotonic())
+            path.unlink()
+        return original(handle)
+
+    monkeypatch.setattr(files, "_try_lock", remove_first)
+    with locked(path, "It is used"):
+        assert path.exists()
