@@ -78,7 +78,7 @@ def _leave(message: str, *, code: int) -> NoReturn:
 
 def _close_stdout() -> None:
     """Point stdout elsewhere, so that Python's own flush at the end says nothing."""
-    sys.stdout = _Silent()  # type: ignore[assignment]
+    sys.stdout = _Silent()
 
 
 class _Silent(io.TextIOBase):

@@ -24,8 +24,9 @@ from contone.runtime.files import replacing
 from contone.tables import text
 from contone.tables.columns import Columns
 from contone.tables.order import STDOUT
-from contone.tables.text import SEPARATORS, ColumnKind
+from contone.tables.text import ColumnKind
 
+SEPARATORS = text.SEPARATORS
 PARQUET = (".parquet", ".pq")
 FORMATS = (".csv", ".tsv", *PARQUET)
 

@@ -72,7 +72,8 @@ def named_method(method: str | Enhancer) -> Enhancer:
     from sklearn.base import clone
 
     if not isinstance(method, str):
-        return clone(method)
+        fresh: Enhancer = clone(method)
+        return fresh
     known = enhance.methods()
     if method.lower() not in known:
         raise ArgumentError(f"there is no method {method!r}; there are: {', '.join(known)}.", "method")
