@@ -62,7 +62,7 @@ class Degradation(ABC):
 
     def apply(self, D: Any) -> np.ndarray:
         """Logical labels (n, q), int8 in {0, 1}, of the label distributions D (n, q)."""
-        return self._apply(check_distributions(D)).astype(np.int8)
+        return np.asarray(self._apply(check_distributions(D)), dtype=np.int8)
 
     @abstractmethod
     def _apply(self, D: Any) -> Any:

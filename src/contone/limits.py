@@ -28,6 +28,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from contone import measures
 from contone.numerics.simplex import kl_divergence, normalise_rows
+from contone.typing import Array
 from contone.validation import check_distributions
 
 FLOOR = 1e-4
@@ -127,7 +128,7 @@ def design_matrix(X: Any, L: Any) -> np.ndarray:
     return np.hstack([L, L.sum(axis=1, keepdims=True), Z])
 
 
-def label_products(L: np.ndarray) -> np.ndarray:
+def label_products(L: np.ndarray) -> Array:
     """Products of all pairs of columns of L (n, q): (n, q (q - 1) / 2), or (n, 0) when q is above 7."""
     q = L.shape[1]
     if q < 2 or q > MAX_LABELS_WITH_PRODUCTS:
@@ -135,6 +136,6 @@ def label_products(L: np.ndarray) -> np.ndarray:
     return PolynomialFeatures(2, interaction_only=True, include_bias=False).fit_transform(L)[:, q:]
 
 
-def to_distributions(prediction: np.ndarray) -> np.ndarray:
+def to_distributions(prediction: np.ndarray) -> Array:
     """Predictions of a regressor (n, q), or (n,) for one label, clipped at 1e-4 and renormalised."""
     return normalise_rows(np.maximum(prediction.reshape(len(prediction), -1), FLOOR))

@@ -18,6 +18,7 @@ from sklearn.utils import Bunch
 
 from contone.exceptions import InputError
 from contone.numerics.simplex import kl_divergence
+from contone.typing import Array
 from contone.validation import check_pair
 
 RowMeasure = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -61,33 +62,33 @@ def _mean(values: np.ndarray) -> float:
     return float(kept.mean()) if kept.size else float("nan")
 
 
-def _relative_difference(D: np.ndarray, R: np.ndarray) -> np.ndarray:
+def _relative_difference(D: np.ndarray, R: np.ndarray) -> Array:
     """|d - r| / (d + r) elementwise, with 0/0 = 0."""
     total = D + R
     return np.divide(np.abs(D - R), total, out=np.zeros_like(total), where=total > 0)
 
 
-def _chebyshev(D: np.ndarray, R: np.ndarray) -> np.ndarray:
+def _chebyshev(D: np.ndarray, R: np.ndarray) -> Array:
     return np.abs(D - R).max(axis=1)
 
 
-def _clark(D: np.ndarray, R: np.ndarray) -> np.ndarray:
+def _clark(D: np.ndarray, R: np.ndarray) -> Array:
     return np.sqrt((_relative_difference(D, R) ** 2).sum(axis=1))
 
 
-def _canberra(D: np.ndarray, R: np.ndarray) -> np.ndarray:
+def _canberra(D: np.ndarray, R: np.ndarray) -> Array:
     return _relative_difference(D, R).sum(axis=1)
 
 
-def _cosine(D: np.ndarray, R: np.ndarray) -> np.ndarray:
+def _cosine(D: np.ndarray, R: np.ndarray) -> Array:
     return (D * R).sum(axis=1) / (np.linalg.norm(D, axis=1) * np.linalg.norm(R, axis=1))
 
 
-def _intersection(D: np.ndarray, R: np.ndarray) -> np.ndarray:
+def _intersection(D: np.ndarray, R: np.ndarray) -> Array:
     return np.minimum(D, R).sum(axis=1)
 
 
-def _sorensen(D: np.ndarray, R: np.ndarray) -> np.ndarray:
+def _sorensen(D: np.ndarray, R: np.ndarray) -> Array:
     return np.abs(D - R).sum(axis=1) / (D + R).sum(axis=1)
 
 
@@ -96,7 +97,7 @@ def _kl_reversed_drop(D: np.ndarray, R: np.ndarray) -> np.ndarray:
     return np.where(np.isinf(values), np.nan, values)
 
 
-def _kl_reversed_clip(D: np.ndarray, R: np.ndarray) -> np.ndarray:
+def _kl_reversed_clip(D: np.ndarray, R: np.ndarray) -> Array:
     return kl_divergence(R, np.maximum(D, 1e-12))
 
 

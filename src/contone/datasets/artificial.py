@@ -17,6 +17,7 @@ import numpy as np
 
 from contone.datasets.dataset import Dataset
 from contone.exceptions import InputError
+from contone.typing import Array
 
 A, B, C, OFFSET = 1.0, 0.5, 0.2, 1.0
 W1, W2, W3 = np.array([4.0, 2.0, 1.0]), np.array([1.0, 2.0, 4.0]), np.array([1.0, 4.0, 2.0])
@@ -75,7 +76,7 @@ def recovery_grid(points: int = 51) -> np.ndarray:
     return np.column_stack([x1, x2, np.sin((x1 + x2) * np.pi)])
 
 
-def distributions(X: np.ndarray) -> np.ndarray:
+def distributions(X: np.ndarray) -> Array:
     """D (n, 3), rows on the simplex, of the points X (n, 3)."""
     T = A * X + B * X**2 + C * X**3 + OFFSET
     psi1 = (T @ W1) ** 2

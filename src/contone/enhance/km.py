@@ -32,6 +32,7 @@ from contone.numerics.kernel import gaussian_operator, mean_pairwise_distance
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
+from contone.typing import Array
 
 DELTA = 1e-6
 """Keeps the quotient defined for a label with one positive, whose radius is 0."""
@@ -96,7 +97,7 @@ class KM(Enhancer):
         return Solution(normalise_rows(np.where(at_rim, L, F)), info={"width": width})
 
 
-def squared_centre_distances(X: np.ndarray, L: np.ndarray, width: float) -> np.ndarray:
+def squared_centre_distances(X: np.ndarray, L: np.ndarray, width: float) -> Array:
     """s_il^2 (n, q): squared distance of phi(x_i) to the mean of phi over label l, weighted by L (n, q)."""
     total = L.sum(axis=0)
     weights = L / np.where(total > 0, total, 1.0)

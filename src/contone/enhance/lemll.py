@@ -27,6 +27,7 @@ from contone.numerics.lle import lle_matrix, lle_weights
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
+from contone.typing import Array
 
 
 class LEMLL(InductiveMixin, Enhancer):
@@ -143,7 +144,7 @@ class LEMLL(InductiveMixin, Enhancer):
         D = softmax(self.scale * U)
         return Solution(D, solution.objective, solution.residual, solution.n_iter, solution.converged)
 
-    def _predict(self, X: np.ndarray) -> np.ndarray:
+    def _predict(self, X: np.ndarray) -> Array:
         U = self._features(self._scaling(X)) @ self.coef_ + self.intercept_
         return softmax(self.scale * U)
 
@@ -170,7 +171,7 @@ def objective(p: Problem, U: np.ndarray, Theta: np.ndarray) -> float:
     return float(value + p.closeness * np.sum((U - p.Y) ** 2) + p.topology * np.sum(U * (p.M @ U)))
 
 
-def weights(p: Problem, U: np.ndarray, Theta: np.ndarray) -> np.ndarray:
+def weights(p: Problem, U: np.ndarray, Theta: np.ndarray) -> Array:
     """a_i = loss'(r_i) / (2 r_i) = max(1 - epsilon / r_i, 0), (n,)."""
     r = np.linalg.norm(U - p.Phi @ Theta, axis=1)
     return np.maximum(1.0 - p.epsilon / np.maximum(r, 1e-300), 0.0)

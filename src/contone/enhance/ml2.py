@@ -9,6 +9,7 @@ Learning", AAAI 2016, Eq. 3-6. Its second stage, a regression from X to U, predi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -22,6 +23,7 @@ from contone.numerics.boxqp import solve_box_qp
 from contone.numerics.lle import lle_matrix, lle_weights
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
+from contone.typing import Array
 
 
 class ML2(Enhancer):
@@ -131,7 +133,7 @@ def numerical_labels(
     return solve_box_qp(H, np.zeros(relevant.shape), lower, upper, tol=tol, max_iter=max_iter)
 
 
-_OUTPUTS = {
+_OUTPUTS: dict[str, Callable[[Array], Array]] = {
     "softmax": softmax,
     "sigmoid": lambda U: normalise_rows(expit(U)),
     # A row of confidences always has a positive entry, so the positive part has mass.

@@ -31,6 +31,7 @@ from math import factorial
 import numpy as np
 
 from contone.numerics.solution import Solution
+from contone.typing import Array
 
 RADIUS = 2.0
 """Steps satisfy |delta_kj| max_i s_i <= RADIUS, so no logit moves by more than this in one iteration."""
@@ -102,7 +103,7 @@ def improved_iterative_scaling(
     return Solution(Theta, history[-1], residual, n_iter, residual <= tol, {"objective": history})
 
 
-def centre_over_labels(Theta: np.ndarray) -> np.ndarray:
+def centre_over_labels(Theta: np.ndarray) -> Array:
     """Theta (d, q) with rows that sum to zero: the same predictions and the least penalty.
 
     The steps of (*) do not keep the sums, and the penalty alone would take very long to remove them.
@@ -137,7 +138,7 @@ class Anderson:
         self.images: list[np.ndarray] = []
         self.residuals: list[np.ndarray] = []
 
-    def next(self, Theta: np.ndarray, image: np.ndarray) -> np.ndarray:
+    def next(self, Theta: np.ndarray, image: np.ndarray) -> Array:
         """The iterate after Theta (d, q), whose image under G is given."""
         self.images = [*self.images[-self.memory :], image.ravel()]
         self.residuals = [*self.residuals[-self.memory :], (image - Theta).ravel()]
@@ -173,7 +174,7 @@ class Moments:
         weighted = (self.powers[:, None, :] * P).reshape(-1, self.n)
         return [(weighted @ part.T).reshape(self.order, -1, self.d).transpose(0, 2, 1) for part in self.parts]
 
-    def expected_now(self, M: list[np.ndarray]) -> np.ndarray:
+    def expected_now(self, M: list[np.ndarray]) -> Array:
         """1/n sum_i p_ij x_ik, (d, q): the case delta = 0."""
         return M[0][0] - M[1][0] if len(M) > 1 else M[0][0]
 

@@ -22,6 +22,7 @@ import numpy as np
 import scipy.linalg
 
 from contone.numerics.solution import Solution
+from contone.typing import Array
 
 
 class LowRank(NamedTuple):
@@ -176,7 +177,7 @@ def dual_bound(T: np.ndarray, S: np.ndarray, Y: np.ndarray, beta: float) -> floa
     return float(np.vdot(Y, T)) / excess
 
 
-def shrink_singular_values(A: np.ndarray, threshold: float) -> np.ndarray:
+def shrink_singular_values(A: np.ndarray, threshold: float) -> Array:
     """argmin_J threshold ||J||_* + 1/2 ||J - A||^2 for A (n, r): singular values shrink by threshold, down to 0."""
     squares, B = np.linalg.eigh(A.T @ A)
     keep = squares > threshold**2

@@ -24,6 +24,7 @@ from sklearn.utils._param_validation import Interval
 from contone.base import DistributionLearner
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
+from contone.typing import Array
 
 FLOOR = 1e-9
 """No label gets less than this before the rows are renormalised, as in the original."""
@@ -57,7 +58,7 @@ class PTBayes(DistributionLearner):
         self.classes_ = weighted_gaussians(X, D, added)
         return Solution(self.classes_)
 
-    def _predict(self, X: np.ndarray) -> np.ndarray:
+    def _predict(self, X: np.ndarray) -> Array:
         return normalise_rows(np.maximum(softmax(log_joint(X, self.classes_)), FLOOR))
 
 
@@ -89,7 +90,7 @@ def weighted_gaussians(X: np.ndarray, D: np.ndarray, added: float) -> Gaussians:
         return Gaussians(np.log(mass / n), means, factors)
 
 
-def log_joint(X: np.ndarray, classes: Gaussians) -> np.ndarray:
+def log_joint(X: np.ndarray, classes: Gaussians) -> Array:
     """log pi_j + log N(x_i; mu_j, Sigma_j) without the constant, (n, q)."""
     answer = np.empty((len(X), len(classes.means)))
     for j, (mu, factor) in enumerate(zip(classes.means, classes.factors, strict=True)):

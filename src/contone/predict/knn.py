@@ -18,6 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from contone.base import DistributionLearner
 from contone.numerics.solution import Solution
+from contone.typing import Array
 
 
 class AAKNN(DistributionLearner):
@@ -53,5 +54,5 @@ class AAKNN(DistributionLearner):
         self.neighbours_ = KNeighborsRegressor(k, weights=self.weights).fit(X, D)
         return Solution(self.neighbours_)
 
-    def _predict(self, X: np.ndarray) -> np.ndarray:
+    def _predict(self, X: np.ndarray) -> Array:
         return self.neighbours_.predict(X)

@@ -26,6 +26,7 @@ from contone.base import DistributionLearner
 from contone.numerics.iterative_scaling import centre_over_labels, improved_iterative_scaling, softmax_and_log_partition
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
+from contone.typing import Array
 
 
 class MaxEnt(DistributionLearner):
@@ -124,7 +125,7 @@ class MaxEnt(DistributionLearner):
         self.n_iter_ = solution.n_iter
         return solution
 
-    def _predict(self, X: np.ndarray) -> np.ndarray:
+    def _predict(self, X: np.ndarray) -> Array:
         return softmax(X @ self.coef_ + self.intercept_)
 
 
@@ -159,7 +160,7 @@ def entropy(D: np.ndarray) -> float:
     return -float(xlogy(D, D).sum(axis=1).mean())
 
 
-def through_softmax(P: np.ndarray, by_P: np.ndarray) -> np.ndarray:
+def through_softmax(P: np.ndarray, by_P: np.ndarray) -> Array:
     """The gradient (q, n) by the logits whose softmax is P (q, n), from that by P."""
     weighted = P * by_P
     return weighted - P * weighted.sum(axis=0)

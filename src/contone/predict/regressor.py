@@ -20,6 +20,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from contone.base import DistributionLearner
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
+from contone.typing import Array
 
 
 class FromRegressor(DistributionLearner):
@@ -62,12 +63,12 @@ class FromRegressor(DistributionLearner):
         self.estimator_ = clone(self.estimator).fit(X, T if D.shape[1] > 1 else T[:, 0])
         return Solution(self.estimator_)
 
-    def _predict(self, X: np.ndarray) -> np.ndarray:
+    def _predict(self, X: np.ndarray) -> Array:
         T = np.asarray(self.estimator_.predict(X), dtype=float).reshape(len(X), -1)
         return softmax(T) if self.target == "logratio" else normalise_rows(np.maximum(T, self.floor))
 
 
-def centred_log_ratio(D: np.ndarray, floor: float) -> np.ndarray:
+def centred_log_ratio(D: np.ndarray, floor: float) -> Array:
     """log max(d, floor) minus its mean over the labels, (n, q)."""
     logs = np.log(np.maximum(D, floor))
     return logs - logs.mean(axis=1, keepdims=True)
