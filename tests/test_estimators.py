@@ -31,7 +31,10 @@ INNER = {"enhancer": contone.Temperature(), "estimator": Ridge()}
 """What an estimator around another one is filled with."""
 
 
-SHORT = {"LEVI": {"epochs": 2, "n_hidden": 8}}
+SHORT = {
+    "LEVI": {"epochs": 2, "n_hidden": 8},
+    "LIBLE": {"pretrain_epochs": 1, "epochs": 2, "n_hidden": 8, "n_code": 4},
+}
 """Networks are trained for a moment only: what is asked here does not depend on how long."""
 
 

@@ -35,14 +35,13 @@ def test_a_network_is_its_formula():
     assert torch.equal(networks.forward(networks.unpack(w, SIZES)["encoder"], X, (torch.tanh,)), expected)
 
 
-@pytest.mark.parametrize("spread", ["normal", "uniform"])
-def test_the_start_has_glorots_variance(spread):
+@pytest.mark.parametrize(("start", "variance"), [("normal", 2 / 500), ("uniform", 2 / 500), ("inputs", 1 / 900)])
+def test_the_start_has_the_variance_it_says(start, variance):
     sizes = {"net": (300, 200)}
-    W, b = networks.unpack(torch.from_numpy(networks.initial_parameters(sizes, rng(), spread=spread, bias=0.5)), sizes)[
-        "net"
-    ][0]
-    assert float(W.var()) == pytest.approx(2.0 / 500, rel=0.02)
-    assert bool((b == 0.5).all())
+    w = torch.from_numpy(networks.initial_parameters(sizes, rng(), start=start, bias=0.5))
+    ((W, b),) = networks.unpack(w, sizes)["net"]
+    assert float(W.var()) == pytest.approx(variance, rel=0.02)
+    assert float(b.std()) == pytest.approx(1 / 30, rel=0.1) if start == "inputs" else bool((b == 0.5).all())
 
 
 def test_masks_keep_the_mean():

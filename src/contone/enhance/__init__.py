@@ -17,6 +17,7 @@ from contone.enhance.lcdr import LCdr
 from contone.enhance.lemll import LEMLL
 from contone.enhance.lesc import LESC
 from contone.enhance.levi import LEVI
+from contone.enhance.lible import LIBLE
 from contone.enhance.lp import LP
 from contone.enhance.ml2 import ML2
 
@@ -29,6 +30,7 @@ __all__ = [
     "LEMLL",
     "LESC",
     "LEVI",
+    "LIBLE",
     "LP",
     "ML2",
     "Inversion",

@@ -70,18 +70,23 @@ def count_parameters(sizes: Sizes) -> int:
 
 
 def initial_parameters(
-    sizes: Sizes, rng: np.random.Generator, *, spread: str = "normal", bias: float = 0.0
+    sizes: Sizes, rng: np.random.Generator, *, start: str = "normal", bias: float = 0.0
 ) -> np.ndarray:
-    """Glorot's start: weights with variance 2 / (inputs + outputs), normal or uniform, and constant biases."""
+    """The start of training.
+
+    "normal" and "uniform" are Glorot's: weights with variance 2 / (inputs + outputs) and constant biases. "inputs" is
+    torch's own: weights and biases uniform in +-1 / sqrt(inputs).
+    """
     parts = []
     for widths in sizes.values():
         for a, b in pairwise(widths):
             deviation = np.sqrt(2.0 / (a + b))
-            if spread == "normal":
-                weights = deviation * rng.standard_normal(a * b)
+            if start == "normal":
+                parts += [deviation * rng.standard_normal(a * b), np.full(b, bias)]
+            elif start == "uniform":
+                parts += [np.sqrt(3.0) * deviation * rng.uniform(-1.0, 1.0, a * b), np.full(b, bias)]
             else:
-                weights = np.sqrt(3.0) * deviation * rng.uniform(-1.0, 1.0, a * b)
-            parts += [weights, np.full(b, bias)]
+                parts.append(rng.uniform(-1.0, 1.0, (a + 1) * b) / np.sqrt(a))
     return np.concatenate(parts)
 
 
