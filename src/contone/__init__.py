@@ -25,7 +25,7 @@ from contone.enhance import (
     Uniform,
 )
 from contone.measures import evaluate
-from contone.predict import AAKNN, LDLLRR, FromClassifier, FromRegressor, MaxEnt, PTBayes
+from contone.predict import AAKNN, LDLLRR, FromClassifier, FromRegressor, LDLForest, MaxEnt, PTBayes
 from contone.runtime.versions import show_versions
 from contone.tables import enhance_file
 
@@ -52,6 +52,7 @@ __all__ = [
     "HSICReducer",
     "Inversion",
     "LCdr",
+    "LDLForest",
     "LabelConfidence",
     "Logical",
     "MaxEnt",

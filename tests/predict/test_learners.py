@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from contone import AAKNN, LDLLRR, FromClassifier, FromRegressor, MaxEnt, PTBayes, measures
+from contone import AAKNN, LDLLRR, FromClassifier, FromRegressor, LDLForest, MaxEnt, PTBayes, measures
 from contone.exceptions import LabelError, ShapeError
 
 LEARNERS = [
@@ -28,6 +28,7 @@ LEARNERS = [
     FromRegressor(Ridge(), target="logratio"),
     LDLLRR(l2=1e-3),
     FromClassifier(),
+    LDLForest(depth=3, max_iter=50),
 ]
 GRIDS = {
     MaxEnt: {"l2": [0.0, 0.1]},
@@ -36,6 +37,7 @@ GRIDS = {
     FromRegressor: {"estimator__alpha": [0.1, 10.0]},
     LDLLRR: {"ranking": [0.0, 0.1]},
     FromClassifier: {"floor": [0.0, 1e-3]},
+    LDLForest: {"depth": [0, 2]},
 }
 
 each_learner = pytest.mark.parametrize("learner", LEARNERS, ids=str)

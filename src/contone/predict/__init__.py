@@ -3,8 +3,9 @@
 from contone.predict.bayes import PTBayes
 from contone.predict.classifier import FromClassifier
 from contone.predict.knn import AAKNN
+from contone.predict.ldlforest import LDLForest
 from contone.predict.ldllrr import LDLLRR
 from contone.predict.maxent import MaxEnt
 from contone.predict.regressor import FromRegressor
 
-__all__ = ["AAKNN", "LDLLRR", "FromClassifier", "FromRegressor", "MaxEnt", "PTBayes"]
+__all__ = ["AAKNN", "LDLLRR", "FromClassifier", "FromRegressor", "LDLForest", "MaxEnt", "PTBayes"]
