@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import io
+import zipfile
 
 import numpy as np
 import pytest
@@ -183,3 +185,35 @@ def test_missing_files_and_other_formats_are_told(tmp_path):
         datasets.read(tmp_path / "nothing.mat")
     with pytest.raises(DataError, match=r"reads .mat and .npz files, not '.csv'"):
         datasets.read(tmp_path / "table.csv")
+
+
+def claiming(path, name, shape, content):
+    """A .npz whose array `name` claims a shape that is not there, beside honest ones."""
+    np.savez(path, **content)
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(f"{name}.npy", header.getvalue() + bytes(64))
+    return path
+
+
+def test_an_array_that_claims_terabytes_is_refused_before_memory_is_taken(tmp_path, content):
+    path = claiming(tmp_path / "huge.npz", "features", (2**19, 2**19), {"labels": content["labels"]})
+    with pytest.raises(DataError, match="'features' claims 2.2 TB"):
+        datasets.read(path)
+
+
+def test_members_that_nobody_asked_for_are_not_read(tmp_path, content):
+    path = claiming(tmp_path / "more.npz", "other", (2**19, 2**19), content)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("notes.txt", "not an array")
+    assert datasets.read(path).X.shape == content["features"].shape
+
+
+def test_an_honest_array_must_fit_into_memory(tmp_path, content, monkeypatch):
+    monkeypatch.setenv("CONTONE_MEMORY_LIMIT", "100")
+    np.savez(tmp_path / "a.npz", **content)
+    savemat(tmp_path / "a.mat", content)
+    for name in ("a.npz", "a.mat"):
+        with pytest.raises(DataError, match="does not fit into memory"):
+            datasets.read(tmp_path / name)

@@ -343,7 +343,7 @@ def test_a_full_disk_is_told_and_nothing_kept(server, cached, monkeypatch, publi
 
         class Full(pooch.HTTPDownloader):
             def __call__(self, url, output_file, pooch, check_only=False):
-                Path(output_file).write_bytes(published[:100])  # some of it fits
+                output_file.write(published[:100])  # some of it fits
                 full()
 
         monkeypatch.setattr(pooch.core, "choose_downloader", lambda url, progressbar: Full())
@@ -417,3 +417,18 @@ def test_load_reads_what_is_in_the_file(real):
     np.testing.assert_array_equal(data.X, X)
     np.testing.assert_allclose(data.D, D, rtol=1e-15)
     assert data.citation
+
+
+def test_a_server_cannot_fill_the_disk(server, cached, monkeypatch, published):
+    server.files["Tiny_Set.mat"] = published
+    monkeypatch.setattr(fetching, "MAX_DOWNLOAD", 100)
+    with pytest.raises(DataError, match="sends more than"):
+        datasets.load("tiny-set")
+    assert left_in(cached) == []
+
+
+def test_a_cache_that_cannot_be_looked_into_is_no_traceback(server, cached, published, monkeypatch, tmp_path):
+    monkeypatch.setenv("CONTONE_CACHE", str(tmp_path / ("x" * 304)))
+    assert datasets.status("tiny-set").where == "missing"
+    with pytest.raises(DataError, match="cannot be stored in"):
+        datasets.load("tiny-set")

@@ -76,6 +76,18 @@ def test_two_processes_give_the_same_numbers_as_one(tmp_path):
         assert one.result(cell.key)["scores"] == two.result(cell.key)["scores"]
 
 
+def test_an_edited_score_is_computed_again(tmp_path):
+    store = Store(tmp_path)
+    (cell,) = cells(1)
+    run([cell], store, jobs=1)
+    path = tmp_path / "results" / f"{cell.key}.json"
+    true = store.result(cell.key)["scores"]["kl"]
+    path.write_text(path.read_text().replace(repr(true), "0.001"))
+    again = run([cell], store, jobs=1)
+    assert (again.done, again.reused) == (1, 0)
+    assert store.result(cell.key)["scores"]["kl"] == true
+
+
 def test_a_failing_cell_does_not_stop_the_others(tmp_path):
     bad = Cell(
         experiment="test",
@@ -211,6 +223,43 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path, slow_run, kill, jobs):
     # What was finished was not computed again.
     for key, stamp in stamps.items():
         assert (store.root / "results" / f"{key}.json").stat().st_mtime_ns == stamp
+
+
+def test_a_run_that_is_killed_while_its_workers_start_leaves_none(tmp_path, slow_run):
+    """The workers had not asked for anything yet: they must know whose they are from the beginning."""
+    process = slow_run(2)
+    deadline = time.monotonic() + 60
+    while len(_children(process.pid)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.005)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait(timeout=30)
+    assert _gone(process.pid), "workers outlived the run"
+
+
+def _children(pid: int) -> list[int]:
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            if int(status.read_text().rpartition(")")[2].split()[1]) == pid:
+                found.append(int(status.parent.name))
+    return found
+
+
+@pytest.mark.parametrize("jobs", [0, -2, 99999])
+def test_a_number_of_processes_that_makes_no_sense_is_refused(tmp_path, jobs):
+    with pytest.raises(InputError, match=f"jobs={jobs}"):
+        run(cells(1), Store(tmp_path), jobs=jobs)
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("address", ["nonsense", "tcp://", "tcp://127.0.0.1:1", "tcp://127.0.0.1:99999", "http://x y"])
+def test_an_address_where_nobody_answers_is_an_error_with_a_sentence(tmp_path, monkeypatch, address):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("contone.experiments.run.CONNECT_TIMEOUT", "1s")
+    with pytest.raises(InputError, match="No dask scheduler answers"):
+        run(cells(1), Store(tmp_path), backend="dask", address=address)
+    with pytest.raises(InputError, match="backend='dask'"):
+        run(cells(1), Store(tmp_path), address=address)
 
 
 def test_concurrent_runs_share_a_store(tmp_path, slow_run):

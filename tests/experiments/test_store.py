@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import math
 import multiprocessing
+import shutil
 
 import numpy as np
 import pytest
 
-from contone.exceptions import DataError, OutputError
+from contone.exceptions import OutputError
 from contone.experiments.store import Store, read_json, write_json
 
 
 def record(key: str = "k", **changes):
-    base = {"key": key, "status": "done", "scores": {"kl": 0.5}, "arrays": None}
+    base = {"key": key, "cell": {}, "status": "done", "scores": {"kl": 0.5}, "arrays": None}
     return {**base, **changes}
 
 
@@ -33,7 +34,7 @@ def test_a_result_comes_back(tmp_path):
     assert found["scores"]["kl"] == math.inf
     assert math.isnan(found["scores"]["clark"])
     assert found["scores"]["cosine"] == 0.1 + 0.2
-    assert found["arrays"] == ["A"]
+    assert list(found["arrays"]) == ["A"]
     np.testing.assert_array_equal(store.arrays("k")["A"], np.eye(2))
 
 
@@ -72,12 +73,73 @@ def test_a_place_that_cannot_hold_a_store_is_named(tmp_path):
         Store(tmp_path / "file").add(record())
 
 
-def test_a_damaged_file_is_named(tmp_path):
+EDITS = {
+    "cut": lambda text: text[:-10],
+    "score edited": lambda text: text.replace("0.5", "0.4"),
+    "another cell's": lambda text: text.replace('"key": "k"', '"key": "j"'),
+    "foreign": lambda text: '{"some": "thing else"}',
+    "not an object": lambda text: "[1, 2]",
+    "nested": lambda text: "[" * 100_000,
+    "empty": lambda text: "",
+}
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_a_file_that_is_not_what_was_stored_is_refused_and_named(tmp_path, edit):
+    path = tmp_path / "results" / "k.json"
+    Store(tmp_path).add(record())
+    path.write_text(edit(path.read_text()))
     store = Store(tmp_path)
-    store.add(record())
-    (tmp_path / "results" / "k.json").write_text("{")
-    with pytest.raises(DataError, match="k.json"):
-        store.result("k")
+    assert "k" not in store
+    assert store.result("k") is None
+    assert list(store.results()) == []
+    (problem,) = store.problems()
+    assert str(path) in problem
+    store.add(record())  # computed again
+    assert store.result("k")["scores"] == {"kl": 0.5}
+    assert store.problems() == []
+
+
+def test_the_file_of_another_cell_under_a_key_is_refused(tmp_path):
+    store = Store(tmp_path)
+    store.add(record("a"))
+    store.add(record("b", scores={"kl": 0.1}))
+    shutil.copy(tmp_path / "results" / "b.json", tmp_path / "results" / "a.json")
+    assert "a" not in store
+    assert "belongs to another cell" in store.problems()[0]
+    assert [r["key"] for r in store.results()] == ["b"]
+
+
+def test_arrays_that_are_not_what_was_stored_are_refused(tmp_path):
+    for damage in (b"", b"nothing", None):
+        store = Store(tmp_path)
+        store.add(record(arrays={"A": np.eye(2)}))
+        assert store.arrays("k")["A"].shape == (2, 2)
+        path = tmp_path / "arrays" / "k.npz"
+        if damage is None:
+            np.savez(path, A=np.eye(3))
+        else:
+            path.write_bytes(damage)
+        assert store.arrays("k") == {}
+        assert str(path) in store.problems()[0]
+
+
+def test_foreign_files_among_the_runs_are_left_out(tmp_path):
+    store = Store(tmp_path)
+    store.open_run({"command": "one"}, [planned("k")])
+    (tmp_path / "runs" / "zzz.json").write_text('{"cells": 3}')
+    assert [run["command"] for run in store.runs()] == ["one"]
+    assert "zzz.json" in store.problems()[0]
+
+
+@pytest.mark.parametrize("name", ["file/below", "x" * 304])
+def test_folders_that_cannot_be_used_are_errors_with_a_sentence(tmp_path, name):
+    (tmp_path / "file").write_text("not a folder")
+    store = Store(tmp_path / name)
+    with pytest.raises(OutputError):
+        store.add(record())
+    with pytest.raises(OutputError):
+        store.open_run({}, [])
 
 
 def test_the_latest_plan_wins_place_by_place(tmp_path):

@@ -6,6 +6,7 @@ and ``labels``, or ``.npz`` with those names or ``X`` and ``D``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from contone.datasets.archive import Listed, check_room, list_arrays, read_arrays
 from contone.exceptions import DataError
 
 ROUNDING_TOLERANCE = 1e-3
@@ -25,6 +27,7 @@ says so in its notes; percentages, counts and logical labels are far above it an
 
 _NOISE = 1e-12  # below this a sum is 1 in floating point, and the published bytes are kept as they are
 _FEATURES, _LABELS = ("features", "X"), ("labels", "D")
+_WANTED = (*_FEATURES, *_LABELS, "feature_names", "label_names")
 FORMATS = (".mat", ".npz")
 
 
@@ -118,17 +121,16 @@ def _content(path: Path) -> Mapping[str, Any]:
     if not path.is_file():
         raise DataError(f"{path}: there is no such file.")
     try:
-        if path.suffix == ".npz":
-            # Opened here: on a damaged archive np.load would leave a file of its own open.
-            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-                return dict(archive)
-        from scipy.io import loadmat
-
-        return {key: value for key, value in loadmat(path).items() if not key.startswith("__")}
+        return _npz(path) if path.suffix == ".npz" else _mat(path)
     except NotImplementedError as error:
         raise DataError(f"{path}: this is a MATLAB 7.3 file; save it with '-v7', or as .npz.") from error
-    except MemoryError:
-        raise
+    except DataError as error:
+        raise DataError(
+            f"{path}: cannot be read as {path.suffix}: {error}. It is damaged, or not what it says: delete it and "
+            "fetch it again."
+        ) from error
+    except MemoryError as error:
+        raise DataError(f"{path}: it needs more memory than there is.") from error
     except Exception as error:  # damaged files make the readers fail in a dozen ways, none of them documented
         size = path.stat().st_size
         raise DataError(
@@ -137,10 +139,26 @@ def _content(path: Path) -> Mapping[str, Any]:
         ) from error
 
 
+def _npz(path: Path) -> dict[str, Any]:
+    # All are listed, for the error where something is missing; only those that are wanted are read.
+    return {**list_arrays(path), **read_arrays(path, _WANTED)}
+
+
+def _mat(path: Path) -> dict[str, Any]:
+    from scipy.io import loadmat, whosmat
+
+    listed = {name: shape for name, shape, _ in whosmat(path)}
+    for name in set(listed) & set(_WANTED):
+        check_room(8.0 * math.prod(listed[name]), name)
+    content = loadmat(path, variable_names=[name for name in _WANTED if name in listed])
+    others: dict[str, Any] = {name: Listed(shape) for name, shape in listed.items()}
+    return {**others, **{key: value for key, value in content.items() if key in _WANTED}}
+
+
 def _matrix(content: Mapping[str, Any], keys: tuple[str, ...], path: Path) -> np.ndarray:
     key = next((k for k in keys if k in content), None)
     if key is None:
-        found = ", ".join(f"{k} {np.shape(v)}" for k, v in content.items()) or "nothing"
+        found = ", ".join(f"{k} {v.shape}" for k, v in content.items()) or "nothing"
         raise DataError(f"{path}: no variable {' or '.join(map(repr, keys))}; the file holds: {found}.")
     value = content[key]
     array = value.toarray() if sp.issparse(value) else np.asarray(value)
@@ -154,7 +172,7 @@ def _matrix(content: Mapping[str, Any], keys: tuple[str, ...], path: Path) -> np
 def _check_shapes(X: np.ndarray, D: np.ndarray, path: Path) -> None:
     if X.shape[0] == D.shape[0]:
         return
-    found = f"{path}: features have shape {X.shape} and labels {D.shape}; they must have one row an instance."
+    found = f"{path}: features have shape {X.shape} and labels {D.shape}; they must have one row per instance."
     if X.shape[1] == D.shape[1]:
         found += " Both look transposed: save them as (n, d) and (n, q)."
     elif X.shape[1] == D.shape[0]:

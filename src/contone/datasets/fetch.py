@@ -19,13 +19,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 from contone.datasets.artificial import artificial
 from contone.datasets.dataset import FORMATS, Dataset, read
 from contone.exceptions import DataError
 
 Where = Literal["generated", "folder", "cache", "missing"]
+
+MAX_DOWNLOAD = 512 << 20
+"""The largest file, in bytes, that is downloaded: several times the largest of the registry."""
 
 _GENERATED = {"artificial": "recovery", "artificial-training": "training"}
 
@@ -150,7 +153,7 @@ def fetch(name: str, *, progress: Any = False) -> Path:
             )
         return own
     cached = cache_folder() / entry.file
-    if cached.is_file() and not _problem(cached, entry):
+    if _is_file(cached) and not _problem(cached, entry):
         return cached
     _download(entry, cached, progress)
     return cached
@@ -174,7 +177,7 @@ def status(name: str) -> Status:
     where: Where
     if own is not None:
         path, where = own, "folder"
-    elif cached.is_file():
+    elif _is_file(cached):
         path, where = cached, "cache"
     else:
         path, where = None, "missing"
@@ -253,9 +256,17 @@ def _in_folder(name: str) -> Path | None:
         listed = sorted(Path(folder).expanduser().iterdir())
     except OSError:  # no such folder: the search goes on, and the error at its end names the folder
         return None
-    found = [p for p in listed if p.suffix in FORMATS and _plain(p.stem) == _plain(name) and p.is_file()]
+    found = [p for p in listed if p.suffix in FORMATS and _plain(p.stem) == _plain(name) and _is_file(p)]
     # The published file is preferred to a conversion of it.
     return min(found, key=lambda p: FORMATS.index(p.suffix)) if found else None
+
+
+def _is_file(path: Path) -> bool:
+    """Whether there is such a file; not, where the folder may not be looked into."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def _problem(path: Path, entry: Entry) -> str:
@@ -309,7 +320,8 @@ def _download(entry: Entry, target: Path, progress: Any) -> None:
     import requests.exceptions
 
     def downloader(url: str, output: str, _: Any) -> None:
-        pooch.core.choose_downloader(url, progressbar=progress)(url, output, None)
+        with open(output, "wb") as file:
+            pooch.core.choose_downloader(url, progressbar=progress)(url, _Bounded(file, url), None)
         # Checked here, before pooch lets the file out of its temporary name: pooch knows no git blob ids.
         mismatch = _mismatch(Path(output), entry)
         if mismatch:
@@ -342,6 +354,28 @@ def _download(entry: Entry, target: Path, progress: Any) -> None:
     finally:
         with suppress(OSError):
             checked.unlink(missing_ok=True)
+
+
+class _Bounded:
+    """A file that takes no more than `MAX_DOWNLOAD` bytes: a server must not be able to fill the disk."""
+
+    def __init__(self, file: IO[bytes], url: str) -> None:
+        self._file, self._url, self._size = file, url, 0
+
+    def write(self, chunk: bytes) -> int:
+        self._size += len(chunk)
+        if self._size > MAX_DOWNLOAD:
+            raise DataError(
+                f"{self._url} sends more than {MAX_DOWNLOAD >> 20} MiB, which no data set of the registry has. Nothing "
+                "was kept. The address, or a proxy on the way, serves something else."
+            )
+        return self._file.write(chunk)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
 
 
 def _folder_said() -> str:

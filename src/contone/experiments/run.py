@@ -3,8 +3,8 @@
 Cells are independent, so they run as joblib tasks, on this machine (loky processes) or on a dask cluster. A worker
 sends its record back and this process alone writes it, the moment it arrives: a run that is interrupted or killed loses
 only the cells under way, and the next run starts with those. A cell that raises becomes a failure with its traceback
-and the others go on. A cell that takes its process down (out of memory) is found by running what is left one process a
-cell.
+and the others go on. A cell that takes its process down (out of memory) is found by running what is left in one process
+per cell.
 """
 
 from __future__ import annotations
@@ -17,12 +17,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import cache
-from multiprocessing import current_process
 from statistics import fmean
 from typing import Any
 
-from joblib import Parallel, delayed, effective_n_jobs, parallel_config
+from joblib import Parallel, cpu_count, delayed, effective_n_jobs, parallel_config
 from joblib.externals.loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
 
 from contone.exceptions import InputError, MissingExtraError
@@ -32,6 +30,15 @@ from contone.experiments.store import Store
 
 Compute = Callable[[Cell], dict[str, Any]]
 BACKENDS = ("loky", "dask")
+
+WATCH_SECONDS = 0.5
+"""How often a worker looks whether the run that started it is still there."""
+
+CONNECT_TIMEOUT = "10s"
+"""How long a dask scheduler may take to answer."""
+
+MAX_JOBS_PER_CORE = 4
+"""More processes than this per core only fight for it, and for the memory."""
 
 
 @dataclass
@@ -99,7 +106,7 @@ def run(
     store : Store
         Where results, failures and the record of this run go.
     jobs : int, default=-1
-        Processes; -1 for one a core. With dask the cluster decides.
+        Processes; -1 for one per core. With dask the cluster decides.
     backend : {"loky", "dask"}
         Processes on this machine, or a dask cluster.
     address : str
@@ -113,6 +120,9 @@ def run(
     """
     if backend not in BACKENDS:
         raise InputError(f"There is no backend {backend!r}; there are: {', '.join(BACKENDS)}.")
+    if address and backend != "dask":
+        raise InputError(f"address={address!r} is the scheduler of a dask cluster: choose backend='dask', too.")
+    check_jobs(jobs)
     todo = [cell for cell in unique(cells) if cell.key not in store]
     identity = store.open_run({**machine(), **(about or {})}, [cell.plain() for cell in cells])
     with _backend(backend, address, jobs) as workers:
@@ -151,19 +161,18 @@ def _records(
 
 def _keyed(compute: Compute, key: str, cell: Cell) -> tuple[str, dict[str, Any]]:
     # The key of the plan travels along: the worker's own key differs when its code does.
-    if current_process().name.startswith("LokyProcess"):
-        _leave_with_parent()
     return key, compute(cell)
 
 
-@cache
-def _leave_with_parent() -> None:
-    """End this worker when the run that started it is killed; it would wait for work for ever."""
-    parent = os.getppid()
+def leave_with(parent: int) -> None:
+    """End this worker when the process `parent`, which started it, is gone; it would wait for work for ever.
+
+    Workers run it before anything else, with the run's id: one that asked for its parent itself could be too late.
+    """
 
     def watch() -> None:
         while os.getppid() == parent:
-            time.sleep(1.0)
+            time.sleep(WATCH_SECONDS)
         os._exit(1)  # nothing is lost: only the parent writes
 
     threading.Thread(target=watch, daemon=True).start()
@@ -181,7 +190,7 @@ def _alone(cell: Cell, compute: Compute) -> dict[str, Any]:
     """A cell in a process of its own, so that its death is its own."""
     began = time.time(), time.perf_counter()
     try:
-        with ProcessPoolExecutor(max_workers=1) as pool:
+        with ProcessPoolExecutor(max_workers=1, initializer=leave_with, initargs=(os.getpid(),)) as pool:
             return _same_code(cell, pool.submit(compute, cell).result())
     except BrokenProcessPool:
         message = "The process that computed this cell died without a word; it may have run out of memory."
@@ -207,7 +216,9 @@ def _backend(backend: str, address: str | None, jobs: int) -> Iterator[int]:
     else:
         client = nullcontext()
         # Each worker computes with one BLAS thread: more would oversubscribe the cores.
-        context = parallel_config(backend="loky", n_jobs=jobs, inner_max_num_threads=1)
+        context = parallel_config(
+            backend="loky", n_jobs=jobs, inner_max_num_threads=1, initializer=leave_with, initargs=(os.getpid(),)
+        )
     with client, context:
         yield effective_n_jobs(-1 if backend == "dask" else jobs)
 
@@ -222,9 +233,18 @@ def _dask_client(address: str | None) -> Any:
     if not address:
         raise InputError("The dask backend needs the address of a scheduler, e.g. --address tcp://host:8786.")
     try:
-        return Client(address, timeout="10s", set_as_default=False)  # type: ignore[no-untyped-call]
-    except (OSError, TimeoutError, ValueError) as error:
-        raise InputError(f"No dask scheduler answers at {address!r} ({error}). Is it running?") from error
+        return Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)  # type: ignore[no-untyped-call]
+    except Exception as error:  # dask answers a wrong address with errors of a dozen kinds
+        raise InputError(
+            f"No dask scheduler answers at {address!r} ({error}): give the address of one that runs, e.g. tcp://host:8786."
+        ) from error
+
+
+def check_jobs(jobs: int) -> None:
+    """Refuse a number of processes that makes no sense on this machine."""
+    most = MAX_JOBS_PER_CORE * cpu_count()
+    if jobs != -1 and not 1 <= jobs <= most:
+        raise InputError(f"jobs={jobs}: give -1 for one process per core, or a number from 1 to {most}.")
 
 
 def machine() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The store: a folder with one file a finished cell, from which alone the report is made.
+"""The store: a folder with one file per finished cell, from which alone the report is made.
 
     results/<key>.json    a finished cell: its scores and everything worth knowing about them
     arrays/<key>.npz      arrays of a few cells, for pictures
@@ -7,25 +7,32 @@
 
 Every file appears at once and complete (written beside its place, then moved there), so a reader never sees half a
 file, a killed run leaves none, and several runs may use one store: they write the same content under the same key.
+
+Every file holds a hash of its own content, and a result the hash of its arrays. A file that was edited or damaged, that
+lies under another key, or that something else wrote is not used: the cell counts as not computed, and the report says
+which file was left out.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from contone.datasets.archive import read_arrays
 from contone.exceptions import DataError, OutputError
+from contone.experiments.data import content_hash
 from contone.runtime.files import replacing
 
-FORMAT = 1
+FORMAT = 2
 """The version of the layout and of the records."""
 
 _NOT_FINITE = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
@@ -42,9 +49,11 @@ class Store:
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = Path(root)
+        self._problems: dict[str, str] = {}
+        self._read: dict[Path, tuple[tuple[int, int], dict[str, Any] | None]] = {}
 
     def __contains__(self, key: object) -> bool:
-        return (self.root / "results" / f"{key}.json").exists()
+        return self.result(str(key)) is not None
 
     def __len__(self) -> int:
         return sum(1 for _ in self._files("results"))
@@ -52,41 +61,94 @@ class Store:
     # ------------------------------------------------------------------------------------------------------- cells
 
     def add(self, record: dict[str, Any]) -> None:
-        """Keep what `cells.compute` returned: as a result, or among the failures."""
+        """Keep what `compute` returned: as a result, or among the failures."""
         key, arrays = record["key"], record.get("arrays")
-        plain = {**record, "format": FORMAT, "arrays": sorted(arrays) if arrays else []}
+        plain = {**record, "format": FORMAT, "arrays": {n: content_hash(a) for n, a in (arrays or {}).items()}}
         if record["status"] != "done":
-            write_json(self.root / "failures" / f"{key}.json", plain)
+            self._write(self.root / "failures" / f"{key}.json", plain)
             return
         # Arrays first: a result that names them must find them.
         if arrays:
             with _writing(self.root / "arrays" / f"{key}.npz") as path, open(path, "wb") as file:
                 np.savez_compressed(file, **arrays)
-        write_json(self.root / "results" / f"{key}.json", plain)
-        (self.root / "failures" / f"{key}.json").unlink(missing_ok=True)
+        self._write(self.root / "results" / f"{key}.json", plain)
+        with suppress(OSError):
+            (self.root / "failures" / f"{key}.json").unlink(missing_ok=True)
 
     def result(self, key: str) -> dict[str, Any] | None:
         """The finished cell of that key, or None."""
-        path = self.root / "results" / f"{key}.json"
-        return read_json(path) if path.exists() else None
+        return self._cell(self.root / "results" / f"{key}.json")
 
     def failure(self, key: str) -> dict[str, Any] | None:
         """The failure of that key, or None."""
-        path = self.root / "failures" / f"{key}.json"
-        return read_json(path) if path.exists() else None
+        return self._cell(self.root / "failures" / f"{key}.json")
 
     def arrays(self, key: str) -> dict[str, np.ndarray]:
-        """The arrays kept beside a result; empty where there are none."""
-        path = self.root / "arrays" / f"{key}.npz"
-        if not path.exists():
+        """The arrays kept beside a result; empty where there are none, or others than the result was kept with."""
+        record = self.result(key)
+        if not record or not record.get("arrays"):
             return {}
-        with np.load(path) as content:
-            return {name: content[name] for name in content.files}
+        path = self.root / "arrays" / f"{key}.npz"
+        try:
+            found = read_arrays(path, tuple(record["arrays"]))
+        except (OSError, DataError) as error:
+            self._problems[str(path)] = f"{path} cannot be read ({_reason(error)}): its picture is left out."
+            return {}
+        if {name: content_hash(array) for name, array in found.items()} != record["arrays"]:
+            self._problems[str(path)] = f"{path} holds other arrays than were stored: its picture is left out."
+            return {}
+        return found
 
     def results(self) -> Iterator[dict[str, Any]]:
         """Every finished cell, also those that the latest plans no longer ask for."""
         for path in self._files("results"):
-            yield read_json(path)
+            record = self._cell(path)
+            if record is not None:
+                yield record
+
+    def problems(self) -> list[str]:
+        """A sentence per file that was met and not used."""
+        return [self._problems[name] for name in sorted(self._problems)]
+
+    def _cell(self, path: Path) -> dict[str, Any] | None:
+        """A result or failure, checked; None where there is none, or where the file is not what was stored."""
+        record = self._checked(path)
+        if record is None:
+            return None
+        lacking = {"key", "cell", "status"} - set(record)
+        if lacking or record["key"] != path.stem:
+            what = f"lacks {', '.join(sorted(lacking))}" if lacking else "belongs to another cell"
+            self._problems[str(path)] = f"{path} {what}: it is not used, and the cell is computed again."
+            return None
+        return record
+
+    def _checked(self, path: Path) -> dict[str, Any] | None:
+        """The content of a file of the store; None where there is none or it is not as it was written."""
+        try:
+            state = path.stat()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise DataError(f"{path} cannot be read: {_reason(error)}.") from error
+        stamp = state.st_mtime_ns, state.st_size
+        if path in self._read and self._read[path][0] == stamp:
+            return self._read[path][1]
+        record: dict[str, Any] | None = None
+        try:
+            found = read_json(path)
+            if not isinstance(found, dict) or found.get("format") != FORMAT:
+                raise DataError("it is not a file of this version of contone's store")
+            if found.pop("content", None) != _digest(found):
+                raise DataError("its content was changed after it was written")
+            record = found
+            self._problems.pop(str(path), None)
+        except DataError as error:
+            self._problems[str(path)] = f"{path} is not used: {error}. What it stood for is computed again."
+        self._read[path] = stamp, record
+        return record
+
+    def _write(self, path: Path, record: dict[str, Any]) -> None:
+        write_json(path, {**record, "content": _digest(record)})
 
     # -------------------------------------------------------------------------------------------------------- runs
 
@@ -95,20 +157,20 @@ class Store:
         # The name sorts by time; the process id keeps two runs of one moment apart.
         identity = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{time.time_ns() % 10**9:09d}-{os.getpid()}"
         record = {**about, "format": FORMAT, "id": identity, "started": time.time(), "finished": None, "state": "open"}
-        write_json(self.root / "runs" / f"{identity}.json", {**record, "cells": list(cells)})
+        self._write(self.root / "runs" / f"{identity}.json", {**record, "cells": list(cells)})
         return identity
 
     def close_run(self, identity: str, **outcome: Any) -> None:
         """Record how a run ended."""
         path = self.root / "runs" / f"{identity}.json"
-        write_json(path, {**read_json(path), "finished": time.time(), **outcome})
+        self._write(path, {**(self._checked(path) or {}), "finished": time.time(), **outcome})
 
     def runs(self) -> list[dict[str, Any]]:
         """All runs, the earliest first."""
-        return [read_json(path) for path in sorted(self._files("runs"))]
+        return [run for path in sorted(self._files("runs")) if (run := self._checked(path)) is not None]
 
     def plan(self) -> list[dict[str, Any]]:
-        """The cells that the runs asked for, one a place in a table.
+        """The cells that the runs asked for, one per place in a table.
 
         It is the latest run's cell. Where that one is not finished but an earlier one at the same place is (the code,
         the data or a parameter has changed since), it is the earlier one, marked ``"stale"``: a report made in the
@@ -135,7 +197,10 @@ class Store:
 
     def _files(self, folder: str) -> Iterator[Path]:
         # Files being written start with a dot and do not match.
-        yield from sorted((self.root / folder).glob("[!.]*.json"))
+        try:
+            yield from sorted((self.root / folder).glob("[!.]*.json"))
+        except OSError as error:
+            raise DataError(f"The folder {self.root / folder} cannot be read: {_reason(error)}.") from error
 
 
 def _place(cell: dict[str, Any]) -> tuple[Any, ...]:
@@ -161,11 +226,23 @@ def _writing(path: Path) -> AbstractContextManager[Path]:
 
 
 def read_json(path: Path) -> Any:
-    """What `write_json` wrote."""
+    """What `write_json` wrote; DataError where the file does not hold JSON."""
     try:
         return _decode(json.loads(path.read_text(encoding="utf-8")))
-    except ValueError as error:
-        raise DataError(f"{path} is not a result file ({error}). Delete it and run again.") from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"it does not hold JSON ({error})") from error
+    except OSError as error:
+        raise DataError(f"it cannot be read ({_reason(error)})") from error
+
+
+def _digest(record: dict[str, Any]) -> str:
+    """The hash of a record, of the text that JSON gives back: the same before it is written and after it is read."""
+    text = json.dumps(_encode(record), sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def _reason(error: Exception) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
 
 
 def _encode(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 
 def number(value: float | None) -> str:
@@ -74,3 +75,23 @@ def count(amount: int, noun: str) -> str:
     ('1 data set', '3 data sets')
     """
     return f"{amount} {noun}" if amount == 1 else f"{amount} {noun}s"
+
+
+def clip(text: str, length: int = 28) -> str:
+    """A name where room is short: its beginning and its end.
+
+    Examples
+    --------
+    >>> clip("short"), clip("a name that goes on and on, to its end", 20)
+    ('short', 'a name tha…o its end')
+    """
+    if len(text) <= length:
+        return text
+    tail = (length - 1) // 2
+    return f"{text[: length - 1 - tail]}…{text[-tail:]}"
+
+
+def clip_all(texts: Sequence[str], length: int = 28) -> list[str]:
+    """Names clipped so that different ones stay different."""
+    short = [clip(text, length) for text in texts]
+    return short if len(set(short)) == len(short) else [f"{i}: {text}" for i, text in enumerate(short, 1)]

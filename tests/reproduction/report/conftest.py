@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from contone.experiments.cells import Cell
@@ -50,6 +51,40 @@ def full_store(tmp_path_factory):
     ]
     run([cell for text in texts for cell in make_plan([read_spec(text)]).cells], folder, jobs=1)
     return folder
+
+
+HOSTILE = (
+    '"><img src=x onerror=alert(1)>',
+    "<script>alert(2)<\u2215script>",
+    r"$\frac{1}{0$",
+    r"\i",
+    "a|b `c` *d* [e](f)",
+    "{{ 7 * 7 }}%_^~#&",
+)
+"""Names of data set files that others may have given."""
+
+
+@pytest.fixture(scope="session")
+def hostile_store(tmp_path_factory):
+    """Results on data sets, labels and rows whose names are markup, for every kind of output."""
+    folder, store = tmp_path_factory.mktemp("data"), Store(tmp_path_factory.mktemp("hostile"))
+    rng = np.random.default_rng(0)
+    for name in HOSTILE:
+        np.savez(
+            folder / f"{name}.npz",
+            X=rng.normal(size=(30, 2)),
+            D=rng.dirichlet(np.ones(3), size=30),
+            label_names=np.array([f"{name} {i}" for i in range(3)]),
+        )
+    row = "[[rows]]\nclass = 'Temperature'\nname = '{}'\nparams = {{ c = {} }}\n"
+    rows = "".join(row.format(name, 1 + i) for i, name in enumerate(HOSTILE))
+    ends = '[[rows]]\nmethods = ["Uniform"]\n[[rows]]\ntask = "limit"\nname = "Limit"\noracle = true\n'
+    text = f'name = "recovery"\ntitle = "t"\n{rows}{ends}'
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CONTONE_DATA", str(folder))
+        plan = make_plan([read_spec(text)], dataset_names=HOSTILE)
+        run(plan.cells, store, jobs=1, about={"command": HOSTILE[0], "missing_data": {HOSTILE[0] + "2": HOSTILE[1]}})
+    return store
 
 
 @pytest.fixture(scope="session")

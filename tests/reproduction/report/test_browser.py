@@ -56,6 +56,28 @@ def show(browser, address):
         context.close()
 
 
+def test_markup_in_names_is_text(browser, hostile_store, pages, tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text(pages(hostile_store), encoding="utf-8")
+    page = browser.new_page()
+    seen: list[str] = []
+    page.on("dialog", lambda d: (seen.append(d.message), d.dismiss()))
+    page.on("pageerror", lambda e: seen.append(str(e)))
+    page.on("request", lambda r: seen.append(r.url) if not r.url.startswith(("file:", "data:")) else None)
+    page.on("console", lambda m: seen.append(m.text) if m.type == "error" else None)
+    page.goto(path.as_uri())
+    page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    assert seen == []
+    assert page.locator("img:not([src^='data:'])").count() == 0
+    assert page.locator("script").count() == 1
+    assert page.locator("[onerror], [onload]").count() == 0
+    heads = page.locator("#recovery table.scores").first.locator("thead th").all_inner_texts()
+    assert '"><img src=x onerror=alert(1)>' in heads
+    drawn = page.locator("svg.chart text").all_text_contents()
+    assert any(r"$\frac{1}{0$" in text for text in drawn)
+    page.close()
+
+
 def colour(page, selector: str, what: str = "color") -> str:
     return page.eval_on_selector(selector, f"e => getComputedStyle(e).{what}")
 

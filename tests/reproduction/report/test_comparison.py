@@ -84,6 +84,20 @@ def test_every_rendering_of_every_store(store, form, request):
     assert "None" not in text
 
 
+@pytest.mark.parametrize("form", sorted({*FORMATS.values()}))
+def test_names_that_are_markup_do_no_harm(hostile_store, pages, form):
+    text = pages(hostile_store) if form == "html" else render(hostile_store, form)
+    if form == "html":
+        assert "<img src=x" not in text
+        assert 'id="example-"' not in text
+    elif form == "markdown":
+        assert_rectangular(text)
+        assert not re.search(r"(?<!\\)<img", text)
+    elif form == "latex":
+        assert r"\$\textbackslash{}frac\{1\}\{0\$" in text
+        assert r"\textbackslash{}i" in text
+
+
 def test_json_is_the_summary(full_store):
     read = json.loads(render(full_store, "json"))
     again = plain(summarise(full_store))
@@ -91,8 +105,7 @@ def test_json_is_the_summary(full_store):
     assert read == again
 
 
-def test_markdown_tables_are_rectangular(full_store):
-    text = render(full_store, "markdown")
+def assert_rectangular(text: str) -> None:
     widths: list[int] = []
     for line in [*text.splitlines(), ""]:
         if line.startswith("|"):
@@ -100,6 +113,11 @@ def test_markdown_tables_are_rectangular(full_store):
         else:
             assert len(set(widths)) <= 1
             widths = []
+
+
+def test_markdown_tables_are_rectangular(full_store):
+    text = render(full_store, "markdown")
+    assert_rectangular(text)
     assert "## Recovered share" in text
     assert "*Limit* (oracle) | 100 %" in text
     assert "## Errata of the paper" in text

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from contone.experiments.report.schema import Example, Instance
-from contone.pages import svg
+from contone.pages import svg, words
 from contone.pages.svg import Chart
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def _strip(example: Example, rows: Sequence[str]) -> Chart:
         order = sorted(range(len(names)), key=lambda i: ["truth", "yes", *rows].index(names[i]))
         drawing.legend(
             [handles[i] for i in order],
-            [names[i] for i in order],
+            words.clip_all([names[i] for i in order]),
             loc="outside upper left",
             ncols=len(names),
             columnspacing=1.4,

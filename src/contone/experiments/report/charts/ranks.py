@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from contone.experiments.report.schema import RankGroup, Ranking
-from contone.pages import svg
+from contone.pages import svg, words
 from contone.pages.svg import Chart
 
 if TYPE_CHECKING:
@@ -22,13 +22,15 @@ def chart(group: RankGroup, measure: Ranking) -> Chart | None:
     import scikit_posthocs
 
     names = list(ranks)
-    table = pd.DataFrame(nemenyi).loc[names, names]
+    table = pd.DataFrame(nemenyi).loc[names, names].to_numpy()
+    shown = words.clip_all(names, 34)
+    drawn = dict(zip(shown, ranks.values(), strict=True))
     with svg.style():
         drawing = svg.canvas(7.6, 1.3 + 0.125 * len(names))
         axis = drawing.subplots()
         parts = scikit_posthocs.critical_difference_diagram(
-            ranks,
-            table,
+            drawn,
+            pd.DataFrame(table, index=shown, columns=shown),
             ax=axis,
             label_fmt_left="{label}\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}{rank:.2f}",
             label_fmt_right="{rank:.2f}\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}{label}",
@@ -43,13 +45,13 @@ def chart(group: RankGroup, measure: Ranking) -> Chart | None:
         axis.tick_params(axis="x", color=svg.SOFT)
         _critical_difference(axis, length)
         order = sorted(ranks, key=ranks.__getitem__)
-        words = "; ".join(f"{name} {ranks[name]:.2f}" for name in order)
+        said = "; ".join(f"{name} {ranks[name]:.2f}" for name in order)
         return Chart(
             svg.to_svg(
                 drawing,
                 f"ranks-{group.name}-{measure.measure}",
                 f"{group.title}: average ranks, {measure.title}",
-                f"Average ranks, best first: {words}. Critical difference {length:.2f}.",
+                f"Average ranks, best first: {said}. Critical difference {length:.2f}.",
             ),
             f"Average rank in {measure.title} over {len(group.datasets)} data sets, 1 is best. Methods joined by "
             "a bar do not differ at the level 0.05 (Nemenyi).",

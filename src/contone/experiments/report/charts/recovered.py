@@ -51,7 +51,7 @@ def ordered(rows: Sequence[Share]) -> list[Share]:
 def _ground(axis: Axes, rows: Sequence[Share]) -> None:
     svg.bare(axis, "left", "bottom")
     axis.set_ylim(len(rows) - 0.4, -0.6)
-    axis.set_yticks(range(len(rows)), [_label(r) for r in rows])
+    axis.set_yticks(range(len(rows)), words.clip_all([_label(r) for r in rows], 36))
     for text, row in zip(axis.get_yticklabels(), rows, strict=True):
         text.set_color(svg.INK if row.kind == "method" else svg.SOFT)
         text.set_fontstyle("italic" if row.kind == "oracle" else "normal")
@@ -89,7 +89,8 @@ def _legend(axis: Axes, datasets: Sequence[str], columns: int) -> None:
     kinds = {"Yeast sets": [d for d in datasets if d.startswith("yeast")]}
     kinds["artificial"] = [d for d in datasets if d == "artificial"]
     others = [d for d in datasets if not d.startswith("yeast") and d != "artificial"]
-    kinds[", ".join(short(d) for d in others)] = others
+    named = ", ".join(short(d) for d in others)
+    kinds[named if len(named) <= 40 else "other sets"] = others
     for label, members in kinds.items():
         if members:
             style = {**_marker(members[0]), "color": svg.SOFT, "markeredgewidth": 0}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from contone.pages import svg
+from contone.pages import svg, words
 from contone.pages.svg import Chart
 from contone.reproduction.report.schema import Curve
 
@@ -40,7 +40,7 @@ def _strip(dataset: str, curves: Sequence[Curve], symbols: Mapping[str, str]) ->
         axes[0].set_ylim(bottom=0)
         axes[0].set_ylabel(TITLE)
         for row, colour in zip(rows, COLOURS, strict=False):
-            axes[0].plot([], [], color=colour, marker="o", markersize=3, label=row)
+            axes[0].plot([], [], color=colour, marker="o", markersize=3, label=words.clip(row))
         axes[0].plot([], [], color=svg.SOFT, linewidth=0.9, linestyle=(0, (4, 3)), label="uniform")
         drawing.legend(*axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=4)
         return Chart(
