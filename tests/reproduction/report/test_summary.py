@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from dataclasses import fields, is_dataclass
 
 import pytest
@@ -185,6 +186,20 @@ def test_curves_pictures_and_provenance(summary, store):
     assert summary.provenance.runs[0].command == "test"
     assert summary.missing.datasets == {"flickr": "not available locally"}
     assert len(summary.headline.sentences) >= 3
+
+
+def test_a_file_that_was_edited_is_named_and_its_cell_is_pending(store, tmp_path):
+    shutil.copytree(store.root, tmp_path / "copy")
+    copy = Store(tmp_path / "copy")
+    key = next(r["key"] for r in copy.results() if r["cell"]["row"] == "Temperature" and not r["cell"]["setting"])
+    path = copy.root / "results" / f"{key}.json"
+    path.write_text(path.read_text().replace('"kl": 0.', '"kl": 0.0'))
+    (copy.root / "runs" / "foreign.json").write_text("{}")
+    found = summarise(Store(copy.root))
+    assert len(found.provenance.damaged) == 2
+    assert any(str(path) in text for text in found.provenance.damaged)
+    (kl,) = (t for t in found.recovery.tables if t.measure == "kl")
+    assert next(r for r in kl.rows if r.name == "Temperature").cells[0].status == "pending"
 
 
 def test_an_empty_store_has_a_summary(tmp_path):

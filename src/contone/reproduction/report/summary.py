@@ -73,7 +73,7 @@ def summarise(store: Store) -> PaperSummary:
         errata=found,
         failures=common.describe_failures(results),
         counts=counts,
-        provenance=common.describe_provenance(results, runs),
+        provenance=common.describe_provenance(results, runs, store.problems()),
     )
 
 
