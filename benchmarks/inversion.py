@@ -55,7 +55,7 @@ def centred_log(D: np.ndarray) -> np.ndarray:
 
 def paper_rows() -> dict[tuple[str, str], float]:
     """The published LCdr row, by measure and set."""
-    path = HERE.parent / "src" / "contone" / "experiments" / "paper" / "recovery.csv"
+    path = HERE.parent / "src" / "contone" / "reproduction" / "paper" / "recovery.csv"
     with path.open() as file:
         return {(r["measure"], r["dataset"]): float(r["value"]) for r in csv.DictReader(file) if r["method"] == "LCdr"}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -132,3 +133,13 @@ def run(code: str) -> str:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+KIND_TESTS = re.compile(r"\b(is_torch_array|is_dask_array|is_torch_namespace|issparse)\b")
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_the_kind_of_an_array_is_decided_in_the_backends_and_the_data_checks_only(path):
+    room = path.relative_to(ROOT).parts[0]
+    if room not in ("backends", "validation.py", "validation"):
+        assert not KIND_TESTS.search(path.read_text(encoding="utf-8")), f"{path}: ask contone.backends.get_backend"

@@ -1,50 +1,52 @@
 """The contracts: what an enhancer and a label distribution learner are.
 
 The public template (validate, compute, check the answer, store, wrap) is written here once; a method's file holds the
-method only, as a hook that maps plain arrays to a `Solution`.
+method only, as a hook that maps plain arrays to a `Solution`. A public call checks its data once. A step inside another
+method is fitted by `fit_checked`, to data that has been checked already.
 """
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from array_api_compat import array_namespace, is_dask_array, is_torch_array
+from array_api_compat import array_namespace
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from contone.backends.dask.rows import by_rows, gathered, large_graphs
-from contone.backends.numpy.neighbours import GOOD_RECALL
-from contone.exceptions import AnswerError, ApproximationWarning, InputError, MemoryEstimateError
+from contone.backends import get_backend
+from contone.exceptions import AnswerError, ApproximationWarning, InputError, InputTypeError, MemoryEstimateError
+from contone.numerics.graphs import GOOD_RECALL
 from contone.numerics.simplex import kl_divergence
 from contone.numerics.solution import Solution
 from contone.runtime import memory
 from contone.runtime.warnings import warn
+from contone.typing import Array
 from contone.validation import (
     check_features,
     check_learning,
-    check_new_labels,
+    check_new_rows,
     check_training,
     check_truth,
     open_border,
 )
-from contone.validation_dask import check_new_rows, check_solver_memory
 
 
 class _Estimator(BaseEstimator):
     """What enhancers and learners share: tags, presets, parameter domains as data."""
 
     reference: ClassVar[str] = ""
-    accept_sparse: ClassVar[bool] = False
-    array_api: ClassVar[bool] = False
-    """Whether the method computes with torch tensors where they lie; others compute with NumPy and convert back."""
-    out_of_core: ClassVar[bool] = False
-    """Whether the method fits dask arrays, whose rows need not fit into memory. All predict them."""
+    kinds: ClassVar[frozenset[str]] = frozenset()
+    """What a fit computes with, beside dense NumPy arrays, as it comes: "torch" (tensors, where they lie; others are
+    converted to NumPy and back), "dask" (rows that need not fit into memory; others refuse them in `fit`, all of them
+    predict them), "sparse" (sparse features; others refuse them)."""
     when_short: ClassVar[str] = "raise max_iter or tol"
     """What to do where the method stopped before its end, as the warning says it."""
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {}
@@ -62,7 +64,7 @@ class _Estimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
-        tags.input_tags.sparse = self.accept_sparse
+        tags.input_tags.sparse = "sparse" in self.kinds
         return tags
 
 
@@ -97,7 +99,7 @@ class Enhancer(_Estimator, ABC):
         X : (n, d)
             Features: array, pandas or polars frame (sparse where the method allows it), torch tensor, dask array.
         Y : (n, q) or (n,)
-            Logical labels in {0, 1}, at least one 1 a row; or confidences, rows on the simplex; or one class a row.
+            Logical labels in {0, 1}, at least one 1 per row; or confidences, rows on the simplex; or one class per row.
         """
         self.fit_enhance(X, Y)
         return self
@@ -105,16 +107,10 @@ class Enhancer(_Estimator, ABC):
     def fit_enhance(self, X: Any, Y: Any) -> Any:
         """Recover the distributions of these rows and return them in the kind of container that Y came in."""
         self._validate_params()
-        X_checked, L, border = check_training(self, X, Y, accept_sparse=self.accept_sparse)
-        self.label_names_ = border.label_names
-        if isinstance(X_checked, np.ndarray) or is_torch_array(X_checked):
-            self._check_memory(X_checked.shape[0], X_checked.shape[1], L.shape[1], memory.available_beside(X_checked))
-        elif is_dask_array(X_checked) and hasattr(self, "n_neighbors"):
-            check_solver_memory(self, *L.shape)
-        with large_graphs(X_checked):
-            solution = self._fit_enhance(X_checked, L)
-        self.label_distributions_ = _on_simplex(solution.value, L.shape, self)
-        self.solution_ = solution
+        refuse_other_kinds(self, X, Y)
+        X_checked, L, border = check_training(self, X, Y)
+        self._check_memory(X_checked, L.shape[1])
+        solution = fit_checked(self, X_checked, L, border.label_names)
         _warn_if_short(solution, self)
         _warn_if_approximate(solution, self)
         return border.wrap(self.label_distributions_)
@@ -124,17 +120,33 @@ class Enhancer(_Estimator, ABC):
         k = getattr(self, "n_neighbors", 0)
         return memory.fit_bytes(n, d, q, k if isinstance(k, int) else q + 1)
 
-    def _check_memory(self, n: int, d: int, q: int, available: float | None = None) -> None:
+    def _solver_bytes(self, n: int, q: int) -> float:
+        """The same where the rows are elsewhere: what the solver holds in this process; 0 where it holds nothing."""
+        return memory.fit_bytes(n, 0, q) if hasattr(self, "n_neighbors") else 0.0
+
+    def _check_memory(self, X: Array, q: int) -> None:
         """Refuse, before any work, what would not fit into memory."""
-        needed, available = self._fit_bytes(n, d, q), memory.available_bytes() if available is None else available
-        if needed > available:
+        (n, d), backend = X.shape, get_backend(X)
+        needed = self._fit_bytes(n, d, q) if backend.in_memory else self._solver_bytes(n, q)
+        available = backend.available_bytes(X)
+        if needed <= available:
+            return
+        name, limit = type(self).__name__, memory.LIMIT_VARIABLE
+        sizes = f"{memory.shown(needed)} of memory{{}}; {memory.shown(available)} are available."
+        if backend.in_memory:
             raise MemoryEstimateError(
-                f"{type(self).__name__} on {n:,} rows with {d} features and {q} labels needs about "
-                f"{memory.shown(needed)} of memory; {memory.shown(available)} are available. Use a setting that grows "
-                'with n and not with its square (a "knn" graph, an "exact" solver), fit on a sample of the rows and '
-                "predict the others, or stream the file: contone enhance --stream. If the estimate is wrong, set "
-                f"{memory.LIMIT_VARIABLE}, to a size such as 64GB or to off."
+                f"{name} on {n:,} rows with {d} features and {q} labels needs about {sizes.format('')} Use a setting "
+                'that grows with n and not with its square (a "knn" graph, an "exact" solver), fit on a sample of the '
+                "rows and predict the others, or stream the file: contone enhance --stream. If the estimate is wrong, "
+                f"set {limit}, to a size such as 64GB or to off."
             )
+        # Features and edges are with the workers; the solver's matrices, of the shape of Y, are here.
+        raise MemoryEstimateError(
+            f"{name} on {n:,} rows with {q} labels needs about {sizes.format(' in the process that solves for them')} "
+            "Use Inversion, which never brings all labels together; or fit on a sample of the rows in memory and "
+            f"predict the others (dask arrays will do). If the estimate is wrong, set {limit}, to a size such as 64GB "
+            "or to off."
+        )
 
     @available_if(can_enhance_new_rows)
     def enhance(self, X: Any, Y: Any) -> Any:
@@ -148,14 +160,12 @@ class Enhancer(_Estimator, ABC):
             Labels, as in `fit`. Methods whose answer depends on the features alone answer as `predict` does.
         """
         check_is_fitted(self)
-        if is_dask_array(X) or is_dask_array(Y):
-            X_checked, L = check_new_rows(self, X, Y, self.label_names_)
-            border = open_border(X_checked, self.label_names_)
+        X_checked, L, border = check_new_rows(self, X, Y, self.label_names_)
+        backend = get_backend(X_checked)
+        if backend.in_memory or "dask" in self.kinds:
+            answer = self._enhance(X_checked, L)
         else:
-            X_checked = check_features(self, X, reset=False, accept_sparse=self.accept_sparse)
-            L = check_new_labels(self, X_checked, Y, self.label_names_)
-            border = open_border(Y, self.label_names_)
-        answer = self._enhance(X_checked, L)
+            answer = backend.map_rows(self._enhance, X_checked, L, columns=L.shape[1])
         return border.wrap(_on_simplex(answer, L.shape, self))
 
     @abstractmethod
@@ -190,9 +200,10 @@ class DistributionLearner(_Estimator, ABC):
     """
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn from features X (n, d) and label distributions y (n, q), or one class a row, (n,)."""
+        """Learn from features X (n, d) and label distributions y (n, q), or one class per row, (n,)."""
         self._validate_params()
-        X_checked, D_checked, border = check_learning(self, X, y, accept_sparse=self.accept_sparse)
+        refuse_other_kinds(self, X, y)
+        X_checked, D_checked, border = check_learning(self, X, y)
         self.label_names_ = border.label_names
         self.solution_ = self._fit(X_checked, D_checked)
         _warn_if_short(self.solution_, self)
@@ -205,7 +216,7 @@ class DistributionLearner(_Estimator, ABC):
     def score(self, X: Any, y: Any) -> float:
         """Minus the mean KL(y || predicted), so that more is better; y as in `fit`."""
         check_is_fitted(self)
-        X_checked = check_features(self, X, reset=False, accept_sparse=self.accept_sparse)
+        X_checked = check_features(self, X, reset=False)
         truth = check_truth(self, y, self.label_names_)
         return -float(np.mean(kl_divergence(truth, np.asarray(self._predict(X_checked)))))
 
@@ -218,24 +229,66 @@ class DistributionLearner(_Estimator, ABC):
         """X (m, d), checked, to D^ (m, q)."""
 
 
+def fit_checked(method: Enhancer, X: Array, L: Array, label_names: list[str]) -> Solution:
+    """Fit a method to features (n, d) and labels (n, q) that have been checked: the step of another method, or itself.
+
+    Nothing is checked again and nothing is warned of; the caller reports what the `Solution` says.
+    """
+    method.n_features_in_ = X.shape[1]
+    method.label_names_ = label_names
+    solution = method._fit_enhance(X, L)
+    method.label_distributions_ = _on_simplex(solution.value, L.shape, method)
+    method.solution_ = solution
+    return solution
+
+
+def refuse_other_kinds(estimator: Any, *arrays: Any) -> None:
+    """Refuse dask arrays for an estimator that needs all rows in memory."""
+    if get_backend(*arrays).name == "dask" and "dask" not in getattr(estimator, "kinds", ()):
+        public = vars(sys.modules["contone"])
+        able = sorted(
+            cls.__name__ for cls in _subclasses(Enhancer) if "dask" in cls.kinds and public.get(cls.__name__) is cls
+        )
+        raise InputTypeError(
+            f"{type(estimator).__name__} does not fit dask arrays; these methods do: {', '.join(able)}. Or fit it to a "
+            "sample in memory (X[rows].compute()); where it has `predict`, that takes dask arrays."
+        )
+
+
+def refuse_setting(estimator: Any, X: Array, setting: str, instead: str) -> None:
+    """Refuse dask arrays with a setting that needs all rows in memory."""
+    if not get_backend(X).in_memory:
+        raise InputError(
+            f"{type(estimator).__name__}({setting}={getattr(estimator, setting)!r}) needs all rows in memory; with "
+            f"dask arrays use {setting}={instead!r}."
+        )
+
+
+def _subclasses(cls: type) -> Iterator[Any]:
+    for child in cls.__subclasses__():
+        yield child
+        yield from _subclasses(child)
+
+
 def _predict(estimator: Any, X: Any) -> Any:
     check_is_fitted(estimator)
-    X_checked = check_features(estimator, X, reset=False, accept_sparse=estimator.accept_sparse)
-    shape = (X_checked.shape[0], len(estimator.label_names_))
-    if is_dask_array(X_checked) and not estimator.out_of_core:
-        answer = by_rows(estimator._predict, X_checked, columns=shape[1])
-    else:
+    X_checked = check_features(estimator, X, reset=False)
+    shape, backend = (X_checked.shape[0], len(estimator.label_names_)), get_backend(X_checked)
+    if backend.in_memory or "dask" in estimator.kinds:
         answer = estimator._predict(X_checked)
-    answer = answer if is_dask_array(X) else gathered(answer)
+    else:
+        answer = backend.map_rows(estimator._predict, X_checked, columns=shape[1])
+    if backend.in_memory:
+        answer = get_backend(answer).gather(answer)  # a method that was fitted to lazy rows may answer lazily
     return open_border(X, estimator.label_names_).wrap(_on_simplex(answer, shape, estimator))
 
 
-def _on_simplex(D: Any, shape: tuple[int, ...], estimator: Any) -> Any:
+def _on_simplex(D: Array, shape: tuple[int, ...], estimator: Any) -> Array:
     """The answer, checked on the way out for every method; rounding is repaired, anything worse is a defect."""
     name = type(estimator).__name__
     if D.shape != tuple(shape):
         raise AnswerError(f"{name} gave an answer of shape {D.shape} (expected {tuple(shape)}).")
-    return by_rows(partial(_repaired, name=name), D, columns=shape[1])
+    return get_backend(D).map_rows(partial(_repaired, name=name), D, columns=shape[1])
 
 
 def _repaired(D: Any, name: str) -> Any:

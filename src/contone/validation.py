@@ -1,14 +1,16 @@
 """The only place where data is checked, and the only place where containers are opened and closed.
 
 Estimators see float arrays; users hand in NumPy arrays, lists, sparse matrices, pandas or polars frames, torch tensors,
-or dask arrays (`validation_dask`).
-`check_training` and `check_features` open what came in, refuse what cannot be used (with an error that says what to
-do), and remember in a `Border` how the answer must leave: the same kind of container, with its index and column names.
+or dask arrays. `check_training` and `check_features` open what came in, refuse what cannot be used (with an error that
+says what to do), and remember in a `Border` how the answer must leave: the same kind of container, with its index and
+column names. A public call checks once; steps inside a method call each other's hooks.
+
+What is in the rows is examined by the backend, where the rows lie, and judged here: `Findings` in, an error or a
+warning out, with the same words for every kind of array.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -20,9 +22,18 @@ from array_api_compat import is_dask_array, is_torch_array
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_n_features, validate_data
 
-from contone.backends.dask.rows import spread
-from contone.exceptions import FeatureError, InputError, InputTypeError, LabelError, LabelWarning, ShapeError
+from contone.backends import Findings, get_backend
+from contone.exceptions import (
+    FeatureError,
+    InputError,
+    InputTypeError,
+    LabelError,
+    LabelWarning,
+    MissingExtraError,
+    ShapeError,
+)
 from contone.runtime.warnings import warn
+from contone.typing import Array
 
 SIMPLEX_TOLERANCE = 1e-6
 """Row sums may be off by this much (files store rounded degrees); such rows are renormalised."""
@@ -36,17 +47,16 @@ class Border:
 
     label_names: list[str]
     frame: Any = None
-    tensor: Any = None
-    rows: Any = None
-    """The dask array whose blocks of rows the answer shares."""
+    model: Any = None
+    """The tensor or dask array whose kind, device, precision or blocks the answer shares."""
 
-    def wrap(self, D: Any) -> Any:
+    def wrap(self, D: Array) -> Any:
         """D (n, q) as the kind of container that came in."""
-        if self.tensor is not None:
-            return _as_tensor(D, like=self.tensor)
-        if self.rows is not None:
-            return spread(D, self.rows)
-        D = _as_numpy(D)
+        if self.model is not None and is_torch_array(self.model):
+            return _as_tensor(D, self.model)
+        if self.model is not None:
+            return get_backend(self.model).split_like(D, self.model)
+        D = get_backend(D).to_numpy(D)
         if self.frame is None:
             return D
         answer = nw.to_native(nw.from_numpy(D, schema=self.label_names, backend=self.frame.implementation))
@@ -63,49 +73,64 @@ class Training(NamedTuple):
     """Checked input of a fit: X (n, d), labels (n, q), and the way out."""
 
     X: Any
-    labels: np.ndarray
+    labels: Any
     border: Border
 
 
-def check_training(estimator: BaseEstimator, X: Any, Y: Any, *, accept_sparse: bool = False) -> Training:
+def check_training(estimator: BaseEstimator, X: Any, Y: Any) -> Training:
     """Check features and labels for an enhancer's fit.
 
-    Y is logical, (n, q) in {0, 1} with at least one 1 a row; or a confidence matrix, rows on the simplex; or one class
-    a row, (n,), which is read as scikit-learn reads it and one-hot encoded.
+    Y is logical, (n, q) in {0, 1} with at least one 1 per row; or a confidence matrix, rows on the simplex; or one
+    class per row, (n,), which is read as scikit-learn reads it and one-hot encoded.
     """
+    X_checked, labels, border = check_supervision(estimator, X, Y, examine=False)
+    tolerance = _tolerance(labels)
+    found = get_backend(labels).examine(_unexamined(X_checked), labels, tolerance)
+    _judge_features(found)
+    judge_labels(found, border.label_names)
+    return Training(X_checked, labels, border)
+
+
+def check_supervision(estimator: BaseEstimator, X: Any, Y: Any, *, examine: bool = True) -> Training:
+    """Check features and any finite targets Y (n, q), or one class per row, (n,), for a supervised estimator.
+
+    Without `examine`, whether the entries of dask arrays and of labels are finite is left to the caller.
+    """
+    if Y is None:
+        raise LabelError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None. "
+            "Pass the labels Y: one row per instance, one column per label."
+        )
     if is_dask_array(X) or is_dask_array(Y):
-        from contone import validation_dask
+        X_checked, labels = _align_lazily(X, Y)
+        _count_features(estimator, X_checked, reset=True)
+        if X_checked.shape[0] < 2:
+            raise FeatureError(
+                "X has fewer than two rows (n_samples): nothing can be learnt from one row; pass more rows."
+            )
+        border = Border(default_names(labels.shape[1]), model=X_checked)
+    else:
+        X_checked = check_features(estimator, X, reset=True)
+        labels, border = _open_labels(Y, name="Y", estimator=estimator)
+        _same_rows(X_checked, labels, "Y")
+        labels = _beside(X_checked, labels)
+    if examine:
+        found = get_backend(labels).examine(_unexamined(X_checked), labels, SIMPLEX_TOLERANCE)
+        _judge_features(found)
+        _judge_finite(found)
+    return Training(X_checked, labels, border)
 
-        return validation_dask.check_training(estimator, X, Y)
-    X_checked = check_features(estimator, X, reset=True, accept_sparse=accept_sparse)
-    labels, border = _open_labels(Y, name="Y", estimator=estimator)
-    _same_rows(X_checked, labels, "Y")
-    _check_logical(labels, border.label_names)
-    return Training(X_checked, _beside(X_checked, labels), border)
 
-
-def check_learning(estimator: BaseEstimator, X: Any, D: Any, *, accept_sparse: bool = False) -> Training:
-    """Check features and label distributions for a learner's fit; a 1-D D holds one class a row."""
-    X_checked = check_features(estimator, X, reset=True, accept_sparse=accept_sparse)
+def check_learning(estimator: BaseEstimator, X: Any, D: Any) -> Training:
+    """Check features and label distributions for a learner's fit; a 1-D D holds one class per row."""
+    X_checked = check_features(estimator, X, reset=True)
     D_array, border = _open_labels(D, name="D", estimator=estimator)
     _same_rows(X_checked, D_array, "D")
     return Training(X_checked, _read_only(check_distributions(D_array, name="D")), border)
 
 
-def check_supervision(estimator: BaseEstimator, X: Any, F: Any) -> Training:
-    """Check features and any real-valued targets F (n, q), or one class a row, (n,), for a supervised transformer."""
-    if is_dask_array(X) or is_dask_array(F):
-        from contone import validation_dask
-
-        return validation_dask.check_training(estimator, X, F, logical=False)
-    X_checked = check_features(estimator, X, reset=True)
-    F_array, border = _open_labels(F, name="Y", estimator=estimator)
-    _same_rows(X_checked, F_array, "Y")
-    return Training(X_checked, _beside(X_checked, F_array), border)
-
-
 def check_truth(estimator: BaseEstimator, D: Any, label_names: Sequence[str]) -> np.ndarray:
-    """The distributions (m, q) that a fitted learner is scored against; a 1-D D holds one of its classes a row."""
+    """The distributions (m, q) that a fitted learner is scored against; a 1-D D holds one of its classes per row."""
     labels, border = _open_labels(D, name="D", estimator=estimator)
     if np.ndim(D) == 1:
         unknown = sorted(set(border.label_names) - set(label_names))
@@ -119,42 +144,61 @@ def check_truth(estimator: BaseEstimator, D: Any, label_names: Sequence[str]) ->
     return check_distributions(labels, name="D")
 
 
-def check_new_labels(estimator: BaseEstimator, X: Any, Y: Any, label_names: Sequence[str]) -> np.ndarray:
-    """Labels (m, q) of new rows X for a fitted enhancer, as in `check_training`."""
+def check_new_rows(estimator: Any, X: Any, Y: Any, label_names: Sequence[str]) -> Training:
+    """Features (m, d) and labels (m, q) of new rows for a fitted enhancer, as in `check_training`.
+
+    What is in lazy rows is checked when they are used.
+    """
+    if is_dask_array(X) or is_dask_array(Y):
+        from contone.backends.dask import checks
+
+        X_lazy, Y_lazy = _align_lazily(X, Y)
+        _count_features(estimator, X_lazy, reset=False)
+        _same_labels(Y_lazy, label_names)
+        labels = checks.refuse_labels_later(Y_lazy, SIMPLEX_TOLERANCE)
+        return Training(checks.refuse_later(X_lazy), labels, Border(list(label_names), model=X_lazy))
+    X_checked = check_features(estimator, X, reset=False)
     labels, border = _open_labels(Y, name="Y", estimator=estimator)
-    _same_rows(X, labels, "Y")
-    if labels.shape[1] != len(label_names):
-        raise ShapeError(f"Y has {labels.shape[1]} labels; the enhancer was fitted with {len(label_names)}.")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LabelWarning)  # a few new rows may well share a label
-        _check_logical(labels, border.label_names)
-    return _beside(X, labels)
+    _same_rows(X_checked, labels, "Y")
+    _same_labels(labels, label_names)
+    labels = _beside(X_checked, labels)
+    judge_labels(get_backend(labels).examine(None, labels, _tolerance(labels)), border.label_names, constant=False)
+    return Training(X_checked, labels, open_border(Y, label_names))
 
 
-def check_features(
-    estimator: BaseEstimator, X: Any, *, reset: bool, accept_sparse: bool = False
-) -> np.ndarray | sp.csr_array:
-    """X as a finite float64 matrix; on `reset` the feature names and count are remembered on the estimator.
+def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """X as a finite matrix; on `reset` the feature names and count are remembered on the estimator.
 
-    A torch tensor stays one, in its precision and on its device, for an estimator whose `array_api` is true.
+    The class attribute `kinds` of the estimator says what it computes with: for "torch", a tensor stays one, in its
+    precision and on its device; for "sparse", a sparse matrix becomes a CSR array. Otherwise X becomes float64 NumPy. A
+    dask array stays lazy: whether it is finite is checked when it is used.
     """
     if is_dask_array(X):
-        from contone import validation_dask
+        from contone.backends.dask import checks
 
-        if reset:
-            validation_dask.check_supported(estimator)
-        return validation_dask.check_features(estimator, X)
+        X = checks.check_matrix(X, "X")
+        _count_features(estimator, X, reset=reset)
+        return checks.refuse_later(X)
+    kinds = getattr(estimator, "kinds", frozenset())
     if is_torch_array(X):
-        if getattr(estimator, "array_api", False):
-            return _check_tensor(estimator, X, reset=reset)
-        X = _as_numpy(X)
+        X = get_backend(X).check_matrix(X, "X")
+        if "torch" in kinds:
+            if reset and X.shape[0] < 2:
+                raise FeatureError("X has one row: nothing can be learnt from one row; pass more rows.")
+            if X.shape[0] == 0:
+                raise FeatureError("X is empty: it has 0 sample(s).")
+            _judge_features(get_backend(X).examine(X, None, 0.0))
+            _count_features(estimator, X, reset=reset)
+            return X
+        X = get_backend(X).to_numpy(X)
     _check_columns(X, "X")
+    _refuse_odd_arrays(X, "X")
     try:
         checked = validate_data(
             estimator,
             X,
             reset=reset,
-            accept_sparse="csr" if accept_sparse else False,
+            accept_sparse="csr" if "sparse" in kinds else False,
             dtype=np.float64,
             order="C",
             ensure_min_samples=2 if reset else 1,
@@ -172,10 +216,11 @@ def check_features(
 
 def check_distributions(D: Any, *, name: str = "D") -> np.ndarray:
     """D as a float64 matrix with rows on the simplex; rounding is repaired, anything worse is refused."""
+    _refuse_odd_arrays(D, name)
     D = np.asarray(_to_numpy(D, name), dtype=np.float64)
     if D.ndim != 2 or D.size == 0:
         raise ShapeError(
-            f"{name} must be a non-empty matrix with one row an instance and one column a label; "
+            f"{name} must be a non-empty matrix with one row per instance and one column per label; "
             f"it has shape {D.shape}."
         )
     if not np.isfinite(D).all():
@@ -204,44 +249,93 @@ def check_pair(D: Any, D_hat: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def open_border(container: Any, label_names: Sequence[str]) -> Border:
     """The way out for an answer about the rows of `container` (predict's X)."""
-    tensor, rows = (container if test(container) else None for test in (is_torch_array, is_dask_array))
-    return Border(list(label_names), _frame(container), tensor, rows)
+    model = container if is_torch_array(container) or is_dask_array(container) else None
+    return Border(list(label_names), _frame(container), model)
+
+
+# ----------------------------------------------------------------------------------------------------------- judgement
+
+
+def _judge_features(found: Findings) -> None:
+    if found.bad_features >= 0:
+        raise FeatureError(
+            f"X contains NaN or infinity in row {found.bad_features}: impute or drop it "
+            "(e.g. with sklearn.impute.SimpleImputer)."
+        )
+
+
+def _judge_finite(found: Findings) -> None:
+    if found.bad_labels >= 0:
+        raise _missing_label("Y", found.bad_labels)
+
+
+def judge_labels(found: Findings, names: Sequence[str], *, constant: bool = True) -> None:
+    """Refuse what is neither logical labels nor confidences; warn of labels that say nothing, if `constant` asks."""
+    _judge_finite(found)
+    if found.is_logical and found.n_empty:
+        raise LabelError(
+            f"Y has rows without any label ({found.n_empty} of {found.n}, first row {found.empty}): "
+            "every row needs at least one 1. Drop these rows, or give them their labels."
+        )
+    if not found.is_logical and found.off >= 0:
+        value = found.off_value
+        what = f"label {names[found.off_label]!r} is {value:g}" if found.off_label >= 0 else f"the sum is {value:g}"
+        raise LabelError(
+            f"Y must hold 0 and 1 only (or confidences: rows that are not negative and sum to 1); in row {found.off}, "
+            f"{what}. Turn the labels into 0 and 1, or divide each row of confidences by its sum."
+        )
+    same = np.flatnonzero((found.lowest == found.highest) & ((found.lowest == 0) | (found.lowest == 1)))
+    if constant and same.size:
+        shown = ", ".join(f"{names[j]!r} (always {found.lowest[j]:g})" for j in same[:5])
+        warn(
+            f"{same.size} of {len(names)} labels are the same in every row, so the data cannot say how they vary: "
+            f"{shown}. Consider dropping them.",
+            LabelWarning,
+        )
+
+
+def _tolerance(labels: Array) -> float:
+    return SINGLE_TOLERANCE if labels.dtype.itemsize == 4 else SIMPLEX_TOLERANCE
+
+
+def _unexamined(X: Array) -> Array | None:
+    """X where nobody has looked into it yet: lazy arrays."""
+    return X if is_dask_array(X) else None
 
 
 # ---------------------------------------------------------------------------------------------------------- labels
 
 
-def _open_labels(Y: Any, *, name: str, estimator: BaseEstimator) -> tuple[Any, Border]:
+def _open_labels(Y: Any, *, name: str, estimator: Any) -> tuple[Any, Border]:
     """Y as a float64 matrix (n, q), or a floating tensor for an estimator that takes them, and its way out."""
     if Y is None:
         raise LabelError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None. "
-            f"Pass the labels {name}: one row an instance, one column a label."
+            f"Pass the labels {name}: one row per instance, one column per label."
         )
     _check_columns(Y, name)
+    _refuse_odd_arrays(Y, name)
     frame, tensor = _frame(Y), Y if is_torch_array(Y) else None
-    if tensor is not None and tensor.ndim == 2 and tensor.shape[1] and getattr(estimator, "array_api", False):
-        labels = _floating(tensor, name)
-        if not bool(labels.isfinite().all()):
-            raise _missing_label(name, _first(~_as_numpy(labels.isfinite().all(dim=1))))
-        return labels, Border(_default_names(labels.shape[1]), None, tensor)
+    if tensor is not None and tensor.ndim == 2 and "torch" in getattr(estimator, "kinds", ()):
+        labels = get_backend(tensor).check_matrix(tensor, name)
+        return labels, Border(default_names(labels.shape[1]), None, tensor)
     array = _to_numpy(Y, name)
     if array.ndim == 1:
         labels, classes = _one_hot(array, name)
         return labels, Border(classes, frame, tensor)
     if array.ndim != 2 or array.shape[1] == 0:
         raise ShapeError(
-            f"{name} must be a matrix, one row an instance and one column a label; it has shape {array.shape}."
+            f"{name} must be a matrix, one row per instance and one column per label; it has shape {array.shape}."
         )
     if array.dtype.kind not in "buif":
         raise InputTypeError(
             f"{name} must hold numbers (0 and 1, or bool); it holds {array.dtype}. "
-            "Turn text labels into one column a label first, e.g. with sklearn.preprocessing.MultiLabelBinarizer."
+            "Turn text labels into one column per label first, e.g. with sklearn.preprocessing.MultiLabelBinarizer."
         )
     labels = np.ascontiguousarray(array, dtype=np.float64)
     if not np.isfinite(labels).all():
         raise _missing_label(name, _first(~np.isfinite(labels).all(axis=1)))
-    names = [str(c) for c in frame.columns] if frame is not None else _default_names(labels.shape[1])
+    names = [str(c) for c in frame.columns] if frame is not None else default_names(labels.shape[1])
     return labels, Border(names, frame, tensor)
 
 
@@ -250,74 +344,25 @@ def _missing_label(name: str, row: int) -> LabelError:
 
 
 def _one_hot(y: np.ndarray, name: str) -> tuple[np.ndarray, list[str]]:
-    """One class a row, as scikit-learn writes single-label targets, becomes one column a class."""
+    """One class per row, as scikit-learn writes single-label targets, becomes one column per class."""
     if y.dtype.kind == "f" and not (np.isfinite(y) & (y == np.round(y))).all():
         bad = _first(~np.isfinite(y) | (y != np.round(y)))
         raise LabelError(
-            f"{name} is one-dimensional, so it must hold one class a row; entry {bad} is {y[bad]!r}. Input contains "
-            f"NaN or numbers that are no class. Pass a matrix with one column a label for multi-label data."
+            f"{name} is one-dimensional, so it must hold one class per row; entry {bad} is {y[bad]!r}. Input contains "
+            f"NaN or numbers that are not a class. Pass a matrix with one column per label for multi-label data."
         )
     if y.dtype.kind == "c" or y.size == 0:
-        raise LabelError(f"{name} must hold one class a row; it has dtype {y.dtype} and shape {y.shape}.")
+        raise LabelError(f"{name} must hold one class per row; it has dtype {y.dtype} and shape {y.shape}.")
     try:
         classes, position = np.unique(y, return_inverse=True)
     except TypeError as error:  # None or NaN among text, or text among numbers: there is no order to put them in
         raise InputTypeError(
-            f"{name} must hold one class a row, all of one kind; it mixes kinds ({error}). "
+            f"{name} must hold one class per row, all of one kind; it mixes kinds ({error}). "
             "Drop rows without a class, and write all classes as text or all as numbers."
         ) from error
     labels = np.zeros((y.size, classes.size))
     labels[np.arange(y.size), position] = 1.0
     return labels, [str(c) for c in classes]
-
-
-def _check_logical(labels: Any, names: Sequence[str]) -> None:
-    """Refuse what is neither logical labels nor confidences; warn of columns that say nothing."""
-    tolerance = SIMPLEX_TOLERANCE
-    if is_torch_array(labels):
-        if labels.element_size() < 8:
-            tolerance = SINGLE_TOLERANCE
-        if _says_nothing_odd(labels, tolerance):
-            return
-        labels = _as_numpy(labels)  # to say what is wrong, and where
-    logical = (labels == 0) | (labels == 1)
-    if logical.all():
-        empty = ~labels.any(axis=1)
-        if empty.any():
-            raise LabelError(
-                f"Y has rows without any label ({int(empty.sum())} of {len(labels)}, first row {_first(empty)}): "
-                "every row needs at least one 1. Drop these rows, or give them their labels."
-            )
-    elif (labels < 0).any() or (np.abs(labels.sum(axis=1) - 1.0) > tolerance).any():
-        total = labels.sum(axis=1)
-        bad = (labels < 0).any(axis=1) | (np.abs(total - 1.0) > tolerance)
-        neither = bad & ~logical.all(axis=1)  # among rows of 0 and 1, name the one that is different
-        row = _first(neither if neither.any() else bad)
-        odd = np.flatnonzero(~logical[row])
-        found = f"label {names[odd[0]]!r} is {labels[row, odd[0]]:g}" if odd.size else f"the sum is {total[row]:g}"
-        raise LabelError(
-            f"Y must hold 0 and 1 only (or confidences: rows that are not negative and sum to 1); in row {row}, "
-            f"{found}. Turn the labels into 0 and 1, or divide each row of confidences by its sum."
-        )
-    constant = (labels == labels[0]).all(axis=0) & logical.all(axis=0)
-    if constant.any():
-        shown = ", ".join(f"{names[j]!r} (always {labels[0, j]:g})" for j in np.flatnonzero(constant)[:5])
-        warn(
-            f"{int(constant.sum())} of {labels.shape[1]} labels are the same in every row, so the data cannot say how "
-            f"they vary: {shown}. Consider dropping them.",
-            LabelWarning,
-        )
-
-
-def _says_nothing_odd(labels: Any, tolerance: float) -> bool:
-    """Whether a tensor of labels passes every test of `_check_logical`, found out where it lies."""
-    logical = (labels == 0) | (labels == 1)
-    if bool(logical.all()):
-        valid = labels.any(dim=1).all()
-    else:
-        valid = (labels >= 0).all() & ((labels.sum(dim=1) - 1.0).abs() <= tolerance).all()
-    constant = ((labels == labels[0]).all(dim=0) & logical.all(dim=0)).any()
-    return bool(valid & ~constant)
 
 
 # ------------------------------------------------------------------------------------------------------ containers
@@ -358,7 +403,7 @@ def _to_numpy(container: Any, name: str) -> np.ndarray:
     if sp.issparse(container):
         return container.toarray()
     if is_torch_array(container):
-        return _as_numpy(container)
+        return get_backend(container).to_numpy(container)
     frame = _frame(container)
     if isinstance(frame, nw.DataFrame) and all(_is_number(t) for t in frame.schema.values()):
         # Column by column, because pandas makes objects of numbers beside truth values, and of nullable types.
@@ -376,53 +421,57 @@ def _to_numpy(container: Any, name: str) -> np.ndarray:
     return array
 
 
-def _check_tensor(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """A torch matrix, checked where it lies: nothing but a yes or no leaves its device."""
-    if X.ndim != 2 or 0 in X.shape:
-        raise ShapeError(f"X must be a non-empty matrix, one row an instance; it has shape {tuple(X.shape)}.")
-    if reset and X.shape[0] < 2:
-        raise FeatureError("X has one row: nothing can be learnt from one row; pass more rows.")
-    X = _floating(X, "X")
-    if not bool(X.isfinite().all()):
-        raise FeatureError("X contains NaN or infinity: impute or drop such rows.")
+def _refuse_odd_arrays(A: Any, name: str) -> None:
+    """Arrays whose entries would be changed by reading them as numbers: masked, dates, complex."""
+    if isinstance(A, np.ma.MaskedArray):
+        raise InputTypeError(
+            f"{name} is a masked array, whose mask would be ignored: pass A.filled(np.nan) or drop the masked rows."
+        )
+    kind = getattr(getattr(A, "dtype", None), "kind", "")
+    if kind in "mM" and kind:
+        raise InputTypeError(f"{name} holds dates or durations ({A.dtype}): turn them into numbers first.")
+    if kind == "c":
+        raise InputTypeError(f"{name} is complex: pass real numbers. Complex data not supported.")
+
+
+def _align_lazily(X: Any, Y: Any) -> tuple[Any, Any]:
+    """Both as lazy float64 matrices with the same blocks of rows."""
+    try:
+        from contone.backends.dask import checks
+    except ImportError as error:  # an array of dask's without dask itself
+        raise MissingExtraError("dask.array cannot be imported: pip install 'contone[scale]'.") from error
+    X, Y = checks.align(X, Y)
+    return X.astype(np.float64), Y.astype(np.float64)
+
+
+def _count_features(estimator: Any, X: Any, *, reset: bool) -> None:
     try:
         _check_n_features(estimator, X, reset=reset)
     except ValueError as error:
         raise FeatureError(str(error)) from error
-    return X
-
-
-def _floating(A: Any, name: str) -> Any:
-    """A tensor in float32 or float64: as it is, or, where it holds other numbers, in float64."""
-    import torch
-
-    if A.is_complex():
-        raise InputTypeError(f"{name} is complex: pass real numbers.")
-    A = A.detach()
-    if A.layout != torch.strided:
-        A = A.to_dense()
-    return A if A.dtype in (torch.float32, torch.float64) else A.to(torch.float64)
 
 
 def _beside(X: Any, labels: Any) -> Any:
     """Labels as the method wants them: a tensor beside a tensor X, else a read-only array."""
     if is_torch_array(X):
-        return _as_tensor(labels, like=X)
-    return _read_only(np.asarray(_as_numpy(labels), dtype=np.float64))
+        return _as_tensor(labels, X)
+    return _read_only(np.asarray(get_backend(labels).to_numpy(labels), dtype=np.float64))
 
 
-def _as_tensor(A: Any, *, like: Any) -> Any:
-    """A on the device of the tensor `like`, and in its precision if that is a floating one."""
+def _as_tensor(A: Any, model: Any) -> Any:
+    """A on the device of the tensor `model`, and in its precision if that is a floating one."""
     import torch
 
-    return torch.as_tensor(A, device=like.device, dtype=like.dtype if like.is_floating_point() else None)
+    precise = model.dtype in (torch.float32, torch.float64)
+    return torch.as_tensor(A, device=model.device, dtype=model.dtype if precise else None)
 
 
-def _as_numpy(A: Any) -> np.ndarray:
-    return A.detach().cpu().numpy() if is_torch_array(A) else A
+def _same_labels(labels: Any, label_names: Sequence[str]) -> None:
+    if labels.shape[1] != len(label_names):
+        raise ShapeError(f"Y has {labels.shape[1]} labels; the enhancer was fitted with {len(label_names)}.")
 
 
-def _same_rows(X: Any, labels: np.ndarray, name: str) -> None:
+def _same_rows(X: Any, labels: Any, name: str) -> None:
     if X.shape[0] != labels.shape[0]:
         raise ShapeError(
             f"X and {name} must have the same number of rows; they have {X.shape[0]} and {labels.shape[0]} "
@@ -444,7 +493,8 @@ def _advice(message: str) -> str:
     return ""
 
 
-def _default_names(q: int) -> list[str]:
+def default_names(q: int) -> list[str]:
+    """What labels are called that came without names."""
     return [f"label_{j}" for j in range(q)]
 
 

@@ -8,8 +8,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from contone import CumulativeMass, LabelConfidence
 from contone.augment.confidence import confidence_graph, solve_confidence
-from contone.backends.numpy.neighbours import nearest_neighbours
 from contone.exceptions import LabelWarning
+from contone.numerics.graphs import nearest_neighbours
 
 
 def dense_objective(X, F, k, sigma):
@@ -49,7 +49,7 @@ def test_gradient_conditions_on_the_whole_problem(small):
     F = LabelConfidence().fit_enhance(X, L)
     neighbours = nearest_neighbours(X, 10)
     S = confidence_graph(neighbours, neighbours.distances[:, -1].mean()).S
-    H = F - S @ F
+    H = F - S.matmul(F)
     lowest = np.where(L > 0, H, np.inf).min(axis=1, keepdims=True)
     assert np.max(F * (H - lowest), where=L > 0, initial=0.0) < 1e-9
 
@@ -63,7 +63,7 @@ def test_no_feasible_direction_improves(small):
         G = (1 - step) * found.label_distributions_ + step * G / G.sum(axis=1, keepdims=True)
         neighbours = nearest_neighbours(X, 4)
         S = confidence_graph(neighbours, neighbours.distances[:, -1].mean()).S
-        assert np.sum(G * (G - S @ G)) >= found.solution_.objective - 1e-12
+        assert np.sum(G * (G - S.matmul(G))) >= found.solution_.objective - 1e-12
 
 
 @pytest.mark.parametrize("name", ["Yeast_spo5", "SJAFFE"])
@@ -76,7 +76,7 @@ def test_agrees_with_clarabel_on_real_data(real, name):
     L = CumulativeMass().apply(D).astype(float)
     found = LabelConfidence(tol=1e-14).fit(X, L)
     neighbours = nearest_neighbours(X, 10)
-    S = confidence_graph(neighbours, neighbours.distances[:, -1].mean()).S.toarray()
+    S = confidence_graph(neighbours, neighbours.distances[:, -1].mean()).S.matrix.toarray()
     rows, labels = np.nonzero(L)
     m = rows.size
     P = 2.0 * (np.eye(200) - S)[np.ix_(rows, rows)] * (labels[:, None] == labels[None, :])
@@ -155,7 +155,7 @@ def test_flat_directions_are_counted_and_settled_nearest_to_equal_shares():
     for step in (-1e-3, 1e-3):
         moved = F.copy()
         moved[:15, :2] += step * np.outer(root[:15], [1.0, -1.0])
-        assert np.sum(moved * (moved - graph.S @ moved)) == pytest.approx(found.objective, abs=1e-12)
+        assert np.sum(moved * (moved - graph.S.matmul(moved))) == pytest.approx(found.objective, abs=1e-12)
         assert np.sum((moved - equal) ** 2) > np.sum((F - equal) ** 2)
     # By symmetry of the two labels, the nearest minimiser treats them alike.
     np.testing.assert_allclose(F[:15, 0], F[:15, 1], atol=1e-7)

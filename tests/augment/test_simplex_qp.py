@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from contone.augment import simplex_qp as qp
 from contone.augment.simplex_qp import Programme, minimise_on_simplices, optimality
+from contone.backends.numpy.graph import NumpyGraph
 from contone.runtime import threads
 
 
@@ -20,7 +21,7 @@ def random_programme(seed: int, n: int = 60, q: int = 4, density: float = 0.6, p
     S = sp.csr_array(sp.diags_array(root) @ W @ sp.diags_array(root))
     mask = rng.random((n, q)) < density
     mask[np.arange(n), rng.integers(0, q, n)] = True
-    return Programme(S, pull * rng.normal(size=(n, q)), mask, 7.0)
+    return Programme(NumpyGraph(S), pull * rng.normal(size=(n, q)), mask, 7.0)
 
 
 def equal_shares(programme: Programme) -> np.ndarray:
@@ -31,7 +32,7 @@ def reference(programme: Programme, solver: str) -> np.ndarray:
     """F by a general QP solver, from the standard form min 1/2 x^T P x + c^T x, A x = 1, x >= 0."""
     n, q = programme.mask.shape
     rows, labels = np.nonzero(programme.mask)
-    T = 2.0 * (np.eye(n) - programme.S.toarray())
+    T = 2.0 * (np.eye(n) - programme.S.matrix.toarray())
     P = T[np.ix_(rows, rows)] * (labels[:, None] == labels[None, :])
     c, m = -2.0 * programme.C[rows, labels], rows.size
     A = (rows[None, :] == np.arange(n)[:, None]).astype(float)
@@ -66,7 +67,7 @@ def reference(programme: Programme, solver: str) -> np.ndarray:
 
 def kkt_residual(programme: Programme, F: np.ndarray) -> float:
     """Largest violation of: the gradient is one constant on the support of a row, and no less elsewhere on its mask."""
-    H = F - programme.S @ F - programme.C
+    H = F - programme.S.matmul(F) - programme.C
     multiplier = np.where(programme.mask, H, np.inf).min(axis=1, keepdims=True)
     return float(np.max(F * (H - multiplier), where=programme.mask, initial=0.0))
 
@@ -81,7 +82,7 @@ def test_kkt_feasibility_and_certificate(seed):
     assert (F >= 0).all()
     assert not F[~programme.mask].any()
     np.testing.assert_allclose(F.sum(axis=1), 1.0, atol=1e-12)
-    objective = float(np.sum(F * (F - programme.S @ F)) - 2 * np.sum(F * programme.C)) + 7.0
+    objective = float(np.sum(F * (F - programme.S.matmul(F))) - 2 * np.sum(F * programme.C)) + 7.0
     assert found.objective == pytest.approx(objective, abs=1e-11)
     assert optimality(programme, F)[0] == pytest.approx(found.objective, abs=1e-11)
 
@@ -92,7 +93,7 @@ def test_agrees_with_general_solvers(seed, solver):
     programme = random_programme(seed, n=40)
     found = minimise_on_simplices(programme, equal_shares(programme), tol=1e-14)
     F = reference(programme, solver)
-    objective = float(np.sum(F * (F - programme.S @ F)) - 2 * np.sum(F * programme.C)) + 7.0
+    objective = float(np.sum(F * (F - programme.S.matmul(F))) - 2 * np.sum(F * programme.C)) + 7.0
     assert found.objective == pytest.approx(objective, rel=1e-9)
     np.testing.assert_allclose(found.value, F, atol=1e-6)
 
@@ -124,6 +125,7 @@ def test_a_problem_in_pieces_has_the_same_answer(monkeypatch, n_threads):
     whole = minimise_on_simplices(programme, equal_shares(programme))
     monkeypatch.setattr(threads, "PIECE_ROWS", 16)
     monkeypatch.setenv("OMP_NUM_THREADS", n_threads)
+    programme = programme._replace(S=NumpyGraph(programme.S.matrix))  # cut into the new pieces
     parts = minimise_on_simplices(programme, equal_shares(programme))
     np.testing.assert_allclose(parts.value, whole.value, atol=1e-7)
     assert parts.objective == pytest.approx(whole.objective, rel=1e-12)
@@ -132,12 +134,12 @@ def test_a_problem_in_pieces_has_the_same_answer(monkeypatch, n_threads):
 def test_identity_graph_is_flat_and_no_graph_is_a_projection():
     programme = random_programme(5)
     n = programme.mask.shape[0]
-    none = programme._replace(S=sp.csr_array((n, n)), constant=0.0)
+    none = programme._replace(S=NumpyGraph(sp.csr_array((n, n))), constant=0.0)
     from contone.numerics.simplex import project_masked_simplex
 
     found = minimise_on_simplices(none, equal_shares(none), tol=1e-14)
     np.testing.assert_allclose(found.value, project_masked_simplex(programme.C, programme.mask), atol=1e-10)
-    flat = Programme(sp.csr_array(sp.eye_array(n)), np.zeros_like(programme.C), programme.mask)
+    flat = Programme(NumpyGraph(sp.eye_array(n)), np.zeros_like(programme.C), programme.mask)
     start = equal_shares(flat)
     np.testing.assert_array_equal(minimise_on_simplices(flat, start).value, start)
 
@@ -153,11 +155,11 @@ def test_running_out_of_iterations_is_reported():
 def test_torch_tensors_give_the_same_answer():
     torch = pytest.importorskip("torch")
     programme = random_programme(7)
-    S = programme.S
-    from contone.backends.torch.graph import csr
+    S = programme.S.matrix
+    from contone.backends.torch.graph import from_rows
 
     parts = (torch.from_numpy(part) for part in (S.indptr, S.indices, S.data))
-    moved = Programme(csr(*parts, S.shape), torch.from_numpy(programme.C), torch.from_numpy(programme.mask), 7.0)
+    moved = Programme(from_rows(*parts), torch.from_numpy(programme.C), torch.from_numpy(programme.mask), 7.0)
     found = minimise_on_simplices(moved, torch.from_numpy(equal_shares(programme)), tol=1e-12)
     expected = minimise_on_simplices(programme, equal_shares(programme), tol=1e-12)
     np.testing.assert_allclose(found.value.numpy(), expected.value, atol=1e-8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
+import contone
 from contone import (
     GLLE,
     LP,
@@ -28,11 +30,8 @@ from contone import (
     Temperature,
     Uniform,
 )
-from contone import enhance as enhance_package
-from contone.backends.dask import graph as sparse_dask
-from contone.backends.dask.draws import TILE, RowStream
-from contone.backends.numpy import graph as sparse
-from contone.backends.numpy import neighbours
+from contone.backends.dask import graph as dask_graph
+from contone.backends.numpy.draws import TILE, RowStream
 from contone.base import Enhancer
 from contone.exceptions import (
     FeatureError,
@@ -43,7 +42,7 @@ from contone.exceptions import (
     MemoryEstimateError,
     ShapeError,
 )
-from contone.validation_dask import OUT_OF_CORE
+from contone.numerics import graphs
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -302,7 +301,7 @@ def test_bad_input_is_named_with_its_row():
             fit(*spoilt)
     with pytest.raises(ShapeError, match="60 and 50"):
         fit(X, L[:50])
-    with pytest.raises(ShapeError, match="one column a label"):
+    with pytest.raises(ShapeError, match="one column per label"):
         GLLE().fit(lazily(X, 25), da.from_array(L[:, 0], chunks=25))
     with pytest.raises(InputTypeError, match="complex"):
         fit(X.astype(complex), L)
@@ -331,7 +330,7 @@ def test_new_rows_are_checked_when_they_are_used():
 @pytest.mark.usefixtures("here")
 def test_what_needs_all_rows_in_memory_says_so():
     X, L = (lazily(A, 20) for A in problem(n=60))
-    with pytest.raises(InputTypeError, match="ML2 does not fit dask arrays; these methods do: LCdr"):
+    with pytest.raises(InputTypeError, match="ML2 does not fit dask arrays; these methods do: Augmented, GLLE"):
         ML2().fit(X, L)
     with pytest.raises(InputTypeError, match="MaxEnt"):
         MaxEnt().fit(X, L)
@@ -355,12 +354,40 @@ def test_what_does_not_fit_here_is_refused_before_the_search(monkeypatch):
         Augmented(Temperature(), confidence=None, reducer=PCA(2)).fit(X, L)
 
 
-def test_the_list_of_methods_is_that_of_the_classes():
-    classes = [getattr(enhance_package, name) for name in enhance_package.__all__]
-    known = {c.__name__ for c in classes if isinstance(c, type) and issubclass(c, Enhancer) and c.out_of_core}
-    assert known | {"LabelConfidence", "Augmented"} == set(OUT_OF_CORE) | (known & {"RectifiedSoftmax"})
-    assert LabelConfidence.out_of_core
-    assert Augmented.out_of_core
+def test_the_methods_that_take_lazy_rows_are_those_that_say_so():
+    X, L = problem(n=60)
+    with pytest.raises(InputTypeError) as refused:
+        ML2().fit(lazily(X, 20), lazily(L, 20))
+    named = set(re.search(r"these methods do: ([\w, ]+)\.", str(refused.value))[1].split(", "))
+    public = {name: getattr(contone, name) for name in contone.__all__}
+    assert named == {
+        n for n, c in public.items() if isinstance(c, type) and issubclass(c, Enhancer) and "dask" in c.kinds
+    }
+    assert {"LCdr", "GLLE", "LP", "Inversion", "Augmented", "LabelConfidence", "Temperature"} <= named
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("method", "passes"),
+    [
+        (Temperature(), 1),  # the check
+        (LP(), 3),  # the check, means and deviations, neighbours
+        (LabelConfidence(), 2),  # the check, neighbours
+        (LCdr(n_components=2, beta=0.02), 4),  # the check, neighbours, products with the labels, projections
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_features_are_read_as_often_as_the_mathematics_needs(method, passes):
+    X, L = problem(n=60)
+    read = []
+
+    def note(block):
+        read.append(len(block))
+        return block
+
+    lazy = lazily(X, 30).map_blocks(note, dtype=float, meta=np.empty((0, 0)))
+    method.fit(lazy, lazily(L, 30))
+    assert len(read) == 2 * passes
 
 
 def test_contone_does_without_dask():
@@ -383,7 +410,7 @@ def test_contone_does_without_dask():
 @pytest.mark.usefixtures("here")
 def test_neighbours_of_duplicates_never_include_the_row_itself():
     X = np.repeat(np.arange(4.0)[:, None], 6, axis=0) * np.ones((1, 3))
-    found = neighbours.nearest_neighbours(lazily(X, 7), 5)
+    found = graphs.nearest_neighbours(lazily(X, 7), 5)
     indices, distances = dask.compute(found.indices, found.distances)
     assert (indices != np.arange(len(X))[:, None]).all()
     assert np.abs(distances).max() < 1e-12
@@ -396,25 +423,23 @@ def test_block_matrices_behave_like_scipy_ones(rows):
     X, _ = problem(n=250)
     rng = np.random.default_rng(1)
     V = rng.normal(size=(250, 2))
-    in_memory, lazy = neighbours.nearest_neighbours(X, 4), neighbours.nearest_neighbours(lazily(X, rows), 4)
+    in_memory, lazy = graphs.nearest_neighbours(X, 4), graphs.nearest_neighbours(lazily(X, rows), 4)
     for by in ("sum", "max"):
         A, B = (
-            sparse.symmetrised(neighbours.edge_matrix(found, neighbours.gaussian_weights(found.distances, 0.3)), by=by)
+            graphs.edge_graph(found, graphs.gaussian_weights(found.distances, 0.3)).symmetrize(by=by)
             for found in (in_memory, lazy)
         )
-        assert np.abs(A @ V - B @ V).max() < 1e-12
-        assert np.abs(sparse.diagonal(B)).max() == 0
+        assert np.abs(A.matmul(V) - B.matmul(V)).max() < 1e-12
+        assert np.abs(B.diagonal()).max() == 0
         some = np.arange(0, 250, 3)
-        assert (
-            np.abs(sparse.submatrix(A, some, some) @ V[some] - sparse.submatrix(B, some, some) @ V[some]).max() < 1e-12
-        )
+        assert np.abs(A.submatrix(some).matmul(V[some]) - B.submatrix(some).matmul(V[some])).max() < 1e-12
         member = np.minimum(np.arange(250), 199)
-        merged = sparse.merged(A, member, 200), sparse.merged(B, member, 200)
-        assert np.abs(merged[0] @ V[:200] - merged[1] @ V[:200]).max() < 1e-12
-        assert np.abs(sparse.diagonal(merged[0]) - sparse.diagonal(merged[1])).max() < 1e-12
-        S, T = neighbours.normalised_graph(A), neighbours.normalised_graph(B)
-        assert np.abs(S.S @ V - T.S @ V).max() < 1e-12
-        (count, component), (found, part) = (sparse.connected_components(G.S) for G in (S, T))
+        merged = A.merge(member, 200), B.merge(member, 200)
+        assert np.abs(merged[0].matmul(V[:200]) - merged[1].matmul(V[:200])).max() < 1e-12
+        assert np.abs(merged[0].diagonal() - merged[1].diagonal()).max() < 1e-12
+        S, T = graphs.normalize_graph(A), graphs.normalize_graph(B)
+        assert np.abs(S.S.matmul(V) - T.S.matmul(V)).max() < 1e-12
+        (count, component), (found, part) = (G.S.connected_components() for G in (S, T))
         assert count == found
         # The same partition: each component of one is exactly one of the other.
         assert len(set(zip(component.tolist(), part.tolist(), strict=True))) == count
@@ -423,9 +448,9 @@ def test_block_matrices_behave_like_scipy_ones(rows):
 def test_components_of_a_graph_that_falls_apart():
     X = np.concatenate([np.random.default_rng(i).normal(size=(20, 2)) + 1000 * i for i in range(3)])
     with dask.config.set(scheduler="synchronous"):
-        found = neighbours.nearest_neighbours(lazily(X, 17), 6)
-        graph = neighbours.affinity_matrix(found, 1.0)
-        count, component = sparse.connected_components(graph)
+        found = graphs.nearest_neighbours(lazily(X, 17), 6)
+        graph = graphs.affinity_graph(found, 1.0)
+        count, component = graph.connected_components()
     assert count == 3
     assert [len(set(component[i : i + 20].tolist())) for i in (0, 20, 40)] == [1, 1, 1]
 
@@ -470,7 +495,7 @@ def test_lcdr_survives_the_death_of_a_worker(client, cluster, monkeypatch):
     model = LCdr(n_components=2, beta=0.02)
     expected = model.fit_enhance(X, L)
     # In the middle of the confidence problem: half of the graph is gone, and so is what the product was to meet.
-    killed = kill_a_worker_at(monkeypatch, cluster, sparse_dask, "with_everywhere", 4)
+    killed = kill_a_worker_at(monkeypatch, cluster, dask_graph, "map_with_shared", 4)
     answer = model.fit_enhance(lazily(X, 80), lazily(L, 80)).compute()
     assert killed
     assert np.abs(answer - expected).max() < 1e-6

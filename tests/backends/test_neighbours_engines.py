@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from contone import GLLE, LP, LabelConfidence, LCdr
+from contone.backends import Neighbours
 from contone.backends.numpy import neighbours
-from contone.backends.numpy.neighbours import Neighbours, localised, nearest_neighbours, put_back, query_neighbours
 from contone.exceptions import ApproximationWarning
+from contone.numerics.graphs import GOOD_RECALL, nearest_neighbours, put_back, query_neighbours, reorder_locally
 
 faiss = pytest.importorskip("faiss")
 from contone.backends.numpy import faiss_search as neighbours_faiss  # noqa: E402
@@ -45,7 +46,7 @@ def test_a_large_problem_is_searched_approximately_and_its_recall_is_what_was_me
     found = nearest_neighbours(X, 10)
     truth = neighbours.NearestNeighbors(n_neighbors=10).fit(X).kneighbors()[1]
     share = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(found.indices, truth, strict=True)])
-    assert share >= neighbours.GOOD_RECALL
+    assert share >= GOOD_RECALL
     assert found.recall == pytest.approx(share, abs=0.01)
 
 
@@ -64,7 +65,7 @@ def test_independent_noise_takes_more_probes_for_the_same_recall():
     easy = neighbours_faiss.nearest_neighbours(surface(8000, d=16), 10)
     hard = neighbours_faiss.nearest_neighbours(np.random.default_rng(0).normal(size=(8000, 16)), 10)
     assert easy.settings.probes < hard.settings.probes
-    assert min(easy.recall, hard.recall) >= neighbours.GOOD_RECALL
+    assert min(easy.recall, hard.recall) >= GOOD_RECALL
 
 
 def test_two_searches_are_the_same_with_any_number_of_threads(X, monkeypatch):
@@ -127,7 +128,7 @@ def test_new_rows_find_their_neighbours_among_many(X, small_limit):
     found = query_neighbours(X, queries, 6)
     assert found.engine.startswith("faiss")
     exact = neighbours.NearestNeighbors(n_neighbors=6).fit(X).kneighbors(queries)[0]
-    assert np.mean(found.distances <= exact[:, -1:] * (1 + 1e-9)) >= neighbours.GOOD_RECALL
+    assert np.mean(found.distances <= exact[:, -1:] * (1 + 1e-9)) >= GOOD_RECALL
     assert query_neighbours(X, queries[:10], 6).engine == "exact"  # few queries need no index
 
 
@@ -141,7 +142,7 @@ def test_without_faiss_the_search_is_exact_and_says_what_to_install(X, small_lim
 
 def test_renumbered_rows_have_the_same_neighbours(X, small_limit):
     found = nearest_neighbours(X, 6)
-    local, order = localised(found)
+    local, order = reorder_locally(found)
     assert np.array_equal(np.sort(order), np.arange(len(X)))
     assert np.array_equal(order[local.indices], found.indices[order])
     assert np.array_equal(put_back(X[order], order), X)
@@ -152,7 +153,7 @@ def test_renumbered_rows_have_the_same_neighbours(X, small_limit):
 
 def test_an_exact_search_leaves_the_rows_where_they_are(X):
     found = nearest_neighbours(X[:100], 6)
-    local, order = localised(found)
+    local, order = reorder_locally(found)
     assert local is found
     assert order == slice(None)
     assert put_back(X, order) is X
@@ -179,14 +180,14 @@ def test_methods_report_engine_and_recall(method, small_limit):
     method.fit(X, logical(2500))
     report = method.solution_.info["neighbours"]
     assert report["engine"].startswith("faiss")
-    assert report["recall"] >= neighbours.GOOD_RECALL
+    assert report["recall"] >= GOOD_RECALL
 
 
 def test_the_augmented_method_reports_the_search_of_its_first_step(small_limit):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # labels here are noise
         method = LCdr().fit(surface(2500), logical(2500))
-    assert method.solution_.info["confidence"]["neighbours"]["recall"] >= neighbours.GOOD_RECALL
+    assert method.solution_.info["confidence"]["neighbours"]["recall"] >= GOOD_RECALL
 
 
 def test_a_poor_graph_comes_with_a_warning_that_says_what_to_do(monkeypatch):

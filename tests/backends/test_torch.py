@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 torch = pytest.importorskip("torch")
 
+import contone.backends.torch as torch_backend  # noqa: E402
 from contone import (  # noqa: E402
     GLLE,
     KM,
@@ -25,12 +26,10 @@ from contone import (  # noqa: E402
     Threshold,
     TopK,
 )
-from contone.backends.numpy import graph as sparse  # noqa: E402
-from contone.backends.numpy import neighbours  # noqa: E402
-from contone.backends.numpy.duplicates import group_duplicates  # noqa: E402
-from contone.backends.torch import graph as sparse_torch  # noqa: E402
+from contone.backends import get_backend, like, to_numpy  # noqa: E402
 from contone.backends.torch import neighbours as neighbours_torch  # noqa: E402
 from contone.backends.torch.draws import FEW, TensorDraws  # noqa: E402
+from contone.backends.torch.graph import TorchGraph, weighted_bags  # noqa: E402
 from contone.degrade import Others  # noqa: E402
 from contone.enhance.inversion.sampler import sweep  # noqa: E402
 from contone.enhance.rectified import objective_and_gradient  # noqa: E402
@@ -44,7 +43,7 @@ from contone.exceptions import (  # noqa: E402
     RankWarning,
     ShapeError,
 )
-from contone.numerics.arrays import like, sum_members, to_numpy, transposed  # noqa: E402
+from contone.numerics.graphs import nearest_neighbours, query_neighbours  # noqa: E402
 from contone.numerics.truncated import truncated_normal  # noqa: E402
 
 METHODS = {
@@ -208,8 +207,8 @@ def test_equal_rows_share_their_scores_and_ties_change_no_distance(device, data)
     method.fit(*tensors(X, L, device=device))
     assert method.solution_.info["n_distinct"] == 300
     assert torch.equal(method.scores_[300:], method.scores_[:100])
-    found = neighbours.nearest_neighbours(torch.tensor(X, device=device), 10).distances
-    np.testing.assert_allclose(to_numpy(found), neighbours.nearest_neighbours(X, 10).distances, atol=1e-7)
+    found = nearest_neighbours(torch.tensor(X, device=device), 10).distances
+    np.testing.assert_allclose(to_numpy(found), nearest_neighbours(X, 10).distances, atol=1e-7)
 
 
 def test_a_tensor_beside_an_array(data):
@@ -306,26 +305,27 @@ def graph():
     indices = np.stack([rng.permutation(np.delete(np.arange(n), i))[:k] for i in range(n)])
     weights = rng.uniform(0.1, 1.0, size=(n, k))
     weights[:5] = 0.0
-    return sparse.edge_matrix(indices, weights), sparse.edge_matrix(torch.tensor(indices), torch.tensor(weights))
+    return edge_graph(indices, weights), edge_graph(torch.tensor(indices), torch.tensor(weights))
+
+
+def edge_graph(indices, weights):
+    return get_backend(weights).edge_graph(indices, weights)
 
 
 def dense(S):
-    return (S.host if isinstance(S, sparse_torch.Csr) else S).toarray()
+    return (S.host if isinstance(S, TorchGraph) else S.matrix).toarray()
 
 
 @pytest.mark.parametrize(
     "operation",
     [
-        lambda A, v: sparse.symmetrised(A, by="sum"),
-        lambda A, v: sparse.symmetrised(A, by="max"),
-        lambda A, v: sparse.scaled(A, v, 2.0 * v),
-        lambda A, v: sparse.merged(A, (v * 10).astype(int) if isinstance(v, np.ndarray) else (v * 10).long(), 10),
-        lambda A, v: sparse.submatrix(
-            A, *([np.arange(3, 40, 2), np.arange(1, 60, 3)] if isinstance(v, np.ndarray) else
-                 [torch.arange(3, 40, 2), torch.arange(1, 60, 3)])
-        ),
+        lambda A, v: A.symmetrize(by="sum"),
+        lambda A, v: A.symmetrize(by="max"),
+        lambda A, v: A.scale(v, 2.0 * v),
+        lambda A, v: A.merge((v * 10).astype(int) if isinstance(v, np.ndarray) else (v * 10).long(), 10),
+        lambda A, v: A.submatrix(np.arange(3, 40, 2) if isinstance(v, np.ndarray) else torch.arange(3, 40, 2)),
     ],
-)  # fmt: skip
+)
 def test_sparse_operations_agree(operation, graph):
     A, T = graph
     v = np.random.default_rng(2).uniform(size=60)
@@ -339,14 +339,14 @@ def test_sparse_products_agree(graph):
     A, T = graph
     V = np.random.default_rng(3).normal(size=(60, 3))
     d = np.arange(60.0)
-    for product in (sparse.matmul, sparse_torch.weighted_bags):
-        np.testing.assert_allclose(product(T, torch.tensor(V)).numpy(), sparse.matmul(A, V), atol=1e-15)
+    for product in (TorchGraph.matmul, weighted_bags):
+        np.testing.assert_allclose(product(T, torch.tensor(V)).numpy(), A.matmul(V), atol=1e-15)
     np.testing.assert_allclose(
-        sparse.diagonal_plus(torch.tensor(d), -0.3, T)(torch.tensor(V)).numpy(), sparse.diagonal_plus(d, -0.3, A)(V)
+        T.diagonal_plus(torch.tensor(d), -0.3)(torch.tensor(V)).numpy(), A.diagonal_plus(d, -0.3)(V)
     )
-    np.testing.assert_allclose(sparse.row_sums(T).numpy(), sparse.row_sums(A))
-    merged, merged_t = sparse.merged(A, np.arange(60) // 6, 10), sparse.merged(T, torch.arange(60) // 6, 10)
-    np.testing.assert_allclose(sparse.diagonal(merged_t).numpy(), sparse.diagonal(merged))
+    np.testing.assert_allclose(T.row_sums().numpy(), A.row_sums())
+    merged, merged_t = A.merge(np.arange(60) // 6, 10), T.merge(torch.arange(60) // 6, 10)
+    np.testing.assert_allclose(merged_t.diagonal().numpy(), merged.diagonal())
 
 
 @pytest.mark.parametrize("shape", ["chain", "chain backwards", "scattered", "none"])
@@ -360,13 +360,13 @@ def test_connected_components_agree(shape):
     indices = np.zeros((n, 1), dtype=int)
     indices[order[joined], 0] = order[joined + 1]
     graphs = (
-        sparse.scaled(sparse.symmetrised(sparse.edge_matrix(i, w), by="sum"), one, one)
+        edge_graph(i, w).symmetrize(by="sum").scale(one, one)
         for i, w, one in (
             (indices, weights, np.ones(n)),
             (torch.tensor(indices), torch.tensor(weights), torch.ones(n, dtype=torch.float64)),
         )
     )
-    (m, expected), (m_t, found) = (sparse.connected_components(S) for S in graphs)
+    (m, expected), (m_t, found) = (S.connected_components() for S in graphs)
     assert m == m_t
     assert len(set(zip(expected.tolist(), found.tolist(), strict=True))) == m  # the same groups, whatever their names
 
@@ -376,8 +376,8 @@ def test_duplicates_agree(data):
     X = np.vstack([X, -0.0 * X[:3], 0.0 * X[:2]])
     for dtype in (np.float64, np.float32):
         expected, found = (
-            group_duplicates(X.astype(dtype).astype(float)),
-            group_duplicates(torch.tensor(X.astype(dtype))),
+            get_backend(rows).group_duplicates(rows)
+            for rows in (X.astype(dtype).astype(float), torch.tensor(X.astype(dtype)))
         )
         assert np.array_equal(found.member.numpy(), expected.member)
         assert np.array_equal(found.first.numpy(), expected.first)
@@ -385,14 +385,16 @@ def test_duplicates_agree(data):
 
 def test_sums_of_groups_agree():
     A, group = np.random.default_rng(0).normal(size=(50, 3)), np.arange(50) % 7
-    np.testing.assert_allclose(sum_members(torch.tensor(A), torch.tensor(group), 8).numpy(), sum_members(A, group, 8))
-    np.testing.assert_allclose(sum_members(A, group, 8)[2], A[2::7].sum(axis=0))
+    found = get_backend(torch.tensor(A)).sum_members(torch.tensor(A), torch.tensor(group), 8)
+    expected = get_backend(A).sum_members(A, group, 8)
+    np.testing.assert_allclose(found.numpy(), expected)
+    np.testing.assert_allclose(expected[2], A[2::7].sum(axis=0))
 
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_the_search_on_the_device_behind_a_method(device, data, monkeypatch):
     """Tensors on the host use the host's engines; those on a GPU the search written for them, tried here on any."""
-    monkeypatch.setattr(neighbours, "_on_host", lambda X: False)
+    monkeypatch.setattr(torch_backend, "_on_host", lambda X: False)
     rng = np.random.default_rng(3)
     X, L = rng.normal(size=(300, 5)), data[1][:300]
     for make in (LabelConfidence, GLLE):
@@ -410,7 +412,7 @@ def test_queries_find_what_the_definition_finds():
     rng = np.random.default_rng(0)
     X, queries = rng.normal(size=(500, 4)), rng.normal(size=(70, 4))
     indices, distances = neighbours_torch.query_neighbours(torch.tensor(X), torch.tensor(queries), 6)
-    expected = neighbours.query_neighbours(X, queries, 6)
+    expected = query_neighbours(X, queries, 6)
     assert np.array_equal(indices.numpy(), expected.indices)
     np.testing.assert_allclose(distances.numpy(), expected.distances, atol=1e-12)
 
@@ -423,12 +425,16 @@ def test_a_gibbs_sweep_with_the_same_draws_gives_the_same_weights(rule, device):
     D = rng.dirichlet(np.ones(q), n)
     L = rule.apply(D).astype(float)
     assert np.array_equal(to_numpy(rule._apply(torch.tensor(D, device=device))), L > 0)
-    precision, mean, positive = np.linalg.inv(0.3 * np.eye(q) + 0.1), rng.normal(size=(q, n)), transposed(L > 0)
+    precision, mean, positive = (
+        np.linalg.inv(0.3 * np.eye(q) + 0.1),
+        rng.normal(size=(q, n)),
+        np.ascontiguousarray((L > 0).T),
+    )
     Z, relaxed = rule.start(L)
     Z_t, relaxed_t = rule.start(torch.tensor(L, device=device))
     assert np.array_equal(to_numpy(relaxed_t), relaxed)
     np.testing.assert_allclose(to_numpy(Z_t), Z, atol=1e-12)
-    Z = transposed(Z)
+    Z = np.ascontiguousarray(Z.T)
     for _ in range(5):
         parts = (Z, positive, mean, precision)
         draws = (rng.random((q, n)), rng.standard_normal(n))

@@ -132,7 +132,7 @@ def test_rows_can_be_permuted(small):
 def test_cross_validation_minimises_the_textbook_score(small):
     X, L, _ = small
     A, *_ = neighbour_affinity(X, 10, "knn")
-    G = (sp.diags_array(A.sum(axis=1)) - A).toarray()
+    G = (sp.diags_array(A.matrix.sum(axis=1)) - A.matrix).toarray()
     candidates = np.logspace(-3, 1, 21)
 
     def gcv(lambda_):
@@ -151,7 +151,7 @@ def test_the_choice_of_lambda_waits_until_the_scores_are_known(monkeypatch):
     X = rng.normal(size=(1500, 24))
     L = CumulativeMass().apply(softmax(0.02 * X[:, :6] + 0.1 * rng.normal(size=(1500, 6)))).astype(float)
     A, *_ = neighbour_affinity(X, 10, "knn")
-    candidates = glle.GRID / A.sum(axis=1).mean()
+    candidates = glle.GRID / A.matrix.sum(axis=1).mean()
     chosen = cross_validated_weight(A, L, candidates)
     monkeypatch.setattr(glle, "CLOSE", -np.inf)  # never close enough: all 100 steps
     assert chosen == cross_validated_weight(A, L, candidates)
@@ -162,7 +162,7 @@ def test_the_choice_of_lambda_waits_until_the_scores_are_known(monkeypatch):
 def test_balanced_weight_makes_the_mean_degree_one(small):
     X, L, _ = small
     A, *_ = neighbour_affinity(X, 7, 2.0)
-    assert smoothing_weight(A, L, "balanced") * A.sum() / 60 == pytest.approx(1.0)
+    assert smoothing_weight(A, L, "balanced") * A.matrix.sum() / 60 == pytest.approx(1.0)
 
 
 def test_new_rows_get_the_minimiser_of_their_own_terms(small):

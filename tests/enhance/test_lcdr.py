@@ -11,8 +11,8 @@ import pytest
 from scipy.optimize import check_grad
 
 from contone import CumulativeMass, LCdr, Uniform, measures
-from contone.enhance.lcdr import NEAR_UNIFORM, distance_from_uniform
-from contone.enhance.rectified import RectifiedSoftmax, objective_and_gradient, recover
+from contone.enhance.lcdr import NEAR_UNIFORM
+from contone.enhance.rectified import RectifiedSoftmax, distances_from_uniform, objective_and_gradient, recover
 from contone.exceptions import NearUniformWarning
 
 YEAST = ("spoem", "alpha", "spo5", "cdc", "cold", "diau", "dtt", "elu", "heat", "spo")
@@ -51,8 +51,16 @@ def test_sum_is_mean_with_a_penalty_n_times_weaker(small):
     X, L, _ = small
     total = RectifiedSoftmax(reduction="sum", beta=0.6, weight_decay=0.0).fit(X, L)
     mean = RectifiedSoftmax(reduction="mean", beta=0.01, weight_decay=0.0).fit(X, L)
-    np.testing.assert_allclose(total.label_distributions_, mean.label_distributions_, atol=1e-4)
-    assert total.solution_.objective == pytest.approx(60 * mean.solution_.objective, rel=1e-7)
+    # The two objectives are the same function up to the factor n, everywhere and to the last digit that counts. Where
+    # the two runs end differs by more: the minimum is at kinks of the ReLU, which rounding reaches from other sides.
+    F = L / L.sum(axis=1, keepdims=True)
+    W = np.random.default_rng(1).normal(size=(4, 5))
+    value, gradient = objective_and_gradient(W, X, F, 1.0, 0.6)
+    mean_value, mean_gradient = objective_and_gradient(W, X, F, 1.0 / 60, 0.01)
+    assert value == pytest.approx(60 * mean_value, rel=1e-14)
+    np.testing.assert_allclose(gradient, 60 * mean_gradient, rtol=1e-12)
+    assert total.solution_.objective == pytest.approx(60 * mean.solution_.objective, rel=1e-6)
+    np.testing.assert_allclose(total.label_distributions_, mean.label_distributions_, atol=2e-3)
 
 
 def test_a_heavy_penalty_gives_uniform_and_none_fits_best(small):
@@ -102,7 +110,7 @@ def test_the_papers_setting_is_said_to_be_uniform_once():
     assert len(caught) == 1
     assert found.near_uniform_
     assert found.uniform_distance_ < NEAR_UNIFORM
-    assert found.uniform_distance_ == pytest.approx(distance_from_uniform(found.label_distributions_))
+    assert found.uniform_distance_ == pytest.approx(distances_from_uniform(found.label_distributions_).max())
     assert found.solution_.info["uniform_distance"] == found.uniform_distance_
 
 
@@ -117,8 +125,8 @@ def test_a_tuned_answer_is_quiet_and_says_something(small):
 
 
 def test_distance_from_uniform():
-    assert distance_from_uniform(np.full((3, 4), 0.25)) == 0.0
-    assert distance_from_uniform(np.array([[1.0, 0.0], [0.5, 0.5]])) == 0.5
+    np.testing.assert_array_equal(distances_from_uniform(np.full((3, 4), 0.25)), 0.0)
+    np.testing.assert_array_equal(distances_from_uniform(np.array([[1.0, 0.0], [0.5, 0.5]])), [0.5, 0.0])
 
 
 def test_presets_and_defaults():
@@ -131,7 +139,7 @@ def published() -> dict[tuple[str, str], float]:
     """LCdr's row of the paper's recovery table."""
     from importlib.resources import files
 
-    source = files("contone") / "experiments" / "paper" / "recovery.csv"
+    source = files("contone") / "reproduction" / "paper" / "recovery.csv"
     with source.open(encoding="utf-8") as file:
         return {(r["measure"], r["dataset"]): float(r["value"]) for r in csv.DictReader(file) if r["method"] == "LCdr"}
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from contone import CumulativeMass, measures
-from contone.enhance import lesc
 from contone.enhance.lesc import LESC, lesc_objective, smooth_labels
 from contone.numerics.lowrank import LowRank, low_rank_representation
 from contone.numerics.scaling import standardisation
@@ -71,27 +70,26 @@ def test_scale_shift_and_order_do_not_matter(small):
     np.testing.assert_allclose(moved, D[rows][:, labels], atol=1e-3)
 
 
-def test_a_grid_over_lambda_pays_once(small, monkeypatch):
+def test_a_grid_over_lambda_pays_once_where_a_folder_is_given(small, tmp_path, monkeypatch):
     X, L, _ = small
-    lesc.clear_cache()
-    for lambda_ in GRID:
-        LESC(lambda_=lambda_).fit(X, L)
-        LESC(lambda_=lambda_).fit(X.copy(), L[:, ::-1])  # other labels, same features
-    assert lesc._compute_cached.cache_info().misses == 1
-    cached = LESC().fit_enhance(X, L)
-    monkeypatch.setattr(lesc, "_CACHE_ENTRIES", 0)
-    np.testing.assert_array_equal(LESC().fit_enhance(X, L), cached)
-    LESC().fit(X + np.eye(len(X), X.shape[1]), L)
-    assert lesc._compute_cached.cache_info().misses == 1
+    expected = [LESC(lambda_=lambda_).fit_enhance(X, L) for lambda_ in GRID]
+    folder = str(tmp_path)
+    LESC(memory=folder).fit(X, L)
+    # From here on nothing may be computed again: same features, other weights, other labels.
+    monkeypatch.setattr("contone.enhance.lesc.low_rank_representation", None)
+    for lambda_, D in zip(GRID, expected, strict=True):
+        np.testing.assert_array_equal(LESC(lambda_=lambda_, memory=folder).fit_enhance(X.copy(), L), D)
+        LESC(lambda_=lambda_, memory=folder).fit(X, L[:, ::-1])
+    with pytest.raises(TypeError):  # other features are another problem
+        LESC(memory=folder).fit(X + np.eye(len(X), X.shape[1]), L)
 
 
-def test_other_features_are_not_taken_from_the_cache(small):
+def test_nothing_is_kept_where_no_folder_is_given(small, monkeypatch):
     X, L, _ = small
-    other = X[:, ::-1] ** 2
-    first = LESC().fit_enhance(other, L)
     LESC().fit(X, L)
-    lesc.clear_cache()
-    np.testing.assert_array_equal(LESC().fit_enhance(other, L), first)
+    monkeypatch.setattr("contone.enhance.lesc.low_rank_representation", None)
+    with pytest.raises(TypeError):
+        LESC().fit(X, L)
 
 
 def test_confidences_are_taken_as_they_are(small):

@@ -7,8 +7,8 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from contone import CumulativeMass, measures
-from contone.backends.numpy.neighbours import nearest_neighbours
 from contone.enhance.lp import LP, build_affinity, propagate
+from contone.numerics.graphs import nearest_neighbours
 from contone.numerics.kernel import gaussian_operator
 from contone.numerics.simplex import normalise_rows, softmax
 

@@ -43,3 +43,20 @@ def test_an_augmented_method_can_what_its_enhancer_can(small):
     augmented = Augmented(Temperature()).fit(X, L)
     assert hasattr(Augmented(GLLE()), "enhance")
     assert augmented.enhance(X[:3], L[:3]).shape == (3, 4)
+
+
+def test_glle_gives_a_new_row_the_minimiser_beside_the_training_rows(small):
+    X, L, _ = small
+    method = GLLE(n_neighbors=3, lambda_=0.7, sigma=1.5, standardize=False).fit(X, L)
+    new, label = X[:1] + 0.1, np.array([[0.0, 1.0, 1.0, 0.0]])
+    distance = np.linalg.norm(X - new, axis=1)
+    near = np.argsort(distance)[:3]
+    weight = 0.7 * np.exp(-0.5 * (distance[near] / 1.5) ** 2)
+    P = (label[0] + weight @ method.scores_[near]) / (1 + weight.sum())
+    np.testing.assert_allclose(method.enhance(new, label)[0], np.exp(P) / np.exp(P).sum(), atol=1e-12)
+
+
+def test_glle_without_smoothing_gives_a_new_row_its_own_labels(small):
+    X, L, _ = small
+    method = GLLE(lambda_=0.0).fit(X, L)
+    np.testing.assert_allclose(method.enhance(X[:5] + 3.0, L[:5]), Temperature(c=1.0).fit_enhance(X[:5], L[:5]))

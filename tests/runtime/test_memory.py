@@ -38,7 +38,7 @@ def test_the_limit_can_be_set_by_hand(monkeypatch, given):
 @pytest.mark.parametrize("given", ["lots", "8 GBit", "-1GB"])
 def test_a_limit_that_is_no_size_is_an_error(monkeypatch, given):
     monkeypatch.setenv(memory.LIMIT_VARIABLE, given)
-    with pytest.raises(ValueError, match="write e.g. 8GB, or off"):
+    with pytest.raises(ValueError, match="not a size: write for example 8GB, or off"):
         memory.available_bytes()
 
 

@@ -6,26 +6,20 @@ the HSIC projection X~ = X P replaces the features X, and any enhancer is run on
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
-from array_api_compat import is_dask_array
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from contone.augment.confidence import LabelConfidence
 from contone.augment.reduction import HSICReducer
-from contone.backends.dask.rows import by_rows
-from contone.base import Enhancer, InductiveMixin
-from contone.exceptions import LabelWarning, RankWarning
+from contone.backends import get_backend
+from contone.base import Enhancer, InductiveMixin, fit_checked, refuse_other_kinds
 from contone.numerics.simplex import normalise_rows
 from contone.numerics.solution import Solution
-from contone.validation_dask import check_supported
+from contone.typing import Array
 
 
 class Augmented(Enhancer):
@@ -63,8 +57,7 @@ class Augmented(Enhancer):
     """
 
     reference = "Kou et al., Data Augmentation for Label Enhancement, Algorithm 1"
-    array_api = True
-    out_of_core = True
+    kinds = frozenset({"torch", "dask"})
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "enhancer": [HasMethods(["fit_enhance"])],
         "confidence": [HasMethods(["fit_enhance"]), StrOptions({"default"}), None],
@@ -82,12 +75,15 @@ class Augmented(Enhancer):
         self.confidence_ = _step(self.confidence, LabelConfidence)
         self.reducer_ = _step(self.reducer, HSICReducer)
         self.enhancer_ = clone(self.enhancer)
-        if is_dask_array(X) and self.reducer_ is not None:
-            check_supported(self.reducer_)  # a transformer from elsewhere would bring all rows into memory
-        with reported_once():
-            self.label_confidence_ = L if self.confidence_ is None else self.confidence_.fit_enhance(X, L)
-            X_reduced = X if self.reducer_ is None else self.reducer_.fit(X, self.label_confidence_).transform(X)
-            self.enhancer_.fit(X_reduced, self.label_confidence_)
+        if self.reducer_ is not None:
+            refuse_other_kinds(self.reducer_, X)  # a transformer from elsewhere would bring all rows into memory
+        backend = get_backend(X)
+        F = L
+        if self.confidence_ is not None:
+            F = backend.split_like(_fit_step(self.confidence_, X, L, self.label_names_), X)
+        self.label_confidence_ = F
+        X_reduced = X if self.reducer_ is None else _reduce(self.reducer_, X, F)
+        _fit_step(self.enhancer_, X_reduced, F, self.label_names_)
         return _joint_solution(self.confidence_, self.reducer_, self.enhancer_)
 
     @available_if(lambda self: hasattr(self.enhancer, "predict"))
@@ -104,21 +100,37 @@ class Augmented(Enhancer):
         return Enhancer.enhance(self, X, Y)
 
     def _enhance(self, X: np.ndarray, L: np.ndarray) -> np.ndarray:
-        X_reduced = X if self.reducer_ is None else self.reducer_.transform(X)
-        labels = L if self.confidence_ is None else by_rows(normalise_rows, L, columns=L.shape[1])
-        return self.enhancer_.enhance(X_reduced, labels)
+        labels = L if self.confidence_ is None else get_backend(L).map_rows(normalise_rows, L, columns=L.shape[1])
+        return self.enhancer_._enhance(self._reduced(X), labels)
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
-        return self.enhancer_.predict(X if self.reducer_ is None else self.reducer_.transform(X))
+        return self.enhancer_._predict(self._reduced(X))
+
+    def _reduced(self, X: Array) -> Array:
+        return X if self.reducer_ is None else _transform(self.reducer_, X)
 
 
-@contextmanager
-def reported_once() -> Iterator[None]:
-    """Silence, for the steps inside, what the whole says itself: labels, rank and convergence."""
-    with warnings.catch_warnings():
-        for category in (LabelWarning, RankWarning, ConvergenceWarning):
-            warnings.simplefilter("ignore", category)
-        yield
+def _fit_step(step: Any, X: Array, L: Array, label_names: list[str]) -> Array:
+    """The answer (n, q) of a fitted step; the data has been checked, and the whole reports what the steps say."""
+    if isinstance(step, Enhancer):
+        step._validate_params()
+        fit_checked(step, X, L, label_names)
+        return step.label_distributions_
+    return step.fit_enhance(X, L)
+
+
+def _reduce(reducer: Any, X: Array, F: Array) -> Array:
+    """X~ (n, d') of a freshly fitted reducer."""
+    if isinstance(reducer, HSICReducer):
+        reducer._validate_params()
+        reducer.fit_checked(X, F)
+    else:
+        reducer.fit(X, F)
+    return _transform(reducer, X)
+
+
+def _transform(reducer: Any, X: Array) -> Array:
+    return reducer.transform_checked(X) if isinstance(reducer, HSICReducer) else reducer.transform(X)
 
 
 def _step(given: Any, default: type) -> Any:

@@ -18,24 +18,20 @@ from array_api_compat import array_namespace
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from contone.augment.simplex_qp import Programme, minimise_on_simplices
-from contone.backends.dask.rows import gathered
-from contone.backends.numpy.graph import connected_components, matmul, submatrix, symmetrised
-from contone.backends.numpy.neighbours import (
-    Neighbours,
-    NormalisedGraph,
-    edge_matrix,
-    gaussian_weights,
-    localised,
-    nearest_neighbours,
-    normalised_graph,
-    put_back,
-)
+from contone.backends import Neighbours, get_backend, like, to_numpy
 from contone.base import Enhancer
-from contone.numerics.arrays import count_members, like, to_numpy
+from contone.numerics.graphs import (
+    NormalizedGraph,
+    edge_graph,
+    gaussian_weights,
+    nearest_neighbours,
+    normalize_graph,
+    put_back,
+    reorder_locally,
+)
 from contone.numerics.simplex import project_masked_simplex, row_sums
 from contone.numerics.solution import Solution
-
-Array = Any
+from contone.typing import Array
 
 
 class LabelConfidence(Enhancer):
@@ -79,8 +75,7 @@ class LabelConfidence(Enhancer):
     """
 
     reference = "Kou et al., Data Augmentation for Label Enhancement, Eq. 1-4"
-    array_api = True
-    out_of_core = True
+    kinds = frozenset({"torch", "dask"})
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {"paper": {"n_neighbors": 10}}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
@@ -98,20 +93,20 @@ class LabelConfidence(Enhancer):
         self.max_iter = max_iter
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
-        neighbours, order = localised(nearest_neighbours(X, self.n_neighbors))
+        neighbours, order = reorder_locally(nearest_neighbours(X, self.n_neighbors))
         # Paper: sigma is never given. The mean distance to the k-th neighbour is what SDLPP, by the same group, uses.
         sigma = _width(neighbours, self.sigma)
         graph = confidence_graph(neighbours, sigma)
-        solution = solve_confidence(graph, gathered(L)[order] > 0, tol=self.tol, max_iter=self.max_iter)
+        solution = solve_confidence(graph, get_backend(L).gather(L)[order] > 0, tol=self.tol, max_iter=self.max_iter)
         solution.info["sigma"] = sigma
         solution.info["neighbours"] = neighbours.report()
         return replace(solution, value=put_back(solution.value, order))
 
 
-def confidence_graph(neighbours: Neighbours, sigma: float) -> NormalisedGraph:
+def confidence_graph(neighbours: Neighbours, sigma: float) -> NormalizedGraph:
     """S and degrees of W + W^T with Gaussian weights W; an edge found from both ends counts twice, as in the paper."""
-    W = edge_matrix(neighbours, gaussian_weights(neighbours.distances, sigma))
-    return normalised_graph(symmetrised(W, by="sum"))
+    W = edge_graph(neighbours, gaussian_weights(neighbours.distances, sigma))
+    return normalize_graph(W.symmetrize(by="sum"))
 
 
 def _width(neighbours: Neighbours, sigma: float | str) -> float:
@@ -122,7 +117,7 @@ def _width(neighbours: Neighbours, sigma: float | str) -> float:
     return float(farthest.mean()) if sigma == "mean_knn" else float(np.median(to_numpy(farthest)))
 
 
-def solve_confidence(graph: NormalisedGraph, mask: Array, *, tol: float, max_iter: int) -> Solution:
+def solve_confidence(graph: NormalizedGraph, mask: Array, *, tol: float, max_iter: int) -> Solution:
     """The label confidence F (n, q) on a graph, for the relevant labels `mask` (n, q)."""
     xp = array_namespace(mask)
     S, linked, relevant = graph.S, graph.degree > 0, xp.astype(mask, graph.degree.dtype)
@@ -132,15 +127,15 @@ def solve_confidence(graph: NormalisedGraph, mask: Array, *, tol: float, max_ite
     free = xp.nonzero((count > 1) & linked)[0]
     F = xp.asarray(equal, copy=True)
     F[free, :] = 0.0  # what is left are the constant rows
-    S_F = matmul(S, F)
+    S_F = S.matmul(F)
     constant = float(xp.sum(F[linked, :] ** 2) - xp.sum(F * S_F))
     every = free.shape[0] == mask.shape[0]
-    programme = Programme(S if every else submatrix(S, free, free), S_F[free, :], mask[free, :], constant)
+    programme = Programme(S if every else S.submatrix(free), S_F[free, :], mask[free, :], constant)
     # A certificate cannot tell less than rounding.
     tol = max(tol, 100.0 * float(xp.finfo(F.dtype).eps))
     solution = minimise_on_simplices(programme, equal[free, :], tol=tol, max_iter=max_iter)
     F[free, :] = solution.value
-    n_components, component = connected_components(S)
+    n_components, component = S.connected_components()
     flat_directions = _settle_flat_directions(F, equal, xp.sqrt(graph.degree), mask, component, linked)
     info = {
         "gap": solution.info["gap"],
@@ -150,7 +145,7 @@ def solve_confidence(graph: NormalisedGraph, mask: Array, *, tol: float, max_ite
         "components": int(n_components),
         "flat_directions": flat_directions,
     }
-    return Solution(F, solution.objective, solution.residual, solution.n_iter, solution.converged, info)
+    return solution.with_value(F, **info)
 
 
 def _settle_flat_directions(F: Array, equal: Array, root: Array, mask: Array, component: Array, linked: Array) -> int:
@@ -176,6 +171,7 @@ def _common_labels(component: Array, mask: Array) -> tuple[Array, Array]:
     """The labels (c, q) common to all rows of each component that has more than one such, and where in that list the
     component of a row (n,) is; -1 for the other components."""
     xp = array_namespace(mask)
+    count_members = get_backend(component).count_members
     size = count_members(component)
     having = xp.stack([count_members(component[mask[:, j]], size.shape[0]) for j in range(mask.shape[1])], axis=1)
     common = (having == size[:, None]) & (size[:, None] > 1)

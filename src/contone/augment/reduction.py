@@ -20,14 +20,12 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from contone.backends.dask.rows import settled
+from contone.backends import get_backend, like, to_numpy
 from contone.exceptions import FeatureError, RankWarning
-from contone.numerics.arrays import like, to_numpy
 from contone.numerics.eigen import Eigenpairs, thin_generalised_eigen
 from contone.runtime.warnings import warn
+from contone.typing import Array
 from contone.validation import check_features, check_supervision
-
-Array = Any
 
 
 class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -73,8 +71,7 @@ class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     """
 
     reference = "Kou et al., Data Augmentation for Label Enhancement, Eq. 5-7; MDDM, Zhang and Zhou 2010"
-    array_api: ClassVar[bool] = True
-    out_of_core: ClassVar[bool] = True
+    kinds: ClassVar[frozenset[str]] = frozenset({"torch", "dask"})
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [
             Interval(Integral, 0, None, closed="left"),
@@ -103,6 +100,20 @@ class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Find the projection for features X (n, d) and label confidence Y = F (n, q), or any other targets."""
         self._validate_params()
         X, F, _ = check_supervision(self, X, Y)
+        self.fit_checked(X, F)
+        kept = self.projection_.shape[1]
+        if self.n_components and kept > self.rank_:
+            warn(
+                f"{kept} directions were asked for, but the labels determine only {self.rank_}; the other "
+                f"{kept - self.rank_} are those along which X varies most. Set n_components to {self.rank_} or "
+                'less, or on_rank_deficient="truncate", to do without them.',
+                RankWarning,
+            )
+        return self
+
+    def fit_checked(self, X: Array, F: Array) -> None:
+        """The same for data that has been checked, as a step inside another method; says nothing about the rank."""
+        self.n_features_in_ = X.shape[1]
         C, B, scatter = hsic_matrices(X, F, self.alpha)
         pairs = thin_generalised_eigen(C, B, scatter)
         if pairs.values.shape[0] == 0:
@@ -114,19 +125,14 @@ class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.hsic_ = float(self.eigenvalues_.sum()) / (X.shape[0] - 1) ** 2
         ones = array_namespace(self.eigenvalues_).ones_like(self.eigenvalues_)
         self.scale_ = _deviation(self.projection_, scatter, X.shape[0]) if self.rescale else ones
-        if self.n_components and kept > pairs.rank:
-            warn(
-                f"{kept} directions were asked for, but the labels determine only {pairs.rank}; the other "
-                f"{kept - pairs.rank} are those along which X varies most. Set n_components to {pairs.rank} or "
-                'less, or on_rank_deficient="truncate", to do without them.',
-                RankWarning,
-            )
-        return self
 
     def transform(self, X: Any) -> Array:
         """X~ = X P (m, d'); a tensor in gives a tensor out, a dask array a dask array."""
         check_is_fitted(self)
-        X = check_features(self, X, reset=False)
+        return self.transform_checked(check_features(self, X, reset=False))
+
+    def transform_checked(self, X: Array) -> Array:
+        """The same for features that have been checked."""
         return X @ like(self.projection_, X) / like(self.scale_, X)
 
     @property
@@ -152,7 +158,7 @@ def hsic_matrices(X: Array, F: Array, alpha: float) -> tuple[Array, Array, Array
     # Paper: 1/m in H is 1/n, and X is not centred in B although MDDM, where this comes from, asks for it.
     B = alpha * gram + (1.0 - alpha) * identity
     mean = xp.mean(X, axis=0)
-    return settled(C, B, gram - X.shape[0] * mean[:, None] * mean[None, :])
+    return get_backend(C).compute(C, B, gram - X.shape[0] * mean[:, None] * mean[None, :])
 
 
 def _number_kept(pairs: Eigenpairs, n_components: int | float | None, on_rank_deficient: str) -> int:

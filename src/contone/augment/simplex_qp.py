@@ -26,17 +26,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from array_api_compat import array_namespace
 
-from contone.backends.numpy.graph import matmul, row_blocks
+from contone.backends import Graph, get_backend
 from contone.numerics.simplex import project_masked_simplex, row_maxima, row_sums
 from contone.numerics.solution import Solution
-from contone.runtime.threads import for_each, pieces_of, total
-
-Array = Any
-Sparse = Any
+from contone.runtime.threads import for_each, total
+from contone.typing import Array, Operator
 
 SMALL_OBJECTIVE = 1e-2
 """Objective per row below which the tolerance no longer shrinks with it: rounding, about 1e-16 a row, sets a floor."""
@@ -51,7 +49,7 @@ PROJECTED_LENGTHS = (1.0, 0.25, 0.0625)
 class Programme(NamedTuple):
     """min <F, (I - S) F> - 2 <F, C> + constant over rows of F on the simplex, F = 0 off the mask."""
 
-    S: Sparse
+    S: Graph
     """(m, m) symmetric, eigenvalues in [-1, 1]."""
     C: Array
     """(m, q)"""
@@ -104,11 +102,11 @@ def _half_gradient(programme: Programme, F: Array) -> Array:
     """H = (I - S) F - C."""
     H = array_namespace(F).empty_like(F)
 
-    def work(block: tuple[slice, Sparse]) -> None:
-        rows, S_rows = block
-        H[rows, :] = F[rows, :] - matmul(S_rows, F) - programme.C[rows, :]
+    def work(block: tuple[slice, Operator]) -> None:
+        rows, multiply = block
+        H[rows, :] = F[rows, :] - multiply(F) - programme.C[rows, :]
 
-    for_each(work, row_blocks(programme.S))
+    for_each(work, programme.S.row_blocks())
     return H
 
 
@@ -119,7 +117,7 @@ def _projected(points: Callable[[slice], Array], mask: Array, like: Array) -> Ar
     def work(rows: slice) -> None:
         F[rows, :] = project_masked_simplex(points(rows), mask[rows, :])
 
-    for_each(work, pieces_of(F))
+    for_each(work, get_backend(F).pieces(F))
     return F
 
 
@@ -173,7 +171,7 @@ def _descend_on_face(
 
 
 def _conjugate_gradients(
-    S: Sparse, point: _Point, target: float, reduction: float, max_iter: int
+    S: Graph, point: _Point, target: float, reduction: float, max_iter: int
 ) -> tuple[Array, Array, int]:
     """F, H and the number of products after minimising f on the face of point.F, its bounds F >= 0 left aside."""
     xp = array_namespace(point.F)
@@ -181,21 +179,21 @@ def _conjugate_gradients(
     support = xp.astype(F > 0.0, F.dtype)
     size = row_sums(support)
     R, P, Q = xp.empty_like(F), xp.empty_like(F), xp.empty_like(F)
-    blocks = row_blocks(S)
+    blocks = S.row_blocks()
 
     # What is done between two sums over all rows, to a block of rows.
-    def start(block: tuple[slice, Sparse]) -> float:
+    def start(block: tuple[slice, Operator]) -> float:
         rows, _ = block
         R[rows, :] = _onto_face(-H[rows, :], support[rows, :], size[rows])
         P[rows, :] = R[rows, :]
         return _inner(R[rows, :], R[rows, :])
 
-    def multiply(block: tuple[slice, Sparse]) -> float:
-        rows, S_rows = block
-        Q[rows, :] = P[rows, :] - matmul(S_rows, P)
+    def multiply(block: tuple[slice, Operator]) -> float:
+        rows, apply = block
+        Q[rows, :] = P[rows, :] - apply(P)
         return _inner(P[rows, :], Q[rows, :])
 
-    def move(block: tuple[slice, Sparse], length: float) -> float:
+    def move(block: tuple[slice, Operator], length: float) -> float:
         rows, _ = block
         change, residual = Q[rows, :], R[rows, :]
         change *= length
@@ -204,7 +202,7 @@ def _conjugate_gradients(
         residual -= _onto_face(change, support[rows, :], size[rows])
         return _inner(residual, residual)
 
-    def turn(block: tuple[slice, Sparse], ratio: float) -> None:
+    def turn(block: tuple[slice, Operator], ratio: float) -> None:
         rows, _ = block
         direction = P[rows, :]
         direction *= ratio
@@ -236,7 +234,7 @@ def _objective(programme: Programme, point: _Point) -> float:
         F = point.F[rows, :]
         return _inner(F, point.H[rows, :]) - _inner(F, programme.C[rows, :])
 
-    return total(work, pieces_of(point.F)) + programme.constant
+    return total(work, get_backend(point.F).pieces(point.F)) + programme.constant
 
 
 def _certificate(programme: Programme, point: _Point) -> tuple[float, float]:
@@ -249,7 +247,7 @@ def _certificate(programme: Programme, point: _Point) -> tuple[float, float]:
         # Entry by entry, each at least 0: the difference of two large sums would drown a small gap in rounding.
         return _inner(point.F[rows, :], H - lowest[:, None])
 
-    return _objective(programme, point), 2.0 * total(half_gap, pieces_of(point.F))
+    return _objective(programme, point), 2.0 * total(half_gap, get_backend(point.F).pieces(point.F))
 
 
 def _inner(A: Array, B: Array) -> float:

@@ -1,0 +1,44 @@
+"""Kinds of arrays: one folder each, behind the Protocols of `contone.backends.protocols`.
+
+`get_backend` is the one place where the kind of an array decides anything; only data checks ask as well. A fourth kind
+is one more folder with a class that has these methods, and one more line here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from array_api_compat import is_dask_array, is_torch_array
+
+from contone.backends.numpy import NumpyBackend
+from contone.backends.protocols import Backend, Draws, Findings, Graph, Groups, Neighbours
+from contone.typing import Array
+
+__all__ = ["Backend", "Draws", "Findings", "Graph", "Groups", "Neighbours", "get_backend", "like", "to_numpy"]
+
+_NUMPY = NumpyBackend()
+
+
+def get_backend(*arrays: Array) -> Backend:
+    """The backend for these arrays: dask's if any of them is lazy, else torch's if any is a tensor, else NumPy's.
+
+    torch and dask are imported only when one of their arrays is there.
+    """
+    if any(is_dask_array(A) for A in arrays):
+        from contone.backends.dask import DaskBackend
+
+        return DaskBackend()
+    if any(is_torch_array(A) for A in arrays):
+        from contone.backends.torch import TorchBackend
+
+        return TorchBackend()
+    return _NUMPY
+
+
+def to_numpy(A: Array) -> np.ndarray:
+    """A in the memory of the host; a NumPy array stays as it is."""
+    return get_backend(A).to_numpy(A)
+
+
+def like(A: Array, model: Array) -> Array:
+    """A in the library, on the device and in the precision of the floating array `model`; a lazy A stays lazy."""
+    return A if is_dask_array(A) else get_backend(model).like(A, model)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from contone.datasets.archive import Listed, check_room, list_arrays, read_arrays
 from contone.exceptions import DataError
@@ -161,7 +160,7 @@ def _matrix(content: Mapping[str, Any], keys: tuple[str, ...], path: Path) -> np
         found = ", ".join(f"{k} {v.shape}" for k, v in content.items()) or "nothing"
         raise DataError(f"{path}: no variable {' or '.join(map(repr, keys))}; the file holds: {found}.")
     value = content[key]
-    array = value.toarray() if sp.issparse(value) else np.asarray(value)
+    array = value.toarray() if hasattr(value, "toarray") else np.asarray(value)
     if array.ndim != 2 or array.size == 0 or array.dtype.kind not in "buif":
         raise DataError(
             f"{path}: {key!r} must be a non-empty matrix of numbers; it has shape {array.shape} and type {array.dtype}."

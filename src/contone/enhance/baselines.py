@@ -11,9 +11,10 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
+from array_api_compat import array_namespace
 from sklearn.utils._param_validation import Interval
 
-from contone.backends.dask.rows import by_rows
+from contone.backends import get_backend
 from contone.base import Enhancer
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
@@ -30,14 +31,13 @@ class Uniform(Enhancer):
 
     reference = "baseline"
     baseline = True
-    accept_sparse = True
-    out_of_core = True
+    kinds = frozenset({"torch", "dask", "sparse"})
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         return Solution(self._enhance(X, L))
 
     def _enhance(self, X: np.ndarray, L: np.ndarray) -> np.ndarray:
-        return by_rows(_uniform, L, columns=L.shape[1])
+        return get_backend(L).map_rows(_uniform, L, columns=L.shape[1])
 
 
 class Temperature(Enhancer):
@@ -51,8 +51,7 @@ class Temperature(Enhancer):
 
     reference = "baseline"
     baseline = True
-    accept_sparse = True
-    out_of_core = True
+    kinds = frozenset({"torch", "dask", "sparse"})
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"c": [Interval(Real, 0, None, closed="left")]}
 
     def __init__(self, *, c: float = 0.2) -> None:
@@ -62,7 +61,7 @@ class Temperature(Enhancer):
         return Solution(self._enhance(X, L))
 
     def _enhance(self, X: np.ndarray, L: np.ndarray) -> np.ndarray:
-        return by_rows(partial(_tempered, c=self.c), L, columns=L.shape[1])
+        return get_backend(L).map_rows(partial(_tempered, c=self.c), L, columns=L.shape[1])
 
 
 class Logical(Enhancer):
@@ -70,18 +69,17 @@ class Logical(Enhancer):
 
     reference = "baseline"
     baseline = True
-    accept_sparse = True
-    out_of_core = True
+    kinds = frozenset({"torch", "dask", "sparse"})
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         return Solution(self._enhance(X, L))
 
     def _enhance(self, X: np.ndarray, L: np.ndarray) -> np.ndarray:
-        return by_rows(normalise_rows, L, columns=L.shape[1])
+        return get_backend(L).map_rows(normalise_rows, L, columns=L.shape[1])
 
 
 def _uniform(L: np.ndarray) -> np.ndarray:
-    return np.full(L.shape, 1.0 / L.shape[1])
+    return array_namespace(L).full_like(L, 1.0 / L.shape[1])
 
 
 def _tempered(L: np.ndarray, c: float) -> np.ndarray:

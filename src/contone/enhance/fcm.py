@@ -31,10 +31,10 @@ from sklearn.cluster import kmeans_plusplus
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from contone.backends.numpy.duplicates import group_duplicates
+from contone.backends import get_backend
 from contone.base import Enhancer
 from contone.numerics.scaling import standardisation
-from contone.numerics.simplex import normalise_rows, softmax
+from contone.numerics.simplex import to_distributions
 from contone.numerics.solution import Solution
 
 
@@ -59,7 +59,7 @@ class FCM(Enhancer):
     tol : float, default=1e-4
         Stop once no membership changes by more.
     max_iter : int, default=1000
-        Most rounds of fuzzy c-means.
+        Maximum number of rounds of fuzzy c-means.
     random_state : int, RandomState or None, default=0
         Choice of the first centres (k-means++).
 
@@ -122,15 +122,14 @@ class FCM(Enhancer):
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         if self.standardize:
             X = standardisation(X)(X)
-        distinct = X[group_duplicates(X).first]
+        distinct = X[get_backend(X).group_duplicates(X).first]
         p = min(self.n_clusters, len(distinct))
         start, _ = kmeans_plusplus(distinct, p, random_state=check_random_state(self.random_state))
         clusters = fuzzy_c_means(X, start, self.fuzzifier, tol=self.tol, max_iter=self.max_iter)
         self.memberships_, self.centres_ = clusters.value
         F = compose(self.memberships_, association(self.memberships_, L), self.composition)
         self.scores_ = F
-        D = softmax(F) if self.output == "softmax" else normalise_rows(F)
-        return Solution(D, clusters.objective, clusters.residual, clusters.n_iter, clusters.converged)
+        return clusters.with_value(to_distributions(F, self.output))
 
 
 def fuzzy_c_means(X: np.ndarray, start: np.ndarray, beta: float, *, tol: float, max_iter: int) -> Solution:

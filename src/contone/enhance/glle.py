@@ -24,6 +24,7 @@ N. Xu, Y.-P. Liu, X. Geng. Label enhancement for label distribution learning. IE
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -34,22 +35,16 @@ from scipy.optimize import minimize
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from contone.backends.dask.rows import by_rows, gathered
-from contone.backends.numpy.duplicates import group_duplicates
-from contone.backends.numpy.graph import diagonal, diagonal_plus, matmul, merged, row_sums
-from contone.backends.numpy.neighbours import affinity_matrix, localised, nearest_neighbours, put_back, query_neighbours
-from contone.base import Enhancer, InductiveMixin
-from contone.numerics.arrays import like, sum_members, to_numpy
+from contone.backends import Graph, get_backend, like, to_numpy
+from contone.base import Enhancer, InductiveMixin, refuse_setting
+from contone.numerics.graphs import affinity_graph, nearest_neighbours, put_back, query_neighbours, reorder_locally
 from contone.numerics.kernel import gaussian_kernel, gaussian_matrix, knn_width, mean_pairwise_distance
 from contone.numerics.lanczos import Quadrature, quadrature
 from contone.numerics.linear import conjugate_gradient
 from contone.numerics.scaling import standardisation
-from contone.numerics.simplex import normalise_rows, softmax
+from contone.numerics.simplex import softmax, to_distributions
 from contone.numerics.solution import Solution
-from contone.validation_dask import check_setting
-
-Array = Any
-Sparse = Any
+from contone.typing import Array
 
 GRID = np.logspace(-2, 2, 41)
 """Candidates for lambda times the mean degree: from a hundredth to a hundred times as much weight as a row's labels."""
@@ -119,8 +114,7 @@ class GLLE(InductiveMixin, Enhancer):
     """
 
     reference = "Xu, Tao & Geng, IJCAI 2018"
-    array_api = True
-    out_of_core = True
+    kinds = frozenset({"torch", "dask"})
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {"lambda_": 0.01, "n_neighbors": "labels", "sigma": 10.0, "solver": "lbfgs", "max_iter": 300},
         "original_code": {"lambda_": 0.01, "n_neighbors": 19, "sigma": 10.0, "solver": "lbfgs", "max_iter": 300},
@@ -163,11 +157,11 @@ class GLLE(InductiveMixin, Enhancer):
     def _fit_enhance(self, X: Array, L: Array) -> Solution:
         exact = self.solver == "exact"
         if not exact:
-            check_setting(self, X, "solver", instead="exact")
+            refuse_setting(self, X, "solver", instead="exact")
             # A path that is left before its end shows every rounding: always in double precision.
             xp = array_namespace(X, L)
             X, L = (xp.astype(A, xp.float64, copy=False) for A in (X, L))
-        L = gathered(L)
+        L = get_backend(L).gather(L)
         self._scaling = standardisation(X) if self.standardize else None
         X = self._scaled(X)
         self._k = L.shape[1] + 1 if self.n_neighbors == "labels" else int(self.n_neighbors)
@@ -185,10 +179,8 @@ class GLLE(InductiveMixin, Enhancer):
             self._W = like(solution.value, X)
             P = model(K, self._W)
         self.scores_ = P
-        info = {"lambda": lambda_, "sigma": self._sigma, "neighbours": search, **solution.info}
-        return Solution(
-            self._normalised(P), solution.objective, solution.residual, solution.n_iter, solution.converged, info
-        )
+        info = {"lambda": lambda_, "sigma": self._sigma, "neighbours": search}
+        return solution.with_value(self._normalised(P), **info)
 
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
         kernel = 2 * 8.0 * n * n if self.solver == "lbfgs" else 0.0  # K, and exponents while it is made
@@ -201,7 +193,22 @@ class GLLE(InductiveMixin, Enhancer):
         neighbours = query_neighbours(like(self._X, X), X, self._k)
         extend = partial(weighted_scores, sigma=self._sigma)
         q = self.scores_.shape[1]
-        P = by_rows(extend, neighbours.distances, neighbours.indices, columns=q, scores=like(self.scores_, X))
+        P = get_backend(neighbours.distances).map_rows(
+            extend, neighbours.distances, neighbours.indices, columns=q, scores=like(self.scores_, X)
+        )
+        return self._normalised(P)
+
+    def _enhance(self, X: Array, L: Array) -> Array:
+        """The minimiser for a new row beside the training rows, whose scores stay as they are:
+        p = (l + lambda sum_j a_j p_j) / (1 + lambda sum_j a_j) over its k nearest training rows."""
+        if self.solver == "lbfgs":
+            return self._predict(X)
+        X = self._scaled(X)
+        neighbours = query_neighbours(like(self._X, X), X, self._k)
+        extend = partial(labelled_scores, sigma=self._sigma, lambda_=self.solution_.info["lambda"])
+        P = get_backend(neighbours.distances).map_rows(
+            extend, neighbours.distances, neighbours.indices, L, columns=L.shape[1], scores=like(self.scores_, X)
+        )
         return self._normalised(P)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -212,32 +219,32 @@ class GLLE(InductiveMixin, Enhancer):
         return X if self._scaling is None else self._scaling(X)
 
     def _normalised(self, P: Array) -> Array:
-        return softmax(P) if self.output == "softmax" else normalise_rows(array_namespace(P).clip(P, min=0.0))
+        return to_distributions(P, self.output)
 
 
 def neighbour_affinity(
     X: Array, k: int, sigma: float | str, *, local: bool = False
-) -> tuple[Sparse, float, dict[str, Any], Any]:
+) -> tuple[Graph, float, dict[str, Any], Any]:
     """A (n, n) with A_ij = exp(-||x_i - x_j||^2 / (2 sigma^2)) where i is near j or j near i; width; search report; and
     the order of A's rows and columns, which is that of X unless `local` allows another."""
     neighbours, order = nearest_neighbours(X, k), slice(None)
     if local:
-        neighbours, order = localised(neighbours)
+        neighbours, order = reorder_locally(neighbours)
     width = knn_width(neighbours.distances) if sigma == "knn" else float(sigma)
-    return affinity_matrix(neighbours, width), width, neighbours.report(), order
+    return affinity_graph(neighbours, width), width, neighbours.report(), order
 
 
-def smoothing_weight(A: Sparse, L: Array, rule: float | str) -> float:
+def smoothing_weight(A: Graph, L: Array, rule: float | str) -> float:
     """lambda itself, or what the rule "balanced" or "gcv" says."""
     if rule not in ("balanced", "gcv"):
         return float(rule)
-    mean_degree = float(row_sums(A).mean())
+    mean_degree = float(A.row_sums().mean())
     if mean_degree == 0:
         return 0.0  # no edges, nothing to smooth over
     return 1.0 / mean_degree if rule == "balanced" else cross_validated_weight(A, L, GRID / mean_degree)
 
 
-def cross_validated_weight(A: Sparse, L: Array, candidates: Array) -> float:
+def cross_validated_weight(A: Graph, L: Array, candidates: Array) -> float:
     """The candidate lambda with the least GCV(lambda) = ||(I - H) L||^2 / (tr(I - H) / n)^2, H = (I + lambda G)^(-1).
 
     Both parts are sums of quadratic forms b^T (1 - h(G))^p b, over the columns of L and over random signs (Hutchinson's
@@ -260,39 +267,40 @@ def cross_validated_weight(A: Sparse, L: Array, candidates: Array) -> float:
         move = np.abs(scores[-1] - scores[-1 - STANDING])
         return bool(np.all(scores[-1] - move >= (1.0 - CLOSE) * scores[-1].min()))
 
-    system = diagonal_plus(row_sums(A), -1.0, A)
+    system = A.diagonal_plus(A.row_sums(), -1.0)
     quadrature(system, array_namespace(L).concat([L, signs], axis=1), steps=MOST_STEPS, enough=enough)
     return float(candidates[np.argmin(scores[-1])])
 
 
-def objective(P: Array, A: Sparse, L: Array, lambda_: float) -> tuple[float, Array]:
+def objective(P: Array, A: Graph, L: Array, lambda_: float) -> tuple[float, Array]:
     """||P - L||^2 + lambda tr(P^T G P) and its gradient in P (n, q)."""
     xp = array_namespace(P)
     residual = P - L
-    smoothness = row_sums(A)[:, None] * P - matmul(A, P)
+    smoothness = A.row_sums()[:, None] * P - A.matmul(P)
     value = float(xp.sum(residual * residual) + lambda_ * xp.sum(P * smoothness))
     return value, 2.0 * (residual + lambda_ * smoothness)
 
 
-def smooth(A: Sparse, L: Array, lambda_: float, X: Array, *, tol: float, max_iter: int) -> Solution:
+def smooth(A: Graph, L: Array, lambda_: float, X: Array, *, tol: float, max_iter: int) -> Solution:
     """The minimiser P of the objective over all P that are equal on equal rows of X.
 
     P = E Q with (E^T E + lambda E^T G E) Q = E^T L, where E (n, m) says which of the m distinct rows a row is equal to.
     Without duplicates E = I.
     """
-    member, first = group_duplicates(X)
+    backend = get_backend(X)
+    member, first = backend.group_duplicates(X)
     n, m = len(member), len(first)
-    degree = row_sums(A)
+    degree = A.row_sums()
     count, right, edges = array_namespace(L).ones_like(degree), L, A
     if m < n:
-        count, right, degree = (sum_members(B, member, m) for B in (count, L, degree))
-        edges = merged(A, member, m)
-    system = diagonal_plus(count + lambda_ * degree, -lambda_, edges)
-    jacobi = count + lambda_ * (degree - diagonal(edges))
+        count, right, degree = (get_backend(B).sum_members(B, member, m) for B in (count, L, degree))
+        edges = A.merge(member, m)
+    system = edges.diagonal_plus(count + lambda_ * degree, -lambda_)
+    jacobi = count + lambda_ * (degree - edges.diagonal())
     solution = conjugate_gradient(system, right, diagonal=jacobi, tol=tol, max_iter=max_iter)
     P = solution.value[member]
     value, _ = objective(P, A, L, lambda_)
-    return Solution(P, value, solution.residual, solution.n_iter, solution.converged, {"n_distinct": m})
+    return replace(solution, value=P, objective=value, info={"n_distinct": m})
 
 
 def weighted_scores(distances: Array, indices: Array, scores: Array, sigma: float) -> Array:
@@ -302,12 +310,20 @@ def weighted_scores(distances: Array, indices: Array, scores: Array, sigma: floa
     return (weights[:, None, :] @ scores[indices])[:, 0, :]
 
 
+def labelled_scores(distances: Array, indices: Array, L: Array, scores: Array, sigma: float, lambda_: float) -> Array:
+    """P (m, q) of new rows with labels L (m, q), from the scores (n, q) of their neighbours (m, k)."""
+    xp = array_namespace(distances)
+    weights = lambda_ * xp.exp(-0.5 * (distances / sigma) ** 2)
+    total = L + (weights[:, None, :] @ scores[indices])[:, 0, :]
+    return total / (1.0 + xp.sum(weights, axis=1, keepdims=True))
+
+
 def model(K: Array, W: Array) -> Array:
     """P = [K 1] W for K (m, n) and W (n + 1, q), the last row of W being the bias."""
     return K @ W[:-1] + W[-1]
 
 
-def descend(K: Array, A: Sparse, L: Array, lambda_: float, start: Array, *, tol: float, max_iter: int) -> Solution:
+def descend(K: Array, A: Graph, L: Array, lambda_: float, start: Array, *, tol: float, max_iter: int) -> Solution:
     """At most `max_iter` steps of L-BFGS on W, from `start` (n + 1, q); the value is W."""
 
     def value_and_gradient(w: Array) -> tuple[float, Array]:

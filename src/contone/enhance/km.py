@@ -30,7 +30,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from contone.base import Enhancer
 from contone.numerics.kernel import gaussian_operator, mean_pairwise_distance
 from contone.numerics.scaling import standardisation
-from contone.numerics.simplex import normalise_rows, softmax
+from contone.numerics.simplex import to_distributions
 from contone.numerics.solution import Solution
 from contone.typing import Array
 
@@ -91,10 +91,9 @@ class KM(Enhancer):
         squared = squared_centre_distances(X, L, width)
         F = degrees(squared, L > 0)
         self.scores_ = F
-        if self.output == "softmax":
-            return Solution(softmax(F), info={"width": width})
-        at_rim = F.sum(axis=1, keepdims=True) <= 0
-        return Solution(normalise_rows(np.where(at_rim, L, F)), info={"width": width})
+        # At the rim of all its labels a row has no mass to divide by; its labels share alike then.
+        at_rim = (F.sum(axis=1, keepdims=True) <= 0) & (self.output == "sum")
+        return Solution(to_distributions(np.where(at_rim, L, F), self.output), info={"width": width})
 
 
 def squared_centre_distances(X: np.ndarray, L: np.ndarray, width: float) -> Array:

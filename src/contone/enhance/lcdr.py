@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from contone.augment.augmented import Augmented, reported_once
+from contone.augment.augmented import Augmented
 from contone.augment.confidence import LabelConfidence
 from contone.augment.reduction import HSICReducer
-from contone.base import Enhancer, InductiveMixin
+from contone.base import Enhancer, InductiveMixin, fit_checked
 from contone.enhance.rectified import RectifiedSoftmax
 from contone.exceptions import NearUniformWarning
 from contone.numerics.solution import Solution
@@ -71,8 +71,7 @@ class LCdr(InductiveMixin, Enhancer):
     """
 
     reference = "Kou, Jia, Wang, Shi, Geng: Data Augmentation for Label Enhancement"
-    array_api = True
-    out_of_core = True
+    kinds = frozenset({"torch", "dask"})
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {},
         "near_published": {"reduction": "mean", "beta": 3e-3},
@@ -133,13 +132,11 @@ class LCdr(InductiveMixin, Enhancer):
         self.random_state = random_state
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
-        with reported_once():
-            self.augmented_ = self._pipeline().fit(X, L)
+        self.augmented_ = self._pipeline()
+        solution = fit_checked(self.augmented_, X, L, self.label_names_)
         self.label_confidence_ = self.augmented_.label_confidence_
-        solution: Solution = self.augmented_.solution_
-        self.uniform_distance_ = distance_from_uniform(solution.value)
+        self.uniform_distance_ = solution.info["uniform_distance"]
         self.near_uniform_ = L.shape[1] > 1 and self.uniform_distance_ < NEAR_UNIFORM
-        solution.info["uniform_distance"] = self.uniform_distance_
         if self.near_uniform_:
             warn(
                 f"LCdr's answer is nearly uniform: no row is further than {self.uniform_distance_:.2g} (total "
@@ -164,9 +161,4 @@ class LCdr(InductiveMixin, Enhancer):
         return {name: own[name] for name in step._get_param_names() if name in own}
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
-        return self.augmented_.predict(X)
-
-
-def distance_from_uniform(D: Any) -> float:
-    """The largest total-variation distance 1/2 sum_j |d_ij - 1/q| of a row of D (n, q) from 1/q."""
-    return float(0.5 * abs(D - 1.0 / D.shape[1]).sum(axis=1).max())
+        return self.augmented_._predict(X)

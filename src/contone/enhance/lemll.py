@@ -141,8 +141,7 @@ class LEMLL(InductiveMixin, Enhancer):
         solution = irwls(problem, tol=self.tol, max_iter=self.max_iter)
         U, Theta = solution.value
         self.coef_, self.intercept_ = Theta[:-1], Theta[-1]
-        D = softmax(self.scale * U)
-        return Solution(D, solution.objective, solution.residual, solution.n_iter, solution.converged)
+        return solution.with_value(softmax(self.scale * U))
 
     def _predict(self, X: np.ndarray) -> Array:
         U = self._features(self._scaling(X)) @ self.coef_ + self.intercept_

@@ -10,14 +10,13 @@ Pang and Li, "Label Enhancement with Sample Correlations via Low-Rank Representa
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_memory
 
 from contone.base import Enhancer
 from contone.numerics.lowrank import LowRank, inexact_alm, low_rank_representation, middle_beta
@@ -55,12 +54,12 @@ class LESC(Enhancer):
         On the relative duality gap of C (solver "exact").
     max_iter : int, default=2000
         Iterations for C.
+    memory : str, joblib.Memory or None, default=None
+        C does not depend on L or lambda. With a folder (or a `joblib.Memory`) it is kept there, by the content of X and
+        the parameters, so that a grid over lambda or several label sets on the same features pay for it once.
 
     Notes
     -----
-    C does not depend on L or lambda. The last few are kept in memory, by the content of X and the parameters, so a grid
-    over lambda or several label sets on the same features pay for it once; `clear_cache` forgets them.
-
     The defaults are rules, not fits, but were not chosen blindly: 0.2 is a good temperature on the Yeast sets, and the
     rule for beta replaced a fixed 0.01 after scores on Yeast and SJAFFE had been seen.
 
@@ -83,6 +82,7 @@ class LESC(Enhancer):
         "transpose_fix": ["boolean"],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "memory": [None, str, HasMethods(["cache"])],
     }
 
     def __init__(
@@ -94,6 +94,7 @@ class LESC(Enhancer):
         transpose_fix: bool = False,
         tol: float = 1e-3,
         max_iter: int = 2000,
+        memory: Any = None,
     ) -> None:
         self.beta = beta
         self.lambda_ = lambda_
@@ -101,21 +102,17 @@ class LESC(Enhancer):
         self.transpose_fix = transpose_fix
         self.tol = tol
         self.max_iter = max_iter
+        self.memory = memory
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
-        representation = _representation(X, self.beta, self.solver, self.tol, self.max_iter)
+        compute = check_memory(self.memory).cache(represent)
+        representation: Solution = compute(X, self.beta, self.solver, self.tol, self.max_iter)
         # Paper: P is a kernel regression fitted by L-BFGS that is stopped early. With a full-rank kernel it can take
         # any value, so its minimiser is this linear system; `GLLE` has the early-stopped form.
         P = smooth_labels(representation.value, L, self.lambda_, transpose_fix=self.transpose_fix)
         objective = lesc_objective(representation.value, P, L, self.lambda_, transpose_fix=self.transpose_fix)
-        return Solution(
-            softmax(P),
-            objective,
-            representation.residual,
-            representation.n_iter,
-            representation.converged,
-            {"representation_objective": representation.objective, **representation.info},
-        )
+        info = {"representation_objective": representation.objective, **representation.info}
+        return replace(representation, value=softmax(P), objective=objective, info=info)
 
     def __sklearn_is_fitted__(self) -> bool:
         # By its trailing underscore scikit-learn would take the parameter `lambda_` for the result of a fit.
@@ -143,39 +140,10 @@ def lesc_objective(C: LowRank, P: np.ndarray, L: np.ndarray, lambda_: float, *, 
     return float(((P - L) ** 2).sum() + lambda_ * ((P - Q @ (Z.T @ P)) ** 2).sum())
 
 
-# ------------------------------------------------------------------------------------------------------------ cache
-
-_CACHED = 8
-_CACHE_ENTRIES = 2_000_000  # 16 MB of X; above, memory is worth more than the iterations
-
-
-@dataclass(frozen=True)
-class _Content:
-    """An array known by its content, so that it can be a key."""
-
-    digest: bytes
-    X: np.ndarray = field(compare=False)
-
-
-def _representation(X: np.ndarray, beta: float | None, solver: str, tol: float, max_iter: int) -> Solution:
-    """C of the z-scored X (n, d), from memory where it has just been computed."""
-    if X.size > _CACHE_ENTRIES:
-        return _compute(_Content(b"", X), beta, solver, tol, max_iter)
-    digest = hashlib.sha256(X.tobytes()).digest() + repr(X.shape).encode()
-    return _compute_cached(_Content(digest, X), beta, solver, tol, max_iter)
-
-
-def _compute(content: _Content, beta: float | None, solver: str, tol: float, max_iter: int) -> Solution:
-    X = standardisation(content.X)(content.X)
+def represent(X: np.ndarray, beta: float | None, solver: str, tol: float, max_iter: int) -> Solution:
+    """C of the z-scored X (n, d)."""
+    X = standardisation(X)(X)
     beta = middle_beta(X) if beta is None else beta
     if solver == "alm":
         return inexact_alm(X, beta, max_iter=max_iter)
     return low_rank_representation(X, beta, tol=tol, max_iter=max_iter)
-
-
-_compute_cached = lru_cache(maxsize=_CACHED)(_compute)
-
-
-def clear_cache() -> None:
-    """Forget the representations kept in memory."""
-    _compute_cached.cache_clear()

@@ -22,25 +22,22 @@ D. Zhou et al. Learning with local and global consistency. NIPS 2003.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
-from array_api_compat import array_namespace, is_dask_array
+from array_api_compat import array_namespace
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from contone.backends.dask.rows import gathered
-from contone.backends.numpy.graph import diagonal_plus
-from contone.backends.numpy.neighbours import affinity_matrix, localised, nearest_neighbours, normalised_graph, put_back
-from contone.base import Enhancer
-from contone.numerics.kernel import Operator, gaussian_operator, knn_width
+from contone.backends import Graph, get_backend
+from contone.base import Enhancer, refuse_setting
+from contone.numerics.graphs import affinity_graph, nearest_neighbours, normalize_graph, put_back, reorder_locally
+from contone.numerics.kernel import gaussian_operator, knn_width
 from contone.numerics.linear import conjugate_gradient
 from contone.numerics.scaling import standardisation
-from contone.numerics.simplex import normalise_rows, softmax
+from contone.numerics.simplex import to_distributions
 from contone.numerics.solution import Solution
-from contone.validation_dask import check_setting
-
-Array = Any
-Sparse = Any
+from contone.typing import Array, Operator
 
 DENSE_ROWS = 10_000
 """Rows up to which `graph="auto"` uses all pairs: a product then takes a second or so."""
@@ -74,7 +71,7 @@ class LP(Enhancer):
     tol : float, default=1e-10
         Relative residual of the linear system.
     max_iter : int, default=1000
-        Most products with P.
+        Maximum number of iterations; each is one product with P.
 
     Attributes
     ----------
@@ -94,8 +91,7 @@ class LP(Enhancer):
     """
 
     reference = "Li, Zhang & Geng, ICDM 2015"
-    array_api = True
-    out_of_core = True
+    kinds = frozenset({"torch", "dask"})
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         # Paper: prints alpha = 0.01; its numbers are those of 0.1, to four digits on ten data sets.
         "paper": {"alpha": 0.1, "graph": "dense", "sigma": 1.0, "standardize": False, "output": "softmax"},
@@ -138,24 +134,22 @@ class LP(Enhancer):
             X = standardisation(X)(X)
         graph = self.graph
         if graph == "dense":
-            check_setting(self, X, "graph", instead="knn")
+            refuse_setting(self, X, "graph", instead="knn")
         elif graph == "auto":
-            graph = "dense" if len(X) <= DENSE_ROWS and not is_dask_array(X) else "knn"
-        L = gathered(L)
+            graph = "dense" if len(X) <= DENSE_ROWS and get_backend(X).in_memory else "knn"
+        L = get_backend(L).gather(L)
         affinity, sigma, search, order = build_affinity(X, graph, self.sigma, self.n_neighbors)
         solution = propagate(affinity, L[order], self.alpha, tol=self.tol, max_iter=self.max_iter)
         F = put_back(solution.value, order)
-        # (I - alpha P)^(-1) is not negative; only rounding can be.
-        D = softmax(F) if self.output == "softmax" else normalise_rows(array_namespace(F).clip(F, min=0.0))
         self.scores_ = F
         info = {"sigma": float(sigma), "graph": graph, **({"neighbours": search} if search else {})}
-        return Solution(D, solution.objective, solution.residual, solution.n_iter, solution.converged, info)
+        return solution.with_value(to_distributions(F, self.output), **info)
 
 
 class Affinity(NamedTuple):
     """The graph, the width it was built with, and how the neighbours were found."""
 
-    graph: Operator | Sparse
+    graph: Operator | Graph
     """V -> A V, or A itself where it is sparse."""
     sigma: float
     search: dict[str, Any] | None = None
@@ -174,12 +168,12 @@ def build_affinity(X: Array, graph: str, sigma: float | str, k: int) -> Affinity
     if graph == "dense":
         return Affinity(gaussian_operator(X, width, zero_diagonal=True), width, neighbours and neighbours.report())
     assert neighbours is not None
-    neighbours, order = localised(neighbours)
-    A = affinity_matrix(neighbours, width)
+    neighbours, order = reorder_locally(neighbours)
+    A = affinity_graph(neighbours, width)
     return Affinity(A, width, neighbours.report(), order)
 
 
-def propagate(affinity: Operator | Sparse, L: Array, alpha: float, *, tol: float, max_iter: int) -> Solution:
+def propagate(affinity: Operator | Graph, L: Array, alpha: float, *, tol: float, max_iter: int) -> Solution:
     """F* = (1 - alpha) (I - alpha P)^(-1) L as a `Solution`, from A (or V -> A V) and L (n, q)."""
     xp = array_namespace(L)
     system = _system_by_products(affinity, L, alpha) if callable(affinity) else _system(affinity, alpha)
@@ -187,17 +181,17 @@ def propagate(affinity: Operator | Sparse, L: Array, alpha: float, *, tol: float
     F = solution.value
     # At the minimum the objective collapses to this inner product.
     objective = (1 - alpha) * float(xp.sum(L * (L - F)))
-    return Solution(F, objective, solution.residual, solution.n_iter, solution.converged)
+    return replace(solution, objective=objective)
 
 
 # Paper: says nothing of rows without neighbours; P_ii = 1 makes F_i = L_i there.
 
 
-def _system(A: Sparse, alpha: float) -> Operator:
+def _system(A: Graph, alpha: float) -> Operator:
     """V -> (I - alpha P) V as one sparse product."""
-    graph = normalised_graph(A)
+    graph = normalize_graph(A)
     loop = array_namespace(graph.degree).astype(graph.degree == 0, graph.degree.dtype)
-    return diagonal_plus(1.0 - alpha * loop, -alpha, graph.S)
+    return graph.S.diagonal_plus(1.0 - alpha * loop, -alpha)
 
 
 def _system_by_products(affinity: Operator, L: Array, alpha: float) -> Operator:

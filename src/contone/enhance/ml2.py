@@ -9,7 +9,6 @@ Learning", AAAI 2016, Eq. 3-6. Its second stage, a regression from X to U, predi
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -21,9 +20,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from contone.base import Enhancer
 from contone.numerics.boxqp import solve_box_qp
 from contone.numerics.lle import lle_matrix, lle_weights
-from contone.numerics.simplex import normalise_rows, softmax
+from contone.numerics.simplex import normalise_rows, to_distributions
 from contone.numerics.solution import Solution
-from contone.typing import Array
 
 
 class ML2(Enhancer):
@@ -112,14 +110,9 @@ class ML2(Enhancer):
             M, L > 0, margin=self.margin, ridge=self.ridge, tol=self.tol, max_iter=self.max_iter
         )
         U = solution.value
-        return Solution(
-            _OUTPUTS[self.output](U),
-            solution.objective,
-            solution.residual,
-            solution.n_iter,
-            solution.converged,
-            {"largest_numerical_label": float(np.abs(U).max())},
-        )
+        # A row of confidences always has a positive entry, so that the positive part has mass.
+        D = normalise_rows(expit(U)) if self.output == "sigmoid" else to_distributions(U, self.output)
+        return solution.with_value(D, largest_numerical_label=float(np.abs(U).max()))
 
 
 def numerical_labels(
@@ -131,11 +124,3 @@ def numerical_labels(
     lower = np.where(relevant, margin, -np.inf)
     upper = np.where(relevant, np.inf, -margin)
     return solve_box_qp(H, np.zeros(relevant.shape), lower, upper, tol=tol, max_iter=max_iter)
-
-
-_OUTPUTS: dict[str, Callable[[Array], Array]] = {
-    "softmax": softmax,
-    "sigmoid": lambda U: normalise_rows(expit(U)),
-    # A row of confidences always has a positive entry, so the positive part has mass.
-    "sum": lambda U: normalise_rows(np.maximum(U, 0.0)),
-}

@@ -14,15 +14,12 @@ from array_api_compat import array_namespace
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from contone.backends.dask.rows import by_rows, kept, n_blocks, over_rows
-from contone.base import Enhancer, InductiveMixin
-from contone.numerics.arrays import like, to_numpy
+from contone.backends import get_backend, like, to_numpy
+from contone.base import Enhancer, InductiveMixin, refuse_setting
 from contone.numerics.optimise import lbfgs, sgd
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
-from contone.validation_dask import check_setting
-
-Array = Any
+from contone.typing import Array
 
 
 class RectifiedSoftmax(InductiveMixin, Enhancer):
@@ -59,8 +56,7 @@ class RectifiedSoftmax(InductiveMixin, Enhancer):
     """
 
     reference = "Kou et al., Data Augmentation for Label Enhancement, Eq. 8"
-    array_api = True
-    out_of_core = True
+    kinds = frozenset({"torch", "dask"})
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "beta": [Interval(Real, 0, None, closed="left")],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
@@ -107,28 +103,25 @@ class RectifiedSoftmax(InductiveMixin, Enhancer):
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         if self.solver == "sgd":
-            check_setting(self, X, "solver", instead="lbfgs")
+            refuse_setting(self, X, "solver", instead="lbfgs")
         # What every evaluation of the objective needs, in memory: here, or on the workers.
-        rows, F = kept(X, by_rows(normalise_rows, L, columns=L.shape[1]))
+        backend = get_backend(X)
+        rows, F = backend.persist(X, backend.map_rows(normalise_rows, L, columns=L.shape[1]))
         random = check_random_state(self.random_state)  # the few weights live on the host, whatever holds the rows
         bound = 1.0 / np.sqrt(X.shape[1])
         starts = [random.uniform(-bound, bound, size=(L.shape[1], X.shape[1])) for _ in range(self.n_init)]
         solve = self._by_sgd if self.solver == "sgd" else self._by_lbfgs
         best = min((solve(rows, F, start, random) for start in starts), key=lambda solution: solution.objective)
         self.weights_ = best.value
-        return Solution(
-            self._predict(X),
-            best.objective,
-            best.residual,
-            best.n_iter,
-            best.converged,
-            {"solver": self.solver},
-        )
+        distance = backend.compute(distances_from_uniform(self._predict(rows)).max())[0]
+        return best.with_value(self._predict(X), solver=self.solver, uniform_distance=float(distance))
 
     def _by_lbfgs(self, X: np.ndarray, F: np.ndarray, start: np.ndarray, random: np.random.RandomState) -> Solution:
         weight, penalty = self._constants(len(X))
         # The objective is a sum over blocks of rows, where there are several; each takes its share of the penalty.
-        fun = over_rows(partial(_on_host, weight=weight, penalty=penalty / n_blocks(X)), X, F)
+        backend = get_backend(X)
+        share = penalty / backend.n_blocks(X)
+        fun = backend.sum_rows(partial(_on_host, weight=weight, penalty=share), X, F)
         return lbfgs(fun, start, tol=self.tol * weight * len(X), max_iter=self.max_iter)
 
     def _by_sgd(self, X: np.ndarray, F: np.ndarray, start: np.ndarray, random: np.random.RandomState) -> Solution:
@@ -159,7 +152,13 @@ class RectifiedSoftmax(InductiveMixin, Enhancer):
         return (1.0 / n if self.reduction == "mean" else 1.0), self.beta + 0.5 * self.weight_decay
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
-        return by_rows(partial(recover, like(self.weights_, X)), X, columns=len(self.weights_))
+        recover_rows = partial(recover, like(self.weights_, X))
+        return get_backend(X).map_rows(recover_rows, X, columns=len(self.weights_))
+
+
+def distances_from_uniform(D: Array) -> Array:
+    """The total-variation distance 1/2 sum_j |d_ij - 1/q| of every row of D (n, q) from 1/q, (n,)."""
+    return 0.5 * abs(D - 1.0 / D.shape[1]).sum(axis=1)
 
 
 def recover(W: Array, X: Array) -> Array:

@@ -10,11 +10,11 @@ as the B-orthonormal directions in the remaining space along which v^T G v is la
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from array_api_compat import array_namespace
 
-Array = Any
+from contone.typing import Array
 
 
 class Eigenpairs(NamedTuple):

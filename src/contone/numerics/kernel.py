@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from math import sqrt
-from typing import Any
 
 from array_api_compat import array_namespace, device
 
-Array = Any
-Operator = Callable[[Array], Array]
+from contone.typing import Array, Operator
 
 KEEP_ROWS = 5000
 """Up to this many rows an n x n matrix may be kept in memory (200 MB in float64)."""

@@ -15,12 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
-from contone.numerics.arrays import to_numpy
+from contone.backends import get_backend, to_numpy
 from contone.numerics.linear import column_inner
-from contone.runtime.threads import for_each, pieces_of, total
-
-Array = Any
-Operator = Callable[[Array], Array]
+from contone.runtime.threads import for_each, total
+from contone.typing import Array, Operator
 
 
 class Quadrature(NamedTuple):
@@ -51,7 +49,7 @@ def quadrature(
     beta = xp.zeros_like(norm)
     T = np.zeros((B.shape[1], steps, steps))  # a few numbers, on the host
     length = to_numpy(norm)[:, None]
-    pieces = pieces_of(B)
+    pieces = get_backend(B).pieces(B)
 
     def subtracted(rows: slice, W: Array, share: Array, V: Array, other: Array) -> Array:
         """W - share V, in place, and its inner products with the columns of `other`."""

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from array_api_compat import array_namespace
 
+from contone.backends import get_backend
 from contone.numerics.solution import Solution
-from contone.runtime.threads import for_each, pieces_of, total
-
-Array = Any
-Operator = Callable[[Array], Array]
+from contone.runtime.threads import for_each, total
+from contone.typing import Array, Operator
 
 
 def conjugate_gradient(
@@ -41,7 +39,7 @@ def conjugate_gradient(
     tol : float
         Stop once every column has ||b - A x|| <= tol ||b||.
     max_iter : int
-        Most products with A.
+        Maximum number of iterations; each is one product with A.
 
     Returns
     -------
@@ -55,7 +53,7 @@ def conjugate_gradient(
     R = B + xp.zeros_like(B) if start is None else B - apply(start)
     P = xp.empty_like(R)
     inverse = None if diagonal is None else 1.0 / diagonal[:, None]
-    pieces = pieces_of(B)
+    pieces = get_backend(B).pieces(B)
 
     # What is done between two sums over all rows, to a piece of the rows. Z = R / diagonal is never stored.
     def preconditioned(rows: slice) -> Array:

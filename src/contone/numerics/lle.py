@@ -9,14 +9,15 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from contone.backends.numpy.neighbours import edge_matrix, nearest_neighbours
+from contone.backends.numpy.graph import edge_graph
+from contone.backends.numpy.neighbours import nearest_neighbours
 
 BLOCK_ENTRIES = 2**22
 """Differences held in memory at once; 32 MB."""
 
 
 def lle_weights(X: np.ndarray, k: int, *, regularization: float = 1e-3) -> sp.csr_array:
-    """Reconstruction weights W (n, n), k entries a row that sum to 1; k is cut to n - 1.
+    """Reconstruction weights W (n, n), k entries per row that sum to 1; k is cut to n - 1.
 
     Parameters
     ----------
@@ -33,7 +34,7 @@ def lle_weights(X: np.ndarray, k: int, *, regularization: float = 1e-3) -> sp.cs
         rows = slice(start, start + step)
         Z = X[neighbours.indices[rows]] - X[rows, None, :]
         weights[rows] = _affine_weights(Z @ Z.transpose(0, 2, 1), regularization)
-    return edge_matrix(neighbours, weights)
+    return edge_graph(neighbours.indices, weights).matrix
 
 
 def _affine_weights(G: np.ndarray, regularization: float) -> np.ndarray:

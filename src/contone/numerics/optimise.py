@@ -13,7 +13,6 @@ from scipy.optimize import minimize
 
 from contone.numerics.solution import Solution
 
-Array = Any
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 """W to the objective's value and its gradient, which has the shape of W."""
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from array_api_compat import is_dask_array
 from sklearn.utils.extmath import randomized_svd
 
-from contone.backends.dask.rows import gathered
-from contone.numerics.arrays import like, to_numpy
+from contone.backends import get_backend, like, to_numpy
 from contone.numerics.scaling import Standardisation, standardisation
-
-Array = Any
+from contone.typing import Array
 
 EXACT = 400
 """Up to this many rows or columns the decomposition is exact; beyond it is randomised, which is near enough for the
@@ -42,8 +38,8 @@ def principal_map(X: Array, n_components: int) -> PrincipalMap:
     standardised = scaling(X)
     n, d = standardised.shape
     k = min(n_components, n, d)
-    if d <= EXACT or k == d or is_dask_array(X):
-        values, vectors = np.linalg.eigh(to_numpy(gathered(standardised.T @ standardised)))
+    if d <= EXACT or k == d or not get_backend(X).in_memory:
+        values, vectors = np.linalg.eigh(to_numpy(standardised.T @ standardised))
         vectors = vectors[:, ::-1][:, :k]
         values = np.maximum(values[::-1][:k], 0.0)
     else:

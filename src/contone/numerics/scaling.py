@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from array_api_compat import array_namespace
 
-from contone.backends.dask.rows import settled
-from contone.numerics.arrays import like
-
-Array = Any
+from contone.backends import get_backend, like
+from contone.typing import Array
 
 
 class Standardisation(NamedTuple):
@@ -26,7 +24,9 @@ class Standardisation(NamedTuple):
 def standardisation(X: Array, *, ddof: int = 1) -> Standardisation:
     """The z-scores of the columns of X (n, d), with n - ddof in the variance (MATLAB's zscore has ddof 1)."""
     xp = array_namespace(X)
-    mean, scale, largest = settled(xp.mean(X, axis=0), xp.std(X, axis=0, correction=ddof), xp.max(xp.abs(X), axis=0))
+    mean, scale, largest = get_backend(X).compute(
+        xp.mean(X, axis=0), xp.std(X, axis=0, correction=ddof), xp.max(xp.abs(X), axis=0)
+    )
     xp = array_namespace(scale)
     # A constant column has a deviation of rounding size only; dividing by it would turn rounding into a feature.
     constant = scale <= 1e-12 * largest

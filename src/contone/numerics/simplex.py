@@ -5,14 +5,10 @@ All functions take and return arrays of shape (n, q) (or (..., q)) and run on an
 
 from __future__ import annotations
 
-from functools import reduce
-from typing import Any
+from array_api_compat import array_namespace
 
-from array_api_compat import array_namespace, is_numpy_array
-
-Array = Any
-
-FEW_COLUMNS = 64
+from contone.backends import get_backend
+from contone.typing import Array
 
 
 def softmax(Z: Array) -> Array:
@@ -31,6 +27,11 @@ def normalise_rows(A: Array) -> Array:
     return xp.where(empty, xp.full_like(A, 1.0 / q), A / xp.where(empty, xp.ones_like(total), total))
 
 
+def to_distributions(scores: Array, output: str) -> Array:
+    """Scores (n, q) of any size as distributions: their softmax, or their positive part divided by its sum ("sum")."""
+    return softmax(scores) if output == "softmax" else normalise_rows(array_namespace(scores).clip(scores, min=0.0))
+
+
 def row_sums(A: Array) -> Array:
     """Sums over the last axis of A (n, q), as a product with ones: NumPy sums a short last axis ten times slower."""
     xp = array_namespace(A)
@@ -38,11 +39,8 @@ def row_sums(A: Array) -> Array:
 
 
 def row_maxima(A: Array) -> Array:
-    """The largest entry along the last axis; column by column, as NumPy is many times slower over a short last axis."""
-    xp = array_namespace(A)
-    if is_numpy_array(A) and 0 < A.shape[-1] <= FEW_COLUMNS:
-        return reduce(xp.maximum, (A[..., j] for j in range(A.shape[-1])))
-    return xp.max(A, axis=-1)
+    """The largest entry along the last axis."""
+    return get_backend(A).row_maxima(A)
 
 
 def project_masked_simplex(V: Array, mask: Array) -> Array:

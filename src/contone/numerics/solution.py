@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -32,3 +32,7 @@ class Solution:
     n_iter: int = 0
     converged: bool = True
     info: dict[str, Any] = field(default_factory=dict)
+
+    def with_value(self, value: Any, **info: Any) -> Solution:
+        """The same certificate for an answer that was made from this one, with more to know about it."""
+        return replace(self, value=value, info={**self.info, **info})

@@ -7,12 +7,10 @@ an interval is an exponential (to 0.2 % at 25 standard deviations), with rate eq
 
 from __future__ import annotations
 
-from typing import Any
+from array_api_compat import array_namespace
 
-from array_api_compat import array_namespace, is_torch_namespace
-from scipy import special
-
-Array = Any
+from contone.backends import get_backend
+from contone.typing import Array
 
 TAIL = {8: 25.0, 4: 8.0}
 """Distance from zero, in standard deviations, from which an interval is treated as exponential, by bytes a number."""
@@ -21,7 +19,7 @@ TAIL = {8: 25.0, 4: 8.0}
 def truncated_normal(lower: Array, upper: Array, u: Array) -> Array:
     """Standard normal draws (n,) in [lower, upper] from uniform draws u (n,); infinite ends are allowed."""
     xp = array_namespace(lower, upper, u)
-    ndtr, ndtri = _normal_distribution(xp)
+    ndtr, ndtri = get_backend(u).normal_distribution()
     mirrored = lower > 0
     left = xp.where(mirrored, -upper, lower)
     right = xp.where(mirrored, -lower, upper)
@@ -42,7 +40,7 @@ def reflected_normal(lower: Array, upper: Array, x: Array, u: Array) -> Array:
     the other side, so the mean of the two hardly varies. Where Phi runs out of floating point, a fresh draw from u.
     """
     xp = array_namespace(lower, upper, x, u)
-    ndtr, ndtri = _normal_distribution(xp)
+    ndtr, ndtri = get_backend(u).normal_distribution()
     mirrored = lower > 0
     left = xp.where(mirrored, -upper, lower)
     right = xp.where(mirrored, -lower, upper)
@@ -62,13 +60,3 @@ def _tail(left: Array, right: Array, u: Array) -> Array:
     rate = xp.clip(-right, min=1.0)
     covered = -xp.expm1(-xp.clip(rate * (right - left), max=700.0))
     return right + xp.log1p(-u * covered) / rate
-
-
-def _normal_distribution(xp: Any) -> tuple[Any, Any]:
-    """Phi and its inverse for arrays of the namespace."""
-    if is_torch_namespace(xp):
-        import torch
-
-        # torch's own ndtr has no correct digit left at -9; erfc keeps them all.
-        return (lambda x: 0.5 * torch.special.erfc(x * -(0.5**0.5))), torch.special.ndtri
-    return special.ndtr, special.ndtri

@@ -10,9 +10,6 @@ import math
 import os
 import re
 from pathlib import Path
-from typing import Any
-
-from array_api_compat import is_torch_array
 
 from contone.exceptions import InputError
 
@@ -40,24 +37,17 @@ def table_bytes(n: int, n_columns: int, *, is_text: bool) -> float:
     return float(n) * n_columns * (64 if is_text else 32)
 
 
+def user_limit() -> float | None:
+    """The limit that the user has set, in bytes; None where there is none."""
+    given = os.environ.get(LIMIT_VARIABLE, "").strip()
+    return parse_size(given) if given else None
+
+
 def available_bytes() -> float:
     """Memory that can be taken now without pushing others out: the user's limit, or the least that the machine and the
     process's control group (a container) leave; infinite where nothing is known."""
-    given = os.environ.get(LIMIT_VARIABLE, "").strip()
-    if given:
-        return parse_size(given)
-    return min(_machine(), _control_group())
-
-
-def available_beside(X: Any) -> float:
-    """The same for work where X lies: in the memory of its GPU, if it is a tensor on one."""
-    if not is_torch_array(X) or X.device.type != "cuda" or os.environ.get(LIMIT_VARIABLE, "").strip():
-        return available_bytes()
-    import torch
-
-    free, _ = torch.cuda.mem_get_info(X.device)
-    unused = torch.cuda.memory_reserved(X.device) - torch.cuda.memory_allocated(X.device)
-    return float(free + unused)  # what torch holds without using it is there to take
+    limit = user_limit()
+    return min(_machine(), _control_group()) if limit is None else limit
 
 
 def parse_size(text: str) -> float:
@@ -72,7 +62,7 @@ def parse_size(text: str) -> float:
         return math.inf
     found = re.fullmatch(r"\s*([\d.]+(?:e\d+)?)\s*([kmgt]?i?)b?\s*", text, flags=re.IGNORECASE)
     if found is None or found[2].upper() not in UNITS:
-        raise InputError(f"{LIMIT_VARIABLE}={text!r} is not a size: write e.g. 8GB, or off.")
+        raise InputError(f"{LIMIT_VARIABLE}={text!r} is not a size: write for example 8GB, or off.")
     return float(found[1]) * UNITS[found[2].upper()]
 
 

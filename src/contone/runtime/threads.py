@@ -18,8 +18,6 @@ from operator import add
 from typing import Any, TypeVar
 
 import joblib
-import numpy as np
-from array_api_compat import array_namespace, is_numpy_array
 from threadpoolctl import ThreadpoolController
 
 Piece = TypeVar("Piece")
@@ -27,7 +25,7 @@ Result = TypeVar("Result")
 
 NAME = "contone-piece"
 PIECE_ROWS = 1 << 13
-"""Rows a piece: half a megabyte of float64 with 8 columns."""
+"""Rows per piece: half a megabyte of float64 with 8 columns."""
 
 
 def n_threads() -> int:
@@ -51,10 +49,9 @@ def side_by_side(
             yield from _pool(threads).map(work, pieces)
 
 
-def pieces_of(A: Any) -> list[slice]:
-    """The rows of a large NumPy array A in pieces; of a small one, and of other libraries' arrays, in one."""
-    n = A.shape[0]
-    if n <= 2 * PIECE_ROWS or not is_numpy_array(A):
+def pieces_of(n: int) -> list[slice]:
+    """n rows in pieces of `PIECE_ROWS`; one piece where they are few."""
+    if n <= 2 * PIECE_ROWS:
         return [slice(None)]
     return [slice(start, min(start + PIECE_ROWS, n)) for start in range(0, n, PIECE_ROWS)]
 
@@ -71,27 +68,6 @@ def for_each(work: Callable[[Piece], object], pieces: Sequence[Piece]) -> None:
     else:
         for _ in side_by_side(work, pieces):
             pass
-
-
-def taken(A: Any, order: Any) -> Any:
-    """A[order], for row numbers `order` of any shape."""
-    pieces = pieces_of(order)
-    if len(pieces) == 1 or not is_numpy_array(A):
-        return A[order]
-    out = np.empty((*order.shape, *A.shape[1:]), dtype=A.dtype)
-
-    def work(rows: slice) -> None:
-        out[rows] = A[order[rows]]
-
-    for_each(work, pieces)
-    return out
-
-
-def inverse(order: Any) -> Any:
-    """The permutation (n,) that undoes `order`: A[order][inverse(order)] is A."""
-    rank = array_namespace(order).empty_like(order)
-    rank[order] = array_namespace(order).arange(len(order), dtype=order.dtype)
-    return rank
 
 
 class _OneBlasThread:

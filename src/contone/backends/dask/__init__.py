@@ -1,0 +1,114 @@
+"""Dask arrays: rows in blocks that lie anywhere, labels and solutions here, features never."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from contone.backends.dask import checks, duplicates, graph, neighbours, rows
+from contone.backends.numpy import NumpyBackend
+from contone.backends.protocols import Findings, Groups, Neighbours
+from contone.runtime import memory
+from contone.typing import Array
+
+_HOST = NumpyBackend()
+
+
+class DaskBackend:
+    """See `contone.backends.protocols` for what each method does. What is small is computed as a NumPy array."""
+
+    name = "dask"
+    in_memory = False
+
+    # Rows
+
+    def map_rows(
+        self, function: Callable[..., Array], *arrays: Array, columns: int, dtype: Any = np.float64, **shared: Array
+    ) -> Array:
+        return rows.map_rows(function, *arrays, columns=columns, dtype=dtype, **shared)
+
+    def sum_rows(self, function: Callable[..., Any], *arrays: Array) -> Callable[..., tuple[Any, ...]]:
+        return rows.sum_rows(function, *arrays)
+
+    def n_blocks(self, A: Array) -> int:
+        return len(A.chunks[0])
+
+    def pieces(self, A: Array) -> list[slice]:
+        return [slice(None)]
+
+    def compute(self, *arrays: Array) -> tuple[Array, ...]:
+        return rows.compute(*arrays)
+
+    def gather(self, A: Array) -> Array:
+        return rows.compute(A)[0]
+
+    def persist(self, *arrays: Array) -> tuple[Array, ...]:
+        return rows.persist(*arrays)
+
+    def split_like(self, A: Array, model: Array) -> Array:
+        return rows.split_like(A, model)
+
+    def take_rows(self, A: Array, order: Array) -> Array:
+        return A[order]
+
+    def row_numbers(self, A: Array) -> Array:
+        return rows.row_numbers(A)
+
+    def to_numpy(self, A: Array) -> np.ndarray:
+        return np.asarray(rows.compute(A)[0])
+
+    def like(self, A: Array, model: Array) -> Array:
+        return _HOST.like(A, model)
+
+    def transpose(self, A: Array) -> Array:
+        return A.T
+
+    def row_maxima(self, A: Array) -> Array:
+        return A.max(axis=-1)
+
+    def count_members(self, group: Array, n_groups: int = 0) -> Array:
+        return _HOST.count_members(rows.compute(group)[0], n_groups)
+
+    def sum_members(self, A: Array, group: Array, n_groups: int) -> Array:
+        return _HOST.sum_members(*rows.compute(A, group), n_groups)
+
+    def normal_distribution(self) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
+        return _HOST.normal_distribution()
+
+    # Neighbourhoods
+
+    def nearest_neighbours(self, X: Array, k: int) -> Neighbours:
+        return Neighbours(*neighbours.nearest_neighbours(X, k), "dask-exact")
+
+    def query_neighbours(self, X: Array, queries: Array, k: int) -> Neighbours:
+        return Neighbours(*neighbours.query_neighbours(X, queries, min(k, X.shape[0])), "dask-exact")
+
+    def edge_graph(self, indices: Array, weights: Array) -> graph.BlockGraph:
+        return graph.edge_graph(indices, weights)
+
+    def group_duplicates(self, X: Array) -> Groups:
+        return duplicates.group_duplicates(X)
+
+    # Sampling: rows are sampled on the workers, as NumPy arrays
+
+    def draws(self, generator: np.random.Generator, model: Array) -> np.random.Generator:
+        return generator
+
+    def rows_per_block(self, X: Array, q: int, max_rows: int) -> int:
+        return max_rows
+
+    def map_blocks(self, function: Callable[[Any], Any], blocks: Iterable[Any]) -> Iterator[Any]:
+        return map(function, blocks)
+
+    # Checks
+
+    def available_bytes(self, X: Array) -> float:
+        return memory.available_bytes()
+
+    def check_matrix(self, A: Array, name: str) -> Array:
+        return checks.check_matrix(A, name)
+
+    def examine(self, X: Array | None, Y: Array | None, tolerance: float) -> Findings:
+        return checks.examine(X, Y, tolerance)

@@ -1,10 +1,8 @@
-"""A sparse matrix in blocks of rows that lie on the workers of a cluster; what it is multiplied with lies here.
+"""A sparse graph in blocks of rows that lie on the workers of a cluster; what it is multiplied with lies here.
 
-The solvers see what they see of a matrix in memory: S @ F, and the functions of `contone.backends.numpy.graph`.
-A product
-sends F (n, q) to every worker and brings the rows of S F back. The edges, n k of them, never leave the workers.
-
-Scaling, sub-matrices and merging of rows are done to what goes in and comes out, not to the blocks.
+The solvers see what they see of a graph in memory (`contone.backends.protocols.Graph`). A product sends F (n, q) to
+every worker and brings the rows of A F back. The edges, n k of them, never leave the workers. Scaling, sub-matrices and
+merging of rows are done to what goes in and comes out, not to the blocks.
 """
 
 from __future__ import annotations
@@ -15,19 +13,59 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from dask import delayed
 from scipy.sparse import csgraph
 
-from contone.backends.dask.rows import bounds, combined, with_everywhere
-
-Array = Any
-Map = Callable[[np.ndarray], np.ndarray]
+from contone.backends.dask.rows import block_starts, combine, compute, map_with_shared, persist
+from contone.typing import Array, Operator
 
 NO_EDGE = float(np.finfo(float).smallest_normal / np.finfo(float).eps)
 """A weight so small that a row with no larger one counts as isolated."""
 
 
-class BlockMatrix:
-    """A (n, n), not negative, as CSR blocks of rows.
+class _Products:
+    """What follows from products A V alone."""
+
+    shape: tuple[int, int]
+
+    def matmul(self, F: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def row_blocks(self) -> list[tuple[slice, Operator]]:
+        return [(slice(None), self.matmul)]
+
+    def diagonal_plus(self, diagonal: np.ndarray, scale: float) -> Operator:
+        return lambda V: diagonal[:, None] * V + scale * self.matmul(V)
+
+    def row_sums(self) -> np.ndarray:
+        return self.matmul(np.ones((self.shape[1], 1))).ravel()
+
+    def scale(self, left: np.ndarray, right: np.ndarray) -> DerivedGraph:
+        return DerivedGraph(self, self.shape[0], lambda V: right[:, None] * V, lambda V: left[:, None] * V)
+
+    def submatrix(self, chosen: np.ndarray) -> DerivedGraph:
+        def embed(V: np.ndarray) -> np.ndarray:
+            full = np.zeros((self.shape[1], V.shape[1]))
+            full[chosen] = V
+            return full
+
+        return DerivedGraph(self, len(chosen), embed, lambda V: V[chosen])
+
+    def symmetrize(self, *, by: str) -> BlockGraph:
+        raise NotImplementedError
+
+    def diagonal(self) -> np.ndarray:
+        raise NotImplementedError
+
+    def merge(self, member: np.ndarray, m: int) -> DerivedGraph:
+        raise NotImplementedError
+
+    def connected_components(self) -> tuple[int, np.ndarray]:
+        raise NotImplementedError
+
+
+class BlockGraph(_Products):
+    """A (n, n) as CSR blocks of rows.
 
     Parameters
     ----------
@@ -45,30 +83,30 @@ class BlockMatrix:
         self.made_of = made_of
         self.shape = (int(start[-1]), int(start[-1]))
 
-    def __matmul__(self, V: np.ndarray) -> np.ndarray:
-        return np.concatenate(with_everywhere(_product, self.blocks, np.ascontiguousarray(V)))
+    def matmul(self, F: np.ndarray) -> np.ndarray:
+        return np.concatenate(map_with_shared(_product, self.blocks, np.ascontiguousarray(F)))
 
-    def symmetrised(self, *, by: str) -> BlockMatrix:
+    def symmetrize(self, *, by: str) -> BlockGraph:
         """A + A^T or the larger of both: every block sends each other one the part that concerns it."""
-        from dask import delayed, persist
-
         turned = [delayed(_transposed_parts, pure=False)(block, self.start) for block in self.blocks]
         union = delayed(_union, pure=False)
         blocks = [union(block, [parts[j] for parts in turned], by) for j, block in enumerate(self.blocks)]
-        return BlockMatrix(persist(*blocks), self.start, self)
+        return BlockGraph(persist(*blocks), self.start, self)
 
     def diagonal(self) -> np.ndarray:
-        """a_ii (n,)."""
-        from dask import compute, delayed
-
         parts = [delayed(_diagonal, pure=False)(b, int(s)) for b, s in zip(self.blocks, self.start[:-1], strict=True)]
         return np.concatenate(compute(*parts))
 
-    def within_groups(self, member: np.ndarray, m: int) -> np.ndarray:
+    def merge(self, member: np.ndarray, m: int) -> DerivedGraph:
+        n = len(member)
+        E = sp.csr_array((np.ones(n), member, np.arange(n + 1)), shape=(n, m))
+        return DerivedGraph(self, m, lambda V: V[member], lambda V: E.T @ V, lambda: self.sums_within(member, m))
+
+    def sums_within(self, member: np.ndarray, m: int) -> np.ndarray:
         """For every group (m,), the sum of a_ij over rows i and j in it."""
         rows = [(block, int(s)) for block, s in zip(self.blocks, self.start[:-1], strict=True)]
         total = np.zeros(m)
-        for group, weight in with_everywhere(_within_groups, rows, member):
+        for group, weight in map_with_shared(_sums_within, rows, member):
             np.add.at(total, group, weight)
         return total
 
@@ -78,31 +116,32 @@ class BlockMatrix:
         Every block keeps of its edges only a forest, forests are merged to forests, and the last has fewer than n
         edges: that one comes here.
         """
-        from dask import compute, delayed
-
         forests = [delayed(_forest, pure=False)(b, int(s)) for b, s in zip(self.blocks, self.start[:-1], strict=True)]
-        one, other = compute(combined(_merged_forest, forests))[0]
+        one, other = compute(combine(_merged_forest, forests))[0]
         n = self.shape[0]
-        return csgraph.connected_components(sp.coo_array((np.ones(len(one)), (one, other)), shape=(n, n)))
+        found: tuple[int, np.ndarray] = csgraph.connected_components(
+            sp.coo_array((np.ones(len(one)), (one, other)), shape=(n, n))
+        )
+        return found
 
 
-class Derived:
-    """The map V -> after(A @ before(V)) of a `BlockMatrix` A, square of size n."""
+class DerivedGraph(_Products):
+    """The map V -> after(A before(V)) of a graph A in blocks, square of size n."""
 
     def __init__(
         self,
-        A: BlockMatrix | Derived,
+        A: _Products,
         n: int,
-        before: Map,
-        after: Map,
+        before: Operator,
+        after: Operator,
         diagonal: Callable[[], np.ndarray] | None = None,
     ) -> None:
         self.A = A
         self.shape = (n, n)
         self._before, self._after, self._diagonal = before, after, diagonal
 
-    def __matmul__(self, V: np.ndarray) -> np.ndarray:
-        return self._after(self.A @ self._before(V))
+    def matmul(self, F: np.ndarray) -> np.ndarray:
+        return np.asarray(self._after(self.A.matmul(self._before(F))))
 
     def diagonal(self) -> np.ndarray:
         """The diagonal (n,), of what has one worked out."""
@@ -114,69 +153,12 @@ class Derived:
         return self.A.connected_components()
 
 
-Blocks = BlockMatrix | Derived
-
-
-def edge_matrix(indices: Array, weights: Array) -> BlockMatrix:
+def edge_graph(indices: Array, weights: Array) -> BlockGraph:
     """The directed graph with weight w_ir (n, k) on the edge from row i to the row indices_ir, from lazy arrays."""
-    from dask import delayed, persist
-
     rows = delayed(_edge_rows, pure=False)
     pairs = zip(indices.to_delayed().ravel(), weights.to_delayed().ravel(), strict=True)
-    return BlockMatrix(persist(*(rows(i, w, indices.shape[0]) for i, w in pairs)), bounds(indices), indices)
-
-
-def matmul(A: Blocks, V: np.ndarray) -> np.ndarray:
-    """A V (n, q)."""
-    return A @ V
-
-
-def symmetrised(A: BlockMatrix, *, by: str) -> BlockMatrix:
-    """A + A^T (by="sum") or the larger of a_ij and a_ji (by="max")."""
-    return A.symmetrised(by=by)
-
-
-def diagonal(A: Blocks) -> np.ndarray:
-    """The diagonal (n,)."""
-    return A.diagonal()
-
-
-def connected_components(A: Blocks) -> tuple[int, np.ndarray]:
-    """How many components the graph of a symmetric A has, and which one (n,) every row is in."""
-    return A.connected_components()
-
-
-def diagonal_plus(diagonal: np.ndarray, scale: float, A: Blocks) -> Map:
-    """The map V -> (diag(diagonal) + scale A) V."""
-    return lambda V: diagonal[:, None] * V + scale * (A @ V)
-
-
-def row_sums(A: Blocks) -> np.ndarray:
-    """A 1 (n,)."""
-    return (A @ np.ones((A.shape[1], 1))).ravel()
-
-
-def scaled(A: Blocks, left: np.ndarray, right: np.ndarray) -> Derived:
-    """diag(left) A diag(right)."""
-    return Derived(A, A.shape[0], lambda V: right[:, None] * V, lambda V: left[:, None] * V)
-
-
-def submatrix(A: Blocks, rows: np.ndarray, columns: np.ndarray) -> Derived:
-    """The block A[rows][:, columns], as many rows as columns."""
-
-    def embedded(V: np.ndarray) -> np.ndarray:
-        full = np.zeros((A.shape[1], V.shape[1]))
-        full[columns] = V
-        return full
-
-    return Derived(A, len(rows), embedded, lambda V: V[rows])
-
-
-def merged(A: BlockMatrix, member: np.ndarray, m: int) -> Derived:
-    """E^T A E (m, m), where row i of E (n, m) has a single 1, in column member_i."""
-    n = len(member)
-    E = sp.csr_array((np.ones(n), member, np.arange(n + 1)), shape=(n, m))
-    return Derived(A, m, lambda V: V[member], lambda V: E.T @ V, lambda: A.within_groups(member, m))
+    blocks = persist(*(rows(i, w, indices.shape[0]) for i, w in pairs))
+    return BlockGraph(blocks, block_starts(indices), indices)
 
 
 # ------------------------------------------------------------------------------------------------- tasks on a block
@@ -208,7 +190,7 @@ def _diagonal(block: sp.csr_array, start: int) -> np.ndarray:
     return block.diagonal(k=start)
 
 
-def _within_groups(rows: tuple[sp.csr_array, int], member: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _sums_within(rows: tuple[sp.csr_array, int], member: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     block, start = rows
     edges = block.tocoo()
     group = member[start + edges.coords[0]]

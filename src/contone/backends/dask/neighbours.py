@@ -10,12 +10,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple
 
+import dask.array as da
 import numpy as np
-from array_api_compat import is_dask_array
+from dask import delayed
 
-from contone.backends.dask.rows import bounds, combined
-
-Array = Any
+from contone.backends.dask.rows import block_starts, combine, persist
+from contone.backends.numpy import neighbours as host_neighbours
+from contone.typing import Array
 
 
 class DaskNeighbours(NamedTuple):
@@ -27,37 +28,28 @@ class DaskNeighbours(NamedTuple):
 
 def nearest_neighbours(X: Array, k: int) -> DaskNeighbours:
     """The k nearest other rows of every row of X (n, d); found now and held by the workers, who share n k numbers."""
-    from dask import persist
-
     k = min(k, X.shape[0] - 1)
     return _as_arrays(persist(*_search(X, X, k, same=True)), X, k)
 
 
 def query_neighbours(X: Array, queries: Array, k: int) -> DaskNeighbours:
     """The k rows of X (n, d) nearest to every row of `queries` (m, d); nothing is computed before it is asked for."""
-    import dask.array as da
-
     k = min(k, X.shape[0])
-    X, queries = (A if is_dask_array(A) else da.from_array(A, chunks=A.shape) for A in (X, queries))
+    X, queries = (A if isinstance(A, da.Array) else da.from_array(A, chunks=A.shape) for A in (X, queries))
     return _as_arrays(_search(X, queries, k, same=False), queries, k)
 
 
 def _search(X: Array, queries: Array, k: int, *, same: bool) -> list[Any]:
     """A delayed (indices, distances) for every block of queries."""
-    from dask import delayed
-
-    search, database, start = delayed(_nearest_in_block, pure=True), X.to_delayed().ravel(), bounds(X)
+    search, database, start = delayed(_nearest_in_block, pure=True), X.to_delayed().ravel(), block_starts(X)
     merge = partial(_nearest_of_parts, k=k)
     return [
-        combined(merge, [search(Q, Y, k, int(start[j]), same and i == j) for j, Y in enumerate(database)])
+        combine(merge, [search(Q, Y, k, int(start[j]), same and i == j) for j, Y in enumerate(database)])
         for i, Q in enumerate(queries.to_delayed().ravel())
     ]
 
 
 def _as_arrays(found: Any, queries: Array, k: int) -> DaskNeighbours:
-    import dask.array as da
-    from dask import delayed
-
     sizes = queries.chunks[0]
 
     def column(position: int, dtype: Any) -> Array:
@@ -76,14 +68,12 @@ def _nearest_in_block(queries: np.ndarray, Y: np.ndarray, k: int, start: int, sa
 
     With `same` the queries are the rows of Y, and none is its own neighbour.
     """
-    from contone.backends.numpy.neighbours import EXACT_ROWS, query_neighbours
-
     k = min(k, len(Y) - same)
     if k == 0:
         return np.empty((len(queries), 0), dtype=np.int64), np.empty((len(queries), 0))
     # As many queries at a time as are compared one by one, never approximately.
-    step = max(1, EXACT_ROWS**2 // len(Y))
-    parts = [query_neighbours(Y, queries[r : r + step], k + same) for r in range(0, len(queries), step)]
+    step = max(1, host_neighbours.EXACT_ROWS**2 // len(Y))
+    parts = [host_neighbours.query_neighbours(Y, queries[r : r + step], k + same) for r in range(0, len(queries), step)]
     indices = np.concatenate([p.indices for p in parts]).astype(np.int64, copy=False)
     distances = np.concatenate([p.distances for p in parts])
     if same:

@@ -21,7 +21,9 @@ from typing import Any, NamedTuple, TypeVar
 import faiss
 import numpy as np
 
-from contone.runtime.threads import for_each, inverse, pieces_of, side_by_side, taken
+from contone.backends.numpy.rows import take_rows
+from contone.backends.permutations import invert
+from contone.runtime.threads import for_each, pieces_of, side_by_side
 
 TARGET_RECALL = 0.98
 """Tuning stops here: a little above what is asked for, as the sample is small."""
@@ -71,8 +73,9 @@ def nearest_neighbours(X: np.ndarray, k: int) -> Found:
     """The k nearest other rows of every row of X (n, d), k < n."""
     index = _Index(X)
     found = _search(index, index.X, k, own=True)
-    rank = inverse(index.order)
-    return found._replace(indices=index.order[taken(found.indices, rank)], distances=taken(found.distances, rank))
+    rank = invert(index.order)
+    indices, distances = take_rows(found.indices, rank), take_rows(found.distances, rank)
+    return found._replace(indices=index.order[indices], distances=distances)
 
 
 def query_neighbours(X: np.ndarray, queries: np.ndarray, k: int) -> Found:
@@ -219,7 +222,7 @@ class _Index:
         self._inverted.implem = ONE_BY_ONE
         self._fill(points, groups)
         self.order, self._member = self._in_list_order()
-        self.X, self._points = taken(X, self.order), taken(points, self.order)
+        self.X, self._points = take_rows(X, self.order), take_rows(points, self.order)
 
     def _fill(self, points: np.ndarray, groups: np.ndarray) -> None:
         """Put every point into the list whose centre is nearest, looking at those near the centre of its group only."""
@@ -312,7 +315,7 @@ class _Index:
         def work(rows: slice) -> None:
             out[rows] = A[rows] - self._centre
 
-        for_each(work, pieces_of(A))
+        for_each(work, pieces_of(len(A)))
         return out
 
     def _measured(

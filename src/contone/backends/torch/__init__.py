@@ -1,0 +1,152 @@
+"""Torch tensors, on any device: all rows where X lies.
+
+In the memory of the host the engines for NumPy arrays search for neighbours: they are faster there and need no copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from contone.backends import examination
+from contone.backends.numpy import neighbours as host_neighbours
+from contone.backends.protocols import Draws, Findings, Groups, Neighbours
+from contone.backends.torch import duplicates, graph, memory, neighbours
+from contone.backends.torch.draws import FEW, TensorDraws
+from contone.exceptions import InputTypeError, ShapeError
+from contone.typing import Array
+
+NUMBERS_PER_BLOCK = 2**24
+"""Degrees drawn at once on a GPU, whatever `max_rows`: many, because it takes as long to start work as to do it."""
+
+
+class TorchBackend:
+    """See `contone.backends.protocols` for what each method does."""
+
+    name = "torch"
+    in_memory = True
+
+    # Rows
+
+    def map_rows(
+        self, function: Callable[..., Array], *arrays: Array, columns: int, dtype: Any = np.float64, **shared: Array
+    ) -> Array:
+        return function(*arrays, **shared)
+
+    def sum_rows(self, function: Callable[..., Any], *arrays: Array) -> Callable[..., tuple[Any, ...]]:
+        return lambda *given: function(*given, *arrays)
+
+    def n_blocks(self, A: Array) -> int:
+        return 1
+
+    def pieces(self, A: Array) -> list[slice]:
+        return [slice(None)]
+
+    def compute(self, *arrays: Array) -> tuple[Array, ...]:
+        return arrays
+
+    def gather(self, A: Array) -> Array:
+        return A
+
+    def persist(self, *arrays: Array) -> tuple[Array, ...]:
+        return arrays
+
+    def split_like(self, A: Array, model: Array) -> Array:
+        return A
+
+    def take_rows(self, A: Array, order: Array) -> Array:
+        return A[order]
+
+    def row_numbers(self, A: Array) -> Array:
+        return torch.arange(A.shape[0], device=A.device)[:, None]
+
+    def to_numpy(self, A: Tensor) -> np.ndarray:
+        return A.detach().cpu().numpy()
+
+    def like(self, A: Array, model: Tensor) -> Tensor:
+        return torch.as_tensor(A, device=model.device, dtype=model.dtype)
+
+    def transpose(self, A: Tensor) -> Tensor:
+        return A.T.contiguous()
+
+    def row_maxima(self, A: Tensor) -> Tensor:
+        return torch.amax(A, dim=-1)
+
+    def count_members(self, group: Tensor, n_groups: int = 0) -> Tensor:
+        return group.bincount(minlength=n_groups)
+
+    def sum_members(self, A: Tensor, group: Tensor, n_groups: int) -> Tensor:
+        # Sorted first: additions in the order of a GPU's threads would give other bits in every run.
+        order = torch.argsort(group, stable=True)
+        return torch.segment_reduce(A[order], "sum", lengths=group.bincount(minlength=n_groups), axis=0)
+
+    def normal_distribution(self) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
+        # torch's own ndtr has no correct digit left at -9; erfc keeps them all.
+        return (lambda x: 0.5 * torch.special.erfc(x * -(0.5**0.5))), torch.special.ndtri
+
+    # Neighbourhoods
+
+    def nearest_neighbours(self, X: Tensor, k: int) -> Neighbours:
+        if _on_host(X):
+            return _as_tensors(host_neighbours.nearest_neighbours(X.numpy(), k), X)
+        found = neighbours.nearest_neighbours(X, k)
+        return Neighbours(found.indices, found.distances, "torch-exact")
+
+    def query_neighbours(self, X: Tensor, queries: Tensor, k: int) -> Neighbours:
+        k = min(k, X.shape[0])
+        if _on_host(X):
+            return _as_tensors(host_neighbours.query_neighbours(X.numpy(), queries.numpy(), k), X)
+        return Neighbours(*neighbours.query_neighbours(X, queries, k), "torch-exact")
+
+    def edge_graph(self, indices: Tensor, weights: Tensor) -> graph.TorchGraph:
+        return graph.edge_graph(indices, weights)
+
+    def group_duplicates(self, X: Tensor) -> Groups:
+        return duplicates.group_duplicates(X)
+
+    # Sampling
+
+    def draws(self, generator: np.random.Generator, model: Tensor) -> Draws:
+        return TensorDraws(generator, model)
+
+    def rows_per_block(self, X: Tensor, q: int, max_rows: int) -> int:
+        return max(NUMBERS_PER_BLOCK // q, 1) if X.is_cuda and len(X) * q > FEW else max_rows
+
+    def map_blocks(self, function: Callable[[Any], Any], blocks: Iterable[Any]) -> Iterator[Any]:
+        return map(function, blocks)
+
+    # Checks
+
+    def available_bytes(self, X: Tensor) -> float:
+        return memory.available_bytes(X)
+
+    def check_matrix(self, A: Tensor, name: str) -> Tensor:
+        """In float32 or float64: as it is, or, where it holds other numbers, in float64."""
+        if A.device.type == "meta":
+            raise InputTypeError(f"{name} is a meta tensor, which has a shape and no numbers.")
+        if A.is_complex():
+            raise InputTypeError(f"{name} is complex: pass real numbers.")
+        if A.ndim != 2 or A.shape[1] == 0:
+            raise ShapeError(f"{name} must be a matrix, one row per instance; it has shape {tuple(A.shape)}.")
+        A = A.detach()
+        if A.layout != torch.strided:
+            A = A.to_dense()
+        return A if A.dtype in (torch.float32, torch.float64) else A.to(torch.float64)
+
+    def examine(self, X: Tensor | None, Y: Tensor | None, tolerance: float) -> Findings:
+        return examination.examine(X, Y, tolerance)
+
+
+def _on_host(X: Tensor) -> bool:
+    return X.device.type == "cpu"
+
+
+def _as_tensors(found: Neighbours, X: Tensor) -> Neighbours:
+    """What an engine for NumPy arrays found, as tensors like X."""
+    order = None if found.order is None else torch.as_tensor(found.order)
+    indices = torch.as_tensor(found.indices).to(torch.int64)
+    return found._replace(indices=indices, distances=torch.as_tensor(found.distances).to(X.dtype), order=order)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from contone.runtime.memory import available_beside
+from contone.backends.torch.memory import available_bytes
 
 try:  # Triton comes with torch's CUDA builds only
     import triton
@@ -80,7 +80,7 @@ def query_neighbours(X: torch.Tensor, queries: torch.Tensor, k: int) -> tuple[to
 
 def _stage_bytes(X: torch.Tensor) -> int:
     """Working memory of a block where X lies; a small or busy GPU gets smaller blocks."""
-    return int(min(STAGE_BYTES, available_beside(X) / 8)) if X.is_cuda else STAGE_BYTES // 8
+    return int(min(STAGE_BYTES, available_bytes(X) / 8)) if X.is_cuda else STAGE_BYTES // 8
 
 
 class _Database:

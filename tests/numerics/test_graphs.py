@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from contone.backends.numpy.neighbours import edge_matrix, gaussian_weights, nearest_neighbours, normalised_graph
+from contone.numerics.graphs import edge_graph, gaussian_weights, nearest_neighbours, normalize_graph
 
 
 @pytest.fixture
@@ -36,10 +36,9 @@ def test_gaussian_weights_and_their_limit():
 
 def test_normalised_graph_is_the_dense_formula_with_its_spectrum(X):
     found = nearest_neighbours(X, 4)
-    W = edge_matrix(found, gaussian_weights(found.distances, 1.0))
-    W = (W + W.T).tocsr()
-    S, degree = normalised_graph(W)
-    dense = W.toarray()
+    W = edge_graph(found, gaussian_weights(found.distances, 1.0)).symmetrize(by="sum")
+    graph, degree = normalize_graph(W)
+    dense, S = W.matrix.toarray(), graph.matrix
     np.testing.assert_allclose(degree, dense.sum(axis=1))
     np.testing.assert_allclose(S.toarray(), dense / np.sqrt(np.outer(degree, degree)))
     values = np.linalg.eigvalsh(S.toarray())
@@ -50,8 +49,9 @@ def test_normalised_graph_is_the_dense_formula_with_its_spectrum(X):
 
 def test_isolated_points_have_no_row_and_no_degree(X):
     found = nearest_neighbours(np.vstack([X, [[1e3, 0, 0]], [[0, 1e9, 0]]]), 3)
-    W = edge_matrix(found, gaussian_weights(found.distances, 1.0))
-    S, degree = normalised_graph((W + W.T).tocsr())
+    W = edge_graph(found, gaussian_weights(found.distances, 1.0)).symmetrize(by="sum")
+    graph, degree = normalize_graph(W)
+    S = graph.matrix
     assert (degree[-2:] == 0).all()
     assert S[[40, 41]].nnz == 0
     assert np.isfinite(S.data).all()

@@ -1,0 +1,240 @@
+"""What a kind of array must bring along, and the few values that all kinds share.
+
+Elementwise work is written once, against the array API (`array_api_compat.array_namespace`). A backend holds only what
+differs between kinds of arrays: how rows are mapped and summed, how neighbours are found, how a sparse graph is
+multiplied, where random numbers come from, how much memory there is, and how data is examined where it lies.
+
+Shapes: n or m rows, d features, q labels, k neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from contone.typing import Array, Operator
+
+
+class Neighbours(NamedTuple):
+    """The k nearest rows of every row (or query), nearest first, and how they were found."""
+
+    indices: Array
+    """(n, k) row numbers; never the row itself."""
+    distances: Array
+    """(n, k) Euclidean distances."""
+    engine: str = "exact"
+    """What searched, with its settings."""
+    recall: float = 1.0
+    """Share of true neighbours among those found, measured on a sample; 1 for an exact search."""
+    order: Array | None = None
+    """(n,) the rows in an order in which neighbours lie near each other; None where that was not worth finding."""
+
+    def report(self) -> dict[str, Any]:
+        """Engine and recall as plain values, for `Solution.info["neighbours"]`."""
+        return {"engine": self.engine, "recall": self.recall}
+
+
+class Groups(NamedTuple):
+    """The distinct rows of a matrix."""
+
+    member: Array
+    """(n,) number of the distinct row that row i is equal to; distinct rows are numbered in order of appearance."""
+    first: Array
+    """(m,) where each distinct row occurs first, ascending."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What an examination of features X (n, d) and labels Y (n, q) found. Row numbers; -1 stands for none.
+
+    Attributes
+    ----------
+    n : int
+        Rows that were examined.
+    bad_features, bad_labels : int
+        First row with an entry that is NaN or infinite.
+    is_logical : bool
+        Whether every entry of Y is 0 or 1.
+    n_empty, empty : int
+        How many rows have no label at all, and the first of them.
+    off : int
+        First row of Y that is not a distribution; among rows of 0 and 1, the first that is neither.
+    off_label, off_value : int, float
+        The first label there that is not 0 or 1 and its value; -1 and the sum of the row where there is none.
+    lowest, highest : (q,)
+        Smallest and largest entry of every label.
+    """
+
+    n: int
+    bad_features: int
+    bad_labels: int
+    is_logical: bool
+    n_empty: int
+    empty: int
+    off: int
+    off_label: int
+    off_value: float
+    lowest: np.ndarray
+    highest: np.ndarray
+
+
+class Graph(Protocol):
+    """A square sparse matrix A (n, n) with entries that are not negative: edges between rows."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, n)."""
+
+    def matmul(self, F: Array) -> Array:
+        """A F for a dense F (n, q)."""
+
+    def row_blocks(self) -> list[tuple[slice, Operator]]:
+        """(rows, F -> A[rows] F) for all rows, in pieces that may be multiplied side by side."""
+
+    def diagonal_plus(self, diagonal: Array, scale: float) -> Operator:
+        """The map V -> (diag(diagonal) + scale A) V."""
+
+    def symmetrize(self, *, by: str) -> Graph:
+        """A + A^T (by="sum") or the larger of a_ij and a_ji (by="max"), for A without repeated entries."""
+
+    def scale(self, left: Array, right: Array) -> Graph:
+        """diag(left) A diag(right)."""
+
+    def row_sums(self) -> Array:
+        """A 1 (n,)."""
+
+    def diagonal(self) -> Array:
+        """a_ii (n,)."""
+
+    def submatrix(self, chosen: Array) -> Graph:
+        """A[chosen][:, chosen], for ascending row numbers."""
+
+    def merge(self, member: Array, m: int) -> Graph:
+        """E^T A E (m, m), where row i of E (n, m) has a single 1, in column member_i: rows and columns added up."""
+
+    def connected_components(self) -> tuple[int, Array]:
+        """How many components the graph of a symmetric A has, and which one (n,) every row is in."""
+
+
+class Draws(Protocol):
+    """Random numbers for rows, as arrays of the kind that the rows are in; shapes end with the number of rows."""
+
+    def random(self, size: Any) -> Array:
+        """Uniform draws in [0, 1)."""
+
+    def standard_normal(self, size: Any) -> Array:
+        """Standard normal draws."""
+
+
+class Rows(Protocol):
+    """Functions of rows, and arrays of one kind as arrays of another."""
+
+    name: str
+    """The word for this kind: "numpy", "torch", "dask"."""
+    in_memory: bool
+    """Whether all rows lie in the memory of this process or of its GPU."""
+
+    def map_rows(
+        self, function: Callable[..., Array], *arrays: Array, columns: int, dtype: Any = np.float64, **shared: Array
+    ) -> Array:
+        """function(rows of every array, **shared) -> (m, columns), for all rows; `shared` is in memory."""
+
+    def sum_rows(self, function: Callable[..., Any], *arrays: Array) -> Callable[..., tuple[Any, ...]]:
+        """The map a -> sum over blocks of function(a..., rows of every array), a tuple of numbers or small arrays.
+
+        The order of the summation depends on the blocks alone, not on which worker or thread is faster.
+        """
+
+    def n_blocks(self, A: Array) -> int:
+        """How many blocks of rows `sum_rows` sums over."""
+
+    def pieces(self, A: Array) -> list[slice]:
+        """The rows of A in pieces that threads may work on side by side; one where that does not pay."""
+
+    def compute(self, *arrays: Array) -> tuple[Array, ...]:
+        """Small results in the memory of this process, computed together in one pass."""
+
+    def gather(self, A: Array) -> Array:
+        """A in the memory of this process: for labels and solutions, (n, q), never for features."""
+
+    def persist(self, *arrays: Array) -> tuple[Array, ...]:
+        """The same arrays, computed once and held where they will be used again."""
+
+    def split_like(self, A: Array, model: Array) -> Array:
+        """A (n, q) in the row blocks of `model`."""
+
+    def take_rows(self, A: Array, order: Array) -> Array:
+        """A[order], for row numbers `order` of any shape."""
+
+    def row_numbers(self, A: Array) -> Array:
+        """0, 1, ... (n, 1), in the row blocks of A (n, q)."""
+
+    def to_numpy(self, A: Array) -> np.ndarray:
+        """A in the memory of the host; a NumPy array stays as it is."""
+
+    def like(self, A: Array, model: Array) -> Array:
+        """A in the library, on the device and in the precision of the floating-point array `model`."""
+
+    def transpose(self, A: Array) -> Array:
+        """A^T, its rows one after the other in memory."""
+
+    def row_maxima(self, A: Array) -> Array:
+        """The largest entry along the last axis."""
+
+    def count_members(self, group: Array, n_groups: int = 0) -> Array:
+        """How often each of the numbers 0, 1, ... occurs in `group` (n,); at least `n_groups` counts."""
+
+    def sum_members(self, A: Array, group: Array, n_groups: int) -> Array:
+        """Sums (n_groups, ...) of the rows of A (n, ...) that belong to each group (n,)."""
+
+    def normal_distribution(self) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
+        """The standard normal distribution function and its inverse."""
+
+
+class Neighbourhoods(Protocol):
+    """Which rows are near each other, or equal."""
+
+    def nearest_neighbours(self, X: Array, k: int) -> Neighbours:
+        """The k nearest other rows of every row of X (n, d); k is cut to n - 1. Duplicates count, at distance 0."""
+
+    def query_neighbours(self, X: Array, queries: Array, k: int) -> Neighbours:
+        """The k rows of X (n, d) nearest to every row of `queries` (m, d); k is cut to n."""
+
+    def edge_graph(self, indices: Array, weights: Array) -> Graph:
+        """The directed graph with weight w_ir (n, k) on the edge from row i to the row indices_ir."""
+
+    def group_duplicates(self, X: Array) -> Groups:
+        """Groups of equal rows of X (n, d), in O(n d + n log n)."""
+
+
+class Sampling(Protocol):
+    """Random numbers and blocks for a sampler of rows."""
+
+    def draws(self, generator: np.random.Generator, model: Array) -> Draws:
+        """What draws for rows like `model`, seeded by the generator."""
+
+    def rows_per_block(self, X: Array, q: int, max_rows: int) -> int:
+        """How many rows with q labels to sample at once: `max_rows`, or more where starting work is what takes time."""
+
+    def map_blocks(self, function: Callable[[Any], Any], blocks: Any) -> Any:
+        """function(block) of every block, in their order, side by side where that pays."""
+
+
+class Checks(Protocol):
+    """How data of this kind is examined where it lies."""
+
+    def available_bytes(self, X: Array) -> float:
+        """Memory that work beside X can take."""
+
+    def check_matrix(self, A: Array, name: str) -> Array:
+        """A as a matrix of real numbers with rows and columns; refuses anything else."""
+
+    def examine(self, X: Array | None, Y: Array | None, tolerance: float) -> Findings:
+        """What is wrong with features and labels, in one pass over the rows."""
+
+
+class Backend(Rows, Neighbourhoods, Sampling, Checks, Protocol):
+    """One kind of array."""

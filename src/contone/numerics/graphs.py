@@ -1,0 +1,86 @@
+"""Neighbour graphs: weights on the edges, affinities, normalisation, and an order in which products are fast."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from array_api_compat import array_namespace
+
+from contone.backends import Graph, Neighbours, get_backend
+from contone.backends.permutations import invert
+from contone.typing import Array
+
+GOOD_RECALL = 0.95
+"""Below this share of true neighbours an approximate graph comes with a warning."""
+
+
+def nearest_neighbours(X: Array, k: int) -> Neighbours:
+    """The k nearest other rows of every row of X (n, d); k is cut to n - 1. Duplicates count, at distance 0."""
+    return get_backend(X).nearest_neighbours(X, k)
+
+
+def query_neighbours(X: Array, queries: Array, k: int) -> Neighbours:
+    """The k rows of X (n, d) nearest to every row of `queries` (m, d); k is cut to n."""
+    return get_backend(X, queries).query_neighbours(X, queries, k)
+
+
+def reorder_locally(neighbours: Neighbours) -> tuple[Neighbours, Array | slice]:
+    """The same neighbourhoods with the rows renumbered by `order`, and that order: row r is now what order[r] was.
+
+    Products with the graph of a million rows spend their time waiting for memory; with neighbours near each other the
+    processor's cache holds most of what a row needs. Without an order nothing changes, and slice(None) stands for it.
+    """
+    order = neighbours.order
+    if order is None:
+        return neighbours, slice(None)
+    take_rows = get_backend(order).take_rows
+    indices = take_rows(invert(order), take_rows(neighbours.indices, order))
+    return neighbours._replace(indices=indices, distances=take_rows(neighbours.distances, order), order=None), order
+
+
+def put_back(A: Array, order: Array | slice) -> Array:
+    """The rows of A (n, q), given in the order of `reorder_locally`, where they were before."""
+    return A if isinstance(order, slice) else get_backend(A).take_rows(A, invert(order))
+
+
+def edge_graph(neighbours: Neighbours, weights: Array) -> Graph:
+    """The directed graph with weight w_ir (n, k) on the edge from row i to its r-th neighbour."""
+    return get_backend(weights).edge_graph(neighbours.indices, weights)
+
+
+def affinity_graph(neighbours: Neighbours, width: float) -> Graph:
+    """A (n, n), A_ij = exp(-distance_ij^2 / (2 width^2)) where i is a neighbour of j or j one of i."""
+    W = edge_graph(neighbours, gaussian_weights(neighbours.distances, math.sqrt(2.0) * width))
+    return W.symmetrize(by="max")
+
+
+def gaussian_weights(distances: Array, sigma: float) -> Array:
+    """w = exp(-distance^2 / sigma^2), shape kept; at sigma = 0 the limit: 1 between duplicates, 0 elsewhere."""
+    xp = array_namespace(distances)
+    if sigma == 0.0:
+        return xp.astype(distances == 0.0, distances.dtype)
+    return xp.exp(-xp.square(distances / sigma))
+
+
+class NormalizedGraph(NamedTuple):
+    """S = D^-1/2 W D^-1/2 of a symmetric graph W."""
+
+    S: Graph
+    """(n, n); rows and columns of isolated points are zero."""
+    degree: Array
+    """(n,) row sums of W; 0 for an isolated point."""
+
+
+def normalize_graph(W: Graph) -> NormalizedGraph:
+    """S = D^-1/2 W D^-1/2 of the symmetric graph W (n, n), whose eigenvalues lie in [-1, 1].
+
+    A degree that is zero, or so small that dividing by it loses all digits, counts as isolated.
+    """
+    degree = W.row_sums()
+    xp = array_namespace(degree)
+    precision = xp.finfo(degree.dtype)
+    linked = degree > precision.smallest_normal / precision.eps
+    degree = xp.where(linked, degree, xp.zeros_like(degree))
+    root = xp.where(linked, 1.0 / xp.sqrt(xp.where(linked, degree, xp.ones_like(degree))), degree)
+    return NormalizedGraph(W.scale(root, root), degree)
