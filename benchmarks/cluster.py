@@ -51,7 +51,7 @@ def run_cell(method: str, n: int, workers: int, rows: int) -> dict[str, Any]:
     from distributed import Client, LocalCluster
 
     import contone
-    from contone.backends.numpy.neighbours import nearest_neighbours
+    from contone.numerics.graphs import nearest_neighbours
 
     warnings.simplefilter("ignore")
     numbers = da.arange(n, chunks=rows)[:, None]

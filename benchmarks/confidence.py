@@ -29,7 +29,7 @@ from scipy.io import loadmat
 from contone import CumulativeMass
 from contone.augment.confidence import confidence_graph
 from contone.augment.simplex_qp import Programme, minimise_on_simplices, optimality
-from contone.backends.numpy.neighbours import nearest_neighbours
+from contone.numerics.graphs import nearest_neighbours
 from contone.numerics.simplex import project_masked_simplex
 
 TOLERANCE = 1e-9

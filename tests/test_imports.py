@@ -26,7 +26,7 @@ LAYERS = [
     {"limits", "models"},
     {"enhance", "augment", "predict", "measures", "degrade", "datasets"},
     {"base"},
-    {"validation", "validation_dask"},
+    {"validation"},
     {"numerics"},
     {"backends"},
     {"runtime"},

@@ -126,7 +126,7 @@ def _encode(value: Any, arrays: list[np.ndarray], where: str) -> Any:
                 raise _unknown(where, "an array of objects")
             return {TAG: "names", "items": value.tolist()}
         return {TAG: "array", "array": _put(value, arrays, where)}
-    if sp.issparse(value):
+    if isinstance(value, sp.sparray | sp.spmatrix):
         matrix = sp.csr_array(value)
         return {
             TAG: "sparse",

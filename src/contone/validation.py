@@ -158,12 +158,18 @@ def check_new_rows(estimator: Any, X: Any, Y: Any, label_names: Sequence[str]) -
         labels = checks.refuse_labels_later(Y_lazy, SIMPLEX_TOLERANCE)
         return Training(checks.refuse_later(X_lazy), labels, Border(list(label_names), model=X_lazy))
     X_checked = check_features(estimator, X, reset=False)
-    labels, border = _open_labels(Y, name="Y", estimator=estimator)
-    _same_rows(X_checked, labels, "Y")
-    _same_labels(labels, label_names)
-    labels = _beside(X_checked, labels)
-    judge_labels(get_backend(labels).examine(None, labels, _tolerance(labels)), border.label_names, constant=False)
+    labels = check_new_labels(estimator, X_checked, Y, label_names)
     return Training(X_checked, labels, open_border(Y, label_names))
+
+
+def check_new_labels(estimator: Any, X: Any, Y: Any, label_names: Sequence[str]) -> Any:
+    """Labels (m, q) of new rows X, checked against the names of the labels; see `check_new_rows`."""
+    labels, border = _open_labels(Y, name="Y", estimator=estimator)
+    _same_rows(X, labels, "Y")
+    _same_labels(labels, label_names)
+    labels = _beside(X, labels)
+    judge_labels(get_backend(labels).examine(None, labels, _tolerance(labels)), border.label_names, constant=False)
+    return labels
 
 
 def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:

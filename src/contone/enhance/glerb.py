@@ -31,8 +31,7 @@ from scipy.special import digamma, expit, polygamma
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from contone.backends.numpy.duplicates import group_duplicates
-from contone.backends.numpy.neighbours import nearest_neighbours
+from contone.backends import get_backend
 from contone.base import Enhancer
 from contone.numerics.optimise import adam, join, split
 from contone.numerics.scaling import min_max_scaling
@@ -161,7 +160,7 @@ class GLERB(Enhancer):
 
     def _train(self, X: np.ndarray, L: np.ndarray) -> Solution:
         """Set w and w0."""
-        neighbours = nearest_neighbours(X, self.n_neighbors - 1) if self.n_neighbors > 1 else None
+        neighbours = get_backend(X).nearest_neighbours(X, self.n_neighbors - 1) if self.n_neighbors > 1 else None
         relevant, irrelevant = neighbour_evidence(L, None if neighbours is None else neighbours.indices)
         self._scaling = min_max_scaling(X)
         X = self._scaling(X)
@@ -247,7 +246,7 @@ def gap(graph: LabelGraph, L: np.ndarray, a: np.ndarray) -> np.ndarray:
 
 def ranking_caps(graph: LabelGraph, L: np.ndarray) -> np.ndarray:
     """cap(l_i), (n,): where the gap changes its sign first, found once for each distinct row of L (n, q)."""
-    member, first = group_duplicates(L)
+    member, first = get_backend(L).group_duplicates(L)
     patterns = L[first]
     m = len(patterns)
     low, high = np.zeros(m), np.full(m, np.nan)  # gap(low) > 0 >= gap(high); no high was found yet

@@ -35,13 +35,12 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from array_api_compat import is_torch_array
 from scipy.special import expit, log_expit
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from contone.backends import like, to_numpy
 from contone.base import Enhancer
 from contone.numerics import networks
-from contone.numerics.arrays import like, to_numpy
 from contone.numerics.networks import Sizes, Tensor
 from contone.numerics.scaling import min_max_scaling
 from contone.numerics.simplex import softmax
@@ -110,7 +109,7 @@ class LEVI(Enhancer):
     """
 
     reference = "Xu, Shu, Zheng, Geng, Meng & Zhang, IEEE TPAMI 2023"
-    array_api = True
+    kinds = frozenset({"torch"})
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         "vle": {
             "alpha": 1.0,
@@ -254,7 +253,7 @@ class LEVI(Enhancer):
             return encode(encoder, x, l)[0][:, -l.shape[1] :].sigmoid()
 
         answer = networks.in_chunks(probabilities, features, labels)
-        return answer if is_torch_array(X) else to_numpy(answer)
+        return like(answer, X)
 
     def _kappa(self, q: int) -> float:
         return 1.0 if self.alpha == "elbo" else float(self.alpha) * q / max(self.n_latent, q)

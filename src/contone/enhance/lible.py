@@ -27,9 +27,9 @@ import numpy as np
 from array_api_compat import is_torch_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from contone.backends import like, to_numpy
 from contone.base import Enhancer, InductiveMixin
 from contone.numerics import networks
-from contone.numerics.arrays import like, to_numpy
 from contone.numerics.networks import Sizes, Tensor
 from contone.numerics.scaling import standardisation
 from contone.numerics.solution import Solution
@@ -90,7 +90,7 @@ class LIBLE(InductiveMixin, Enhancer):
     """
 
     reference = "Zheng, Zhu & Tang, CVPR 2023"
-    array_api = True
+    kinds = frozenset({"torch"})
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         name: {
             "alpha": alpha,

@@ -12,7 +12,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-from array_api_compat import is_torch_array
 from sklearn.utils import check_random_state
 
 from contone.exceptions import MissingExtraError
@@ -47,7 +46,7 @@ def to_tensor(A: Any) -> Tensor:
     """A tensor as it is; an array as a copy in double precision on the host."""
     import torch
 
-    return A if is_torch_array(A) else torch.tensor(np.asarray(A), dtype=torch.float64)
+    return A if isinstance(A, torch.Tensor) else torch.tensor(np.asarray(A), dtype=torch.float64)
 
 
 def generator(random_state: Any) -> np.random.Generator:

@@ -6,7 +6,6 @@ Several parameters become one array by `join`, and are told apart again by `spli
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize

@@ -104,9 +104,6 @@ def one_blas_thread() -> AbstractContextManager[None]:
     return _one_blas_thread
 
 
-calm_libraries = one_blas_thread
-
-
 @cache
 def _libraries() -> ThreadpoolController:
     return ThreadpoolController()

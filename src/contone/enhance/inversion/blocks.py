@@ -1,7 +1,7 @@
 """Inversion of dask arrays: parameters from a sample of the rows, then the posterior of each block by itself.
 
 Nothing but the sample (`max_rows` rows) and the `Fit` ever comes together. A row's random numbers belong to the row
-(`backends.dask.draws`), so that its answer depends neither on the blocks nor on when, where or how often they are
+(`backends.numpy.draws`), so that its answer depends neither on the blocks nor on when, where or how often they are
 computed.
 """
 
@@ -11,8 +11,8 @@ from functools import partial
 
 import numpy as np
 
-from contone.backends.dask.draws import RowStream
-from contone.backends.dask.rows import by_rows, row_numbers, settled
+from contone.backends import get_backend
+from contone.backends.numpy.draws import RowStream
 from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.posterior import Posterior
 from contone.typing import Array
@@ -24,19 +24,20 @@ def take_sample(X: Array, L: Array, max_rows: int, seed: int) -> tuple[np.ndarra
     if n > max_rows:
         chosen = np.sort(np.random.default_rng(seed).choice(n, max_rows, replace=False, shuffle=False))
         X, L = X[chosen], L[chosen]
-    X, L = settled(X, L)
+    X, L = get_backend(X).compute(X, L)
     return np.ascontiguousarray(X), np.ascontiguousarray(L)
 
 
 def prior_mean(fit: Fit, X: Array) -> Array:
     """E[d | x] (m, q) of rows, lazily."""
-    return by_rows(fit.prior_mean, X, columns=len(fit.parameters.covariance))
+    return get_backend(X).map_rows(fit.prior_mean, X, columns=len(fit.parameters.covariance))
 
 
 def posterior(fit: Fit, X: Array, L: Array, seed: int) -> Posterior:
     """The posterior of rows X (n, d), L (n, q), lazily."""
     q = L.shape[1]
-    rows = by_rows(partial(_moments, fit, seed), X, L, row_numbers(L), columns=3 * q)
+    backend = get_backend(X)
+    rows = backend.map_rows(partial(_moments, fit, seed), X, L, backend.row_numbers(L), columns=3 * q)
     return Posterior(rows[:, :q], rows[:, q : 2 * q], rows[:, 2 * q :])
 
 

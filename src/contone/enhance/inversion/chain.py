@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 import numpy as np
 from array_api_compat import array_namespace
 
+from contone.backends import get_backend, like, to_numpy
 from contone.degrade import Degradation
 from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.posterior import Averages
-from contone.enhance.inversion.sampler import Rows, draws_like
-from contone.numerics.arrays import like, to_numpy
+from contone.enhance.inversion.sampler import Rows
 from contone.runtime.threads import one_blas_thread
 from contone.typing import Array
 
@@ -96,7 +96,7 @@ def learn_parameters(
         now = now.scaled(spread.mean / size)
         total: list[Any] = [np.zeros_like(coefficients), np.zeros_like(covariance), 0.0]
         scatter = np.zeros((q, q))
-        draws = draws_like(rng, phi)
+        draws = get_backend(phi).draws(rng, phi)
         for k in show_progress(
             range(settings.n_sweeps), settings.n_sweeps, q * n * settings.n_sweeps, settings.verbose
         ):

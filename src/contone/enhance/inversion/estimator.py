@@ -33,11 +33,11 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from array_api_compat import is_dask_array
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from contone.backends import get_backend, to_numpy
 from contone.base import Enhancer, InductiveMixin
 from contone.degrade import Degradation
 from contone.enhance.inversion import blocks
@@ -46,7 +46,6 @@ from contone.enhance.inversion.model import Fit, fit
 from contone.enhance.inversion.posterior import Posterior
 from contone.enhance.inversion.rules import choose_rule
 from contone.exceptions import InputError, LabelWarning
-from contone.numerics.arrays import to_numpy
 from contone.numerics.solution import Solution
 from contone.runtime.warnings import warn
 from contone.typing import Array
@@ -116,8 +115,7 @@ class Inversion(InductiveMixin, Enhancer):
     """
 
     reference = "this library; docs/inversion.md"
-    array_api = True
-    out_of_core = True
+    kinds = frozenset({"torch", "dask"})
     when_short = "its answer still depends on chance: raise n_sweeps"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "degradation": [Degradation, StrOptions({"cumulative", "topk", "threshold", "auto"})],
@@ -173,7 +171,7 @@ class Inversion(InductiveMixin, Enhancer):
     def _fit_model(self, X: Array, L: Array) -> tuple[Fit, Posterior]:
         """The model and the posterior of its rows; that of dask arrays is lazy where a sample was fitted."""
         rng = _generator(self.random_state)
-        if not is_dask_array(X):
+        if get_backend(X).in_memory:
             found, posterior = fit(X, L, choose_rule(self.degradation, to_numpy(L)), self._settings(), rng)
             _warn_of_relaxed_rows(posterior.n_relaxed, f"{len(L)} rows", found.rule)
             return found, posterior
@@ -219,12 +217,12 @@ class Inversion(InductiveMixin, Enhancer):
 
     def _predict(self, X: Array) -> Array:
         """The prior mean E[d | x]."""
-        return blocks.prior_mean(self.fit_, X) if is_dask_array(X) else self.fit_.prior_mean(X)
+        return self.fit_.prior_mean(X) if get_backend(X).in_memory else blocks.prior_mean(self.fit_, X)
 
     def _posterior_of(self, X: Array, L: Array) -> Posterior:
-        if is_dask_array(X):
-            return blocks.posterior(self.fit_, X, L, _seed(self.random_state))
-        return self.fit_.posterior(X, L, _generator(self.random_state))
+        if get_backend(X).in_memory:
+            return self.fit_.posterior(X, L, _generator(self.random_state))
+        return blocks.posterior(self.fit_, X, L, _seed(self.random_state))
 
 
 def _as_solution(found: Fit, posterior: Posterior, n_relaxed: int) -> Solution:

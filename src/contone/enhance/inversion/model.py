@@ -12,18 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, is_torch_array
+from array_api_compat import array_namespace
 
+from contone.backends import get_backend, like, to_numpy
 from contone.degrade import Degradation
 from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.chain import Settings, learn_parameters, show_progress
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.posterior import Averages, Posterior
-from contone.enhance.inversion.sampler import Rows, block_rows, draws_like
-from contone.numerics.arrays import count_members, like, to_numpy
+from contone.enhance.inversion.sampler import Rows
 from contone.numerics.principal import PrincipalMap, principal_map
 from contone.numerics.simplex import softmax
-from contone.runtime.threads import side_by_side
 from contone.typing import Array
 
 N_DIRECTIONS = 64
@@ -68,7 +67,8 @@ class Fit:
 
     def posterior(self, X: Array, L: Array, rng: np.random.Generator) -> Posterior:
         """Posterior of rows with features X (m, d) and labels L (m, q), `max_rows` rows at a time."""
-        size = block_rows(X, L.shape[1], self.settings.max_rows)
+        backend = get_backend(X)
+        size = backend.rows_per_block(X, L.shape[1], self.settings.max_rows)
         starts = range(0, len(X), size)
 
         def of_block(block: tuple[int, np.random.Generator]) -> Posterior:
@@ -77,7 +77,7 @@ class Fit:
 
         # Every block has its own stream of random numbers: which thread is first makes no difference.
         blocks = zip(starts, rng.spawn(len(starts)), strict=True)
-        done = map(of_block, blocks) if is_torch_array(X) else side_by_side(of_block, blocks)
+        done = backend.map_blocks(of_block, blocks)
         work = L.shape[0] * L.shape[1] * self.settings.n_sweeps / 2
         found = list(show_progress(done, len(starts), work, self.settings.verbose))
         arrays = zip(*((p.mean, p.logit_centre, p.logit_width) for p in found), strict=True)
@@ -89,7 +89,7 @@ class Fit:
             return _certain(L)
         n_sweeps = max(20, self.settings.n_sweeps // 2)
         precision = logistic_normal.precision(self.parameters.covariance)
-        rows, mean, draws = Rows(self.rule, L, self.settings.noise), self.mean(X), draws_like(rng, X)
+        rows, mean, draws = Rows(self.rule, L, self.settings.noise), self.mean(X), get_backend(X).draws(rng, X)
         averages = Averages(rows.Z, 0, n_sweeps)
         for k in range(n_sweeps):
             rows.sweep(mean, precision, draws, reflect=k % 2 == 1)
@@ -115,7 +115,7 @@ def fit(X: Array, L: Array, rule: Degradation, settings: Settings, rng: np.rando
         return model, _certain(L)
     rows = Rows(rule, L[chosen], settings.noise)
     averages = Averages(rows.Z, settings.n_samples, settings.n_sweeps - settings.n_burn)
-    counts = to_numpy(count_members((L > 0).sum(axis=1), q + 1))[1:]
+    counts = to_numpy(get_backend(L).count_members((L > 0).sum(axis=1), q + 1))[1:]
     parameters, spread = learn_parameters(phi, rows, averages, counts, settings, rng)
     size, split = averages.diagnostics()
     model = Fit(

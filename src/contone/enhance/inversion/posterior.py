@@ -12,7 +12,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from scipy.special import ndtri
 
-from contone.numerics.arrays import to_numpy
+from contone.backends import to_numpy
 from contone.numerics.simplex import softmax
 from contone.typing import Array
 

@@ -15,18 +15,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, is_torch_array
+from array_api_compat import array_namespace
 
+from contone.backends import get_backend, like
 from contone.degrade import Degradation, Others, TopK
-from contone.numerics.arrays import like, transposed
 from contone.numerics.simplex import softmax
 from contone.numerics.truncated import reflected_normal, truncated_normal
 from contone.typing import Array
 
 Interval = Callable[[int, "Weights"], tuple[Array, Array]]
 
-GPU_NUMBERS = 2**24
-"""Degrees drawn at once on a GPU, whatever `max_rows`: many, because it takes as long to start work as to do it."""
 LOWEST = -60.0
 """Log weight below the row's largest at which a label is as good as absent; keeps exp(z) clear of underflow."""
 
@@ -36,7 +34,7 @@ class Rows:
 
     def __init__(self, rule: Degradation, L: Array, noise: float) -> None:
         self.rule, self.noise = rule, noise
-        self.given = transposed(L > 0)
+        self.given = get_backend(L).transpose(L > 0)
         Z, self.relaxed = rule.start(L)
         self.n_relaxed = int(self.relaxed.sum())
         if noise > 0 and self.n_relaxed:
@@ -45,7 +43,7 @@ class Rows:
             self.n_relaxed = 0
         elif self.n_relaxed:
             Z[self.relaxed] = TopK().start(L[self.relaxed])[0]
-        self.Z = transposed(Z)
+        self.Z = get_backend(Z).transpose(Z)
         self.positive = self._labels(self.Z) if noise > 0 else self.given
 
     def sweep(self, mean: Array, precision: Array, rng: Any, *, reflect: bool = False) -> None:
@@ -92,7 +90,7 @@ class Rows:
         self.Z = Z
 
     def _labels(self, Z: Array) -> Array:
-        return transposed(self.rule._apply(softmax(Z.T)))
+        return get_backend(Z).transpose(self.rule._apply(softmax(Z.T)))
 
 
 class Weights:
@@ -206,21 +204,3 @@ def sweep(
         residual[j, :] += z - old
         weights.put(j, z)
     return Z
-
-
-def block_rows(X: Array, q: int, max_rows: int) -> int:
-    """Rows of a block: `max_rows`, or many more on a GPU, once there are so many that it draws for itself."""
-    if not is_torch_array(X):
-        return max_rows
-    from contone.backends.torch.draws import FEW
-
-    return max(GPU_NUMBERS // q, 1) if X.is_cuda and len(X) * q > FEW else max_rows
-
-
-def draws_like(rng: np.random.Generator, model: Array) -> Any:
-    """What draws for rows: the generator itself, or for tensors one that gives tensors like `model`."""
-    if not is_torch_array(model):
-        return rng
-    from contone.backends.torch.draws import TensorDraws
-
-    return TensorDraws(rng, model)
