@@ -24,7 +24,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from array_api_compat import is_torch_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from contone.backends import like, to_numpy
@@ -204,7 +203,7 @@ class LIBLE(InductiveMixin, Enhancer):
             return networks.forward(nets["labels"], mean, HIDDEN).softmax(dim=1)
 
         answer = networks.in_chunks(degrees, features)
-        return answer if is_torch_array(X) else to_numpy(answer)
+        return like(answer, X)
 
     def _code_bits(self, features: Tensor) -> float:
         """Mean divergence of a row's code from the prior, in bits."""
