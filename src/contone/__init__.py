@@ -25,7 +25,7 @@ from contone.enhance import (
     Uniform,
 )
 from contone.measures import evaluate
-from contone.predict import AAKNN, LDLLRR, FromClassifier, FromRegressor, LDLForest, MaxEnt, PTBayes
+from contone.predict import AAKNN, LDLLRR, LDLSCL, FromClassifier, FromRegressor, LDLForest, MaxEnt, PTBayes
 from contone.runtime.versions import show_versions
 from contone.tables import enhance_file
 
@@ -39,6 +39,7 @@ __all__ = [
     "GLLE",
     "KM",
     "LDLLRR",
+    "LDLSCL",
     "LEMLL",
     "LESC",
     "LEVI",

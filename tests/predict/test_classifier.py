@@ -145,6 +145,13 @@ def test_one_label_with_all_the_mass():
     np.testing.assert_array_equal(model.predict([[5.0]]), [[0.0, 1.0]])
 
 
+def test_labels_that_only_have_small_degrees():
+    D = [[0.9, 0.1], [0.8, 0.2]]
+    np.testing.assert_array_equal(
+        FromClassifier(min_degree=0.5, floor=0.0).fit([[0.0], [1.0]], D).predict([[3.0]]), [[1.0, 0.0]]
+    )
+
+
 def test_where_the_weights_go():
     assert weight_parameter(GaussianNB()) == "sample_weight"
     assert weight_parameter(KNeighborsClassifier()) is None

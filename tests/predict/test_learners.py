@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from contone import AAKNN, LDLLRR, FromClassifier, FromRegressor, LDLForest, MaxEnt, PTBayes, measures
+from contone import AAKNN, LDLLRR, LDLSCL, FromClassifier, FromRegressor, LDLForest, MaxEnt, PTBayes, measures
 from contone.exceptions import LabelError, ShapeError
 
 LEARNERS = [
@@ -29,6 +29,7 @@ LEARNERS = [
     LDLLRR(l2=1e-3),
     FromClassifier(),
     LDLForest(depth=3, max_iter=50),
+    LDLSCL(),
 ]
 GRIDS = {
     MaxEnt: {"l2": [0.0, 0.1]},
@@ -38,6 +39,7 @@ GRIDS = {
     LDLLRR: {"ranking": [0.0, 0.1]},
     FromClassifier: {"floor": [0.0, 1e-3]},
     LDLForest: {"depth": [0, 2]},
+    LDLSCL: {"n_clusters": [2, 5]},
 }
 
 each_learner = pytest.mark.parametrize("learner", LEARNERS, ids=str)

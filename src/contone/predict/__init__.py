@@ -5,7 +5,8 @@ from contone.predict.classifier import FromClassifier
 from contone.predict.knn import AAKNN
 from contone.predict.ldlforest import LDLForest
 from contone.predict.ldllrr import LDLLRR
+from contone.predict.ldlscl import LDLSCL
 from contone.predict.maxent import MaxEnt
 from contone.predict.regressor import FromRegressor
 
-__all__ = ["AAKNN", "LDLLRR", "FromClassifier", "FromRegressor", "LDLForest", "MaxEnt", "PTBayes"]
+__all__ = ["AAKNN", "LDLLRR", "LDLSCL", "FromClassifier", "FromRegressor", "LDLForest", "MaxEnt", "PTBayes"]

@@ -117,7 +117,12 @@ class FromClassifier(DistributionLearner):
             row, label, weight = copies_by_weight(D, self.min_degree)
             weights = {weight_name: weight}
         self._check_copies(len(row), X)
-        self.estimator_ = estimator.fit(X[row], label, **weights)
+        # Some classifiers want their classes to be 0, 1, 2, ... without gaps, where a label may have no mass.
+        self._present, code = np.unique(label, return_inverse=True)
+        if len(self._present) == 1:  # small degrees were left out
+            self.estimator_ = None
+            return Solution(None)
+        self.estimator_ = estimator.fit(X[row], code, **weights)
         return Solution(self.estimator_, info={"copies": len(row)})
 
     def _choice(self, estimator: Any, weight_name: str | None) -> str:
@@ -151,7 +156,8 @@ class FromClassifier(DistributionLearner):
         elif self.targets_ == "native":
             P = np.asarray(self.estimator_.predict_proba(X), dtype=float).reshape(len(X), q)
         else:
-            P[:, np.asarray(self.estimator_.classes_, dtype=int)] = self.estimator_.predict_proba(X)
+            known = self._present[np.asarray(self.estimator_.classes_, dtype=int)]
+            P[:, known] = self.estimator_.predict_proba(X)
         return normalise_rows(np.maximum(P, self.floor if q > 1 else 0.0))
 
 

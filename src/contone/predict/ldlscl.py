@@ -1,0 +1,206 @@
+"""LDL-SCL: label distribution learning with correlations of labels that are local to groups of rows.
+
+Clusters l = 1..m of the training distributions, with centres P_l, get a positive code c_il for each row; the code adds
+to the logits, and is to be small where the prediction is far from the centre:
+
+    p_i = softmax(Theta^T x_i + b + W^T c_i)
+
+    min_{Theta, b, W, c > 0}  1/n sum_i KL(d_i || p_i) + locality / (n m) sum_il c_il ||p_i - P_l||^2
+                              + barrier / (n m) sum_il 1 / c_il + l2/2 (||Theta||^2 + ||W||^2)
+
+with c = exp(gamma), so that nothing is constrained. For given p the best code is c_il^2 = barrier / (locality
+||p_i - P_l||^2) where W = 0. New rows get their codes by a linear regression of c on x.
+
+Reference: X. Zheng, X. Jia, W. Li. Label distribution learning by exploiting sample correlations locally. AAAI 2018;
+X. Jia, Z. Li, X. Zheng, W. Li, S.-J. Huang. Label distribution learning with label correlations on local samples. IEEE
+TKDE, 2021.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.linear_model import LinearRegression
+from sklearn.utils._param_validation import Interval
+
+from contone.base import DistributionLearner
+from contone.numerics.optimise import join, lbfgs, split
+from contone.numerics.scaling import standardisation
+from contone.numerics.simplex import softmax
+from contone.numerics.solution import Solution
+from contone.predict.maxent import entropy
+
+LARGEST_LOG_CODE = 30.0
+"""gamma stays within +-30; what lies beyond is no different."""
+
+
+class LDLSCL(DistributionLearner):
+    """Maximum entropy whose logits also depend on a code of nearness to clusters of the distributions.
+
+    Parameters
+    ----------
+    n_clusters : int, default=5
+        m, clusters of the training distributions by k-means; cut to the number of distinct ones.
+    locality : float, default=1e-3
+        Weight of the distances to the centres.
+    barrier : float, default=1e-3
+        Weight of 1 / c, which keeps the codes positive.
+    l2 : float, default=1e-3
+        Weight of the penalty on Theta and W.
+    standardize : bool, default=True
+        Use z-scores of the features.
+    max_iter : int, default=50
+        Iterations of L-BFGS: part of the model, no warning. The codes are one free number per row and cluster, so that
+        training rows can be fitted as well as one likes, while new rows have to do with a regression of the codes:
+        after thousands of iterations predictions are useless.
+    tol : float, default=1e-6
+        Stop before `max_iter` when no entry of the gradient is larger.
+    random_state : int, RandomState or None, default=0
+        Start of k-means.
+
+    Attributes
+    ----------
+    coef_ : (d, q)
+        Theta, of scaled features.
+    intercept_ : (q,)
+        b.
+    code_coef_ : (m, q)
+        W.
+    codes_ : (n, m)
+        c of the training rows.
+    centres_ : (m, q)
+        P.
+
+    Notes
+    -----
+    The preset ``original_code`` has no penalty, as the public implementation. That one also trains by Adam, divides the
+    squared distances by q and applies the softmax twice, which is not taken over.
+
+    Examples
+    --------
+    >>> X, D = [[-1.0], [0.0], [1.0]], [[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]]
+    >>> LDLSCL(n_clusters=2).fit(X, D).predict([[-1.0], [1.0]]).round(1).tolist()
+    [[0.9, 0.1], [0.1, 0.9]]
+    """
+
+    reference = "Zheng, Jia & Li, AAAI 2018; Jia et al., IEEE TKDE 2021"
+    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {"original_code": {"l2": 0.0}}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "locality": [Interval(Real, 0, None, closed="left")],
+        "barrier": [Interval(Real, 0, None, closed="left")],
+        "l2": [Interval(Real, 0, None, closed="left")],
+        "standardize": ["boolean"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        *,
+        n_clusters: int = 5,
+        locality: float = 1e-3,
+        barrier: float = 1e-3,
+        l2: float = 1e-3,
+        standardize: bool = True,
+        max_iter: int = 50,
+        tol: float = 1e-6,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.locality = locality
+        self.barrier = barrier
+        self.l2 = l2
+        self.standardize = standardize
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def _fit(self, X: np.ndarray, D: np.ndarray) -> Solution:
+        self._scaling = standardisation(X) if self.standardize else None
+        X = self._scaled(X)
+        self.centres_ = cluster_centres(D, self.n_clusters, self.random_state)
+        problem = Problem(X, D, self.centres_, float(self.locality), float(self.barrier), float(self.l2))
+        # Theta = b = W = 0 and c = 1: the uniform answer, and codes that say nothing.
+        start = np.zeros(sum(int(np.prod(shape)) for shape in problem.shapes))
+        solution = lbfgs(
+            lambda w: objective(split(w, problem.shapes), problem), start, tol=self.tol, max_iter=self.max_iter
+        )
+        self.coef_, self.intercept_, self.code_coef_, gamma = split(solution.value, problem.shapes)
+        self.codes_ = codes(gamma)
+        # Paper: what a code outside those of the training rows would mean is open; here it is cut to their range.
+        self._code_range = self.codes_.min(axis=0), self.codes_.max(axis=0)
+        self._regression = LinearRegression().fit(X, self.codes_)
+        self.n_iter_ = solution.n_iter
+        value = solution.objective - entropy(D)
+        return Solution((self.coef_, self.intercept_, self.code_coef_), value, solution.residual, solution.n_iter)
+
+    def _predict(self, X: np.ndarray) -> np.ndarray:
+        X = self._scaled(X)
+        C = np.clip(self._regression.predict(X).reshape(len(X), -1), *self._code_range)
+        return softmax(X @ self.coef_ + self.intercept_ + C @ self.code_coef_)
+
+    def _scaled(self, X: np.ndarray) -> np.ndarray:
+        return X if self._scaling is None else self._scaling(X)
+
+
+class Problem(NamedTuple):
+    """What stays the same while the objective is minimised."""
+
+    X: np.ndarray
+    """(n, d)."""
+    D: np.ndarray
+    """(n, q)."""
+    centres: np.ndarray
+    """(m, q)."""
+    locality: float
+    barrier: float
+    l2: float
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """Of Theta, b, W, gamma."""
+        (n, d), (m, q) = self.X.shape, self.centres.shape
+        return [(d, q), (q,), (m, q), (n, m)]
+
+
+def cluster_centres(D: np.ndarray, n_clusters: int, random_state: Any) -> np.ndarray:
+    """Centres (m, q) of k-means on the rows of D (n, q)."""
+    m = min(n_clusters, len(np.unique(D, axis=0)))
+    return KMeans(m, n_init=4, random_state=random_state).fit(D).cluster_centers_
+
+
+def codes(gamma: np.ndarray) -> np.ndarray:
+    """c = exp(gamma), (n, m)."""
+    return np.exp(np.clip(gamma, -LARGEST_LOG_CODE, LARGEST_LOG_CODE))
+
+
+def objective(parameters: list[np.ndarray], problem: Problem) -> tuple[float, np.ndarray]:
+    """The objective plus the entropy of D, which is constant, and the gradient by the joined parameters."""
+    Theta, b, W, gamma = parameters
+    X, D, centres = problem.X, problem.D, problem.centres
+    n, m = gamma.shape
+    a, e = problem.locality / (n * m), problem.barrier / (n * m)
+
+    C = codes(gamma)
+    Z = X @ Theta + b + C @ W
+    top = Z.max(axis=1, keepdims=True)
+    log_partition = np.log(np.exp(Z - top).sum(axis=1, keepdims=True)) + top
+    P = np.exp(Z - log_partition)
+    distance = np.sum(P**2, axis=1, keepdims=True) - 2.0 * P @ centres.T + np.sum(centres**2, axis=1)
+    value = (
+        float(np.mean(log_partition) - np.vdot(D, Z) / n)
+        + a * float(np.vdot(C, distance))
+        + e * float(np.sum(1.0 / C))
+        + 0.5 * problem.l2 * float(np.sum(Theta**2) + np.sum(W**2))
+    )
+    by_P = 2.0 * a * (P * C.sum(axis=1, keepdims=True) - C @ centres)
+    by_Z = (P - D) / n + P * (by_P - np.sum(P * by_P, axis=1, keepdims=True))
+    by_C = by_Z @ W.T + a * distance - e / C**2
+    inside = np.abs(gamma) <= LARGEST_LOG_CODE
+    gradient = [X.T @ by_Z + problem.l2 * Theta, by_Z.sum(axis=0), C.T @ by_Z + problem.l2 * W, inside * by_C * C]
+    return value, join(gradient)
