@@ -124,6 +124,17 @@ def test_k_must_be_a_positive_whole_number(wrong):
         TopK(wrong)
 
 
+@pytest.mark.parametrize("value", ["x", None, float("nan"), (), 0.5j, True, [0.5]], ids=str)
+@pytest.mark.parametrize("rule", [CumulativeMass, TopK, Threshold])
+def test_a_parameter_that_is_not_a_number_is_named(rule, value):
+    with pytest.raises(InputError, match=rule.__name__):
+        rule(value)
+
+
+def test_whole_numbers_of_any_type_count_labels():
+    assert TopK(np.int64(2)).apply([[0.2, 0.5, 0.3]]).tolist() == [[0, 1, 1]]
+
+
 def test_what_is_not_a_distribution_is_refused():
     with pytest.raises(LabelError, match="row 0 sums to 2"):
         CumulativeMass().apply([[1, 1]])

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -112,8 +113,8 @@ class CumulativeMass(Degradation):
     t: float = 0.5
 
     def __post_init__(self) -> None:
-        if not 0 <= self.t < 1:
-            raise InputError(f"CumulativeMass: t must be in [0, 1); got {self.t}.")
+        if not _is_share(self.t):
+            raise InputError(f"CumulativeMass: t must be in [0, 1); got {self.t!r}.")
 
     def _apply(self, D: Any) -> Any:
         xp = array_namespace(D)
@@ -171,8 +172,8 @@ class TopK(Degradation):
     scale_matters = False
 
     def __post_init__(self) -> None:
-        if self.k < 1 or int(self.k) != self.k:
-            raise InputError(f"TopK: k must be a positive whole number; got {self.k}.")
+        if not isinstance(self.k, Integral) or isinstance(self.k, bool) or self.k < 1:
+            raise InputError(f"TopK: k must be a positive whole number; got {self.k!r}.")
 
     def _apply(self, D: Any) -> Any:
         chosen = array_namespace(D).zeros_like(D, dtype=array_namespace(D).bool)
@@ -207,8 +208,8 @@ class Threshold(Degradation):
     tau: float = 0.1
 
     def __post_init__(self) -> None:
-        if not 0 <= self.tau < 1:
-            raise InputError(f"Threshold: tau must be in [0, 1); got {self.tau}.")
+        if not _is_share(self.tau):
+            raise InputError(f"Threshold: tau must be in [0, 1); got {self.tau!r}.")
 
     def _apply(self, D: Any) -> Any:
         xp = array_namespace(D)
@@ -245,6 +246,10 @@ class Threshold(Degradation):
         clears = _ratio(1 - m * tau, tau) / rest
         fits = xp.where(tau * rest < 1, tau * m / xp.clip(1 - tau * rest, min=1e-12), xp.ones_like(m))
         return 0.5 * xp.clip(xp.minimum(clears, fits), min=1e-6, max=1.0)
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and 0 <= value < 1
 
 
 def _log(w: Any) -> Any:
