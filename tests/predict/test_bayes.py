@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from contone import PTBayes
+from contone.exceptions import InputError
 from contone.predict.bayes import FLOOR, weighted_gaussians
 
 
@@ -66,3 +67,25 @@ def test_constant_and_repeated_features_are_harmless(small):
     answer = PTBayes().fit(np.ones((60, 3)), D).predict(np.ones((1, 3)))
     np.testing.assert_allclose(answer, D.mean(axis=0, keepdims=True))
     assert np.isfinite(PTBayes().fit(np.hstack([X, X]), D).predict(np.hstack([X, X]))).all()
+
+
+@pytest.mark.parametrize("scale", [2.0**-1000, 2.0**-560, 2.0**515, 2.0**1000])
+def test_features_of_any_size_give_the_same_answer(small, scale):
+    """Bayes' rule has no units: squares of the features must not run out of floating point either."""
+    X, _, D = small
+    np.testing.assert_allclose(
+        PTBayes().fit(X * scale, D).predict(X * scale), PTBayes().fit(X, D).predict(X), rtol=1e-9
+    )
+
+
+def test_new_rows_may_be_any_distance_away(small):
+    X, _, D = small
+    answer = PTBayes().fit(1e-200 * X, D).predict(np.full((1, 5), 1e200))
+    assert np.isfinite(answer).all()
+    np.testing.assert_allclose(answer.sum(axis=1), 1.0)
+
+
+def test_a_ridge_too_small_for_duplicate_features_is_named(small):
+    X, _, D = small
+    with pytest.raises(InputError, match="ridge"):
+        PTBayes(ridge=1e-300).fit(np.hstack([X, X]), D)

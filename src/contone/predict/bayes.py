@@ -22,6 +22,7 @@ from scipy.linalg import solve_triangular
 from sklearn.utils._param_validation import Interval
 
 from contone.base import DistributionLearner
+from contone.exceptions import InputError
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
 from contone.typing import Array
@@ -30,8 +31,12 @@ FLOOR = 1e-9
 """No label gets less than this before the rows are renormalised, as in the original."""
 
 
+FARTHEST = 1e100
+"""New rows count as being at most this many largest deviations away."""
+
+
 class PTBayes(DistributionLearner):
-    """Label distribution learning by Bayes' rule with one Gaussian a label; deterministic.
+    """Label distribution learning by Bayes' rule with one Gaussian per label; deterministic.
 
     Parameters
     ----------
@@ -53,17 +58,31 @@ class PTBayes(DistributionLearner):
         self.ridge = ridge
 
     def _fit(self, X: np.ndarray, D: np.ndarray) -> Solution:
+        self.centre_ = X.mean(axis=0)
+        self.unit_ = float(np.abs(X - self.centre_).max()) or 1.0
+        Z = self._in_units(X)
         # Paper: the original adds 1e-14 whatever the units of the features; a share of their variance has no units.
-        added = self.ridge * (X.var(axis=0).mean() or 1.0)
-        self.classes_ = weighted_gaussians(X, D, added)
+        added = self.ridge * (Z.var(axis=0).mean() or 1.0)
+        try:
+            self.classes_ = weighted_gaussians(Z, D, added)
+        except np.linalg.LinAlgError as error:
+            raise InputError(
+                f"PTBayes: with ridge={self.ridge!r} the covariance of a label is singular: features repeat each other, "
+                "or rows are few. Raise ridge, e.g. to 1e-6."
+            ) from error
         return Solution(self.classes_)
 
     def _predict(self, X: np.ndarray) -> Array:
-        return normalise_rows(np.maximum(softmax(log_joint(X, self.classes_)), FLOOR))
+        return normalise_rows(np.maximum(softmax(log_joint(self._in_units(X), self.classes_)), FLOOR))
+
+    def _in_units(self, X: np.ndarray) -> Array:
+        """X with the largest deviation of the training rows as unit, so that squares stay in floating point."""
+        with np.errstate(over="ignore"):
+            return np.clip((X - self.centre_) / self.unit_, -FARTHEST, FARTHEST)
 
 
 class Gaussians(NamedTuple):
-    """One Gaussian a label."""
+    """One Gaussian per label."""
 
     log_prior: np.ndarray
     """log pi_j, (q,); minus infinity for a label without mass."""
