@@ -67,7 +67,7 @@ class PTBayes(DistributionLearner):
             self.classes_ = weighted_gaussians(Z, D, added)
         except np.linalg.LinAlgError as error:
             raise InputError(
-                f"PTBayes: with ridge={self.ridge!r} the covariance of a label is singular: features repeat each other, "
+                f"PTBayes: with ridge={self.ridge!r} the covariance of a label is singular: features repeat others, "
                 "or rows are few. Raise ridge, e.g. to 1e-6."
             ) from error
         return Solution(self.classes_)
