@@ -32,6 +32,7 @@ INNER = {"enhancer": contone.Temperature(), "estimator": Ridge()}
 
 
 SHORT = {
+    "ConLE": {"epochs": 2, "n_hidden": 8, "n_code": 4},
     "LEVI": {"epochs": 2, "n_hidden": 8},
     "LIBLE": {"pretrain_epochs": 1, "epochs": 2, "n_hidden": 8, "n_code": 4},
 }

@@ -7,6 +7,7 @@ everywhere once it is imported here and named in `__all__`, or offered by an ins
 from contone.base import Enhancer
 from contone.enhance import plugins
 from contone.enhance.baselines import Logical, Temperature, Uniform
+from contone.enhance.conle import ConLE
 from contone.enhance.fcm import FCM
 from contone.enhance.glemr import GLEMR
 from contone.enhance.glerb import GLERB
@@ -33,6 +34,7 @@ __all__ = [
     "LIBLE",
     "LP",
     "ML2",
+    "ConLE",
     "Inversion",
     "LCdr",
     "Logical",
