@@ -26,12 +26,11 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from array_api_compat import is_torch_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from contone.backends import like, to_numpy
 from contone.base import Enhancer
 from contone.numerics import networks
-from contone.numerics.arrays import like, to_numpy
 from contone.numerics.networks import Sizes, Tensor
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax
@@ -88,7 +87,7 @@ class ConLE(Enhancer):
     """
 
     reference = "Wang, Zhou, Zhu, Liu, Yan & Tian, IJCAI 2023"
-    array_api = True
+    kinds = frozenset({"torch"})
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         "pyldl": {
             "alpha": 1e-3,
@@ -203,7 +202,7 @@ class ConLE(Enhancer):
         features, labels = networks.to_tensor(self._scaled(X)), networks.to_tensor(L)
         w = like(self._w, features)
         answer = networks.in_chunks(lambda x, l: codes(w, self._sizes, x, l, self.head)[2], features, labels)
-        return answer if is_torch_array(X) else to_numpy(answer)
+        return like(answer, X)
 
     def _scaled(self, X: Any) -> Any:
         return X if self._scaling is None else self._scaling(X)
