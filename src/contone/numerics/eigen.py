@@ -63,8 +63,8 @@ def whitening(B: Array) -> Array:
     xp = array_namespace(B)
     values, vectors = xp.linalg.eigh(B)
     largest = float(values[-1])
-    kept = values > float(xp.finfo(B.dtype).eps) * B.shape[0] * largest
-    return vectors[:, kept] / xp.sqrt(values[kept])
+    kept = xp.nonzero(values > float(xp.finfo(B.dtype).eps) * B.shape[0] * largest)[0]
+    return xp.take(vectors, kept, axis=1) / xp.sqrt(xp.take(values, kept))
 
 
 def fix_signs(V: Array) -> Array:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from math import sqrt
 
-from array_api_compat import array_namespace, device
+from array_api_compat import array_namespace
 
 from contone.typing import Array, Operator
 
@@ -54,10 +54,8 @@ def gaussian_operator(
 
 def gaussian_matrix(X: Array, sigma: float, *, zero_diagonal: bool = False) -> Array:
     """K (n, n) with K_ij = exp(-||x_i - x_j||^2 / (2 sigma^2)); the diagonal is exactly 1 or, on request, 0."""
-    xp = array_namespace(X)
     K = gaussian_kernel(X, X, sigma)
-    diagonal = xp.arange(X.shape[0], device=device(X))
-    K[diagonal, diagonal] = 0.0 if zero_diagonal else 1.0
+    _set_diagonal(K, 0.0 if zero_diagonal else 1.0)
     return K
 
 
@@ -71,8 +69,7 @@ def mean_pairwise_distance(X: Array, *, tile: int = TILE) -> float:
         E = left[rows, :] @ right[columns, :].T
         if rows == columns:
             # The diagonal is zero but for rounding, which the root would make visible.
-            own = xp.arange(E.shape[0], device=device(X))
-            E[own, own] = 0.0
+            _set_diagonal(E, 0.0)
         block = float(xp.sum(_in_place(xp.sqrt, _in_place(xp.abs, E))))
         total += block / 2 if rows == columns else block
     return total / (n * (n - 1) / 2) if n > 1 else 0.0
@@ -85,8 +82,7 @@ def _tiled_product(X: Array, sigma: float, V: Array, zero_diagonal: bool, tile: 
     for rows, columns in _upper_tiles(X.shape[0], tile):
         E = _exp_of_product(left[rows, :], right[columns, :])
         if rows == columns:
-            own = xp.arange(E.shape[0], device=device(X))
-            E[own, own] = 0.0 if zero_diagonal else 1.0
+            _set_diagonal(E, 0.0 if zero_diagonal else 1.0)
             result[rows, :] += E @ V[rows, :]
         else:
             result[rows, :] += E @ V[columns, :]
@@ -115,8 +111,17 @@ def _exp_of_product(left: Array, right: Array) -> Array:
 
 
 def _in_place(function: Callable[..., Array], A: Array, *others: Array) -> Array:
-    """function(A, *others) written over A: a tile stays in the cache. NumPy's and torch's functions take `out`."""
-    return function(A, *others, out=A)
+    """function(A, *others), written over A where the library's functions take `out`: a tile stays in the cache."""
+    try:
+        return function(A, *others, out=A)
+    except TypeError:  # the array API standard has no `out`
+        return function(A, *others)
+
+
+def _set_diagonal(A: Array, value: float) -> None:
+    """A_ii = value, for a product A (m, m) that was just computed, so that its rows lie one after the other."""
+    flat = array_namespace(A).reshape(A, (-1,))
+    flat[:: A.shape[0] + 1] = value
 
 
 def _upper_tiles(n: int, tile: int) -> Iterator[tuple[slice, slice]]:

@@ -78,13 +78,13 @@ def conjugate_gradient(
         direction *= ratio
         direction += preconditioned(rows)
 
-    rz, square = total(begin, pieces)
+    rz, square = _two(total(begin, pieces))
     n_iter = 0
     while _largest(xp, square, scale) > tol and n_iter < max_iter:
         AP = apply(P)
         curvature = total(partial(_column_inner_of, P, AP), pieces)
         # A column that is done has rz = 0 (or rounding): it takes no further step.
-        previous, (rz, square) = rz, total(partial(move, AP=AP, step=_ratio(xp, rz, curvature)), pieces)
+        previous, (rz, square) = rz, _two(total(partial(move, AP=AP, step=_ratio(xp, rz, curvature)), pieces))
         for_each(partial(turn, ratio=_ratio(xp, rz, previous)), pieces)
         n_iter += 1
     residual = _largest(xp, square, scale)
@@ -100,6 +100,10 @@ def column_inner(A: Array, B: Array) -> Array:
 
 def _column_inner_of(A: Array, B: Array, rows: slice) -> Array:
     return column_inner(A[rows, :], B[rows, :])
+
+
+def _two(stacked: Array) -> tuple[Array, Array]:
+    return stacked[0, ...], stacked[1, ...]
 
 
 def _ratio(xp: Any, a: Array, b: Array) -> Array:

@@ -60,8 +60,8 @@ def project_masked_simplex(V: Array, mask: Array) -> Array:
     F = V * relevant
     F -= ((row_sums(F) - 1.0) / row_sums(relevant))[:, None] * relevant
     if float(xp.min(F)) < 0.0:
-        cut = xp.nonzero(row_sums(xp.astype(F < 0.0, V.dtype)))[0]
-        F[cut, :] = _project_by_sorting(V[cut, :], mask[cut, :])
+        cut = row_sums(xp.astype(F < 0.0, V.dtype)) > 0.0
+        F[cut] = _project_by_sorting(V[cut], mask[cut])
     return F
 
 

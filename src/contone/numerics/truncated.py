@@ -28,7 +28,8 @@ def truncated_normal(lower: Array, upper: Array, u: Array) -> Array:
     x = xp.where(mirrored, -x, x)
     far = (right < -TAIL[8 if x.dtype == xp.float64 else 4]) | ~xp.isfinite(x)
     if bool(xp.any(far)):
-        x[far] = _tail(left[far], right[far], u[far]) * xp.where(mirrored[far], -1.0, 1.0)
+        tail = _tail(left[far], right[far], u[far])
+        x[far] = xp.where(mirrored[far], -tail, tail)
     return xp.clip(x, lower, upper)
 
 
