@@ -30,7 +30,7 @@ LAYERS = [
     {"numerics"},
     {"backends"},
     {"runtime"},
-    {"exceptions", "typing"},
+    {"exceptions", "typing", "domains"},
 ]
 HEIGHT = {part: len(LAYERS) - i for i, layer in enumerate(LAYERS) for part in layer}
 
@@ -143,3 +143,13 @@ def test_the_kind_of_an_array_is_decided_in_the_backends_and_the_data_checks_onl
     room = path.relative_to(ROOT).parts[0]
     if room not in ("backends", "validation.py", "validation"):
         assert not KIND_TESTS.search(path.read_text(encoding="utf-8")), f"{path}: ask contone.backends.get_backend"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_private_parts_of_scikit_learn_come_through_one_module(path):
+    if path.name == "domains.py":
+        return
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "sklearn":
+            assert "._" not in (node.module or ""), path
+            assert not any(alias.name.startswith("_") for alias in node.names), path

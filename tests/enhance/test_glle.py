@@ -153,9 +153,9 @@ def test_the_choice_of_lambda_waits_until_the_scores_are_known(monkeypatch):
     A, *_ = neighbour_affinity(X, 10, "knn")
     candidates = glle.GRID / A.matrix.sum(axis=1).mean()
     chosen = cross_validated_weight(A, L, candidates)
-    monkeypatch.setattr(glle, "CLOSE", -np.inf)  # never close enough: all 100 steps
+    monkeypatch.setattr(glle, "SCORE_TOLERANCE", -np.inf)  # never close enough: all 100 steps
     assert chosen == cross_validated_weight(A, L, candidates)
-    monkeypatch.setattr(glle, "MOST_STEPS", 15)
+    monkeypatch.setattr(glle, "MAX_STEPS", 15)
     assert chosen < cross_validated_weight(A, L, candidates)
 
 

@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from contone.augment.confidence import LabelConfidence
 from contone.augment.reduction import HSICReducer
 from contone.backends import get_backend
 from contone.base import Enhancer, InductiveMixin, fit_checked, refuse_other_kinds
+from contone.domains import HasMethods, StrOptions
 from contone.numerics.simplex import normalise_rows
 from contone.numerics.solution import Solution
 from contone.typing import Array

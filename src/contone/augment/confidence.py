@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from contone.augment.simplex_qp import Programme, minimise_on_simplices
 from contone.backends import Neighbours, get_backend, like, to_numpy
 from contone.base import Enhancer
+from contone.domains import Interval, StrOptions
 from contone.numerics.graphs import (
     NormalizedGraph,
     edge_graph,

@@ -17,10 +17,10 @@ import numpy as np
 from array_api_compat import array_namespace
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from contone.backends import get_backend, like, to_numpy
+from contone.domains import Interval, StrOptions
 from contone.exceptions import FeatureError, RankWarning
 from contone.numerics.eigen import Eigenpairs, thin_generalised_eigen
 from contone.runtime.warnings import warn

@@ -123,7 +123,7 @@ def default_method() -> str:
 
 def build_method(name: str, preset: str | None, typed: list[str]) -> Enhancer:
     """The method with its settings, checked as far as possible before any data is read."""
-    from sklearn.utils._param_validation import InvalidParameterError
+    from contone.domains import InvalidParameterError
 
     cls = find_method(name, "--method")
     if preset is not None and preset not in cls.PRESETS:

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
-from sklearn.utils._param_validation import Interval
 
 from contone.backends import get_backend
 from contone.base import Enhancer
+from contone.domains import Interval
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
 

@@ -29,10 +29,10 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.cluster import kmeans_plusplus
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from contone.backends import get_backend
 from contone.base import Enhancer
+from contone.domains import Interval, StrOptions
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import to_distributions
 from contone.numerics.solution import Solution

@@ -36,9 +36,9 @@ import numpy as np
 from scipy.special import expit, ndtri
 from scipy.stats import qmc
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from contone.base import Enhancer
+from contone.domains import Interval, StrOptions
 from contone.numerics.optimise import adam, join, lbfgs, split
 from contone.numerics.scaling import min_max_scaling
 from contone.numerics.simplex import normalise_rows, softmax

@@ -29,10 +29,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import digamma, expit, polygamma
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from contone.backends import get_backend
 from contone.base import Enhancer
+from contone.domains import Interval, StrOptions
 from contone.numerics.optimise import adam, join, split
 from contone.numerics.scaling import min_max_scaling
 from contone.numerics.simplex import normalise_rows

@@ -31,16 +31,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
-from scipy.optimize import minimize
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from contone.backends import Graph, get_backend, like, to_numpy
 from contone.base import Enhancer, InductiveMixin, refuse_setting
+from contone.domains import Interval, StrOptions
 from contone.numerics.graphs import affinity_graph, nearest_neighbours, put_back, query_neighbours, reorder_locally
 from contone.numerics.kernel import gaussian_kernel, gaussian_matrix, knn_width, mean_pairwise_distance
 from contone.numerics.lanczos import Quadrature, quadrature
 from contone.numerics.linear import conjugate_gradient
+from contone.numerics.optimise import lbfgs
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax, to_distributions
 from contone.numerics.solution import Solution
@@ -50,12 +50,12 @@ GRID = np.logspace(-2, 2, 41)
 """Candidates for lambda times the mean degree: from a hundredth to a hundred times as much weight as a row's labels."""
 PROBES = 8
 """Random sign vectors behind an estimated trace, at 1000 rows."""
-STANDING = 5
-MOST_STEPS = 100
-CLOSE = 1e-4
+SETTLED_STEPS = 5
+MAX_STEPS = 100
+SCORE_TOLERANCE = 1e-4
 """The Lanczos run behind lambda ends when no candidate, moving as much again as in the last 5 steps, would be better
 than the best by a ten thousandth; after 100 steps at the latest. Too few steps favour too much smoothing."""
-MEMORY = 20
+N_PAIRS = 20
 """Pairs that L-BFGS remembers, as in the authors' code."""
 
 
@@ -257,18 +257,18 @@ def cross_validated_weight(A: Graph, L: Array, candidates: Array) -> float:
     scores: list[np.ndarray] = []
 
     def enough(forms: Quadrature) -> bool:
-        """Score all candidates by what is known so far; see `CLOSE`."""
+        """Score all candidates by what is known so far; see `SCORE_TOLERANCE`."""
         share = lambda g: (t := g[..., None] * candidates) / (1.0 + t)  # noqa: E731
         misfit = forms(lambda g: share(g) ** 2)[:q].sum(axis=0)
         freedom = forms(share)[q:].mean(axis=0)
         scores.append(misfit / freedom**2)
-        if len(scores) <= 2 * STANDING:
+        if len(scores) <= 2 * SETTLED_STEPS:
             return False
-        move = np.abs(scores[-1] - scores[-1 - STANDING])
-        return bool(np.all(scores[-1] - move >= (1.0 - CLOSE) * scores[-1].min()))
+        move = np.abs(scores[-1] - scores[-1 - SETTLED_STEPS])
+        return bool(np.all(scores[-1] - move >= (1.0 - SCORE_TOLERANCE) * scores[-1].min()))
 
     system = A.diagonal_plus(A.row_sums(), -1.0)
-    quadrature(system, array_namespace(L).concat([L, signs], axis=1), steps=MOST_STEPS, enough=enough)
+    quadrature(system, array_namespace(L).concat([L, signs], axis=1), steps=MAX_STEPS, enough=enough)
     return float(candidates[np.argmin(scores[-1])])
 
 
@@ -326,20 +326,12 @@ def model(K: Array, W: Array) -> Array:
 def descend(K: Array, A: Graph, L: Array, lambda_: float, start: Array, *, tol: float, max_iter: int) -> Solution:
     """At most `max_iter` steps of L-BFGS on W, from `start` (n + 1, q); the value is W."""
 
-    def value_and_gradient(w: Array) -> tuple[float, Array]:
-        value, g = objective(model(K, like(w.reshape(start.shape), L)), A, L, lambda_)
-        return value, np.vstack([to_numpy(K @ g), to_numpy(g.sum(axis=0))]).ravel()  # K is symmetric
+    def value_and_gradient(W: np.ndarray) -> tuple[float, np.ndarray]:
+        value, g = objective(model(K, like(W, L)), A, L, lambda_)
+        return value, np.vstack([to_numpy(K @ g), to_numpy(g.sum(axis=0))])  # K is symmetric
 
-    first = float(np.abs(value_and_gradient(start.ravel())[1]).max())
-    result = minimize(
-        value_and_gradient,
-        start.ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxcor": MEMORY, "maxiter": max_iter, "maxfun": 20 * max_iter, "ftol": 0.0, "gtol": tol * first},
-    )
-    residual = float(np.abs(result.jac).max()) / first if first > 0 else 0.0
-    # Stopping early is the point of this mode, so that an unmet tolerance is no failure.
-    return Solution(
-        result.x.reshape(start.shape), float(result.fun), residual, int(result.nit), True, {"met_tol": residual <= tol}
-    )
+    first = float(np.abs(value_and_gradient(start)[1]).max())
+    found = lbfgs(value_and_gradient, start, tol=tol * first, max_iter=max_iter, n_pairs=N_PAIRS, min_decrease=0.0)
+    residual = found.residual / first if first > 0 else 0.0
+    # Stopping early is the point of this mode, so that an unmet tolerance is not a failure.
+    return replace(found, residual=residual, converged=True, info={"met_tol": residual <= tol})

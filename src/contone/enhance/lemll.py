@@ -19,9 +19,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from sklearn.kernel_approximation import Nystroem
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from contone.base import Enhancer, InductiveMixin
+from contone.domains import Interval, StrOptions
 from contone.numerics.linear import conjugate_gradient
 from contone.numerics.lle import lle_matrix, lle_weights
 from contone.numerics.scaling import standardisation

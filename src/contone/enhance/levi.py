@@ -36,10 +36,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit, log_expit
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from contone.backends import like, to_numpy
 from contone.base import Enhancer
+from contone.domains import Interval, StrOptions
 from contone.numerics import networks
 from contone.numerics.networks import Sizes, Tensor
 from contone.numerics.scaling import min_max_scaling

@@ -27,10 +27,10 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 from array_api_compat import array_namespace
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from contone.backends import Graph, get_backend
 from contone.base import Enhancer, refuse_setting
+from contone.domains import Interval, StrOptions
 from contone.numerics.graphs import affinity_graph, nearest_neighbours, normalize_graph, put_back, reorder_locally
 from contone.numerics.kernel import gaussian_operator, knn_width
 from contone.numerics.linear import conjugate_gradient

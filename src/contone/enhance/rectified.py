@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 from array_api_compat import array_namespace
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from contone.backends import get_backend, like, to_numpy
 from contone.base import Enhancer, InductiveMixin, refuse_setting
+from contone.domains import Interval, StrOptions
 from contone.numerics.optimise import lbfgs, sgd
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution

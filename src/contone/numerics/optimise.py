@@ -16,11 +16,19 @@ Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 """W to the objective's value and its gradient, which has the shape of W."""
 
 
-def lbfgs(objective: Objective, start: np.ndarray, *, tol: float, max_iter: int) -> Solution:
+def lbfgs(
+    objective: Objective,
+    start: np.ndarray,
+    *,
+    tol: float,
+    max_iter: int,
+    n_pairs: int = 10,
+    min_decrease: float = 1e-14,
+) -> Solution:
     """Minimise by SciPy's L-BFGS from `start`; the residual is the largest entry of the gradient.
 
-    It counts as converged when the gradient is below `tol`, or when no step lowers the objective by more than rounding:
-    at a kink (ReLU) the gradient does not vanish.
+    It counts as converged when the gradient is below `tol`, or when no step lowers the objective by more than
+    `min_decrease` (relative): at a kink (ReLU) the gradient does not vanish. `n_pairs` is what it remembers.
     """
 
     def flat(w: np.ndarray) -> tuple[float, np.ndarray]:
@@ -32,7 +40,14 @@ def lbfgs(objective: Objective, start: np.ndarray, *, tol: float, max_iter: int)
         start.ravel(),
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": max_iter, "maxfun": 2 * max_iter + 20, "gtol": tol, "ftol": 1e-14, "maxls": 40},
+        options={
+            "maxiter": max_iter,
+            "maxfun": 20 * max_iter,
+            "maxcor": n_pairs,
+            "gtol": tol,
+            "ftol": min_decrease,
+            "maxls": 40,
+        },
     )
     out_of_iterations = found.status == 1
     return Solution(

@@ -19,10 +19,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from sklearn.utils._param_validation import Interval
 
 from contone.base import DistributionLearner
 from contone.exceptions import InputError
+from contone.domains import Interval
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
 from contone.typing import Array

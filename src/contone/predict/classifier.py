@@ -21,10 +21,10 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import has_fit_parameter
 
 from contone.base import DistributionLearner
+from contone.domains import HasMethods, Interval, StrOptions
 from contone.exceptions import InputError, MemoryEstimateError
 from contone.numerics.simplex import normalise_rows
 from contone.numerics.solution import Solution

@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.neighbors import KNeighborsRegressor
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from contone.base import DistributionLearner
+from contone.domains import Interval, StrOptions
 from contone.numerics.solution import Solution
 from contone.typing import Array
 

@@ -25,9 +25,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import expit
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 
 from contone.base import DistributionLearner
+from contone.domains import Interval
 from contone.numerics.optimise import adam, join, split
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import normalise_rows

@@ -20,9 +20,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit
-from sklearn.utils._param_validation import Interval
 
 from contone.base import DistributionLearner
+from contone.domains import Interval
 from contone.numerics.iterative_scaling import centre_over_labels
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution

@@ -24,9 +24,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LinearRegression
-from sklearn.utils._param_validation import Interval
 
 from contone.base import DistributionLearner
+from contone.domains import Interval
 from contone.numerics.optimise import join, lbfgs, split
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax

@@ -18,12 +18,12 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import xlogy
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from contone.base import DistributionLearner
+from contone.domains import Interval, StrOptions
 from contone.numerics.iterative_scaling import centre_over_labels, improved_iterative_scaling, softmax_and_log_partition
+from contone.numerics.optimise import lbfgs
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
 from contone.typing import Array
@@ -198,8 +198,7 @@ def fit_lbfgs(
         weight, start = weight[:r], start[:r]
     target = white.T @ D / n
 
-    def value_and_gradient(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        Phi = flat.reshape(start.shape)
+    def value_and_gradient(Phi: np.ndarray) -> tuple[float, np.ndarray]:
         P, log_partition = softmax_and_log_partition(Phi.T @ white.T)
         shrunk = weight * Phi
         value = log_partition.mean() - np.vdot(target, Phi) + 0.5 * np.vdot(shrunk, Phi)
@@ -207,31 +206,20 @@ def fit_lbfgs(
         if extra is not None:
             added, by_P = extra(P)
             value, gradient = value + added, gradient + (through_softmax(P, by_P) @ white).T
-        return float(value), gradient.ravel()
+        return float(value), gradient
 
     rms = np.append(root_mean_square(X), 1.0)
     # By Cauchy-Schwarz, this bound on the gradient in the new coordinates brings every moment residual below tol.
     stretch = np.append(np.sqrt(((V * scale) ** 2).sum(axis=1)) + np.abs(mean) / np.sqrt(q), 1 / np.sqrt(q)) / rms
-    answer = minimize(
-        value_and_gradient,
-        start.ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        options={
-            "maxiter": max_iter,
-            "maxfun": 10 * max_iter,
-            "maxcor": 20,
-            "ftol": 0.0,
-            "gtol": tol / (stretch.max() * np.sqrt(len(start))),
-        },
-    )
-    Phi = answer.x.reshape(start.shape)
+    bound = tol / (stretch.max() * np.sqrt(len(start)))
+    answer = lbfgs(value_and_gradient, start, tol=bound, max_iter=max_iter, n_pairs=20, min_decrease=0.0)
+    Phi = answer.value
     Theta = V @ (Phi[:r] / scale[:, None])
     b = np.sqrt(q) * Phi[r] - mean @ Theta if fit_intercept else np.zeros(q)
     value, gradient = objective(X, D, Theta, b, l2, extra)
     moments = append_row(gradient.Theta, gradient.b) if fit_intercept else gradient.Theta
     residual = float(np.abs(moments / rms[: len(moments), None]).max())
-    return Solution(Parameters(Theta, b), value - entropy(D), residual, int(answer.nit), residual <= tol)
+    return Solution(Parameters(Theta, b), value - entropy(D), residual, answer.n_iter, residual <= tol)
 
 
 def fit_iis(

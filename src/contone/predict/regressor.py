@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from contone.base import DistributionLearner
+from contone.domains import HasMethods, Interval, StrOptions
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
 from contone.typing import Array

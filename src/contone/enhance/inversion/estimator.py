@@ -34,12 +34,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from contone.backends import get_backend, to_numpy
 from contone.base import Enhancer, InductiveMixin
 from contone.degrade import Degradation
+from contone.domains import Interval, StrOptions
 from contone.enhance.inversion import blocks
 from contone.enhance.inversion.chain import Settings
 from contone.enhance.inversion.model import Fit, fit

@@ -1,0 +1,211 @@
+"""Containers, opened and closed: what users hand in becomes an array, and the answer leaves as it came.
+
+NumPy arrays, lists, sparse matrices, pandas or polars frames, torch tensors and dask arrays. A `Border` remembers how
+the answer must leave: the same kind of container, with its index and column names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v1 as nw
+import numpy as np
+import scipy.sparse as sp
+from array_api_compat import is_dask_array, is_torch_array
+
+from contone.backends import get_backend
+from contone.exceptions import InputError, InputTypeError, LabelError, ShapeError
+from contone.typing import Array
+
+
+@dataclass(frozen=True)
+class Border:
+    """How an answer leaves: the container it is wrapped in, its index and its column names."""
+
+    label_names: list[str]
+    frame: Any = None
+    model: Any = None
+    """The tensor or dask array whose kind, device, precision or blocks the answer shares."""
+
+    def wrap(self, D: Array) -> Any:
+        """D (n, q) as the kind of container that came in."""
+        if self.model is not None and is_torch_array(self.model):
+            return _as_tensor(D, self.model)
+        if self.model is not None:
+            return get_backend(self.model).split_like(D, self.model)
+        D = get_backend(D).to_numpy(D)
+        if self.frame is None:
+            return D
+        answer = nw.to_native(nw.from_numpy(D, schema=self.label_names, backend=self.frame.implementation))
+        index = nw.maybe_get_index(self.frame)
+        if index is not None:  # pandas and its kin only
+            answer.index = index
+            columns = getattr(nw.to_native(self.frame), "columns", ())
+            if [str(c) for c in columns] == self.label_names:  # numbers and tuples are column names too
+                answer.columns = columns
+        return answer
+
+
+def open_border(container: Any, label_names: Sequence[str]) -> Border:
+    """The way out for an answer about the rows of `container` (predict's X)."""
+    model = container if is_torch_array(container) or is_dask_array(container) else None
+    return Border(list(label_names), as_frame(container), model)
+
+
+def open_labels(Y: Any, *, name: str, estimator: Any) -> tuple[Any, Border]:
+    """Y as a float64 matrix (n, q), or a floating tensor for an estimator that takes them, and its way out."""
+    if Y is None:
+        raise LabelError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None. "
+            f"Pass the labels {name}: one row per instance, one column per label."
+        )
+    check_columns(Y, name)
+    refuse_odd_arrays(Y, name)
+    frame, tensor = as_frame(Y), Y if is_torch_array(Y) else None
+    if tensor is not None and tensor.ndim == 2 and "torch" in getattr(estimator, "kinds", ()):
+        labels = get_backend(tensor).check_matrix(tensor, name)
+        return labels, Border(default_names(labels.shape[1]), None, tensor)
+    array = read_array(Y, name)
+    if array.ndim == 1:
+        labels, classes = _one_hot(array, name)
+        return labels, Border(classes, frame, tensor)
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise ShapeError(
+            f"{name} must be a matrix, one row per instance and one column per label; it has shape {array.shape}."
+        )
+    if array.dtype.kind not in "buif":
+        raise InputTypeError(
+            f"{name} must hold numbers (0 and 1, or bool); it holds {array.dtype}. "
+            "Turn text labels into one column per label first, e.g. with sklearn.preprocessing.MultiLabelBinarizer."
+        )
+    labels = np.ascontiguousarray(array, dtype=np.float64)
+    if not np.isfinite(labels).all():
+        raise missing_label(name, first_row(~np.isfinite(labels).all(axis=1)))
+    names = [str(c) for c in frame.columns] if frame is not None else default_names(labels.shape[1])
+    return labels, Border(names, frame, tensor)
+
+
+def missing_label(name: str, row: int) -> LabelError:
+    return LabelError(f"{name} has a missing (NaN) or infinite entry in row {row}: say 0 or 1 for every label.")
+
+
+def _one_hot(y: np.ndarray, name: str) -> tuple[np.ndarray, list[str]]:
+    """One class per row, as scikit-learn writes single-label targets, becomes one column per class."""
+    if y.dtype.kind == "f" and not (np.isfinite(y) & (y == np.round(y))).all():
+        bad = first_row(~np.isfinite(y) | (y != np.round(y)))
+        raise LabelError(
+            f"{name} is one-dimensional, so it must hold one class per row; entry {bad} is {y[bad]!r}. Input contains "
+            f"NaN or numbers that are not a class. Pass a matrix with one column per label for multi-label data."
+        )
+    if y.dtype.kind == "c" or y.size == 0:
+        raise LabelError(f"{name} must hold one class per row; it has dtype {y.dtype} and shape {y.shape}.")
+    try:
+        classes, position = np.unique(y, return_inverse=True)
+    except TypeError as error:  # None or NaN among text, or text among numbers: there is no order to put them in
+        raise InputTypeError(
+            f"{name} must hold one class per row, all of one kind; it mixes kinds ({error}). "
+            "Drop rows without a class, and write all classes as text or all as numbers."
+        ) from error
+    labels = np.zeros((y.size, classes.size))
+    labels[np.arange(y.size), position] = 1.0
+    return labels, [str(c) for c in classes]
+
+
+def as_frame(container: Any) -> Any:
+    """A narwhals frame or series around a pandas, polars, ... object; None for anything else."""
+    opened = nw.from_native(container, eager_only=True, allow_series=True, pass_through=True)
+    return opened if isinstance(opened, (nw.DataFrame, nw.Series)) else None
+
+
+def check_columns(container: Any, name: str) -> None:
+    """Column names of a frame must differ, its columns must hold numbers, and it must be there: not lazy."""
+    if nw.dependencies.is_polars_lazyframe(container):
+        raise InputTypeError(f"{name} is a LazyFrame: collect it into a data frame first.")
+    columns = getattr(container, "columns", None)
+    if columns is None or isinstance(container, np.ndarray):
+        return
+    listed = [str(c) for c in columns]
+    repeated = sorted({c for c in listed if listed.count(c) > 1}) if len(set(listed)) < len(listed) else []
+    if repeated:
+        raise InputError(f"{name} has duplicate column names: {', '.join(repeated[:5])}. Rename or drop them.")
+    frame = as_frame(container)
+    if isinstance(frame, nw.DataFrame):
+        odd = [c for c, t in frame.schema.items() if not _is_number(t)]
+        if odd:
+            raise InputTypeError(
+                f"{name} must hold numbers only; these columns do not: {', '.join(map(repr, odd[:5]))}. "
+                "Drop them or encode them as numbers."
+            )
+
+
+def _is_number(kind: Any) -> bool:
+    return bool(kind.is_numeric() or kind == nw.Boolean)
+
+
+def read_array(container: Any, name: str) -> np.ndarray:
+    if sp.issparse(container):
+        return container.toarray()
+    if is_torch_array(container):
+        return get_backend(container).to_numpy(container)
+    frame = as_frame(container)
+    if isinstance(frame, nw.DataFrame) and all(_is_number(t) for t in frame.schema.values()):
+        # Column by column, because pandas makes objects of numbers beside truth values, and of nullable types.
+        return np.asarray(frame.select(nw.all().cast(nw.Float64)).to_numpy(), dtype=np.float64)
+    if frame is not None:
+        return frame.to_numpy()
+    try:
+        array = np.asarray(container)
+    except ValueError as error:
+        raise ShapeError(f"{name} is not a rectangular table: {error}.") from error
+    if array.ndim == 0:
+        raise InputTypeError(
+            f"{name} is a {type(container).__name__}, not a table: pass an array, a list of rows or a data frame."
+        )
+    return array
+
+
+def refuse_odd_arrays(A: Any, name: str) -> None:
+    """Arrays whose entries would be changed by reading them as numbers: masked, dates, complex."""
+    if isinstance(A, np.ma.MaskedArray):
+        raise InputTypeError(
+            f"{name} is a masked array, whose mask would be ignored: pass A.filled(np.nan) or drop the masked rows."
+        )
+    kind = getattr(getattr(A, "dtype", None), "kind", "")
+    if kind in "mM" and kind:
+        raise InputTypeError(f"{name} holds dates or durations ({A.dtype}): turn them into numbers first.")
+    if kind == "c":
+        raise InputTypeError(f"{name} is complex: pass real numbers. Complex data not supported.")
+
+
+def place_beside(X: Any, labels: Any) -> Any:
+    """Labels as the method wants them: a tensor beside a tensor X, else a read-only array."""
+    if is_torch_array(X):
+        return _as_tensor(labels, X)
+    return read_only(np.asarray(get_backend(labels).to_numpy(labels), dtype=np.float64))
+
+
+def _as_tensor(A: Any, model: Any) -> Any:
+    """A on the device of the tensor `model`, and in its precision if that is a floating one."""
+    import torch
+
+    precise = model.dtype in (torch.float32, torch.float64)
+    return torch.as_tensor(A, device=model.device, dtype=model.dtype if precise else None)
+
+
+def default_names(q: int) -> list[str]:
+    """What labels are called that came without names."""
+    return [f"label_{j}" for j in range(q)]
+
+
+def first_row(condition: Any) -> int:
+    return int(np.flatnonzero(condition)[0])
+
+
+def read_only(A: Any) -> Any:
+    """The same array behind a view that cannot be written to: the caller's data is never changed."""
+    if isinstance(A, np.ndarray):
+        A = A.view()
+        A.flags.writeable = False
+    return A

@@ -1,0 +1,60 @@
+"""What an examination found, judged: an error or a warning, in the same words for every kind of array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from contone.backends import Findings
+from contone.exceptions import FeatureError, LabelError, LabelWarning
+from contone.runtime.warnings import warn
+from contone.typing import Array
+from contone.validation.containers import missing_label
+
+SIMPLEX_TOLERANCE = 1e-6
+"""Row sums may be off by this much (files store rounded degrees); such rows are renormalised."""
+SINGLE_TOLERANCE = 1e-4
+"""The same for tensors in single precision."""
+
+
+def judge_features(found: Findings) -> None:
+    if found.bad_features >= 0:
+        raise FeatureError(
+            f"X contains NaN or infinity in row {found.bad_features}: impute or drop it "
+            "(e.g. with sklearn.impute.SimpleImputer)."
+        )
+
+
+def judge_finite(found: Findings) -> None:
+    if found.bad_labels >= 0:
+        raise missing_label("Y", found.bad_labels)
+
+
+def judge_labels(found: Findings, names: Sequence[str], *, constant: bool = True) -> None:
+    """Refuse what is neither logical labels nor confidences; warn of labels that say nothing, if `constant` asks."""
+    judge_finite(found)
+    if found.is_logical and found.n_empty:
+        raise LabelError(
+            f"Y has rows without any label ({found.n_empty} of {found.n}, first row {found.empty}): "
+            "every row needs at least one 1. Drop these rows, or give them their labels."
+        )
+    if not found.is_logical and found.off >= 0:
+        value = found.off_value
+        what = f"label {names[found.off_label]!r} is {value:g}" if found.off_label >= 0 else f"the sum is {value:g}"
+        raise LabelError(
+            f"Y must hold 0 and 1 only (or confidences: rows that are not negative and sum to 1); in row {found.off}, "
+            f"{what}. Turn the labels into 0 and 1, or divide each row of confidences by its sum."
+        )
+    same = np.flatnonzero((found.lowest == found.highest) & ((found.lowest == 0) | (found.lowest == 1)))
+    if constant and same.size:
+        shown = ", ".join(f"{names[j]!r} (always {found.lowest[j]:g})" for j in same[:5])
+        warn(
+            f"{same.size} of {len(names)} labels are the same in every row, so the data cannot say how they vary: "
+            f"{shown}. Consider dropping them.",
+            LabelWarning,
+        )
+
+
+def tolerance_of(labels: Array) -> float:
+    return SINGLE_TOLERANCE if labels.dtype.itemsize == 4 else SIMPLEX_TOLERANCE
