@@ -26,10 +26,10 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from contone.backends import like, to_numpy
 from contone.base import Enhancer
+from contone.domains import Interval, StrOptions
 from contone.numerics import networks
 from contone.numerics.networks import Sizes, Tensor
 from contone.numerics.scaling import standardisation

@@ -21,8 +21,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from contone.base import DistributionLearner
-from contone.exceptions import InputError
 from contone.domains import Interval
+from contone.exceptions import InputError
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
 from contone.typing import Array
