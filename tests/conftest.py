@@ -36,6 +36,12 @@ def real():
 
 
 @pytest.fixture
+def few_trees(monkeypatch):
+    """Limits that cost little: what a test asks for does not depend on how good they are."""
+    monkeypatch.setattr("contone.limits.N_TREES", 10)
+
+
+@pytest.fixture
 def small():
     """A small problem with some structure: X (60, 5), L (60, 4), D (60, 4)."""
     from contone import CumulativeMass

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 from contone import CumulativeMass, measures
-from contone.limits import design_matrix, label_products, limit, mean_of_truth, recovered, to_distributions
+from contone.exceptions import InputError
+from contone.limits import (
+    PLAIN,
+    STRONG,
+    design_matrix,
+    label_products,
+    limit,
+    mean_of_truth,
+    recovered,
+    to_distributions,
+)
 
 KNOWN = {
     "Yeast_spoem": 0.0092,
@@ -37,6 +47,28 @@ def test_result_is_out_of_fold_scored_and_the_better_of_the_two(small):
     assert result.scores["kl"] == pytest.approx(result.candidates[result.name])
     assert result.scores["kl"] == pytest.approx(measures.kl(D, result.distributions))
     assert result.scores["kl"] < measures.kl(D, np.full_like(D, 0.25))
+
+
+def test_the_strong_limit_is_the_best_of_more_learners(small, few_trees):
+    X, L, D = small
+    plain, strong = (limit(X, L, D, n_splits=4, learners=learners) for learners in (PLAIN, STRONG))
+    assert set(plain.candidates) == set(PLAIN) < set(strong.candidates) == set(STRONG)
+    for name in PLAIN:
+        assert strong.candidates[name] == plain.candidates[name]
+    assert strong.scores["kl"] <= plain.scores["kl"]
+    np.testing.assert_allclose(strong.distributions.sum(axis=1), 1.0)
+    with pytest.raises(InputError, match="forest"):
+        limit(X, L, D, learners=("forest",))
+
+
+def test_what_corrects_inversion_sees_no_truth_of_its_own_row(small, few_trees):
+    X, L, D = small
+    changed = D.copy()
+    changed[7] = [0.97, 0.01, 0.01, 0.01]
+    for learner in STRONG[2:]:
+        before, after = (limit(X, L, truth, n_splits=4, learners=(learner,)).distributions for truth in (D, changed))
+        np.testing.assert_array_equal(before[7], after[7])
+        assert np.abs(before - after).max() > 0
 
 
 def test_same_seed_same_answer(small):

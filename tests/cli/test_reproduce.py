@@ -14,7 +14,7 @@ from contone.experiments.store import Store
 
 
 @pytest.fixture
-def bare(monkeypatch, tmp_path):
+def bare(monkeypatch, tmp_path, few_trees):
     """A machine with no data on it."""
     monkeypatch.delenv("CONTONE_DATA", raising=False)
     monkeypatch.setenv("CONTONE_CACHE", str(tmp_path / "cache"))
@@ -50,7 +50,7 @@ def test_options_that_make_no_sense(bare, tmp_path):
 
 
 def test_failures_set_the_exit_code(bare, tmp_path, monkeypatch):
-    def fails(X, L, D):
+    def fails(X, L, D, **_):
         raise ValueError("on purpose")
 
     monkeypatch.setattr("contone.limits.limit", fails)

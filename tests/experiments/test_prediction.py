@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import numpy as np
 import pytest
 
 from contone import AAKNN, Logical, MaxEnt, Temperature, TopK, Uniform, measures
-from contone.experiments.prediction import mean_scores, predict_fold, predictive_folds, score_fold, splits
+from contone.experiments.prediction import (
+    floor,
+    floor_learners,
+    mean_scores,
+    predict_fold,
+    predictive_folds,
+    score_fold,
+    splits,
+)
 
 FLOOR = {
     "spoem": (0.0869, 0.1293, 0.1799, 0.0262),
@@ -87,6 +96,25 @@ def test_an_enhancer_that_says_nothing_gives_uniform_predictions(small):
     records = predictive_folds(X, D, Uniform(), MaxEnt(), n_splits=3)
     recovered, uniform = mean_scores(records), mean_scores(records, trained_on="uniform")
     assert recovered == pytest.approx(uniform, abs=1e-6)
+
+
+def test_the_floor_is_the_best_of_its_learners_measure_by_measure(small):
+    X, _, D = small
+    found = floor(X, D, n_splits=4)
+    alone = {name: [] for name in floor_learners()}
+    for split in splits(len(D), 4):
+        for name, learner in floor_learners().items():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                alone[name].append(learner.fit(X[split.train], D[split.train]).predict(X[split.test]))
+    tests = [split.test for split in splits(len(D), 4)]
+    for measure in (measures.kl, measures.cosine):
+        values = {n: [measure(D[t], R) for t, R in zip(tests, answers, strict=True)] for n, answers in alone.items()}
+        best = (max if measure.greater_is_better else min)(values, key=lambda n: np.mean(values[n]))
+        assert found.learners[measure.name] == best
+        assert found.scores[measure.name] == pytest.approx(np.mean(values[best]))
+        expected = np.std(values[best], ddof=1) / 2  # four folds
+        assert found.standard_errors[measure.name] == pytest.approx(expected)
 
 
 def test_records_are_plain_values_and_complete(small):

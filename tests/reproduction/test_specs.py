@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from contone import LCdr, Temperature, Uniform
@@ -173,3 +174,21 @@ def test_the_tuned_ablation_is_the_tuned_lcdr(bare):
 def test_a_wrong_spec_is_refused_by_the_key(text, message):
     with pytest.raises(InputError, match=message):
         read_spec(text, "mine.toml")
+
+
+def test_one_set_under_two_spellings_is_one_set(bare, monkeypatch, tmp_path):
+    assert expand_names(["Yeast_Alpha", "yeast-alpha", "alpha"], GROUPS) == ["yeast-alpha"]
+    rng = np.random.default_rng(0)
+    content = {"X": rng.normal(size=(20, 2)), "D": rng.dirichlet([1, 1, 1], size=20)}
+    for name in ("mine.npz", "copy.npz"):
+        np.savez(tmp_path / name, **content)
+    monkeypatch.setenv("CONTONE_DATA", str(tmp_path))
+    plan = make_plan([read_spec(SPEC)], dataset_names=["mine", "MINE", "Mine", "copy"])
+    assert {c.dataset for c in plan.cells} == {"mine"}
+    assert plan.duplicates == {"copy": "mine"}
+    assert len(plan.cells) == 5
+
+
+def test_a_task_that_does_not_exist_is_named():
+    with pytest.raises(InputError, match="no task 'limits'"):
+        make_plan([read_spec('name = "x"\ntitle = "X"\ndatasets = ["artificial"]\n[[rows]]\ntask = "limits"')])

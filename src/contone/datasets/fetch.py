@@ -197,6 +197,21 @@ def status(name: str) -> Status:
     )
 
 
+def canonical(name: str) -> str:
+    """The one spelling of a data set's name: the registry's, or that of the file; unknown names stay as they are.
+
+    Examples
+    --------
+    >>> canonical("Yeast_Alpha"), canonical("artificial")
+    ('yeast-alpha', 'artificial')
+    """
+    key = _key(name)
+    if key in _GENERATED or key in _registry():
+        return key
+    own = _in_folder(key)
+    return own.stem if own is not None else name
+
+
 def cache_folder() -> Path:
     """The folder that downloads go to: CONTONE_CACHE, or the operating system's place for caches."""
     chosen = os.environ.get("CONTONE_CACHE")

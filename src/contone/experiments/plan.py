@@ -15,6 +15,7 @@ from contone.experiments.cells import Cell
 from contone.experiments.data import load
 from contone.experiments.describe import build, describe, named, random_parameters
 from contone.experiments.spec import Spec
+from contone.experiments.tasks import TASKS
 
 Groups = Mapping[str, Sequence[str]]
 """Names that stand for one or several data sets."""
@@ -27,6 +28,8 @@ class Plan:
     cells: list[Cell]
     missing_data: dict[str, str] = field(default_factory=dict)
     missing_methods: dict[str, str] = field(default_factory=dict)
+    duplicates: dict[str, str] = field(default_factory=dict)
+    """Data sets with the content of another one, which stands for both."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ def make_plan(
     cells: list[Cell] = []
     missing_data: dict[str, str] = {}
     missing_methods: dict[str, str] = {}
+    duplicates: dict[str, str] = {}
     wanted = {name.lower() for name in method_names}
     seen: set[str] = set()
     for spec in chosen:
@@ -82,6 +86,7 @@ def make_plan(
         seen |= {name.lower() for row in rows for name in (row.method, row.name)}
         if wanted:
             rows = [r for r in rows if r.is_reference or {r.method.lower(), r.name.lower()} & wanted]
+        first: dict[str, str] = {}
         for name in expand_names(dataset_names or spec.datasets, groups):
             try:
                 data_hash = _content(name)
@@ -90,20 +95,23 @@ def make_plan(
                     raise  # a typing error, not a missing file
                 missing_data[name] = str(error)
                 continue
+            if first.setdefault(data_hash, name) != name:
+                duplicates[name] = first[data_hash]
+                continue
             for row in rows:
                 cells += _cells(row, spec, name, data_hash, spec.n_seeds(row.name, seeds))
     unknown = sorted(wanted - seen - {name.lower() for name in missing_methods})
     if unknown:
         raise InputError(f"No experiment has a method {', '.join(map(repr, unknown))}; there are: {_listed(seen)}.")
-    return Plan(cells, missing_data, missing_methods)
+    return Plan(cells, missing_data, missing_methods, duplicates)
 
 
 def expand_names(names: Iterable[str], groups: Groups | None = None) -> list[str]:
-    """Data set names with groups expanded, each once, in order."""
+    """Data set names with groups expanded, in the registry's spelling, each once, in order."""
     found: dict[str, None] = {}
     for name in names:
         for inner in (groups or {}).get(name, (name,)):
-            found[inner] = None
+            found[datasets.canonical(inner)] = None
     return list(found)
 
 
@@ -117,9 +125,19 @@ def _rows(spec: Spec, missing: dict[str, str]) -> Iterator[_Row]:
         elif "class" in row:
             yield from _class_rows(row, missing)
         elif "task" in row:
-            yield _Row(row["name"], row["task"], {"kind": row["task"]}, oracle=row.get("oracle", False))
+            yield _task_row(row)
         else:
             raise InputError(f"{spec.name}: a row needs `methods`, `class` or `task`; it has {sorted(row)}.")
+
+
+def _task_row(row: Mapping[str, Any]) -> _Row:
+    """A reference: `learners` are those that compete in a limit, `splits` and `seed` those of a floor."""
+    if row["task"] not in TASKS:
+        raise InputError(f"There is no task {row['task']!r}; there are: {', '.join(TASKS)}.")
+    options = {name: value for name, value in row.items() if name not in ("task", "name", "oracle")}
+    return _Row(
+        row.get("name", row["task"]), row["task"], {"kind": row["task"], **options}, oracle=row.get("oracle", False)
+    )
 
 
 def _method_rows(row: Mapping[str, Any], missing: dict[str, str]) -> Iterator[_Row]:

@@ -110,9 +110,9 @@ def _mean_of_truth(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> A
 
 @task("limit", "contone.limits", "contone.degrade")
 def _limit(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
-    from contone.limits import limit
+    from contone.limits import PLAIN, limit
 
-    found = limit(X, L, D)
+    found = limit(X, L, D, learners=cell.task.get("learners", PLAIN))
     return Answer(
         score(D, found.distributions),
         found.distributions,
@@ -180,6 +180,15 @@ def _predict(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     if report != "truth":
         extra["against_learner_on_truth"] = mean_scores(records, trained_on=report, against="learner_on_truth")
     return Answer(scores, extra=extra)
+
+
+@task("floor", "contone.experiments.prediction")
+def _floor(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
+    """The best of several learners trained on the truth, tested on unseen rows."""
+    from contone.experiments.prediction import floor
+
+    found = floor(X, D, n_splits=cell.task["n_splits"], seed=cell.task["split_seed"])
+    return Answer(found.scores, extra={"standard_error": found.standard_errors, "learner": found.learners})
 
 
 def _plain(value: Any) -> Any:

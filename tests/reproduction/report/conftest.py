@@ -26,7 +26,15 @@ def spec(name: str, rows: dict[str, float]) -> str:
 
 
 @pytest.fixture(scope="session")
-def bare_store(tmp_path_factory):
+def few_trees_everywhere():
+    """Limits that cost little, for the stores of the session."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("contone.limits.N_TREES", 10)
+        yield
+
+
+@pytest.fixture(scope="session")
+def bare_store(tmp_path_factory, few_trees_everywhere):
     """What a machine without data has after a first short run: baselines and references on the artificial set."""
     folder = Store(tmp_path_factory.mktemp("bare"))
     plan = make_plan([specs()["recovery"]], dataset_names=["artificial"], method_names=["Uniform"])
@@ -36,7 +44,7 @@ def bare_store(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def full_store(tmp_path_factory):
+def full_store(tmp_path_factory, few_trees_everywhere):
     """Every experiment with something in it, a failure, and a cell that is still to come."""
     folder = Store(tmp_path_factory.mktemp("full"))
     recovery = specs()["recovery"]
@@ -65,7 +73,7 @@ HOSTILE = (
 
 
 @pytest.fixture(scope="session")
-def hostile_store(tmp_path_factory):
+def hostile_store(tmp_path_factory, few_trees_everywhere):
     """Results on data sets, labels and rows whose names are markup, for every kind of output."""
     folder, store = tmp_path_factory.mktemp("data"), Store(tmp_path_factory.mktemp("hostile"))
     rng = np.random.default_rng(0)

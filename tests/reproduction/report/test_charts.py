@@ -86,12 +86,14 @@ def measure(names: list[str]) -> Ranking:
 @pytest.mark.parametrize("count", [3, 6, 24])
 def test_ranks_name_every_method(count):
     names = [f"method {i}" for i in range(count)]
-    group = RankGroup("g", "Group", ("a", "b"), ())
+    group = RankGroup("g", "Group", ("a", "b", "c", "d", "e"), ())
     chart = ranks.chart(group, measure(names))
     shown = " ".join(drawn(chart.svg))
     assert all(re.search(rf"\b{name}\b", shown) for name in names)
     assert "critical difference 1.50" in shown
     assert ranks.chart(group, replace(measure(names), nemenyi=None)) is None
+    # Below five data sets a diagram would suggest more than the test can say.
+    assert ranks.chart(replace(group, datasets=("a", "b", "c", "d")), measure(names)) is None
 
 
 def test_augmentation_writes_an_outlier_instead_of_drawing_it():

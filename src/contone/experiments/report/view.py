@@ -105,8 +105,10 @@ def ends(measure: str, dataset: str, own: Scores, main: Scores) -> dict[str, flo
     found: dict[str, float | None] = {}
     for key, row in ENDS.items():
         found[key] = own.get((measure, row, dataset))
-        if found[key] is None and key == "limit":  # in the prediction: the learner that was trained on the truth
-            found[key] = own.get((measure, "Truth", dataset))
+        if found[key] is None and key == "limit":  # in a prediction: what learners reach that were trained on the truth
+            found[key] = next(
+                (own[measure, r, dataset] for r in ("Floor", "Truth") if (measure, r, dataset) in own), None
+            )
         if found[key] is None:
             found[key] = main.get((measure, row, dataset))
     return found
@@ -140,11 +142,22 @@ def _ranks(summary: Summary) -> Words:
                 "title": group.title,
                 "datasets": ", ".join(short(d) for d in group.datasets),
                 "chart": [Chart(c.svg, c.caption) for measure, c in drawn if measure == FIRST and c is not None],
+                "withheld": _withheld(group),
                 "others": charts(*(c for measure, c in drawn if measure != FIRST)),
                 "table": _rank_table(group),
             }
         )
     return {"title": section.title, "question": section.question, "warning": section.warning, "groups": groups}
+
+
+def _withheld(group: RankGroup) -> str:
+    """Why there is no diagram, where there is none."""
+    if len(group.datasets) >= ranks.MIN_DATASETS:
+        return ""
+    return (
+        f"No critical-difference diagram: it needs at least {ranks.MIN_DATASETS} data sets to mean anything, and there "
+        f"are {len(group.datasets)}."
+    )
 
 
 def _rank_table(group: RankGroup) -> Words:

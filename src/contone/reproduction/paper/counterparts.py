@@ -32,7 +32,7 @@ class Counterparts:
     suspect : tuple of Suspect
         Figures that are not compared.
     floor : str
-        A row of ours that no published figure can be below; empty where there is none.
+        A row of ours, with a standard error, that no published figure can be beyond; empty where there is none.
     """
 
     rows: dict[str, tuple[str, ...]] = field(default_factory=dict)

@@ -28,7 +28,7 @@ def page(summary: PaperSummary, store: Store) -> Words:
     sections = {name: _experiment(summary, name) for name in COMPARED}
     sections["augmentation"]["charts"] = view.charts(augmentation.chart(summary.bars))
     sections["ablation"]["charts"] = view.charts(_ablation(summary))
-    sections["prediction"]["note"] = f"{summary.prediction_note} Truth is the limit here, also of the recovered share."
+    sections["prediction"]["note"] = f"{summary.prediction_note} It is the limit here, also of the recovered share."
     found = {
         **view.common(summary, store),
         "verdicts": summary.verdicts,

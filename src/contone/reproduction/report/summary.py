@@ -17,7 +17,7 @@ from contone.reproduction.errata import errata
 from contone.reproduction.paper.counterparts import counterparts
 from contone.reproduction.report.headline import headline
 from contone.reproduction.report.schema import Bar, Bars, Curve, PaperSummary, Sensitivity, VerdictCounts
-from contone.reproduction.report.tables import FULL_TO_SHORT, section
+from contone.reproduction.report.tables import FULL_TO_SHORT, N_STANDARD_ERRORS, floor_of, section
 from contone.reproduction.specs import specs
 from contone.reproduction.verdicts import RULES
 
@@ -34,10 +34,15 @@ RANK_WARNING = (
     "p-values overstate the evidence."
 )
 PREDICTION_NOTE = (
-    "Ten shuffled folds; scores against the true distributions of unseen rows. Truth: the same learner trained on the "
-    "true distributions, which no row can be expected to beat. Published cells below it cannot have been measured "
-    "against the truth."
+    "Ten shuffled folds; scores against the true distributions of unseen rows. Truth: the paper's learner trained on "
+    "the true distributions; it is not regularised, so that on few rows a learner trained on smoother, recovered "
+    "distributions can beat it. Floor: the best of several regularised learners trained on the truth, measure by "
+    "measure. A published figure is called impossible where it is better than the floor by more than "
+    f"{N_STANDARD_ERRORS:g} standard errors of the floor's mean over the folds."
 )
+
+
+Scores = dict[str, dict[str, dict[str, float]]]
 
 
 def summarise(store: Store) -> PaperSummary:
@@ -157,13 +162,21 @@ def _counts(results: Results, tables: list[Table]) -> VerdictCounts:
     )
 
 
-def _for_errata(results: Results) -> dict[str, dict[str, dict[str, float]]]:
+def _for_errata(results: Results) -> Scores:
     """Our scores by measure, row and the paper's short name; those of the prediction under "prediction:<measure>"."""
-    found: dict[str, dict[str, dict[str, float]]] = {}
+    found: Scores = {}
     for experiment, prefix in (("recovery", ""), ("prediction", "prediction:")):
         for entry in results.of(experiment):
             if entry.status == "done" and entry.dataset in FULL_TO_SHORT:
                 for measure, value in entry.scores.items():
                     rows = found.setdefault(f"{prefix}{measure}", {}).setdefault(entry.row, {})
                     rows[FULL_TO_SHORT[entry.dataset]] = value
+    row = counterparts()["prediction"].floor
+    for dataset in results.datasets("prediction"):
+        for measure in [name.removeprefix("prediction:") for name in found if name.startswith("prediction:")]:
+            floor = floor_of(results, "prediction", dataset, row, measure)
+            if floor is not None and dataset in FULL_TO_SHORT:
+                # The floor less its error: what a figure must be beyond to be called impossible.
+                rows = found[f"prediction:{measure}"].setdefault("Floor less its error", {})
+                rows[FULL_TO_SHORT[dataset]] = floor[0] - N_STANDARD_ERRORS * floor[1]
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from contone import measures
@@ -12,11 +13,15 @@ from contone.experiments.spec import Spec
 from contone.pages import words
 from contone.reproduction import paper
 from contone.reproduction.paper.counterparts import Counterparts, counterparts
-from contone.reproduction.verdicts import CLOSE_RATIO, verdict
+from contone.reproduction.verdicts import verdict
 
 FULL_TO_SHORT = {full: short for short, full in paper.DATASETS.items()}
 
-BELOW_FLOOR = "the published figure is below what the same learner reaches when it is trained on the truth"
+BEYOND_FLOOR = "the published figure is beyond what the best of several learners reaches that are trained on the truth"
+
+N_STANDARD_ERRORS = 3.0
+"""A figure is called impossible beyond the floor by this many standard errors of the floor's mean over the folds: the
+published run had folds of its own, so that both figures have that error."""
 
 
 def section(spec: Spec, results: Results, measure_names: Sequence[str], published: paper.Table) -> Section:
@@ -68,8 +73,8 @@ def _published(
     reason = {"no data": f"{dataset} was not run", "pending": "not run yet", "failed": "the run failed"}.get(
         status, known.reasons.get(theirs, "")
     )
-    wrong = known.wrong(theirs, measure, FULL_TO_SHORT.get(dataset)) or _below_floor(
-        printed, results, spec, dataset, known.floor, read_as
+    wrong = known.wrong(theirs, measure, FULL_TO_SHORT.get(dataset)) or (
+        BEYOND_FLOOR if is_beyond(printed, floor_of(results, spec.name, dataset, known.floor, read_as), read_as) else ""
     )
     judged = verdict(
         None if wrong else printed,
@@ -80,7 +85,18 @@ def _published(
     return Published(printed, words.number(printed), compared, read_as, judged)
 
 
-def _below_floor(printed: float, results: Results, spec: Spec, dataset: str, row: str, measure: str) -> str:
-    """Why a published figure cannot have been measured against the truth, or nothing."""
-    floor = results.score(spec.name, dataset, row, measure)
-    return BELOW_FLOOR if floor is not None and printed < (1 - CLOSE_RATIO) * floor else ""
+def floor_of(results: Results, experiment: str, dataset: str, row: str, measure: str) -> tuple[float, float] | None:
+    """The floor of a data set in a measure, and its standard error; None where it was not computed."""
+    entry = results.get(experiment, dataset, row)
+    if entry is None or not entry.records or measure not in entry.scores:
+        return None
+    error = entry.records[0].get("extra", {}).get("standard_error", {}).get(measure)
+    return (entry.scores[measure], float(error)) if error is not None and math.isfinite(error) else None
+
+
+def is_beyond(printed: float, floor: tuple[float, float] | None, measure: str) -> bool:
+    """Whether a published figure is better than the floor by more than its error."""
+    if floor is None:
+        return False
+    lead = printed - floor[0] if measures.get(measure).greater_is_better else floor[0] - printed
+    return lead > N_STANDARD_ERRORS * floor[1]

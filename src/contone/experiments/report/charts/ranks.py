@@ -12,11 +12,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+MIN_DATASETS = 5
+"""Below this many data sets the test has next to no power, and a diagram would suggest that it had."""
+
+
 def chart(group: RankGroup, measure: Ranking) -> Chart | None:
-    """The diagram of one group of methods in one measure; None where the test could not be made."""
+    """The diagram of one group of methods in one measure; None where the test cannot be made or says too little."""
     ranks, nemenyi = measure.average_ranks, measure.nemenyi
     length = measure.critical_difference
-    if nemenyi is None or length is None or len(ranks) < 3:
+    if len(group.datasets) < MIN_DATASETS or nemenyi is None or length is None or len(ranks) < 3:
         return None
     import pandas as pd  # comes with scikit-posthocs
     import scikit_posthocs
