@@ -370,7 +370,8 @@ def free_posterior(labels: np.ndarray, kappa: float) -> tuple[np.ndarray, np.nda
 
 def _free_objective(m: np.ndarray, sd: np.ndarray, labels: np.ndarray, kappa: float) -> np.ndarray:
     z = m[:, None] + sd[:, None] * NODES
-    return -log_expit(-z) @ WEIGHTS - labels * m + kappa * (0.5 * (m**2 + sd**2 - 1.0) - np.log(sd))
+    expected = np.asarray(-log_expit(-z) @ WEIGHTS)
+    return expected - labels * m + kappa * (0.5 * (m**2 + sd**2 - 1.0) - np.log(sd))
 
 
 def _free_derivatives(m: np.ndarray, sd: np.ndarray, labels: np.ndarray, kappa: float) -> tuple[np.ndarray, np.ndarray]:

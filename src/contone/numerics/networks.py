@@ -196,7 +196,7 @@ def batches(n: int, batch_size: int | None, rng: np.random.Generator | None, mod
         yield torch.arange(n, device=model.device)
         return
     order = torch.arange(n) if rng is None else torch.from_numpy(rng.permutation(n))
-    yield from order.to(model.device).split(batch_size)
+    yield from torch.split(order.to(model.device), batch_size)
 
 
 def value_and_slope(objective: Objective, w: Tensor, n: int, batch_size: int | None) -> tuple[float, float]:
@@ -219,5 +219,5 @@ def in_chunks(compute: Callable[..., Tensor], *arrays: Tensor) -> Tensor:
     import torch
 
     with torch.no_grad():
-        parts = [compute(*rows) for rows in zip(*(A.split(CHUNK_ROWS) for A in arrays), strict=True)]
+        parts = [compute(*rows) for rows in zip(*(torch.split(A, CHUNK_ROWS) for A in arrays), strict=True)]
     return torch.cat(parts)
