@@ -13,9 +13,9 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from contone.base import Enhancer
+from contone.domains import Interval
 from contone.numerics.solution import Solution
 
 
