@@ -21,6 +21,7 @@ LAYERS = [
     {"cli"},
     {"reproduction"},
     {"experiments", "demo"},
+    {"check"},
     {"tables", "pages"},
     {"testing"},
     {"limits", "models"},

@@ -5,6 +5,7 @@ The public names, in the order of the pipeline: data, degrade, augment, enhance,
 
 from contone import datasets, degrade, measures
 from contone.augment import Augmented, HSICReducer, LabelConfidence
+from contone.check import Rehearsal
 from contone.degrade import CumulativeMass, Threshold, TopK
 from contone.enhance import (
     FCM,
@@ -60,6 +61,7 @@ __all__ = [
     "Logical",
     "MaxEnt",
     "PTBayes",
+    "Rehearsal",
     "Temperature",
     "Threshold",
     "TopK",

@@ -6,7 +6,7 @@ A dask array here has its rows in blocks and all its columns in one. Arrays in m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from uuid import uuid4
 
@@ -99,5 +99,8 @@ def map_with_shared(function: Callable[..., Any], blocks: Sequence[Any], shared:
 @contextmanager
 def _large_graphs() -> Iterator[None]:
     """Let tasks carry labels and solutions, (n, q), without a warning by dask: it is meant (see `split_like`)."""
+    with suppress(ImportError):
+        # dask imports it while it computes; were that inside, its defaults would be gone with the setting below.
+        import distributed  # noqa: F401
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PB"}):
         yield

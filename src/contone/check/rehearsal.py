@@ -1,0 +1,229 @@
+"""Rehearsal: data like the user's with known truth, to try methods on.
+
+Label enhancement has no validation set: no row's degrees are known. But `Inversion` is a generative model, and fitted
+to (X, L) it makes others: the same features, distributions D* drawn from the model, and the labels L* that the same
+rule makes of them (`contone.enhance.inversion.simulate`). Whatever one would like to know about a method on the real
+data, its error, its best parameters, its rank, can be measured on (X, L*, D*). This is the parametric bootstrap.
+
+Every replicate has its own draw of the parameters, so that what the labels do not say differs between replicates. What
+the real table looks like is imitated: entries that are unasked (NaN) stay unasked, and a share of wrong labels, if the
+model has one, is wrong in the replicates too.
+
+References
+----------
+B. Efron, R. Tibshirani. An Introduction to the Bootstrap. Chapman & Hall, 1993.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from contone.backends import get_backend, to_numpy
+from contone.enhance.inversion import Inversion, simulate
+from contone.enhance.inversion.blocks import take_sample
+from contone.enhance.inversion.logistic_normal import Parameters
+from contone.enhance.inversion.model import Fit
+from contone.exceptions import ArgumentError, LabelWarning
+from contone.runtime.warnings import warn
+from contone.validation import check_training
+
+MISFIT = 0.1
+"""Total-variation distance of the numbers of labels per row, real against rehearsed, from which a rehearsal warns,
+where it is also larger than between any two replicates."""
+RELAXED = 0.05
+"""Share of rows that the rule cannot have made from which a rehearsal warns."""
+
+
+@dataclass(frozen=True)
+class Replicate:
+    """One rehearsed data set, for the features of the rehearsal.
+
+    Attributes
+    ----------
+    distributions : (m, q)
+        D*, the truth.
+    labels : (m, q)
+        L* in {0, 1}; NaN where the real table has no answer.
+    spread : float
+        Root mean square of the centred log degrees.
+    parameters : Parameters
+        B and Sigma that made it.
+    """
+
+    distributions: np.ndarray
+    labels: np.ndarray
+    spread: float
+    parameters: Parameters = field(repr=False)
+
+
+@dataclass(frozen=True, init=False)
+class Rehearsal:
+    """Draws of (D*, L*) for the same features: data like the user's, whose truth is known.
+
+    Parameters
+    ----------
+    X, Y
+        Features (n, d) and labels (n, q), as every method takes them; dask arrays and tensors too.
+    model : Inversion or None
+        The model to fit, which says by what rule labels are made; None means ``Inversion()``.
+    n_replicates : int
+        How many data sets to draw.
+    max_rows : int
+        At most this many rows, drawn at random, are rehearsed; all that follows is on these.
+    random_state : int
+        Seed.
+
+    Attributes
+    ----------
+    X : (m, d)
+        The features of all replicates, as a NumPy array.
+    labels : (m, q)
+        The real labels of these rows.
+    rows : (m,)
+        Which rows of the data these are.
+    replicates : tuple of Replicate
+    model : Inversion
+        Fitted to these rows.
+    misfit : float
+        Total-variation distance between the numbers of labels per row in the real data and in the replicates.
+    warnings : tuple of str
+        Why the rehearsal may mislead; empty where nothing speaks against it.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X, L = rng.normal(size=(50, 2)), np.eye(3)[rng.integers(0, 3, 50)]
+    >>> rehearsal = Rehearsal(X, L, n_replicates=2)
+    >>> [replicate.distributions.shape for replicate in rehearsal.replicates]
+    [(50, 3), (50, 3)]
+    """
+
+    X: np.ndarray = field(repr=False)
+    labels: np.ndarray = field(repr=False)
+    rows: np.ndarray = field(repr=False)
+    label_names: tuple[str, ...]
+    replicates: tuple[Replicate, ...] = field(repr=False)
+    model: Inversion
+    misfit: float
+    warnings: tuple[str, ...]
+
+    def __init__(
+        self,
+        X: Any,
+        Y: Any,
+        model: Inversion | None = None,
+        *,
+        n_replicates: int = 5,
+        max_rows: int = 5000,
+        random_state: int = 0,
+    ) -> None:
+        for name, value, least in (("n_replicates", n_replicates, 1), ("max_rows", max_rows, 2)):
+            if not isinstance(value, int) or value < least:
+                raise ArgumentError(f"Rehearsal: {name} must be an integer of at least {least}; got {value!r}.", name)
+        if not isinstance(model, Inversion | None):
+            raise ArgumentError(
+                f"Rehearsal: model must be an Inversion, whose model generates data; got {type(model).__name__}.",
+                "model",
+            )
+        fitted = clone(model) if model is not None else Inversion()
+        X_checked, L_checked, border = check_training(fitted, X, Y)
+        rows = _choose_rows(L_checked.shape[0], max_rows, random_state)
+        X_some, L_some = _in_memory(X_checked, L_checked, max_rows, random_state)
+        fitted.fit(X_some, L_some)
+        rng = np.random.default_rng(random_state)
+        replicates = _draw(fitted.fit_, X_some, L_some, n_replicates, rng)
+        misfit, worst = _compare_cardinalities(L_some, replicates)
+        warnings = _reasons_to_doubt(misfit, worst, fitted.n_relaxed_ / len(L_some))
+        for name, found in {
+            "X": X_some,
+            "labels": L_some,
+            "rows": rows,
+            "label_names": tuple(border.label_names),
+            "replicates": replicates,
+            "model": fitted,
+            "misfit": misfit,
+            "warnings": warnings,
+        }.items():
+            object.__setattr__(self, name, found)
+        for text in warnings:
+            warn(text, LabelWarning)
+
+    def __len__(self) -> int:
+        return len(self.replicates)
+
+    @cached_property
+    def limits(self) -> tuple[np.ndarray, ...]:
+        """For every replicate E[d | x, l] (m, q) under the parameters that made it: on average no answer is better."""
+        fit, found = self.model.fit_, []
+        for k, replicate in enumerate(self.replicates):
+            true = replace(fit, parameters=replicate.parameters)
+            found.append(true.posterior_of_block(self.X, replicate.labels, np.random.default_rng(k)).mean)
+        return tuple(found)
+
+
+def _choose_rows(n: int, max_rows: int, seed: int) -> np.ndarray:
+    """The rows that `take_sample` takes."""
+    if n <= max_rows:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(seed).choice(n, max_rows, replace=False, shuffle=False))
+
+
+def _in_memory(X: Any, L: Any, max_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    if not get_backend(X).in_memory:
+        return take_sample(X, L, max_rows, seed)
+    rows = _choose_rows(L.shape[0], max_rows, seed)
+    return to_numpy(X[rows]).astype(np.float64), to_numpy(L[rows]).astype(np.float64)
+
+
+def _draw(fit: Fit, X: np.ndarray, L: np.ndarray, n_replicates: int, rng: np.random.Generator) -> tuple[Replicate, ...]:
+    """Replicates of rows X (m, d) with labels L (m, q)."""
+    unasked = np.isnan(L)
+    if L.shape[1] == 1:
+        ones = np.ones_like(L)
+        return (Replicate(ones, np.where(unasked, np.nan, ones), 0.0, fit.parameters),) * n_replicates
+    information = simulate.learn_information(fit, X, L, rng)
+    found = []
+    for stream in rng.spawn(n_replicates):
+        parameters = simulate.draw_parameters(fit, information, X, stream)
+        drawn = simulate.draw_rows(fit, parameters, X, stream)
+        labels = np.where(unasked, np.nan, drawn.labels)
+        found.append(Replicate(drawn.distributions, labels, _spread(drawn.distributions), parameters))
+    return tuple(found)
+
+
+def _spread(D: np.ndarray) -> float:
+    Z = np.log(np.maximum(D, np.finfo(float).tiny))
+    return float(np.sqrt(np.mean(np.square(Z - Z.mean(axis=1, keepdims=True)))))
+
+
+def _compare_cardinalities(L: np.ndarray, replicates: tuple[Replicate, ...]) -> tuple[float, float]:
+    """Total-variation distance of the histogram of |L| from the mean one of the replicates, and the largest distance
+    between two of these."""
+    shares = np.stack([_cardinality_shares(r.labels) for r in replicates])
+    apart = 0.5 * np.abs(shares[:, None] - shares[None, :]).sum(axis=2)
+    return float(0.5 * np.abs(_cardinality_shares(L) - shares.mean(axis=0)).sum()), float(apart.max())
+
+
+def _cardinality_shares(L: np.ndarray) -> np.ndarray:
+    return np.bincount((L > 0).sum(axis=1), minlength=L.shape[1] + 1) / len(L)
+
+
+def _reasons_to_doubt(misfit: float, between: float, relaxed: float) -> tuple[str, ...]:
+    found = []
+    if misfit > max(MISFIT, between):
+        found.append(
+            f"The model does not make labels like these: the numbers of labels per row differ from the rehearsed ones "
+            f"by {misfit:.0%} (total variation). What a rehearsal says may not hold; try another rule, "
+            'e.g. model=Inversion(degradation="auto").'
+        )
+    if relaxed > RELAXED:
+        found.append(
+            f"{relaxed:.0%} of the rows have labels that the rule cannot have made, so the rehearsed rows differ from "
+            "them. Try another rule (degradation), or noise > 0."
+        )
+    return tuple(found)

@@ -1,0 +1,183 @@
+"""Data like the user's with known truth: draws of the parameters, of distributions and of labels from a fitted model.
+
+    theta* ~ p(theta | X, L),   z*_i ~ N(B*^T phi(x_i), Sigma*),   d*_i = softmax(z*_i),   l*_i = degrade(d*_i)
+
+The posterior of the parameters is approximated by a normal around the fit (Laplace), with the information that the
+*labels* hold, not the one that z would hold. By Fisher's identity the score of a row's labels is the posterior mean of
+the score of its z, so the information is the sum over rows of the squares of such means (`learn_information`). Where
+it is zero the labels leave a direction open, and the draws are those of the prior. In whitened residuals e, with
+z = B^T phi + H e and H H^T = Sigma, the scores are e for the mean and e e^T - I for the shape of Sigma:
+
+- B: precision (Phi Phi^T) x R + ridge x I, with the share R of the information on the mean that the labels keep;
+- Sigma* = H exp(A) H^T, A symmetric and normal; the prior of Sigma is worth `strength` rows;
+- the overall spread: log normal with the moments that the histogram of |L| gave it.
+
+Correlations between the three are ignored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import expm
+
+from contone.backends import get_backend
+from contone.degrade import Degradation
+from contone.enhance.inversion import logistic_normal
+from contone.enhance.inversion.logistic_normal import Parameters
+from contone.enhance.inversion.model import Fit, _mean_features
+from contone.enhance.inversion.sampler import Rows
+from contone.numerics.simplex import softmax
+from contone.typing import Array
+
+N_SWEEPS = 80
+"""Sweeps for posterior means of scores; the first fifth is left out."""
+MAX_LABELS = 25
+"""Up to this many labels all entries of the shape of Sigma are looked at; beyond, its diagonal stands for the rest."""
+
+
+@dataclass(frozen=True)
+class Information:
+    """What the labels of the rows say about the parameters, in whitened residuals (r = q - 1 dimensions)."""
+
+    mean: np.ndarray
+    """R (r, r): the share of a row's information on its mean that its labels keep, between 0 and I."""
+    shape: np.ndarray
+    """(s, s): information of all rows on the shape of Sigma, in the order of `_pairs`."""
+    gram: np.ndarray
+    """Phi Phi^T (p, p)."""
+
+
+class Draw(NamedTuple):
+    """Distributions and labels with the parameters that made them."""
+
+    distributions: np.ndarray
+    """(n, q)."""
+    labels: np.ndarray
+    """(n, q), 0 and 1."""
+    parameters: Parameters
+
+
+def learn_information(fit: Fit, X: np.ndarray, L: np.ndarray, rng: np.random.Generator) -> Information:
+    """The information that labels L (n, q) of rows X (n, d) hold about the parameters of a fit, q > 1.
+
+    Sums of squares of averages over a chain would be too large by the noise of the averages; products of the averages
+    over its two halves are not.
+    """
+    phi = _mean_features(fit.feature_map, X)
+    mean, precision = fit.parameters.coefficients.T @ phi, logistic_normal.precision(fit.parameters.covariance)
+    _, unwhiten = _whitening(fit.parameters.covariance)
+    whiten = np.linalg.pinv(unwhiten)
+    first, second = _pairs(len(whiten))
+    rows, draws = Rows(fit.rule, L, fit.settings.noise), get_backend(X).draws(rng, X)
+    half = (N_SWEEPS - N_SWEEPS // 5) // 2
+    averages = np.zeros((2, len(whiten) + len(first), len(X)))
+    for k in range(N_SWEEPS // 5 + 2 * half):
+        rows.sweep(mean, precision, draws)
+        if k >= N_SWEEPS // 5:
+            e = whiten @ (rows.Z - rows.Z.mean(axis=0) - mean)
+            scores = np.concatenate([e, _shape_scores(e, first, second)])
+            averages[(k - N_SWEEPS // 5) // half] += scores / half
+    product = averages[0] @ averages[1].T
+    product = 0.5 * (product + product.T)
+    r = len(whiten)
+    return Information(_clipped(product[:r, :r] / len(X), 1.0), _clipped(product[r:, r:], np.inf), phi @ phi.T)
+
+
+def draw_parameters(fit: Fit, information: Information, X: np.ndarray, rng: np.random.Generator) -> Parameters:
+    """B, Sigma and their overall spread, from the posterior; see the top of this file."""
+    now, q = fit.parameters, len(fit.parameters.covariance)
+    _, unwhiten = _whitening(now.covariance)
+    coefficients = now.coefficients + _draw_mean(information, now.theta, rng) @ unwhiten.T
+    strength = float(q) if fit.settings.strength is None else fit.settings.strength
+    covariance = unwhiten @ _draw_shape(information.shape, strength, q - 1, rng) @ unwhiten.T
+    drawn = Parameters(coefficients, covariance, now.theta)
+    wanted = draw_spread(fit, rng)
+    size = float(np.sqrt(np.mean(np.square(_means(fit, coefficients, X))) + np.trace(covariance) / q))
+    return drawn.scaled(wanted / size) if size > 0 else drawn
+
+
+def draw_spread(fit: Fit, rng: np.random.Generator) -> float:
+    """A log-normal draw of the spread with its posterior mean and standard deviation."""
+    variance = float(np.log1p(fit.spread_deviation**2))
+    return float(fit.spread.mean * np.exp(np.sqrt(variance) * rng.standard_normal() - 0.5 * variance))
+
+
+def draw_rows(fit: Fit, parameters: Parameters, X: np.ndarray, rng: np.random.Generator) -> Draw:
+    """Distributions of rows X (n, d), and the labels that the rule, with the fit's share of wrong entries, gives."""
+    q = len(parameters.covariance)
+    normals = rng.standard_normal((len(X), q))
+    Z = _means(fit, parameters.coefficients, X) + normals @ logistic_normal.square_root(parameters.covariance).T
+    D = softmax(Z)
+    return Draw(D, draw_labels(fit.rule, D, fit.settings.noise, rng), parameters)
+
+
+def draw_labels(rule: Degradation, D: np.ndarray, noise: float, rng: np.random.Generator) -> np.ndarray:
+    """Labels (n, q) of distributions D (n, q); a share `noise` of the entries is wrong, but no row loses all labels."""
+    positive = np.asarray(rule._apply(D))
+    flipped = positive ^ (rng.random(D.shape) < noise)
+    return np.where(flipped.any(axis=1, keepdims=True), flipped, positive).astype(float)
+
+
+def _means(fit: Fit, coefficients: np.ndarray, X: Array) -> np.ndarray:
+    """Means (n, q) of z under other coefficients."""
+    means: np.ndarray = (coefficients.T @ _mean_features(fit.feature_map, X)).T
+    return means
+
+
+def _whitening(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The positive eigenvalues of a centred Sigma (q, q), and H (q, q - 1) with H H^T = Sigma."""
+    values, vectors = np.linalg.eigh(covariance)
+    values = np.maximum(values[1:], 1e-12 * values[-1])
+    return values, vectors[:, 1:] * np.sqrt(values)
+
+
+def _pairs(r: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which entries (j, k), j <= k, of a symmetric (r, r) matrix have a score of their own."""
+    return np.triu_indices(r) if r < MAX_LABELS else (np.arange(r), np.arange(r))
+
+
+def _shape_scores(e: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Scores (s, n) of the entries of A at A = 0, of variance 1 for normal e (r, n): e_j e_k, (e_j^2 - 1) / sqrt 2."""
+    products = e[first] * e[second]
+    same = first == second
+    products[same] = (products[same] - 1.0) / np.sqrt(2.0)
+    return products
+
+
+def _draw_shape(information: np.ndarray, strength: float, r: int, rng: np.random.Generator) -> np.ndarray:
+    """exp(A) (r, r), with A normal around 0: its precision is the labels' information and the prior's."""
+    first, second = _pairs(r)
+    values, vectors = np.linalg.eigh(information)
+    entries = vectors @ (rng.standard_normal(len(values)) / np.sqrt(values + strength))
+    A = np.zeros((r, r))
+    A[first, second] = entries
+    if len(first) == r:  # only the diagonal was looked at; the others are known as well as it is in the mean
+        others = np.triu_indices(r, 1)
+        A[others] = rng.standard_normal(len(others[0])) / np.sqrt(values.mean() + strength)
+    diagonal = np.diag(A).copy()
+    A = A + A.T
+    np.fill_diagonal(A, np.sqrt(2.0) * diagonal)
+    drawn: np.ndarray = expm(A)
+    return drawn
+
+
+def _draw_mean(information: Information, theta: float, rng: np.random.Generator) -> np.ndarray:
+    """What to add to B, in whitened coordinates (p, r)."""
+    share, vectors = np.linalg.eigh(information.mean)
+    p = len(information.gram)
+    ridge = np.full(p, 1.0 / theta if theta > 0 else 1e12)
+    ridge[0] = 1.0 / logistic_normal.FLAT
+    columns = []
+    for kept in share:
+        lower = np.linalg.cholesky(kept * information.gram + np.diag(ridge))
+        columns.append(np.linalg.solve(lower.T, rng.standard_normal(p)))
+    return np.stack(columns, axis=1) @ vectors.T
+
+
+def _clipped(matrix: np.ndarray, most: float) -> np.ndarray:
+    """A symmetric matrix with its eigenvalues cut to [0, most]."""
+    values, vectors = np.linalg.eigh(matrix)
+    return (vectors * np.clip(values, 0.0, most)) @ vectors.T

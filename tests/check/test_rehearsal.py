@@ -1,0 +1,144 @@
+"""Rehearsals: data like the user's, by the mathematics of the model that makes them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from contone import CumulativeMass, Inversion, Rehearsal
+from contone.enhance.inversion import simulate
+from contone.exceptions import ArgumentError, LabelWarning
+from contone.numerics.simplex import kl_divergence, softmax
+
+
+@pytest.fixture(scope="module")
+def model_data():
+    """X (250, 3), L and D (250, 5) drawn from the model."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(250, 3))
+    Z = X @ rng.normal(size=(3, 5)) * 0.3 + 0.4 * rng.normal(size=(250, 5))
+    D = softmax(Z)
+    return X, CumulativeMass().apply(D).astype(float), D
+
+
+QUICK = Inversion(n_sweeps=80, n_burn=30)
+
+
+@pytest.fixture(scope="module")
+def rehearsal(model_data):
+    X, L, _ = model_data
+    return Rehearsal(X, L, QUICK, n_replicates=8)
+
+
+def shares(L):
+    return np.bincount(L.sum(axis=1).astype(int), minlength=L.shape[1] + 1) / len(L)
+
+
+def test_every_replicate_obeys_the_rule_for_the_same_features(model_data, rehearsal):
+    np.testing.assert_array_equal(rehearsal.X, model_data[0])
+    for replicate in rehearsal.replicates:
+        np.testing.assert_allclose(replicate.distributions.sum(axis=1), 1.0)
+        np.testing.assert_array_equal(CumulativeMass().apply(replicate.distributions), replicate.labels)
+
+
+def test_cardinalities_and_frequencies_are_those_of_the_data_in_expectation(model_data, rehearsal):
+    L = model_data[1]
+    labels = [r.labels for r in rehearsal.replicates]
+    assert 0.5 * np.abs(np.mean([shares(M) for M in labels], axis=0) - shares(L)).sum() < 0.06
+    assert np.abs(np.mean([M.mean(axis=0) for M in labels], axis=0) - L.mean(axis=0)).max() < 0.06
+    assert rehearsal.misfit < 0.06
+    assert rehearsal.warnings == ()
+
+
+def test_replicates_differ_in_their_parameters_and_a_seed_repeats_them(model_data, rehearsal):
+    spreads = [r.spread for r in rehearsal.replicates]
+    assert len(set(spreads)) == len(spreads)
+    again = Rehearsal(*model_data[:2], QUICK, n_replicates=8)
+    for one, other in zip(rehearsal.replicates, again.replicates, strict=True):
+        np.testing.assert_array_equal(one.distributions, other.distributions)
+
+
+def test_the_limit_is_ahead_of_the_fitted_model_and_of_uniform(rehearsal):
+    truth, best = rehearsal.replicates[0].distributions, rehearsal.limits[0]
+    own = rehearsal.model.fit_.posterior_of_block(
+        rehearsal.X, rehearsal.replicates[0].labels, np.random.default_rng(0)
+    ).mean
+    kl = [float(kl_divergence(truth, answer).mean()) for answer in (best, own, np.full_like(truth, 0.2))]
+    assert kl[0] < kl[1] < kl[2]
+
+
+def test_information_grows_with_the_rows_and_is_less_than_that_of_the_degrees(model_data):
+    X, L, _ = model_data
+    fit = clone(QUICK).fit(X, L).fit_
+    half, whole = (
+        simulate.learn_information(fit, X[:n], L[:n], np.random.default_rng(0)) for n in (len(X) // 2, len(X))
+    )
+    assert np.linalg.eigvalsh(whole.mean).max() < 1.0
+    assert np.trace(whole.shape) / len(L) < len(whole.shape)  # z itself would give 1 per row and entry
+    assert 1.5 < np.trace(whole.shape) / np.trace(half.shape) < 2.7
+
+
+def test_directions_that_labels_leave_open_are_drawn_from_the_prior():
+    """Without information, exp(A) has log variances with the variance 2 / strength, and correlations 1 / strength."""
+    rng, strength = np.random.default_rng(0), 400.0
+    draws = np.stack([simulate._draw_shape(np.zeros((6, 6)), strength, 3, rng) for _ in range(4000)])
+    np.testing.assert_allclose(np.log(draws[:, 0, 0]).var(), 2 / strength, rtol=0.1)
+    np.testing.assert_allclose(draws[:, 0, 1].var(), 1 / strength, rtol=0.1)
+
+
+def test_spread_draws_have_the_moments_of_its_posterior(rehearsal):
+    fit, rng = rehearsal.model.fit_, np.random.default_rng(0)
+    draws = np.array([simulate.draw_spread(fit, rng) for _ in range(4000)])
+    np.testing.assert_allclose(draws.mean(), fit.spread.mean, rtol=0.01)
+    np.testing.assert_allclose(draws.std(), fit.spread.deviation, rtol=0.1)
+
+
+def test_wrong_labels_are_imitated():
+    D = softmax(np.random.default_rng(0).normal(size=(4000, 6)))
+    L = simulate.draw_labels(CumulativeMass(), D, 0.1, np.random.default_rng(1))
+    assert np.mean(CumulativeMass().apply(D) != L) == pytest.approx(0.1, abs=0.01)
+    assert L.sum(axis=1).min() >= 1
+
+
+def test_a_sample_of_the_rows(model_data):
+    X, L, _ = model_data
+    few = Rehearsal(X, L, QUICK, n_replicates=1, max_rows=50)
+    np.testing.assert_array_equal(few.X, X[few.rows])
+    np.testing.assert_array_equal(few.labels, L[few.rows])
+    assert few.replicates[0].labels.shape == (50, 5)
+
+
+@pytest.mark.parametrize("kind", ["torch", "dask"])
+def test_other_kinds_of_arrays_are_rehearsed_in_memory(model_data, kind):
+    module = pytest.importorskip("torch" if kind == "torch" else "dask.array")
+    convert = module.from_numpy if kind == "torch" else lambda A: module.from_array(A, chunks=(100, -1))
+    X, L, _ = model_data
+    one, other = (Rehearsal(*data, QUICK, n_replicates=1) for data in ((X, L), (convert(X), convert(L))))
+    np.testing.assert_allclose(other.replicates[0].distributions, one.replicates[0].distributions, atol=1e-6)
+
+
+def test_a_model_that_does_not_fit_is_said_to():
+    """All labels of a row, or one: no distribution of this kind degrades so."""
+    rng = np.random.default_rng(0)
+    L = np.where(rng.random((200, 1)) < 0.5, 1.0, np.eye(5)[rng.integers(0, 5, 200)])
+    with pytest.warns(LabelWarning):
+        rehearsal = Rehearsal(rng.normal(size=(200, 2)), L, QUICK, n_replicates=2)
+    assert rehearsal.warnings
+
+
+def test_one_label_and_three_rows():
+    X = np.arange(6.0).reshape(3, 2)
+    with pytest.warns(LabelWarning):
+        one = Rehearsal(X, np.ones((3, 1)), QUICK, n_replicates=2)
+    np.testing.assert_array_equal(one.replicates[1].distributions, 1.0)
+    three = Rehearsal(X, np.eye(3), QUICK, n_replicates=2)
+    assert all(np.isfinite(r.distributions).all() for r in three.replicates)
+
+
+def test_arguments_are_refused_by_name(model_data):
+    X, L, _ = model_data
+    with pytest.raises(ArgumentError, match="n_replicates"):
+        Rehearsal(X, L, n_replicates=0)
+    with pytest.raises(ArgumentError, match="model"):
+        Rehearsal(X, L, model="inversion")
