@@ -133,7 +133,10 @@ def test_a_name_with_a_comma_or_a_star_is_taken_at_its_word():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--labels", "calm,hapy"), "there is no column 'hapy'; the table has 'song_id', 'title'"),
+        (
+            ("--labels", "calm,hapy"),
+            "there is no column 'hapy' (did you mean 'happy'?); the table has 'song_id', 't",
+        ),
         (("--labels", "x_*"), "there is no column 'x_*'"),
         (("--labels", ","), "name at least one label column"),
         (("--labels", "calm,sad", "--features", "calm,tempo"), "'calm' cannot play two parts"),
@@ -160,7 +163,7 @@ def test_a_wrong_command_line_ends_with_two_and_says_what_there_is(folder, run, 
     ("source", "target", "said"),
     [
         ("nowhere.csv", "soft.csv", "does not exist"),
-        ("songs.csv", "soft.xlsx", "must end in one of .csv, .tsv, .parquet, .pq"),
+        ("songs.csv", "soft.xlsx", "must end in one of .csv, .tsv, .parquet, .pq, .arrow"),
         ("songs.csv", "nowhere/soft.csv", "does not exist: create it first"),
         ("songs.csv", "songs.csv", "exists already and is left alone. Use --force"),
     ],
@@ -199,10 +202,12 @@ def test_params_are_python_literals_and_bare_words():
     [
         ("x,a,b\n1,1,0\n2,2,1\n", "Y must hold 0 and 1 only"),
         ("x,a,b\n1,1,0\n2,0,0\n", "rows without any label (1 of 2, first row 1)"),
-        ("x,a,b\n1,1,0\n2,yes,1\n", "these columns do not: 'a'"),
-        ("x,a,b\n1,1,0\n,0,1\n", "columns have missing entries: 'x' (first in row 1)"),
+        ("x,a,b\n1,1,0\n2,often,1\n", "these columns do not: 'a' ('often')"),
+        ("x,a,b\n1,1,0\n,0,1\n", "the column 'x' has 1 missing entries"),
         ("x,a,b\n1,1,0\n2,,1\n", "columns have missing entries: 'a' (first in row 1)"),
-        ("x,a,b\n1,1,0\nnan,1,1\n", "X must be finite"),
+        ("x,a,b\n1,1,0\nnan,1,1\n", "the column 'x' has 1 missing entries"),
+        ("x,a,b\n1,1,0\ninf,1,1\n", "X must be finite"),
+        ("x,y,a,b\n1,1,1,0\n2,2,1,1\n3,3,0,1\n4,four,0,1\n4,5,0,1\n", "'y' holds 4 numbers and 1 entries that are not"),
         ("x,a,b\n1,1,0\n", "nothing can be learnt from one row"),
         ("x,a,b\n", "has no rows"),
         ("", "Cannot read bad.csv"),
@@ -212,7 +217,7 @@ def test_params_are_python_literals_and_bare_words():
 )
 def test_bad_tables_end_with_one_and_one_clean_message(folder, run, flat, content, said):
     (folder / "bad.csv").write_text(content)
-    result = run("enhance", "bad.csv", "--labels", "a,b", "-m", "temperature", "-o", "soft.csv")
+    result = run("enhance", "bad.csv", "--labels", "a,b", "-m", "temperature", "--missing", "error", "-o", "soft.csv")
     assert result.exit_code == 1, result.output
     assert said in flat(result.stderr)
     assert "Traceback" not in result.stderr

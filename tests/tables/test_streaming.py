@@ -117,8 +117,9 @@ def test_the_sample_is_drawn_evenly_from_the_whole_file():
         sample_rows = 200
         method = LCdr()
         progress = Progress()
+        missing = "impute"
 
-    X, L = streaming._sample(source, chosen, Wanted())  # type: ignore[arg-type]
+    X, L = streaming._sample(source, chosen, {"a": None, "b": None}, Wanted())  # type: ignore[arg-type]
     drawn = X["x"].to_numpy()
     assert len(drawn) == len(L) == len(set(drawn)) == 200
     assert (np.diff(drawn) > 0).all()

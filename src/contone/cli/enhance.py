@@ -14,6 +14,31 @@ from contone.cli import terminal
 from contone.cli.listing import find_method
 from contone.cli.terminal import usage_error
 
+Separator = Annotated[
+    str | None, typer.Option("--separator", metavar="CHAR", help="Between columns of a text file. Default: found out.")
+]
+Decimal = Annotated[
+    str | None, typer.Option("--decimal", metavar="CHAR", help="Decimal mark: . or a comma. Default: found out.")
+]
+LabelSeparator = Annotated[
+    str | None,
+    typer.Option("--label-separator", metavar="TEXT", help="Between the labels of one column such as a|b|c."),
+]
+Item = Annotated[
+    str | None, typer.Option("--item", metavar="NAME", help="Column of the item, for one row per (item, label).")
+]
+Categorical = Annotated[
+    list[str] | None,
+    typer.Option("--categorical", metavar="NAMES", help="Features whose entries name classes: one column per class."),
+]
+Missing = Annotated[
+    str, typer.Option("--missing", metavar="HOW", help="Missing features: impute (with an indicator), drop, error.")
+]
+Unlabelled = Annotated[
+    str,
+    typer.Option("--unlabelled", metavar="HOW", help="Rows without a label: method (its own way), predict, drop."),
+]
+
 
 def enhance(
     file: Annotated[
@@ -22,16 +47,22 @@ def enhance(
             metavar="FILE", exists=True, dir_okay=False, help="CSV, TSV (also .gz) or Parquet; a row is an instance."
         ),
     ],
-    labels: Annotated[
-        list[str],
-        typer.Option("--labels", "-l", metavar="NAMES", help="The 0/1 columns: a,b,c or a pattern such as 'genre_*'."),
-    ],
     output: Annotated[
         str,
         typer.Option(
             "--output", "-o", metavar="OUT", help="Where to write: .csv, .tsv or .parquet; - is CSV on stdout."
         ),
     ],
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--labels",
+            "-l",
+            metavar="NAMES",
+            help="Label columns: a,b,c; 'genre_*'; last:6; f10:f16; @names.txt; labels.xml. "
+            "Default: what the format says (ARFF, libsvm).",
+        ),
+    ] = None,
     features: Annotated[
         list[str] | None,
         typer.Option("--features", "-f", metavar="NAMES", help="Default: every other numeric column that is no id."),
@@ -73,6 +104,23 @@ def enhance(
         int | None,
         typer.Option("--sample-rows", metavar="N", min=2, help="Stream, and fit on this many rows (50,000)."),
     ] = None,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    label_separator: LabelSeparator = None,
+    item: Item = None,
+    categorical: Categorical = None,
+    missing: Missing = "impute",
+    unlabelled: Unlabelled = "method",
+    intervals: Annotated[
+        float | None,
+        typer.Option("--intervals", metavar="LEVEL", help="Add LABEL_low and LABEL_high at this level, e.g. 0.9."),
+    ] = None,
+    top: Annotated[
+        int | None, typer.Option("--top", metavar="K", min=1, help="Add the names of the first K labels: top_1, top_2.")
+    ] = None,
+    save_model: Annotated[
+        str | None, typer.Option("--save-model", metavar="MODEL", help="Keep the fitted method for contone apply.")
+    ] = None,
 ) -> None:
     """Recover how much each label describes each row.
 
@@ -99,7 +147,7 @@ def enhance(
         done = enhance_file(
             file,
             output,
-            labels=labels,
+            labels=labels or [],
             method=fitted,
             features=features or [],
             ids=ids or [],
@@ -108,6 +156,16 @@ def enhance(
             stream=stream,
             chunk_rows=chunk_rows,
             sample_rows=sample_rows,
+            separator=separator,
+            decimal=decimal,
+            label_separator=label_separator,
+            item=item,
+            categorical=categorical or [],
+            missing=missing,
+            unlabelled=unlabelled,
+            intervals=intervals,
+            top=top,
+            save_model=save_model,
             progress=terminal.TerminalProgress(),
         )
     if done.path is not None:

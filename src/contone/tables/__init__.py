@@ -11,17 +11,38 @@ from contone.exceptions import MissingExtraError
 from contone.tables.progress import Progress
 
 if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
+
     from contone.base import Enhancer
     from contone.tables.order import EnhancedFile
 
-__all__ = ["Progress", "enhance_file"]
+__all__ = ["Progress", "enhance_file", "vectorizer"]
+
+
+def vectorizer(*, categorical: Sequence[str] = (), missing: str = "impute") -> Pipeline:
+    """A scikit-learn pipeline from a data frame as it is to a matrix of numbers, as `enhance_file` makes it.
+
+    Missing numbers become the median of their column beside a column that says where, categories one column per class,
+    dates days, and constant columns are left out.
+
+    Parameters
+    ----------
+    categorical : sequence of str
+        Columns of numbers that name classes; columns of text are categories in any case.
+    missing : {"impute", "error"}
+    """
+    from sklearn.pipeline import make_pipeline
+
+    from contone.tables.encoder import ColumnEncoder
+
+    return make_pipeline(ColumnEncoder(categorical=tuple(categorical), missing=missing))
 
 
 def enhance_file(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
     *,
-    labels: str | Sequence[str],
+    labels: str | Sequence[str] = (),
     method: str | Enhancer = "inversion",
     features: str | Sequence[str] = (),
     ids: str | Sequence[str] = (),
@@ -30,6 +51,16 @@ def enhance_file(
     stream: bool | None = None,
     chunk_rows: int | None = None,
     sample_rows: int | None = None,
+    separator: str | None = None,
+    decimal: str | None = None,
+    label_separator: str | None = None,
+    item: str | None = None,
+    categorical: str | Sequence[str] = (),
+    missing: str = "impute",
+    unlabelled: str = "method",
+    intervals: float | None = None,
+    top: int | None = None,
+    save_model: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> EnhancedFile:
     """Recover how much each label describes each row of a table in a file, and write the table with the degrees.
@@ -39,12 +70,15 @@ def enhance_file(
     Parameters
     ----------
     source : path
-        CSV, TSV (also .gz) or Parquet; one instance per row.
+        CSV, TSV, ARFF (MULAN, MEKA), JSON lines, libsvm (all also .gz), Parquet, Arrow, Excel; one instance per row.
     target : path
-        .csv, .tsv or .parquet; ``"-"`` is CSV on stdout.
-    labels, features, ids : str or sequence of str
-        Columns: names, lists with commas, patterns such as ``"genre_*"``. Without `features`, every other numeric
-        column whose name does not say that it is an id. `ids` are numeric columns to carry along.
+        .csv, .tsv, .parquet, .arrow or .jsonl; ``"-"`` is CSV on stdout.
+    labels, features, ids, categorical : str or sequence of str
+        Columns: names, lists with commas, patterns such as ``"genre_*"``, ranges such as ``"last:6"`` or
+        ``"f10:f16"``; `labels` may also be ``"@file"`` with one name per line, or the XML file of MULAN, and nothing
+        where the format names them. Without `features`, every other numeric column whose name does not say that it is
+        an id, and categories that the format declares. `ids` are numeric columns to carry along; `categorical` are
+        features whose entries are names of classes. A single label column may hold sets such as ``a|b|c``, or lists.
     method : str or Enhancer
         A name (`contone.enhance.methods()`) or a method with its settings; it is cloned.
     suffix : str
@@ -56,6 +90,23 @@ def enhance_file(
         estimate of the memory that the whole table would take.
     chunk_rows, sample_rows : int or None
         Rows per piece, and rows to fit on; either asks for streaming.
+    separator, decimal : str or None
+        Of a text file; None finds them out.
+    label_separator : str or None
+        Between the labels of a column of sets; None finds it out.
+    item : str or None
+        The column that names the item, for a table with one row per (item, label).
+    missing : {"impute", "drop", "error"}
+        What to do with missing features: fill with the median beside a column that says where, leave the row out,
+        refuse.
+    unlabelled : {"method", "predict", "drop"}
+        What to do with rows without any label: leave it to the method, fit on the others and predict these, leave out.
+    intervals : float or None
+        Add LABEL_low and LABEL_high, credible intervals of that level, where the method gives them.
+    top : int or None
+        Add top_1, top_2, …: the names of the labels with the largest degrees.
+    save_model : path or None
+        Keep the fitted method with its columns for `apply_model`.
     progress : Progress or None
         Hears of what is done; None is silent.
 
@@ -90,6 +141,16 @@ def enhance_file(
             stream=stream,
             chunk_rows=chunk_rows,
             sample_rows=sample_rows,
+            separator=separator,
+            decimal=decimal,
+            label_separator=label_separator,
+            item=item,
+            categorical=order.as_list(categorical),
+            missing=missing,
+            unlabelled=unlabelled,
+            intervals=intervals,
+            top=top,
+            save_model=None if save_model is None else str(save_model),
             progress=progress or Progress(),
         )
     )

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from contone.exceptions import ArgumentError
+from contone.tables.labels import Exact
 
 ID_NAME = re.compile(r"(id|index|uuid|guid|rowid|row|.*[_ -](id|uuid)|unnamed: 0|)", re.IGNORECASE)
 """Numeric columns of these names number the rows; as features they would only do harm."""
@@ -23,14 +25,17 @@ class Columns:
     labels: list[str]
     features: list[str]
     carried: list[str]
+    categories: list[str] = field(default_factory=list)
+    """Features whose entries are names of classes, not quantities."""
 
-    def degrees(self, suffix: str) -> list[str]:
+    def degrees(self, suffix: str, names: Sequence[str] | None = None) -> list[str]:
         """Names of the new columns, one per label. An empty suffix puts them in place of the labels."""
-        names = [f"{label}{suffix}" for label in self.labels]
-        taken = sorted(set(names) & {*self.labels, *self.features, *self.carried}) if suffix else []
+        made = [f"{label}{suffix}" for label in (self.labels if names is None else names)]
+        replaced = set() if suffix else set(self.labels)
+        taken = sorted(set(made) & ({*self.labels, *self.features, *self.carried} - replaced))
         if taken:
             raise ArgumentError(f"the table already has {_shown(taken)}: choose another suffix.", "suffix")
-        return names
+        return made
 
 
 def choose(
@@ -40,6 +45,8 @@ def choose(
     labels: Sequence[str],
     features: Sequence[str] = (),
     ids: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    declared: Iterable[str] = (),
 ) -> Columns:
     """Resolve what was typed against the columns of the table.
 
@@ -49,13 +56,16 @@ def choose(
         All columns, in the order of the file.
     numeric
         Those that hold numbers.
-    labels, features, ids
-        What was typed: names, lists of names with commas between, patterns such as ``genre_*``.
+    labels, features, ids, categorical
+        What was typed: names, lists of names with commas between, patterns such as ``genre_*``, ranges such as
+        ``f10:f16``, ``first:3`` or ``last:6``.
+    declared
+        Columns that the format of the file declares to be categories.
 
     Examples
     --------
     >>> choose(["id", "x", "a", "b"], ["id", "x", "a", "b"], labels=["a,b"])
-    Columns(labels=['a', 'b'], features=['x'], carried=['id'])
+    Columns(labels=['a', 'b'], features=['x'], carried=['id'], categories=[])
     """
     chosen_labels = _resolve(labels, names, "labels")
     if not chosen_labels:
@@ -64,18 +74,26 @@ def choose(
     _apart(chosen_labels, chosen_ids, "ids")
     taken = {*chosen_labels, *chosen_ids}
     numbers = set(numeric)
+    classes = {*_resolve(categorical, names, "categorical", skip=taken), *(c for c in declared if c not in taken)}
+    _apart(list(taken), list(classes), "categorical")
     if features:
         chosen_features = _resolve(features, names, "features", skip=taken)
         _apart(list(taken), chosen_features, "features")
-        text = [c for c in chosen_features if c not in numbers]
+        text = [c for c in chosen_features if c not in numbers and c not in classes]
         if text:
-            raise ArgumentError(f"features must hold numbers; {_shown(text)} do not.", "features")
+            raise ArgumentError(
+                f"features must hold numbers; {_shown(text)} do not. Name columns of categories with --categorical.",
+                "features",
+            )
     else:
-        chosen_features = [c for c in names if c in numbers and c not in taken and not ID_NAME.fullmatch(c)]
+        chosen_features = [
+            c for c in names if c not in taken and (c in classes or (c in numbers and not ID_NAME.fullmatch(c)))
+        ]
     if not chosen_features:
         raise ArgumentError("no numeric column is left that could be a feature.", "features")
     used = {*chosen_labels, *chosen_features}
-    return Columns(chosen_labels, chosen_features, [c for c in names if c not in used])
+    carried = [c for c in names if c not in used]
+    return Columns(chosen_labels, chosen_features, carried, [c for c in chosen_features if c in classes])
 
 
 def _resolve(typed: Sequence[str], names: Sequence[str], argument: str, skip: Iterable[str] = ()) -> list[str]:
@@ -84,12 +102,47 @@ def _resolve(typed: Sequence[str], names: Sequence[str], argument: str, skip: It
     taken = set(skip)
     for entry in typed:
         # A column whose own name has a comma or a star in it is taken at its word first.
-        for part in [entry] if entry in names else [p.strip() for p in entry.split(",") if p.strip()]:
-            matches = [part] if part in names else [c for c in names if fnmatchcase(c, part) and c not in taken]
+        whole = entry in names or isinstance(entry, Exact)
+        for part in [str(entry)] if whole else [p.strip() for p in entry.split(",") if p.strip()]:
+            matches = [part] if part in names else _range(part, names, argument)
+            matches = matches or [c for c in names if fnmatchcase(c, part) and c not in taken]
             if not matches:
-                raise ArgumentError(f"there is no column {part!r}; the table has {_shown(names)}.", argument)
+                raise ArgumentError(
+                    f"there is no column {part!r}{_meant(part, names)}; the table has {_shown(names)}.", argument
+                )
             found.update(dict.fromkeys(matches))
     return list(found)
+
+
+def resolve(typed: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Those of the names that were typed, by whatever pattern; others are passed over."""
+    parts = [part.strip() for entry in typed for part in entry.split(",")]
+    return [name for name in names if any(name == part or fnmatchcase(name, part) for part in parts)]
+
+
+def _range(part: str, names: Sequence[str], argument: str) -> list[str]:
+    """Columns from one to another in the order of the file, or the first or last few; empty where it is no range."""
+    first, colon, last = (piece.strip() for piece in part.partition(":"))
+    if not colon:
+        return []
+    if first in ("first", "last") and last.isdecimal():
+        if not 0 < int(last) <= len(names):
+            raise ArgumentError(f"{part!r} asks for {last} columns; the table has {len(names)}.", argument)
+        return list(names[: int(last)] if first == "first" else names[-int(last) :])
+    if first not in names or last not in names:
+        return []
+    start, stop = names.index(first), names.index(last)
+    if start > stop:
+        raise ArgumentError(f"in {part!r}, {last!r} comes before {first!r} in the table.", argument)
+    return list(names[start : stop + 1])
+
+
+def _meant(part: str, names: Sequence[str]) -> str:
+    near = get_close_matches(part, names, n=1, cutoff=0.7)
+    if not near:
+        lower = {name.lower(): name for name in names}
+        near = [lower[part.lower()]] if part.lower() in lower else []
+    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def _apart(first: Sequence[str], second: Sequence[str], argument: str) -> None:

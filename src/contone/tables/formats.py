@@ -1,4 +1,4 @@
-"""CSV and Parquet tables in and out, through polars.
+"""Tables in and out: text, Parquet, Arrow, JSON lines, ARFF, libsvm, Excel, through libraries that know them.
 
 A CSV file is kept as the text it holds, so that columns which are only carried along come out as they went in (an id
 like ``00123`` keeps its zeros); numbers are read from the text where they are needed.
@@ -6,92 +6,117 @@ like ``00123`` keeps its zeros); numbers are read from the text where they are n
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
-from contone.exceptions import ArgumentError, ContoneError, DataError, LabelError, OutputError
+from contone.exceptions import ArgumentError, ContoneError, DataError, MissingExtraError, OutputError
 from contone.runtime.files import replacing
-from contone.tables import text
-from contone.tables.columns import Columns
+from contone.tables import arff, labels, text
 from contone.tables.order import STDOUT
 from contone.tables.text import ColumnKind
 
 SEPARATORS = text.SEPARATORS
 PARQUET = (".parquet", ".pq")
-FORMATS = (".csv", ".tsv", *PARQUET)
+ARROW = (".arrow", ".feather", ".ipc")
+JSON_LINES = (".jsonl", ".ndjson")
+EXCEL = (".xlsx", ".xls", ".ods")
+LIBSVM = (".svm", ".libsvm", ".svmlight")
+READABLE = (*SEPARATORS, *PARQUET, *ARROW, *JSON_LINES, ".arff", *LIBSVM, *EXCEL)
+COMPRESSED = (*SEPARATORS, *JSON_LINES, ".arff", *LIBSVM)
+"""Formats that may be gzip files as well."""
+WRITABLE = (".csv", ".tsv", *PARQUET, *ARROW, *JSON_LINES)
+STREAMED = (*SEPARATORS, *PARQUET)
+"""Formats that can be read and written piece by piece."""
+
+Note = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table as it is stored; `values` is the same with numbers where the text of a CSV file holds numbers."""
+    """A table as it is stored; `values` is the same with numbers where the text of a CSV file holds numbers.
+
+    Attributes
+    ----------
+    stored : DataFrame
+    is_text : bool
+        Whether all columns are the text of a file.
+    given_kinds : mapping or None
+        Kinds that were decided elsewhere, for a piece of a text file; None decides by what the table holds.
+    dialect : Dialect
+        How a text file is written.
+    label_names : tuple of str
+        Columns that the format itself says are labels.
+    categories : tuple of str
+        Columns that the format itself says are categories.
+    """
 
     stored: pl.DataFrame
     is_text: bool = False
     given_kinds: Mapping[str, ColumnKind] | None = None
-    """Kinds that were decided elsewhere, for a piece of a text file; None decides by what the table holds."""
+    dialect: text.Dialect = text.COMMAS
+    label_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
 
     @cached_property
     def kinds(self) -> Mapping[str, ColumnKind]:
         """Text files: what each column can be read as."""
         if self.given_kinds is not None:
             return self.given_kinds
-        return {column.name: text.kind_of(column) for column in self.stored}
+        return {
+            column.name: text.kind_of(column, self.dialect.decimal)
+            if column.dtype == pl.String
+            else ColumnKind(column.dtype, words=None)  # lists that were made from rows
+            for column in self.stored
+        }
 
     @cached_property
     def values(self) -> pl.DataFrame:
         if not self.is_text:
             return self.stored
-        return pl.DataFrame([text.read_as(column, self.kinds[column.name].dtype) for column in self.stored])
+        decimal = self.dialect.decimal
+        return pl.DataFrame([text.read_as(column, self.kinds[column.name], decimal) for column in self.stored])
 
     @property
     def numeric(self) -> list[str]:
         return numeric_columns(self.values.schema)
 
-    def numbers(self, columns: Sequence[str]) -> pl.DataFrame:
-        """These columns; an error that names the column and row where an entry is missing."""
-        chosen = self.values.select(columns)
-        missing = {c: _first_missing(chosen[c]) for c in columns if chosen[c].null_count()}
-        if missing:
-            listed = ", ".join(f"{c!r} (first in row {row})" for c, row in list(missing.items())[:5])
-            raise DataError(
-                f"{len(missing)} columns have missing entries: {listed}. "
-                "Fill or drop these rows first, or choose other columns."
-            )
-        return chosen
+    def words(self, columns: Sequence[str]) -> dict[str, labels.Words]:
+        """The different entries of these columns, where they are few."""
+        if self.is_text:
+            return {name: self.kinds[name].words for name in columns}
+        return {name: labels.words_of(self.stored[name]) for name in columns}
 
-    def label_numbers(self, columns: Sequence[str]) -> pl.DataFrame:
-        """The same for labels, which must hold 0 and 1 or true and false."""
-        odd = [c for c in columns if c not in set(self.numeric)]
-        if odd:
-            found = next((str(v) for v in self.stored[odd[0]].head(1000).to_list() if v is not None), "")
-            raise LabelError(
-                f"labels must hold 0 and 1 (or true and false) only; these columns do not: "
-                f"{', '.join(map(repr, odd[:5]))} ({odd[0]!r} has {found[:40]!r})."
-            )
-        return self.numbers(columns)
+    def label_numbers(self, meanings: Mapping[str, Any]) -> pl.DataFrame:
+        """The columns of labels as numbers; an error that names the column and row where an entry is missing."""
+        source = self.stored if self.is_text else self.values
+        columns = [(self.values if meaning is None else source)[name] for name, meaning in meanings.items()]
+        frame = pl.DataFrame([labels.as_numbers(c, m) for c, m in zip(columns, meanings.values(), strict=True)])
+        refuse_missing(frame)
+        return frame
 
-    def with_columns(self, names: Sequence[str], D: np.ndarray, chosen: Columns, *, as_text: bool) -> pl.DataFrame:
-        """The table and the columns of D (n, q) under these names; a name that exists is replaced in its place.
+    def with_columns(self, new: pl.DataFrame, used: Sequence[str], *, as_text: bool) -> pl.DataFrame:
+        """The table and new columns; a name that exists is replaced in its place.
 
-        Where a text file goes to a format with types, labels and features become numbers; carried columns only where
-        that loses not a letter.
+        Where a text file goes to a format with types, the columns `used` as labels or features become numbers; others
+        only where that loses not a letter.
         """
-        frame = self.stored if as_text or not self.is_text else self._typed({*chosen.labels, *chosen.features})
-        return frame.with_columns(pl.Series(name, D[:, j]) for j, name in enumerate(names))
+        frame = self.stored if as_text or not self.is_text else self._typed(set(used))
+        return frame.with_columns(new.get_columns())
 
     def _typed(self, used: set[str]) -> pl.DataFrame:
         def keeps_text(name: str) -> bool:
-            return not (self.kinds[name].plain if name in used else self.kinds[name].exact)
+            kind = self.kinds[name]
+            return not (kind.plain and not kind.stray and not kind.percent if name in used else kind.exact)
 
         return pl.DataFrame([(self.stored if keeps_text(name) else self.values)[name] for name in self.stored.columns])
 
@@ -100,42 +125,98 @@ def numeric_columns(schema: Mapping[str, Any]) -> list[str]:
     return [c for c, kind in schema.items() if kind.is_numeric() or kind == pl.Boolean]
 
 
+def refuse_missing(frame: pl.DataFrame) -> None:
+    """An error that names the columns and the first rows where an entry is missing."""
+    missing = {c.name: _first_missing(c) for c in frame if c.null_count()}
+    if missing:
+        listed = ", ".join(f"{c!r} (first in row {row})" for c, row in list(missing.items())[:5])
+        raise DataError(
+            f"{len(missing)} columns have missing entries: {listed}. "
+            "Fill or drop these rows first, or choose other columns."
+        )
+
+
 def suffix_of(path: str | Path) -> str:
     """The format of a file by its name, `.gz` left aside; an empty string where it is none of ours."""
-    name = str(path).lower().removesuffix(".gz")
-    found = Path(name).suffix
-    return found if found in SEPARATORS or found in PARQUET else ""
+    name = str(path).lower()
+    found = Path(name.removesuffix(".gz")).suffix
+    known = COMPRESSED if name.endswith(".gz") else READABLE
+    return found if found in known else ""
 
 
-def read(path: Path, note: Callable[[str], None] = lambda _: None) -> Table:
-    """A CSV, TSV (plain or gzip) or Parquet file; what is unusual about it goes to `note`."""
+def read(path: Path, note: Note = lambda _: None, *, separator: str | None = None, decimal: str | None = None) -> Table:
+    """A file in any of the formats; what is unusual about it goes to `note`."""
+    suffix = suffix_of(path)
     with readable(path):
-        table = Table(pl.read_parquet(path, glob=False)) if suffix_of(path) in PARQUET else _read_text(path, note)
+        if suffix in SEPARATORS:
+            table = _read_text(path, note, separator, decimal)
+        elif suffix in PARQUET:
+            table = Table(pl.read_parquet(path, glob=False))
+        elif suffix in ARROW:
+            table = Table(pl.read_ipc(path.read_bytes()))
+        elif suffix in JSON_LINES:
+            table = Table(pl.read_ndjson(_content(path), infer_schema_length=None))
+        elif suffix == ".arff":
+            found = arff.read_arff(path, _decoded(path, note))
+            table = Table(found.frame, label_names=found.labels, categories=found.categories)
+        elif suffix in LIBSVM:
+            table = _read_libsvm(path)
+        else:
+            table = Table(_read_excel(path))
     if table.stored.is_empty():
         raise DataError(f"{path} has no rows.")
     return table
 
 
-def _read_text(path: Path, note: Callable[[str], None]) -> Table:
-    separator = SEPARATORS[suffix_of(path)]
+def _read_text(path: Path, note: Note, separator: str | None, decimal: str | None) -> Table:
     with text.opened(path) as stream:
         encoding = text.encoding_of(text.blocks(stream))
-    text.said_encoding(path, encoding, note)
+    dialect = text.found_dialect(path, encoding, SEPARATORS[suffix_of(path)], separator, decimal, note)
     content: bytes | Path = path
     if encoding != text.UTF8 or text.is_compressed(path):
-        with text.opened(path) as stream:
-            content = stream.read()
+        content = _content(path)
     if encoding == "utf-16" and isinstance(content, bytes):
-        content, encoding = content.decode(encoding).encode(), text.UTF8
-    if isinstance(content, bytes):
-        from io import BytesIO
+        content, dialect = content.decode(encoding).encode(), replace(dialect, encoding=text.UTF8)
+    with io.BytesIO(content) if isinstance(content, bytes) else text.opened(path) as stream:
+        header = text.header_record(stream)
+    names = text.column_names(header, dialect, path)
+    return Table(text.parse(content, names, dialect, path), is_text=True, dialect=dialect)
 
-        header = text.header_record(BytesIO(content))
-    else:
-        with text.opened(path) as stream:
-            header = text.header_record(stream)
-    names = text.column_names(header, separator, encoding, path)
-    return Table(text.parse(content, names, separator, encoding, path), is_text=True)
+
+def _read_libsvm(path: Path) -> Table:
+    """Labels as ``1,3`` in front (or none), features as ``index:value``."""
+    from sklearn.datasets import load_svmlight_file
+
+    X, sets = load_svmlight_file(io.BytesIO(_content(path)), multilabel=True)
+    names = sorted({label for entry in sets for label in entry})
+    if not names:
+        raise DataError(f"{path} has no labels in front of its rows.")
+    width = len(str(X.shape[1]))
+    features = pl.DataFrame(X.toarray(), schema=[f"f{j + 1:0{width}d}" for j in range(X.shape[1])])
+    marked = {f"label_{name:g}": [int(name in entry) for entry in sets] for name in names}
+    return Table(features.with_columns(pl.DataFrame(marked)), label_names=tuple(marked))
+
+
+def _read_excel(path: Path) -> pl.DataFrame:
+    try:
+        return pl.read_excel(path.read_bytes())
+    except ImportError as error:
+        raise MissingExtraError(
+            f"Reading {path.suffix} needs a reader that is not installed: pip install fastexcel. Or save it as CSV."
+        ) from error
+
+
+def _content(path: Path) -> bytes:
+    with text.opened(path) as stream:
+        return stream.read()
+
+
+def _decoded(path: Path, note: Note) -> str:
+    content = _content(path)
+    encoding = text.encoding_of([content])
+    if encoding != text.UTF8:
+        note(f"  {path} is not UTF-8: read as {encoding}; the output is UTF-8")
+    return content.decode("utf-8-sig" if encoding == text.UTF8 else encoding)
 
 
 @contextmanager
@@ -179,22 +260,35 @@ def refuse_nested(schema: Mapping[str, Any], *, as_text: bool) -> None:
         )
 
 
-def write(frame: pl.DataFrame, path: str, *, overwrite: bool) -> None:
-    """Write the table whole or not at all; ``-`` is CSV on stdout."""
+def write(frame: pl.DataFrame, path: str, *, overwrite: bool, dialect: text.Dialect | None = None) -> None:
+    """Write the table whole or not at all; ``-`` is CSV on stdout. A CSV file gets the marks of the `dialect`."""
     if path == STDOUT:
-        to_stdout(frame.write_csv().encode())
+        to_stdout(frame.write_csv(**_csv_options(".csv", dialect)).encode())
         return
     with replacing(path, overwrite=overwrite) as temporary:
-        write_frame(frame, temporary, suffix_of(path))
+        write_frame(frame, temporary, suffix_of(path), dialect=dialect)
 
 
-def write_frame(frame: pl.DataFrame, path: Path, suffix: str, *, header: bool = True) -> None:
+def _csv_options(suffix: str, dialect: text.Dialect | None) -> dict[str, Any]:
+    """CSV out is written as CSV in was; TSV has tabs."""
+    if dialect is None or suffix != ".csv":
+        return {"separator": SEPARATORS[suffix]}
+    return {"separator": dialect.separator, "decimal_comma": dialect.decimal == ","}
+
+
+def write_frame(
+    frame: pl.DataFrame, path: Path, suffix: str, *, header: bool = True, dialect: text.Dialect | None = None
+) -> None:
     """Write to a path as it is; errors of the writer become an OutputError."""
     try:
         if suffix in PARQUET:
             frame.write_parquet(path)
+        elif suffix in ARROW:
+            frame.write_ipc(path)
+        elif suffix in JSON_LINES:
+            frame.write_ndjson(path)
         else:
-            frame.write_csv(path, separator=SEPARATORS[suffix], include_header=header)
+            frame.write_csv(path, **_csv_options(suffix, dialect), include_header=header)
     except pl.exceptions.PolarsError as error:
         raise OutputError(f"Cannot write the table: {_first_line(error)}.") from error
 

@@ -31,6 +31,16 @@ class Order:
     stream: bool | None = None
     chunk_rows: int | None = None
     sample_rows: int | None = None
+    separator: str | None = None
+    decimal: str | None = None
+    label_separator: str | None = None
+    item: str | None = None
+    categorical: list[str] = field(default_factory=list)
+    missing: str = "impute"
+    unlabelled: str = "method"
+    intervals: float | None = None
+    top: int | None = None
+    save_model: str | None = None
     progress: Progress = field(default_factory=Progress)
 
 

@@ -18,6 +18,7 @@ import polars as pl
 from contone.exceptions import DataError
 from contone.tables import text
 from contone.tables.formats import PARQUET, SEPARATORS, Table, numeric_columns, readable, suffix_of
+from contone.tables.labels import Words, words_of
 from contone.tables.text import ColumnKind
 
 PIECE_CELLS = 4_000_000
@@ -41,8 +42,8 @@ class Pieces:
         Text files: first byte of each piece, and the size at the end; empty for Parquet.
     kinds : dict
         Text files: what each column can be read as, in the whole file; empty for Parquet.
-    encoding : str
-        Of a text file.
+    dialect : Dialect
+        How a text file is written.
     """
 
     path: Path
@@ -51,7 +52,7 @@ class Pieces:
     offsets: list[int] = field(default_factory=list)
     kinds: dict[str, ColumnKind] = field(default_factory=dict)
     numeric: list[str] = field(default_factory=list)
-    encoding: str = text.UTF8
+    dialect: text.Dialect = text.COMMAS
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -67,7 +68,7 @@ class Pieces:
                 raise DataError(
                     f"{self.path} changed while it was read, so its rows do not belong together: run again."
                 )
-            yield i, Table(frame, is_text=bool(self.offsets), given_kinds=self.kinds or None)
+            yield i, Table(frame, bool(self.offsets), self.kinds or None, self.dialect)
 
     def _frames(self, numbers: list[int] | range) -> Iterator[tuple[int, pl.DataFrame]]:
         with readable(self.path):
@@ -81,27 +82,56 @@ class Pieces:
                 for i in numbers:
                     stream.seek(self.offsets[i])
                     body = stream.read(self.offsets[i + 1] - self.offsets[i])
-                    separator = SEPARATORS[suffix_of(self.path)]
-                    yield i, text.parse(header + body, self.names, separator, self.encoding, self.path)
+                    yield i, text.parse(header + body, self.names, self.dialect, self.path)
+
+    def schema(self) -> dict[str, Any]:
+        """The type of each column, as the whole file allows it."""
+        if self.kinds:
+            return {name: kind.dtype for name, kind in self.kinds.items()}
+        return dict(pl.scan_parquet(self.path, glob=False).collect_schema())
+
+    def words(self, columns: list[str]) -> dict[str, Words]:
+        """The different entries of these columns, where they are few."""
+        if self.kinds:
+            return {name: self.kinds[name].words for name in columns}
+        scan = pl.scan_parquet(self.path, glob=False)
+        with readable(self.path):
+            return {name: words_of(scan.select(pl.col(name).unique()).collect().to_series()) for name in columns}
 
     def as_plain(self) -> dict[str, Any]:
         """Everything as values that JSON can hold."""
         kinds = {name: {**asdict(kind), "dtype": str(kind.dtype)} for name, kind in self.kinds.items()}
-        return {**vars(self), "path": str(self.path), "kinds": kinds}
+        return {**vars(self), "path": str(self.path), "kinds": kinds, "dialect": asdict(self.dialect)}
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Pieces:
         """The way back."""
         kinds = {
-            name: ColumnKind(**{**kind, "dtype": text.DTYPES[kind["dtype"]]}) for name, kind in plain["kinds"].items()
+            name: ColumnKind(**{**kind, "dtype": text.DTYPES[kind["dtype"]], **_as_tuples(kind)})
+            for name, kind in plain["kinds"].items()
         }
-        return cls(**{**plain, "path": Path(plain["path"]), "kinds": kinds})
+        dialect = text.Dialect(**plain["dialect"])
+        return cls(**{**plain, "path": Path(plain["path"]), "kinds": kinds, "dialect": dialect})
 
 
-def cut(path: Path, rows: int | None, note: Callable[[str], None] = lambda _: None) -> Pieces:
+def _as_tuples(kind: dict[str, Any]) -> dict[str, Any]:
+    """JSON makes lists of tuples."""
+    return {name: None if kind[name] is None else tuple(kind[name]) for name in ("stray", "words")}
+
+
+def cut(
+    path: Path,
+    rows: int | None,
+    note: Callable[[str], None] = lambda _: None,
+    *,
+    separator: str | None = None,
+    decimal: str | None = None,
+) -> Pieces:
     """Cut a file into pieces of that many rows; None chooses by the number of columns."""
     with readable(path):
-        return _cut_parquet(path, rows) if suffix_of(path) in PARQUET else _cut_text(path, rows, note)
+        if suffix_of(path) in PARQUET:
+            return _cut_parquet(path, rows)
+        return _cut_text(path, rows, note, separator, decimal)
 
 
 def estimated_shape(path: Path) -> tuple[int, int]:
@@ -128,22 +158,24 @@ def _cut_parquet(path: Path, rows: int | None) -> Pieces:
     return Pieces(path, list(schema), [*range(0, n, rows), n], numeric=numeric_columns(schema))
 
 
-def _cut_text(path: Path, rows: int | None, note: Callable[[str], None]) -> Pieces:
+def _cut_text(
+    path: Path, rows: int | None, note: Callable[[str], None], separator: str | None, decimal: str | None
+) -> Pieces:
     """Find the places to cut at, and what each column holds in all pieces."""
     with text.opened(path) as stream:
         encoding = text.encoding_of(text.blocks(stream))
-    text.said_encoding(path, encoding, note)
+    dialect = text.found_dialect(path, encoding, SEPARATORS[suffix_of(path)], separator, decimal, note)
     if encoding == "utf-16":
         raise DataError(f"{path} is UTF-16, which cannot be cut into pieces: convert it to UTF-8 first.")
     with text.opened(path) as stream:
         header = text.header_record(stream)
-        names = text.column_names(header, SEPARATORS[suffix_of(path)], encoding, path)
+        names = text.column_names(header, dialect, path)
         offsets = _record_offsets(stream, len(header), rows or _rows_per_piece(len(names)))
-    found = Pieces(path, names, [0] * len(offsets), offsets, encoding=encoding)
+    found = Pieces(path, names, [0] * len(offsets), offsets, dialect=dialect)
     starts, kinds = [0], {name: ColumnKind(pl.Null()) for name in names}
     for _, frame in found._frames(range(len(found))):
         starts.append(starts[-1] + frame.height)
-        kinds = {column.name: kinds[column.name].joined(text.kind_of(column)) for column in frame}
+        kinds = {column.name: kinds[column.name].joined(text.kind_of(column, dialect.decimal)) for column in frame}
     if starts[-1] == 0:
         raise DataError(f"{path} has no rows.")
     found.starts, found.kinds = starts, kinds

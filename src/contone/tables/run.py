@@ -9,18 +9,23 @@ from contone.runtime.files import remove_leftovers
 from contone.tables import formats, pieces, streaming, whole
 from contone.tables.order import STDOUT, EnhancedFile, Order, check_output, check_source
 
+CHOICES = {
+    "missing": ("impute", "drop", "error"),
+    "unlabelled": ("method", "predict", "drop"),
+    "decimal": (None, ".", ","),
+}
+
 
 def carry_out(order: Order) -> EnhancedFile:
     """Check the places, choose the way, and go it."""
     check_source(order.source)
     if not formats.suffix_of(order.source):
-        raise ArgumentError(f"{order.source} must end in one of {', '.join(formats.FORMATS)}.", "source")
-    if order.target != STDOUT:
-        if not formats.suffix_of(order.target) or order.target.lower().endswith(".gz"):
-            raise ArgumentError(f"{order.target} must end in one of {', '.join(formats.FORMATS)}.", "target")
-        check_output(order.target, overwrite=order.overwrite)
-        remove_leftovers(order.target)
+        raise ArgumentError(f"{order.source} must end in one of {', '.join(formats.READABLE)}.", "source")
+    check_target(order)
+    check_settings(order)
     in_pieces = is_streamed(order)
+    if in_pieces:
+        refuse_unless_streamable(order)
     if in_pieces and not can_stream(order):
         raise ArgumentError(
             f"{type(order.method).__name__} needs all rows at once and cannot stream; these methods can: "
@@ -30,12 +35,54 @@ def carry_out(order: Order) -> EnhancedFile:
     return streaming.enhance_in_pieces(order) if in_pieces else whole.enhance_whole(order)
 
 
+def check_target(order: Order) -> None:
+    """Refuse before any work what could not be written after it; remove what a killed run left there."""
+    if order.target == STDOUT:
+        return
+    if formats.suffix_of(order.target) not in formats.WRITABLE or order.target.lower().endswith(".gz"):
+        raise ArgumentError(f"{order.target} must end in one of {', '.join(formats.WRITABLE)}.", "target")
+    check_output(order.target, overwrite=order.overwrite)
+    remove_leftovers(order.target)
+
+
+def check_settings(order: Order) -> None:
+    """Words and numbers that are none of those allowed."""
+    for name, allowed in CHOICES.items():
+        if getattr(order, name) not in allowed:
+            raise ArgumentError(f"{getattr(order, name)!r} is none of {', '.join(filter(None, allowed))}.", name)
+    if order.intervals is not None and not 0 < order.intervals < 1:
+        raise ArgumentError(f"the level must be between 0 and 1; got {order.intervals}.", "intervals")
+    if order.intervals is not None and not hasattr(order.method, "intervals_"):
+        raise ArgumentError(f"{type(order.method).__name__} gives no intervals; inversion does.", "intervals")
+    if order.top is not None and order.top < 1:
+        raise ArgumentError(f"must be 1 or more; got {order.top}.", "top")
+    if order.separator is not None and len(order.separator.encode()) != 1:
+        raise ArgumentError(f"must be one character; got {order.separator!r}.", "separator")
+
+
+def refuse_unless_streamable(order: Order) -> None:
+    """What only the whole table can give."""
+    for place, argument in ((str(order.source), "source"), (order.target, "target")):
+        if place != STDOUT and formats.suffix_of(place) not in formats.STREAMED:
+            raise ArgumentError(
+                f"{place} cannot be read or written in pieces; these can: {', '.join(formats.STREAMED)}.", argument
+            )
+    for name in ("intervals", "top", "save_model", "item", "label_separator"):
+        if getattr(order, name) is not None:
+            raise ArgumentError("needs the whole table in memory: leave out --stream.", name)
+    for name, only in (("missing", ("impute", "error")), ("unlabelled", ("method",))):
+        if getattr(order, name) not in only:
+            raise ArgumentError(f"{getattr(order, name)!r} needs the whole table in memory: leave out --stream.", name)
+
+
 def is_streamed(order: Order) -> bool:
     """What was asked for; else by an estimate of the memory that the whole table would take."""
     if order.stream is not None:
         return order.stream
     if order.chunk_rows or order.sample_rows:
         return True
+    if formats.suffix_of(order.source) not in formats.STREAMED:
+        return False
     n, width = pieces.estimated_shape(order.source)
     is_text = formats.suffix_of(order.source) in formats.SEPARATORS
     # Which columns are labels is not known yet; what they are matters little here.

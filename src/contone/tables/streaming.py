@@ -15,7 +15,7 @@ import json
 import secrets
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -27,11 +27,12 @@ import polars as pl
 
 from contone import __version__
 from contone.base import Enhancer
-from contone.exceptions import ArgumentError, ContoneError, DataError, OutputError
-from contone.models import load_model, save_model
+from contone.exceptions import ArgumentError, ContoneError, DataError, InputError, OutputError
+from contone.models import read_model, save_model
 from contone.runtime.files import replacing
-from contone.tables import columns, formats, pieces
+from contone.tables import columns, formats, labels, pieces, prepare
 from contone.tables import parts as work
+from contone.tables.encoder import ColumnEncoder, described
 from contone.tables.order import STDOUT, EnhancedFile, Order
 from contone.validation import check_new_labels
 
@@ -46,6 +47,8 @@ class Job:
     source: pieces.Pieces
     chosen: columns.Columns
     method: Enhancer
+    encoder: ColumnEncoder
+    meanings: dict[str, dict[str, float | None] | None]
     state: tuple[int, ...]
     token: str
 
@@ -112,10 +115,13 @@ def _resumed(order: Order, folder: Path) -> Job | None:
         return None
     if plan.get("fingerprint") == fingerprint(order):
         try:
+            stored = read_model(folder / work.MODEL)
             return Job(
                 source=pieces.Pieces.from_plain(plan["source"]),
                 chosen=columns.Columns(**plan["columns"]),
-                method=load_model(folder / work.MODEL),
+                method=stored.method,
+                encoder=stored.details["encoder"],
+                meanings=plan["meanings"],
                 state=tuple(plan["state"]),
                 token=plan["token"],
             )
@@ -139,24 +145,29 @@ def _started(order: Order, folder: Path) -> Job:
     progress = order.progress
     state = formats.state_of(order.source)
     with progress.working(f"looking at {order.source}"):
-        source = pieces.cut(order.source, order.chunk_rows, note=progress.note)
-        chosen = columns.choose(
-            source.names, source.numeric, labels=order.labels, features=order.features, ids=order.ids
+        source = pieces.cut(
+            order.source, order.chunk_rows, note=progress.note, separator=order.separator, decimal=order.decimal
         )
+        schema = source.schema()
+        chosen = prepare.choose_columns(order, schema, source.kinds)
         chosen.degrees(order.suffix)
-        if not source.offsets:
-            schema = pl.scan_parquet(order.source, glob=False).collect_schema()
-            formats.refuse_nested(schema, as_text=_format(order) in formats.SEPARATORS)
+        formats.refuse_nested(schema, as_text=_format(order) in formats.SEPARATORS)
+        words = source.words(chosen.labels)
+        meanings = labels.meanings(words, source.numeric)
+        prepare.ask_about_labels(order, chosen, source.words(chosen.features) if source.kinds else {})
+        prepare.say_what_was_read(order, chosen, source.kinds)
     progress.note(
         f"  {source.n_rows:,} rows in {len(source)} parts; {len(chosen.labels)} labels, {len(chosen.features)} features"
     )
-    X, L = _sample(source, chosen, order)
+    X, L = _sample(source, chosen, meanings, order)
     formats.refuse_changed(order.source, state)
+    encoder = prepare.encoder_for(order, chosen).fit(X)
+    for line in described(encoder, X):
+        progress.note(f"  {line}")
     with progress.working(f"fitting {type(order.method).__name__} on {len(X):,} rows"):
-        order.method.fit(X, L)
-    job = Job(source, chosen, order.method, state, secrets.token_hex(8))
-    if order.target != STDOUT:
-        save_model(order.method, folder / work.MODEL)
+        order.method.fit(encoder.transform(X), L)
+    job = Job(source, chosen, order.method, encoder, meanings, state, secrets.token_hex(8))
+    if order.target != STDOUT and _kept(order, encoder, folder):
         work.write_plan(
             folder,
             {
@@ -165,9 +176,20 @@ def _started(order: Order, folder: Path) -> Job:
                 "state": state,
                 "source": source.as_plain(),
                 "columns": asdict(chosen),
+                "meanings": meanings,
             },
         )
     return job
+
+
+def _kept(order: Order, encoder: ColumnEncoder, folder: Path) -> bool:
+    """Keep the fitted method for a run that goes on later; a method that no file can hold starts afresh then."""
+    try:
+        save_model(order.method, folder / work.MODEL, details={"encoder": encoder})
+    except InputError as error:
+        order.progress.note(f"  interrupted, this run would start afresh: {error}")
+        return False
+    return True
 
 
 def fingerprint(order: Order) -> str:
@@ -180,6 +202,10 @@ def fingerprint(order: Order) -> str:
         order.labels,
         order.features,
         order.ids,
+        order.categorical,
+        order.missing,
+        order.separator,
+        order.decimal,
         order.suffix,
         order.chunk_rows,
         order.sample_rows,
@@ -192,7 +218,9 @@ def fingerprint(order: Order) -> str:
 # ---------------------------------------------------------------------------------------------------- sample and fit
 
 
-def _sample(source: pieces.Pieces, chosen: columns.Columns, order: Order) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _sample(
+    source: pieces.Pieces, chosen: columns.Columns, meanings: Mapping[str, Any], order: Order
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Rows drawn evenly from the whole file (the smallest of random keys), while every row of it is checked."""
     wanted = min(order.sample_rows or SAMPLE_ROWS, source.n_rows)
     rng = np.random.default_rng(0)
@@ -200,10 +228,8 @@ def _sample(source: pieces.Pieces, chosen: columns.Columns, order: Order) -> tup
     with order.progress.counting("checking all rows and drawing a sample", len(source)) as step:
         for i, piece in source.read():
             with _located(source, i):
-                X, L = _numbers(piece, chosen)
-                check_new_labels(order.method, X, L, chosen.labels)
-                if not np.isfinite(X.to_numpy()).all():
-                    raise DataError("A feature is NaN or infinite: drop or fill such rows first.")
+                X, L = prepare.features_of(piece, chosen), piece.label_numbers(meanings)
+                _check_rows(order, X, L, chosen)
             frame = pl.concat([X, L], how="horizontal")
             keys = np.concatenate([keys, rng.random(len(frame))])
             kept = pl.concat([kept, frame]) if len(kept) else frame
@@ -214,10 +240,15 @@ def _sample(source: pieces.Pieces, chosen: columns.Columns, order: Order) -> tup
     return kept.select(chosen.features), kept.select(chosen.labels)
 
 
-def _numbers(piece: formats.Table, chosen: columns.Columns) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Features and labels of a piece, in one type whatever the piece holds."""
-    X, L = piece.numbers(chosen.features), piece.label_numbers(chosen.labels)
-    return X.cast(pl.Float64), L.cast(pl.Float64)
+def _check_rows(order: Order, X: pl.DataFrame, L: pl.DataFrame, chosen: columns.Columns) -> None:
+    """What the fit would find in its rows must be found in all rows, and before it."""
+    if order.missing == "error":
+        formats.refuse_missing(X)
+    numbers = X.select(pl.col(c).cast(pl.Float64) for c in chosen.features if X.schema[c].is_numeric())
+    infinite = [c.name for c in numbers if c.is_infinite().any()]
+    if infinite:
+        raise DataError(f"The feature {infinite[0]!r} is infinite: drop or correct such rows first.")
+    check_new_labels(order.method, np.zeros((len(L), 1)), L, chosen.labels)
 
 
 @contextmanager
@@ -251,17 +282,20 @@ def _write_part(order: Order, job: Job, folder: Path, i: int, piece: formats.Tab
     suffix = _format(order)
     D = _degrees(job, i, piece)
     names, as_text = job.chosen.degrees(order.suffix), suffix in formats.SEPARATORS
-    frame = piece.with_columns(names, D, job.chosen, as_text=as_text)
-    write = partial(formats.write_frame, frame, suffix=suffix, header=i == 0)
+    new = pl.DataFrame([pl.Series(name, D[:, j]) for j, name in enumerate(names)])
+    used = [name for name in (*job.chosen.labels, *job.chosen.features) if name not in job.chosen.categories]
+    frame = piece.with_columns(new, used, as_text=as_text)
+    dialect = job.source.dialect if formats.suffix_of(order.source) == ".csv" else None
+    write = partial(formats.write_frame, frame, suffix=suffix, header=i == 0, dialect=dialect)
     return work.add_part(folder, i, job.token, frame.height, suffix, write)
 
 
 def _degrees(job: Job, i: int, piece: formats.Table) -> np.ndarray:
     """The degrees (m, q) of a piece, by the fitted method."""
-    X, L = _numbers(piece, job.chosen)
     with _located(job.source, i), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit has said what there is to say
-        return np.asarray(job.method.enhance(X, L))
+        X = job.encoder.transform(prepare.features_of(piece, job.chosen))
+        return np.asarray(job.method.enhance(X, piece.label_numbers(job.meanings)))
 
 
 def _rows_of(job: Job, i: int) -> int:

@@ -2,44 +2,199 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import polars as pl
+
+from contone.base import Enhancer
+from contone.exceptions import ArgumentError, DataError
+from contone.models import save_model
 from contone.tables import columns, formats
+from contone.tables.encoder import ColumnEncoder, described
 from contone.tables.order import STDOUT, EnhancedFile, Order
+from contone.tables.prepare import Problem, encoder_for, posed
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A problem, the fitted method and encoder, and the degrees (n, q) of its rows."""
+
+    problem: Problem
+    encoder: ColumnEncoder
+    method: Enhancer
+    D: np.ndarray
+    fitted_rows: np.ndarray
+    """Which rows the method was fitted on, (n,)."""
 
 
 def enhance_whole(order: Order) -> EnhancedFile:
     """Carry out an order with all rows in memory."""
-    say = order.progress.note
-    with order.progress.working(f"reading {order.source}"):
-        before = formats.state_of(order.source)
-        table = formats.read(order.source, note=say)
-        formats.refuse_changed(order.source, before)
-        chosen = columns.choose(
-            table.stored.columns, table.numeric, labels=order.labels, features=order.features, ids=order.ids
-        )
-        degrees = chosen.degrees(order.suffix)
-        as_text = order.target == STDOUT or formats.suffix_of(order.target) in formats.SEPARATORS
-        formats.refuse_nested(table.stored.schema, as_text=as_text)
-        X, L = table.numbers(chosen.features), table.label_numbers(chosen.labels)
-    say(f"  {len(X):,} rows; labels: {_listed(chosen.labels)}; features: {_listed(chosen.features)}")
-    if chosen.carried:
-        say(f"  carried along: {_listed(chosen.carried)}")
-    with order.progress.working(f"enhancing with {type(order.method).__name__}"):
-        order.method.fit(X, L)
-    frame = table.with_columns(degrees, order.method.label_distributions_, chosen, as_text=as_text)
-    formats.write(frame, order.target, overwrite=order.overwrite)
+    fitted = fit_whole(order)
+    problem, names = fitted.problem, fitted.problem.L.columns
+    degrees = problem.chosen.degrees(order.suffix, names)
+    new = added_columns(order, problem.chosen, names, fitted.D, fitted.method, fitted.fitted_rows)
+    write_answer(order, problem, new)
+    if order.save_model:
+        save_fitted(fitted, order.save_model)
     return EnhancedFile(
         path=None if order.target == STDOUT else Path(order.target),
-        n_rows=len(frame),
-        labels=tuple(chosen.labels),
-        features=tuple(chosen.features),
-        carried=tuple(chosen.carried),
+        n_rows=len(fitted.D),
+        labels=tuple(names),
+        features=tuple(problem.chosen.features),
+        carried=tuple(problem.chosen.carried),
         degrees=tuple(degrees),
-        method=order.method,
+        method=fitted.method,
         streamed=False,
     )
 
 
-def _listed(names: list[str]) -> str:
-    return columns.listed(names)
+def fit_whole(order: Order) -> Fitted:
+    """Read the table, pose the problem, fit the method."""
+    say = order.progress.note
+    with order.progress.working(f"reading {order.source}"):
+        problem = read_problem(order)
+        if order.target:
+            refuse_text(order, problem.table)
+        problem.chosen.degrees(order.suffix, problem.L.columns)
+    chosen = problem.chosen
+    say(f"  {problem.L.height:,} rows; labels: {columns.listed(problem.L.columns)}; "
+        f"features: {columns.listed(chosen.features)}")  # fmt: skip
+    if chosen.carried:
+        say(f"  carried along: {columns.listed(chosen.carried)}")
+    problem = _without_missing(order, problem)
+    encoder = encoder_for(order, chosen).fit(problem.features)
+    for line in described(encoder, problem.features, ask=not problem.table.label_names):
+        say(f"  {line}")
+    with order.progress.working(f"enhancing with {type(order.method).__name__}"):
+        problem, D, fitted_rows = _fit(order, problem, encoder)
+    return Fitted(problem, encoder, order.method, D, fitted_rows)
+
+
+def read_problem(order: Order) -> Problem:
+    """Read the file, which must stay as it is meanwhile, and give each column its part."""
+    before = formats.state_of(order.source)
+    table = formats.read(order.source, order.progress.note, separator=order.separator, decimal=order.decimal)
+    formats.refuse_changed(order.source, before)
+    return posed(order, table)
+
+
+def refuse_text(order: Order, table: formats.Table) -> None:
+    """Refuse before the work a table that the output could not hold after it."""
+    as_text = order.target == STDOUT or formats.suffix_of(order.target) in formats.SEPARATORS
+    formats.refuse_nested(table.stored.schema, as_text=as_text and not table.is_text)
+
+
+def _fit(order: Order, problem: Problem, encoder: ColumnEncoder) -> tuple[Problem, np.ndarray, np.ndarray]:
+    """Fit on all rows, or on those with a label: then the others are predicted, or left out."""
+    X = encoder.transform(problem.features)
+    labelled = np.asarray(problem.L.to_numpy().any(axis=1))
+    if order.unlabelled == "method" or labelled.all():
+        order.method.fit(X, problem.L)
+        return problem, np.asarray(order.method.label_distributions_), np.ones(len(X), dtype=bool)
+    count = int((~labelled).sum())
+    if labelled.sum() < 2:
+        raise DataError(f"only {int(labelled.sum())} of {len(X)} rows have a label: nothing can be learnt.")
+    if order.unlabelled == "predict" and not hasattr(order.method, "predict"):
+        raise ArgumentError(
+            f"{type(order.method).__name__} cannot predict the {count} rows without a label: choose a method that can, "
+            "or leave these rows out.",
+            "unlabelled",
+        )
+    order.method.fit(X[labelled], problem.L.filter(labelled))
+    if order.unlabelled == "drop":
+        order.progress.note(f"  {count:,} rows without a label are left out")
+        D = np.asarray(order.method.label_distributions_)
+        return problem.rows(labelled), D, np.ones(len(D), dtype=bool)
+    order.progress.note(f"  {count:,} rows without a label are predicted from their features")
+    D = np.empty(problem.L.shape)
+    D[labelled] = order.method.label_distributions_
+    D[~labelled] = order.method.predict(X[~labelled])
+    return problem, D, labelled
+
+
+def _without_missing(order: Order, problem: Problem) -> Problem:
+    """With missing="drop", the rows whose features are all there."""
+    if order.missing != "drop":
+        return problem
+    there = ~problem.features.select(pl.any_horizontal(pl.all().is_null())).to_series().to_numpy()
+    if there.all():
+        return problem
+    if not there.any():
+        raise DataError("every row has a missing feature: nothing would be left.")
+    order.progress.note(f"  {int((~there).sum()):,} rows with missing features are left out")
+    return problem.rows(there)
+
+
+# ------------------------------------------------------------------------------------------------------ the answer
+
+
+def added_columns(
+    order: Order,
+    chosen: columns.Columns,
+    names: list[str],
+    D: np.ndarray,
+    method: Any,
+    fitted_rows: np.ndarray,
+) -> pl.DataFrame:
+    """Degrees, and what else was asked for: ends of intervals, names of the first labels."""
+    degrees = chosen.degrees(order.suffix, names)
+    new = [pl.Series(name, D[:, j]) for j, name in enumerate(degrees)]
+    if order.intervals is not None:
+        low, high = _intervals(order.intervals, method, len(D), fitted_rows)
+        for j, name in enumerate(names):
+            new += [pl.Series(f"{name}_low", low[:, j]), pl.Series(f"{name}_high", high[:, j])]
+    if order.top:
+        first = np.argsort(-D, axis=1, kind="stable")[:, : min(order.top, len(names))]
+        new += [pl.Series(f"top_{k + 1}", [names[j] for j in first[:, k]]) for k in range(first.shape[1])]
+    made = [column.name for column in new]
+    taken = next((n for i, n in enumerate(made) if n in made[:i] or (n not in degrees and n in _all(chosen))), None)
+    if taken is not None:
+        raise ArgumentError(f"the output would have two columns {taken!r}: rename it in the table.", "suffix")
+    return pl.DataFrame(new)
+
+
+def _all(chosen: columns.Columns) -> set[str]:
+    return {*chosen.labels, *chosen.features, *chosen.carried}
+
+
+def _intervals(level: float, method: Any, n: int, fitted_rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    if not hasattr(method, "intervals_"):
+        raise ArgumentError(f"{type(method).__name__} gives no intervals; inversion does.", "intervals")
+    low, high = method.intervals_(level)
+    filled = np.full((2, n, low.shape[1]), np.nan)
+    filled[0, fitted_rows], filled[1, fitted_rows] = low, high
+    return filled[0], filled[1]
+
+
+def write_answer(order: Order, problem: Problem, new: pl.DataFrame) -> None:
+    """The table with the new columns, whole or not at all."""
+    as_text = order.target == STDOUT or formats.suffix_of(order.target) in formats.SEPARATORS
+    used = [*([] if problem.is_set else problem.chosen.labels), *problem.chosen.features]
+    used = [name for name in used if name not in problem.chosen.categories]
+    frame = problem.table.with_columns(new, used, as_text=as_text)
+    if as_text:
+        frame = _flat(frame)
+    dialect = problem.table.dialect if formats.suffix_of(order.source) == ".csv" else None
+    formats.write(frame, order.target, overwrite=order.overwrite, dialect=dialect)
+
+
+def _flat(frame: pl.DataFrame) -> pl.DataFrame:
+    """Lists of labels that were made from rows become text again."""
+    return frame.with_columns(
+        column.cast(pl.List(pl.String)).list.join("|") for column in frame if isinstance(column.dtype, pl.List)
+    )
+
+
+def save_fitted(fitted: Fitted, path: str) -> None:
+    """The method with its columns and encoder as a model file."""
+    details = {
+        "columns": asdict(fitted.problem.chosen),
+        "labels": list(fitted.problem.L.columns),
+        "is_set": fitted.problem.is_set,
+        "encoder": fitted.encoder,
+        "n_rows": len(fitted.D),
+    }
+    save_model(fitted.method, path, details=details)

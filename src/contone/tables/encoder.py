@@ -1,0 +1,254 @@
+"""Columns as they are to a matrix of numbers: missing entries, categories, dates, constant columns.
+
+    number      the number; a missing one is the median of the column, beside a 0/1 column that says so
+    category    one 0/1 column per class (one for two classes); a class that was not seen is none of them
+    date        days since 1970
+    constant    left out, as long as another column is left
+
+A scikit-learn transformer on frames of any kind (`contone.tables.vectorizer` puts it into a pipeline). Its fitted state
+is plain values, so that a model file can hold it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import narwhals as nw
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from contone.exceptions import FeatureError, InputTypeError
+
+FEW = 10
+"""Whole numbers with so many different values or fewer may be names of classes."""
+
+
+@dataclass(frozen=True)
+class ColumnStep:
+    """What is done with one column.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        "number", "category", "date" or "constant".
+    fill : float
+        What stands for a missing number.
+    indicator : bool
+        Whether a 0/1 column says where an entry was missing.
+    classes : tuple of str
+        Of a category; the first is left out where there are two.
+    n_missing : int
+        In the rows of `fit`.
+    """
+
+    name: str
+    kind: str
+    fill: float = 0.0
+    indicator: bool = False
+    classes: tuple[str, ...] = ()
+    n_missing: int = 0
+
+    @property
+    def outputs(self) -> list[str]:
+        """Names of the columns that come out."""
+        if self.kind == "constant":
+            return []
+        made = [f"{self.name}={c}" for c in self.shown_classes] if self.kind == "category" else [self.name]
+        return [*made, f"{self.name} is missing"] if self.indicator else made
+
+    @property
+    def shown_classes(self) -> tuple[str, ...]:
+        return self.classes[1:] if len(self.classes) == 2 else self.classes
+
+
+class ColumnEncoder(TransformerMixin, BaseEstimator):
+    """Columns of a frame (pandas, polars, pyarrow) to a matrix of numbers.
+
+    Parameters
+    ----------
+    categorical : sequence of str, default=()
+        Columns of numbers whose values are names of classes. Columns of text are categories in any case.
+    missing : {"impute", "error"}, default="impute"
+        What to do with missing entries (None, NaN).
+
+    Attributes
+    ----------
+    steps_ : tuple of ColumnStep
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> frame = pl.DataFrame({"x": [1.0, None, 3.0], "c": ["u", "v", "w"], "k": [7, 7, 7]})
+    >>> encoder = ColumnEncoder().fit(frame)
+    >>> encoder.get_feature_names_out().tolist()
+    ['x', 'x is missing', 'c=u', 'c=v', 'c=w']
+    >>> encoder.transform(frame).tolist()
+    [[1.0, 0.0, 1.0, 0.0, 0.0], [2.0, 1.0, 0.0, 1.0, 0.0], [3.0, 0.0, 0.0, 0.0, 1.0]]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "categorical": ["array-like", tuple],
+        "missing": [StrOptions({"impute", "error"})],
+    }
+
+    def __init__(self, *, categorical: Sequence[str] = (), missing: str = "impute") -> None:
+        self.categorical = categorical
+        self.missing = missing
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn medians, classes and which columns are constant."""
+        frame = _frame(X)
+        steps = tuple(self._step(frame[name]) for name in frame.columns)
+        if all(step.kind == "constant" for step in steps):  # nothing would be left
+            steps = tuple(ColumnStep(step.name, "number") for step in steps)
+        self.steps_ = steps
+        self.feature_names_in_ = np.array(frame.columns, dtype=object)
+        self.n_features_in_ = len(steps)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """A matrix (n, d) of numbers; columns are found by name, in any order."""
+        check_is_fitted(self)
+        frame = _frame(X)
+        absent = [step.name for step in self.steps_ if step.name not in frame.columns]
+        if absent:
+            raise FeatureError(f"the table lacks {len(absent)} columns: {', '.join(map(repr, absent[:5]))}.")
+        blocks = [block for step in self.steps_ for block in self._columns(step, frame[step.name])]
+        return np.column_stack(blocks) if blocks else np.empty((len(frame), 0))
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the columns that come out."""
+        check_is_fitted(self)
+        return np.array([name for step in self.steps_ for name in step.outputs], dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
+
+    def _step(self, column: Any) -> ColumnStep:
+        name = column.name
+        if _is_category(column, self.categorical):
+            values = _classes(column)
+            missing = sum(v is None for v in values)
+            classes = tuple(sorted({v for v in values if v is not None}, key=_class_order))
+            self._refuse(name, missing)
+            if len(classes) < 2 and not missing:
+                return ColumnStep(name, "constant", classes=classes)
+            return ColumnStep(name, "category", 0.0, missing > 0, classes, missing)
+        numbers = _numbers(column)
+        there = numbers[~np.isnan(numbers)]
+        missing = len(numbers) - len(there)
+        self._refuse(name, missing)
+        kind = "date" if column.dtype.is_temporal() else "number"
+        if there.size == 0 or (there == there[0]).all():
+            if not 0 < missing < len(numbers):
+                return ColumnStep(name, "constant", n_missing=missing)
+            return ColumnStep(name, kind, float(there[0]), True, n_missing=missing)
+        return ColumnStep(name, kind, float(np.median(there)), missing > 0, n_missing=missing)
+
+    def _refuse(self, name: str, missing: int) -> None:
+        if missing and self.missing == "error":
+            raise FeatureError(
+                f"the column {name!r} has {missing} missing entries: fill or drop these rows first, choose other "
+                "columns, or let them be filled (missing='impute')."
+            )
+
+    def _columns(self, step: ColumnStep, column: Any) -> list[np.ndarray]:
+        if step.kind == "constant":
+            return []
+        if step.kind == "category":
+            values = np.array(_classes(column), dtype=object)
+            absent = np.array([v is None for v in values])
+            made = [(values == c).astype(float) for c in step.shown_classes]
+        else:
+            numbers = _numbers(column)
+            absent = np.isnan(numbers)
+            made = [np.where(absent, step.fill, numbers)]
+        self._refuse(step.name, int(absent.sum()))
+        return [*made, absent.astype(float)] if step.indicator else made
+
+
+def described(encoder: ColumnEncoder, frame: Any, *, ask: bool = True) -> list[str]:
+    """What was done with the columns of a frame, one line per kind of treatment; empty where nothing was.
+
+    `ask` names whole numbers with few values, which may be classes; a format that declares classes knows better.
+    """
+    lines = []
+    steps = encoder.steps_
+    missing = [f"{s.name} ({s.n_missing} of {len(frame):,})" for s in steps if s.n_missing]
+    if missing:
+        lines.append(f"missing entries filled with the median, beside a column that says where: {_few(missing)}")
+    classes = [f"{s.name} ({len(s.classes)})" for s in steps if s.kind == "category"]
+    if classes:
+        lines.append(f"categories, one column per class: {_few(classes)}")
+    constant = [s.name for s in steps if s.kind == "constant"]
+    if constant:
+        lines.append(f"constant columns, left out: {_few(constant)}")
+    few = [s.name for s in steps if s.kind == "number" and _has_few_whole_numbers(_frame(frame)[s.name])]
+    if few and ask:
+        lines.append(
+            f"whole numbers with few values, taken as quantities: {_few(few)} (--categorical if they name classes)"
+        )
+    return lines
+
+
+def _few(entries: Sequence[str], most: int = 5) -> str:
+    listed = ", ".join(entries[:most])
+    return f"{listed} and {len(entries) - most} more" if len(entries) > most else listed
+
+
+def _frame(X: Any) -> Any:
+    try:
+        return nw.from_native(X, eager_only=True)
+    except TypeError as error:
+        raise InputTypeError(
+            f"X is a {type(X).__name__}; columns of different kinds come in a data frame (pandas, polars)."
+        ) from error
+
+
+def _is_category(column: Any, categorical: Sequence[str]) -> bool:
+    kind = column.dtype
+    return column.name in categorical or not (kind.is_numeric() or kind == nw.Boolean or kind.is_temporal())
+
+
+def _numbers(column: Any) -> np.ndarray:
+    if column.dtype.is_temporal():
+        instants = column.cast(nw.Datetime("us"))
+        days = np.asarray(instants.to_numpy(), dtype="datetime64[us]")
+        numbers = days.astype(np.int64) / 86_400_000_000
+        return np.where(np.isnat(days), np.nan, numbers)
+    return np.asarray(column.cast(nw.Float64).to_numpy(), dtype=float)
+
+
+def _classes(column: Any) -> list[str | None]:
+    return [_class(value) for value in column.to_list()]
+
+
+def _class(value: Any) -> str | None:
+    if value is None or value != value:
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    text = str(value).strip()
+    return text if text and text != "?" else None
+
+
+def _class_order(name: str) -> tuple[bool, float, str]:
+    """Whole numbers in their order, then text in its own."""
+    return (not name.lstrip("-").isdecimal(), float(name) if name.lstrip("-").isdecimal() else 0.0, name)
+
+
+def _has_few_whole_numbers(column: Any) -> bool:
+    if not column.dtype.is_numeric():
+        return False
+    numbers = np.unique(_numbers(column))
+    numbers = numbers[~np.isnan(numbers)]
+    return 2 < len(numbers) <= FEW and bool((numbers == np.round(numbers)).all())

@@ -1,0 +1,93 @@
+"""Columns as they are to numbers: closed forms, order of columns, what was not seen, and a place in a pipeline."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.pipeline import make_pipeline
+
+import contone
+from contone.exceptions import FeatureError, InputTypeError
+from contone.models import read_model, save_model
+from contone.tables import vectorizer
+from contone.tables.encoder import ColumnEncoder
+
+FRAME = {
+    "x": [1.0, None, 3.0, 8.0],
+    "n": [1, 2, 3, 4],
+    "c": ["u", "v", None, "u"],
+    "z": [3, 1, 3, 2],
+    "b": [True, False, True, True],
+    "k": [5, 5, 5, 5],
+    "d": [datetime.date(1970, 1, day) for day in (1, 2, 3, 11)],
+}
+
+
+@pytest.mark.parametrize("kind", [pl.DataFrame, pd.DataFrame])
+def test_every_kind_of_column(kind):
+    frame = kind(FRAME)
+    if kind is pd.DataFrame:
+        frame["d"] = pd.to_datetime(frame["d"])
+    encoder = ColumnEncoder(categorical=["z"]).fit(frame)
+    assert encoder.get_feature_names_out().tolist() == [
+        "x", "x is missing", "n", "c=v", "c is missing", "z=1", "z=2", "z=3", "b", "d",
+    ]  # fmt: skip
+    np.testing.assert_array_equal(
+        encoder.transform(frame),
+        [
+            [1, 0, 1, 0, 0, 0, 0, 1, 1, 0],
+            [3, 1, 2, 1, 0, 1, 0, 0, 0, 1],
+            [3, 0, 3, 0, 1, 0, 0, 1, 1, 2],
+            [8, 0, 4, 0, 0, 0, 1, 0, 1, 10],
+        ],
+    )
+
+
+def test_columns_are_found_by_name_and_new_classes_are_none_of_the_old():
+    encoder = ColumnEncoder().fit(pl.DataFrame({"x": [1.0, 2.0], "c": ["u", "v"], "w": ["p", "q"]}))
+    new = pl.DataFrame({"extra": [0], "w": ["p"], "c": ["never seen"], "x": [5.0]})
+    np.testing.assert_array_equal(encoder.transform(new), [[5.0, 0.0, 0.0]])
+    with pytest.raises(FeatureError, match="lacks 2 columns: 'c', 'w'"):
+        encoder.transform(new.select("x"))
+
+
+def test_numbers_without_gaps_pass_as_they_are():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    frame = pl.DataFrame(X, schema=["a", "b", "c"])
+    np.testing.assert_array_equal(ColumnEncoder().fit_transform(frame), X)
+
+
+def test_a_table_of_constants_is_kept():
+    frame = pl.DataFrame({"a": [1.0, 1.0], "b": [2.0, 2.0]})
+    np.testing.assert_array_equal(ColumnEncoder().fit_transform(frame), frame.to_numpy())
+
+
+def test_missing_entries_can_be_refused_at_fit_and_later():
+    whole, gaps = pl.DataFrame({"x": [1.0, 2.0]}), pl.DataFrame({"x": [1.0, None]})
+    with pytest.raises(FeatureError, match="'x' has 1 missing entries"):
+        ColumnEncoder(missing="error").fit(gaps)
+    with pytest.raises(FeatureError, match="'x' has 1 missing entries"):
+        ColumnEncoder(missing="error").fit(whole).transform(gaps)
+    with pytest.raises(InputTypeError, match="data frame"):
+        ColumnEncoder().fit(np.ones((2, 2)))
+
+
+def test_it_takes_its_place_in_a_pipeline(small):
+    X, L, _ = small
+    frame = pd.DataFrame(X, columns=list("abcde")).assign(kind=["u", "v"] * 30)
+    pipeline = make_pipeline(vectorizer(), contone.LCdr.preset("tuned"))
+    pipeline.fit(frame, L)
+    assert pipeline.predict(frame).shape == L.shape
+
+
+def test_its_state_fits_into_a_model_file(small, tmp_path):
+    X, L, _ = small
+    encoder = ColumnEncoder(categorical=("z",)).fit(pl.DataFrame(FRAME))
+    save_model(contone.Temperature().fit(X, L), tmp_path / "m", details={"encoder": encoder})
+    again = read_model(tmp_path / "m").details["encoder"]
+    assert again.steps_ == encoder.steps_
+    np.testing.assert_array_equal(again.transform(pl.DataFrame(FRAME)), encoder.transform(pl.DataFrame(FRAME)))
