@@ -18,9 +18,9 @@ from typing import Any, ClassVar, Self
 import narwhals as nw
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from contone.domains import StrOptions
 from contone.exceptions import FeatureError, InputTypeError
 
 FEW = 10
