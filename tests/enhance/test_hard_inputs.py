@@ -1,11 +1,11 @@
-"""LP, GLLE, KM and FCM on inputs that break naive code: answers are on the simplex, without a warning."""
+"""LP, GLLE, KM, FCM, GLERB and GLEMR on inputs that break naive code: answers are on the simplex, without a warning."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from contone import FCM, GLLE, KM, LP
+from contone import FCM, GLEMR, GLERB, GLLE, KM, LP
 
 METHODS = {
     "lp": LP(),
@@ -22,6 +22,11 @@ METHODS = {
     "fcm": FCM(),
     "fcm-paper": FCM.preset("paper"),
     "fcm-product": FCM(composition="max-product"),
+    "glerb": GLERB(),
+    "glerb-learned": GLERB(rate="learned", max_iter=20),
+    "glerb-original": GLERB.preset("original_code", max_iter=20),
+    "glemr": GLEMR(),
+    "glemr-original": GLEMR.preset("original_code", max_iter=20),
 }
 
 

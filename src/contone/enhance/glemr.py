@@ -43,6 +43,7 @@ from contone.numerics.optimise import adam, join, lbfgs, split
 from contone.numerics.scaling import min_max_scaling
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
+from contone.typing import Array
 
 FLOOR = 1e-5
 """Added to variances, deviations, responsibilities and p, as in the authors' code."""
@@ -145,7 +146,7 @@ class GLEMR(Enhancer):
         D = expected_softmax(self.means_, self.variances_)
         return Solution(D, solution.objective, solution.residual, solution.n_iter, solution.converged)
 
-    def _enhance(self, X: np.ndarray, L: np.ndarray) -> np.ndarray:
+    def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
         L = (L > 0).astype(float)
         if self.solver == "limit":
             return expected_softmax(*self._free_posterior(L)[:2])
@@ -204,17 +205,17 @@ class GLEMR(Enhancer):
         return super()._fit_bytes(n, d + q, q) + blocks + 6 * 8.0 * d * q * self.n_components
 
 
-def softplus(A: np.ndarray) -> np.ndarray:
+def softplus(A: np.ndarray) -> Array:
     """log(1 + exp(A)), entry by entry."""
     return np.logaddexp(0.0, A)
 
 
-def log_label_law(L: np.ndarray, P: np.ndarray) -> np.ndarray:
+def log_label_law(L: np.ndarray, P: np.ndarray) -> Array:
     """log Pr(l_i | p_i) + q log 2 = log(l.p + 1 - |l|/q), (n,), for L and P (n, q)."""
     return np.log(np.sum(L * P, axis=1) + 1.0 - L.sum(axis=1) / L.shape[1])
 
 
-def expected_softmax(mu: np.ndarray, v: np.ndarray) -> np.ndarray:
+def expected_softmax(mu: np.ndarray, v: np.ndarray) -> Array:
     """E softmax(z) for z ~ N(mu_i, diag v_i), approximately, (n, q); exact for v = 0."""
     D = np.empty_like(mu)
     # A column at a time: the differences of all pairs would be an array (n, q, q).

@@ -37,6 +37,7 @@ from contone.numerics.optimise import adam, join, split
 from contone.numerics.scaling import min_max_scaling
 from contone.numerics.simplex import normalise_rows
 from contone.numerics.solution import Solution
+from contone.typing import Array
 
 FLOOR = 1e-4
 """Medians, draws and their complements stay this far from 0, as in the authors' code."""
@@ -155,7 +156,7 @@ class GLERB(Enhancer):
             info={"mean_share": float(np.mean(self._shares(X))), **trained.info},
         )
 
-    def _enhance(self, X: np.ndarray, L: np.ndarray) -> np.ndarray:
+    def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
         return degrees(self._graph, L, ranking_caps(self._graph, L) * self._shares(X))
 
     def _train(self, X: np.ndarray, L: np.ndarray) -> Solution:
@@ -183,7 +184,7 @@ class GLERB(Enhancer):
             None, trained.objective, trained.residual, trained.n_iter, info={"restarted": restarted, **search}
         )
 
-    def _shares(self, X: np.ndarray) -> np.ndarray:
+    def _shares(self, X: np.ndarray) -> Array:
         """s (n,)."""
         if self.rate == "learned":
             return expit(self._scaling(X) @ self._w + self._w0)
@@ -233,12 +234,12 @@ def filters(graph: LabelGraph, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.where(one, 1.0, (1.0 - a) / below), np.where(one, 0.0, (graph.lam - 1.0) / below**2)
 
 
-def propagate(graph: LabelGraph, L: np.ndarray, a: np.ndarray) -> np.ndarray:
+def propagate(graph: LabelGraph, L: np.ndarray, a: np.ndarray) -> Array:
     """Phi(a_i) l_i for the rows of L (m, q) and rates a (m,)."""
     return (L @ graph.U * filters(graph, a)[0]) @ graph.U.T
 
 
-def gap(graph: LabelGraph, L: np.ndarray, a: np.ndarray) -> np.ndarray:
+def gap(graph: LabelGraph, L: np.ndarray, a: np.ndarray) -> Array:
     """By how much the least relevant label of Phi(a_i) l_i is above the largest other one, (m,); inf without others."""
     M = propagate(graph, L, a)
     return np.min(np.where(L > 0, M, np.inf), axis=1) - np.max(np.where(L > 0, -np.inf, M), axis=1)
@@ -267,7 +268,7 @@ def ranking_caps(graph: LabelGraph, L: np.ndarray) -> np.ndarray:
     return caps[member]
 
 
-def degrees(graph: LabelGraph, L: np.ndarray, a: np.ndarray) -> np.ndarray:
+def degrees(graph: LabelGraph, L: np.ndarray, a: np.ndarray) -> Array:
     """D^ (n, q) from labels and rates a (n,)."""
     return normalise_rows(np.clip(propagate(graph, L, a), FLOOR, 1.0 - FLOOR))
 
@@ -314,7 +315,7 @@ def neighbour_evidence(L: np.ndarray, others: np.ndarray | None) -> tuple[np.nda
     return relevant, total[:, None] - relevant
 
 
-def kumaraswamy_divergence(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+def kumaraswamy_divergence(A: np.ndarray, B: np.ndarray) -> Array:
     """KL(Kumaraswamy(A, B) || uniform on [0, 1])."""
     return np.log(A) + np.log(B) + (1.0 - A) / A * (digamma(1.0 + B) + np.euler_gamma) + 1.0 / B - 1.0
 

@@ -29,6 +29,7 @@ from contone.exceptions import InputError, MemoryEstimateError
 from contone.numerics.simplex import normalise_rows
 from contone.numerics.solution import Solution
 from contone.runtime import memory
+from contone.typing import Array
 
 
 class FromClassifier(DistributionLearner):
@@ -112,10 +113,10 @@ class FromClassifier(DistributionLearner):
             return Solution(self.estimator_)
         if self.targets_ == "counts":
             row, label = copies_by_count(D, self.n_copies)
-            weights = {}
+            weights: dict[str, np.ndarray] = {}
         else:
             row, label, weight = copies_by_weight(D, self.min_degree)
-            weights = {weight_name: weight}
+            weights = {str(weight_name): weight}
         self._check_copies(len(row), X)
         # Some classifiers want their classes to be 0, 1, 2, ... without gaps, where a label may have no mass.
         self._present, code = np.unique(label, return_inverse=True)
@@ -148,7 +149,7 @@ class FromClassifier(DistributionLearner):
                 f"sample of the rows. If the estimate is wrong, set {memory.LIMIT_VARIABLE}."
             )
 
-    def _predict(self, X: np.ndarray) -> np.ndarray:
+    def _predict(self, X: np.ndarray) -> Array:
         q = len(self._mass)
         P = np.zeros((len(X), q))
         if self.estimator_ is None:

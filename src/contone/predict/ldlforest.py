@@ -33,6 +33,7 @@ from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import normalise_rows
 from contone.numerics.solution import Solution
 from contone.predict.maxent import entropy
+from contone.typing import Array
 
 BLOCK_ENTRIES = 2**20
 """Rows x trees x leaves that are held at once, in about ten arrays."""
@@ -197,12 +198,12 @@ def follow(F: np.ndarray, nodes: np.ndarray) -> Paths:
     return paths
 
 
-def tree_predictions(leaves: np.ndarray, mu: np.ndarray) -> np.ndarray:
+def tree_predictions(leaves: np.ndarray, mu: np.ndarray) -> Array:
     """p_t (T, q, n) from leaves (T, L, q) and the probabilities to reach them (T, L, n)."""
     return np.maximum(leaves.transpose(0, 2, 1) @ mu, TINY)
 
 
-def updated_leaves(leaves: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def updated_leaves(leaves: np.ndarray, weight: np.ndarray) -> Array:
     """pi (T, L, q) after one step that does not raise the objective, from sum_i d_ic mu_tl(x_i) / p_t(x_i)_c."""
     return normalise_rows(leaves * weight)
 

@@ -27,6 +27,7 @@ from contone.numerics.iterative_scaling import centre_over_labels
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
 from contone.predict.maxent import Extra, fit_lbfgs
+from contone.typing import Array
 
 
 class LDLLRR(DistributionLearner):
@@ -99,7 +100,7 @@ class LDLLRR(DistributionLearner):
         self.n_iter_ = solution.n_iter
         return solution
 
-    def _predict(self, X: np.ndarray) -> np.ndarray:
+    def _predict(self, X: np.ndarray) -> Array:
         return softmax(X @ self.coef_ + self.intercept_)
 
 

@@ -32,6 +32,7 @@ from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
 from contone.predict.maxent import entropy
+from contone.typing import Array
 
 LARGEST_LOG_CODE = 30.0
 """gamma stays within +-30; what lies beyond is no different."""
@@ -139,7 +140,7 @@ class LDLSCL(DistributionLearner):
         value = solution.objective - entropy(D)
         return Solution((self.coef_, self.intercept_, self.code_coef_), value, solution.residual, solution.n_iter)
 
-    def _predict(self, X: np.ndarray) -> np.ndarray:
+    def _predict(self, X: np.ndarray) -> Array:
         X = self._scaled(X)
         C = np.clip(self._regression.predict(X).reshape(len(X), -1), *self._code_range)
         return softmax(X @ self.coef_ + self.intercept_ + C @ self.code_coef_)
@@ -168,13 +169,13 @@ class Problem(NamedTuple):
         return [(d, q), (q,), (m, q), (n, m)]
 
 
-def cluster_centres(D: np.ndarray, n_clusters: int, random_state: Any) -> np.ndarray:
+def cluster_centres(D: np.ndarray, n_clusters: int, random_state: Any) -> Array:
     """Centres (m, q) of k-means on the rows of D (n, q)."""
     m = min(n_clusters, len(np.unique(D, axis=0)))
     return KMeans(m, n_init=4, random_state=random_state).fit(D).cluster_centers_
 
 
-def codes(gamma: np.ndarray) -> np.ndarray:
+def codes(gamma: np.ndarray) -> Array:
     """c = exp(gamma), (n, m)."""
     return np.exp(np.clip(gamma, -LARGEST_LOG_CODE, LARGEST_LOG_CODE))
 
