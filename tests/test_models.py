@@ -13,7 +13,20 @@ import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
 
-from contone import AAKNN, LEMLL, Augmented, FromRegressor, Inversion, MaxEnt, PTBayes, Temperature, enhance
+from contone import (
+    AAKNN,
+    LDLLRR,
+    LDLSCL,
+    LEMLL,
+    Augmented,
+    FromRegressor,
+    Inversion,
+    LDLForest,
+    MaxEnt,
+    PTBayes,
+    Temperature,
+    enhance,
+)
 from contone.exceptions import DataError, InputError
 from contone.models import load_model, read_model, save_model
 
@@ -49,7 +62,14 @@ def test_an_enhancer_answers_the_same_to_the_bit(small, tmp_path, method):
         np.testing.assert_array_equal(again.predict(X), method.predict(X))
 
 
-@pytest.mark.parametrize("learner", [MaxEnt(), AAKNN(), PTBayes(), FromRegressor(LinearRegression())], ids=repr)
+@pytest.mark.parametrize(
+    "learner",
+    [
+        *(MaxEnt(), AAKNN(), PTBayes(), FromRegressor(LinearRegression())),
+        *(LDLLRR(), LDLForest(depth=2, max_iter=5), LDLSCL()),
+    ],
+    ids=repr,
+)
 def test_a_learner_predicts_the_same_to_the_bit(small, tmp_path, learner):
     X, _, D = small
     learner.fit(X, D)

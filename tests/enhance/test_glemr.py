@@ -67,6 +67,16 @@ def test_all_means_and_variances_free_gives_the_same_maximum():
         assert value(best + step) > value(best)
 
 
+def test_many_labels_have_fewer_nodes_and_the_same_limit(monkeypatch):
+    assert normal_nodes(100).shape == (8192, 100)
+    few = normal_nodes(1000)
+    assert few.shape == (1024, 1000)
+    np.testing.assert_allclose(few.mean(axis=0), 0.0, atol=1e-9)
+    usual = degrees_of_limit(150, 20, 0.03)
+    monkeypatch.setattr(glemr, "normal_nodes", lambda q: normal_nodes(q, 1024))
+    np.testing.assert_allclose(degrees_of_limit(150, 20, 0.03), usual, rtol=0.01)
+
+
 def test_gradient_of_the_limit_against_finite_differences():
     eps = normal_nodes(5, 256)
     for w in np.random.default_rng(0).normal(size=(3, 3)):

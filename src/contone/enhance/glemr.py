@@ -200,7 +200,7 @@ class GLEMR(Enhancer):
 
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
         if self.solver == "limit":
-            return super()._fit_bytes(n, 0, q) + 10 * 8.0 * NODES * q
+            return super()._fit_bytes(n, 0, q) + 10 * 8.0 * min(NODES * q, 2**20 + 256 * q)
         blocks = 10 * 8.0 * min(BLOCK_ENTRIES, float(n) * d * self.n_components)
         return super()._fit_bytes(n, d + q, q) + blocks + 6 * 8.0 * d * q * self.n_components
 
@@ -270,10 +270,18 @@ def limit_objective(w: np.ndarray, eps: np.ndarray, m: int, lz: float) -> tuple[
     return float(prior - np.mean(np.log(law))), -np.array(gradient)
 
 
-def normal_nodes(q: int, n_nodes: int = NODES) -> np.ndarray:
-    """Quasi-random standard normal points (n_nodes, q), each beside its mirror image; always the same ones."""
-    shift = np.random.default_rng(0).uniform(size=q)
-    points = (qmc.Sobol(q, scramble=False).random(n_nodes // 2) + shift) % 1.0
+def normal_nodes(q: int, n_nodes: int | None = None) -> np.ndarray:
+    """Quasi-random standard normal points (n_nodes, q), each beside its mirror image; always the same ones.
+
+    With more than 128 labels there are fewer, so that the points keep to 8 MB: the mean over many labels needs no more.
+    """
+    if n_nodes is None:
+        n_nodes = min(NODES, max(256, 2 ** int(np.log2(2**20 / q))))
+    random = np.random.default_rng(0)
+    if q <= qmc.Sobol.MAXDIM:
+        points = (qmc.Sobol(q, scramble=False).random(n_nodes // 2) + random.uniform(size=q)) % 1.0
+    else:
+        points = random.uniform(size=(n_nodes // 2, q))
     half = ndtri(np.clip(points, 1e-12, 1.0 - 1e-12))
     return np.concatenate([half, -half])
 
