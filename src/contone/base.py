@@ -70,8 +70,8 @@ class _Estimator(BaseEstimator):
 
 def can_enhance_new_rows(method: Any) -> bool:
     """Whether a method (class or instance) has `enhance`, for rows that it was not fitted on."""
-    cls = method if isinstance(method, type) else type(method)
-    return cls._enhance is not Enhancer._enhance
+    cls: Any = method if isinstance(method, type) else type(method)
+    return bool(cls._enhance is not Enhancer._enhance)
 
 
 class Enhancer(_Estimator, ABC):
@@ -246,9 +246,8 @@ def refuse_other_kinds(estimator: Any, *arrays: Any) -> None:
     """Refuse dask arrays for an estimator that needs all rows in memory."""
     if get_backend(*arrays).name == "dask" and "dask" not in getattr(estimator, "kinds", ()):
         public = vars(sys.modules["contone"])
-        able = sorted(
-            cls.__name__ for cls in _subclasses(Enhancer) if "dask" in cls.kinds and public.get(cls.__name__) is cls
-        )
+        known: list[Any] = [cls for cls in _subclasses(Enhancer) if public.get(cls.__name__) is cls]
+        able = sorted(cls.__name__ for cls in known if "dask" in cls.kinds)
         raise InputTypeError(
             f"{type(estimator).__name__} does not fit dask arrays; these methods do: {', '.join(able)}. Or fit it to a "
             "sample in memory (X[rows].compute()); where it has `predict`, that takes dask arrays."
@@ -264,7 +263,7 @@ def refuse_setting(estimator: Any, X: Array, setting: str, instead: str) -> None
         )
 
 
-def _subclasses(cls: type) -> Iterator[Any]:
+def _subclasses(cls: Any) -> Iterator[Any]:
     for child in cls.__subclasses__():
         yield child
         yield from _subclasses(child)

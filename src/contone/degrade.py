@@ -249,7 +249,7 @@ class Threshold(Degradation):
 
 
 def _is_share(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and 0 <= value < 1
+    return isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) < 1
 
 
 def _log(w: Any) -> Any:

@@ -89,7 +89,7 @@ class Augmented(Enhancer):
     @available_if(lambda self: hasattr(self.enhancer, "predict"))
     def predict(self, X: Any) -> Any:
         """Label distributions (m, q) of new rows, where the enhancer can tell them; a frame in gives a frame out."""
-        return InductiveMixin.predict(self, X)  # type: ignore[arg-type]
+        return InductiveMixin.predict(self, X)
 
     @available_if(lambda self: hasattr(self.enhancer, "enhance"))
     def enhance(self, X: Any, Y: Any) -> Any:
@@ -99,11 +99,11 @@ class Augmented(Enhancer):
         """
         return Enhancer.enhance(self, X, Y)
 
-    def _enhance(self, X: np.ndarray, L: np.ndarray) -> np.ndarray:
+    def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
         labels = L if self.confidence_ is None else get_backend(L).map_rows(normalise_rows, L, columns=L.shape[1])
         return self.enhancer_._enhance(self._reduced(X), labels)
 
-    def _predict(self, X: np.ndarray) -> np.ndarray:
+    def _predict(self, X: np.ndarray) -> Array:
         return self.enhancer_._predict(self._reduced(X))
 
     def _reduced(self, X: Array) -> Array:

@@ -164,7 +164,7 @@ def _settle_flat_directions(F: Array, equal: Array, root: Array, mask: Array, co
         return 0
     host = (to_numpy(A) for A in (F[rows, :], equal[rows, :], root[rows], position[rows], common))
     F[rows, :] = like(_nearest_to_equal(*host), F)
-    return int(xp.sum(xp.astype(common, xp.int64))) - common.shape[0]
+    return int(xp.sum(xp.astype(common, xp.int64))) - int(common.shape[0])
 
 
 def _common_labels(component: Array, mask: Array) -> tuple[Array, Array]:
@@ -183,7 +183,7 @@ def _common_labels(component: Array, mask: Array) -> tuple[Array, Array]:
 
 def _nearest_to_equal(
     F: np.ndarray, equal: np.ndarray, root: np.ndarray, component: np.ndarray, common: np.ndarray
-) -> np.ndarray:
+) -> Array:
     """F (n, q) shifted within the minimisers towards `equal`; rows of component c have the labels common_c (q,)."""
     order = np.argsort(component, kind="stable")
     start = np.searchsorted(component[order], np.arange(len(common)))

@@ -137,7 +137,7 @@ class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     @property
     def _n_features_out(self) -> int:
-        return self.projection_.shape[1]
+        return int(self.projection_.shape[1])
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

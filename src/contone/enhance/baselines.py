@@ -18,6 +18,7 @@ from contone.base import Enhancer
 from contone.domains import Interval
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
+from contone.typing import Array
 
 
 class Uniform(Enhancer):
@@ -36,7 +37,7 @@ class Uniform(Enhancer):
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         return Solution(self._enhance(X, L))
 
-    def _enhance(self, X: np.ndarray, L: np.ndarray) -> np.ndarray:
+    def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
         return get_backend(L).map_rows(_uniform, L, columns=L.shape[1])
 
 
@@ -60,7 +61,7 @@ class Temperature(Enhancer):
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         return Solution(self._enhance(X, L))
 
-    def _enhance(self, X: np.ndarray, L: np.ndarray) -> np.ndarray:
+    def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
         return get_backend(L).map_rows(partial(_tempered, c=self.c), L, columns=L.shape[1])
 
 
@@ -74,13 +75,13 @@ class Logical(Enhancer):
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         return Solution(self._enhance(X, L))
 
-    def _enhance(self, X: np.ndarray, L: np.ndarray) -> np.ndarray:
+    def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
         return get_backend(L).map_rows(normalise_rows, L, columns=L.shape[1])
 
 
-def _uniform(L: np.ndarray) -> np.ndarray:
+def _uniform(L: np.ndarray) -> Array:
     return array_namespace(L).full_like(L, 1.0 / L.shape[1])
 
 
-def _tempered(L: np.ndarray, c: float) -> np.ndarray:
+def _tempered(L: np.ndarray, c: float) -> Array:
     return softmax(c * L)

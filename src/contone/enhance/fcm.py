@@ -36,6 +36,7 @@ from contone.domains import Interval, StrOptions
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import to_distributions
 from contone.numerics.solution import Solution
+from contone.typing import Array
 
 
 class FCM(Enhancer):
@@ -158,7 +159,7 @@ def squared_distances(X: np.ndarray, V: np.ndarray) -> np.ndarray:
     return np.where(squared > 1e-14 * (x + v), squared, 0.0)
 
 
-def memberships(squared: np.ndarray, beta: float) -> np.ndarray:
+def memberships(squared: np.ndarray, beta: float) -> Array:
     """M (n, p) from squared distances; a row that lies on centres belongs to these alone, in equal parts."""
     on_centre = squared == 0
     # Distances relative to the nearest centre: powers neither overflow nor underflow all at once.
@@ -170,7 +171,7 @@ def memberships(squared: np.ndarray, beta: float) -> np.ndarray:
     return M / M.sum(axis=1, keepdims=True)
 
 
-def association(M: np.ndarray, L: np.ndarray) -> np.ndarray:
+def association(M: np.ndarray, L: np.ndarray) -> Array:
     """A (q, p): how much of label l lies in cluster c, rows sum to 1; a label without positives has a row of 0."""
     A = L.T @ M
     total = A.sum(axis=1, keepdims=True)

@@ -14,6 +14,7 @@ from contone.enhance.rectified import RectifiedSoftmax
 from contone.exceptions import NearUniformWarning
 from contone.numerics.solution import Solution
 from contone.runtime.warnings import warn
+from contone.typing import Array
 
 NEAR_UNIFORM = 0.01
 """An answer whose rows are all within this total-variation distance of 1/q says nothing about the labels."""
@@ -160,5 +161,5 @@ class LCdr(InductiveMixin, Enhancer):
             del own["max_iter"]  # here it means the model's; the confidence problem keeps its own limit
         return {name: own[name] for name in step._get_param_names() if name in own}
 
-    def _predict(self, X: np.ndarray) -> np.ndarray:
+    def _predict(self, X: np.ndarray) -> Array:
         return self.augmented_._predict(X)

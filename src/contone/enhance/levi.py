@@ -45,6 +45,7 @@ from contone.numerics.networks import Sizes, Tensor
 from contone.numerics.scaling import min_max_scaling
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
+from contone.typing import Array
 
 AUTO_STEPS = 500
 """Steps that epochs="auto" makes at least. On SJAFFE and Yeast-cold the mean probabilities of relevant and of other
@@ -368,7 +369,7 @@ def free_posterior(labels: np.ndarray, kappa: float) -> tuple[np.ndarray, np.nda
     return m, sd, float(np.max(np.abs(_free_derivatives(m, sd, labels, kappa)[0])))
 
 
-def _free_objective(m: np.ndarray, sd: np.ndarray, labels: np.ndarray, kappa: float) -> np.ndarray:
+def _free_objective(m: np.ndarray, sd: np.ndarray, labels: np.ndarray, kappa: float) -> Array:
     z = m[:, None] + sd[:, None] * NODES
     expected = np.asarray(-log_expit(-z) @ WEIGHTS)
     return expected - labels * m + kappa * (0.5 * (m**2 + sd**2 - 1.0) - np.log(sd))

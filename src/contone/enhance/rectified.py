@@ -151,7 +151,7 @@ class RectifiedSoftmax(InductiveMixin, Enhancer):
         # Paper: beta is a penalty and weight decay another one on the same weights; both are kept, for both solvers.
         return (1.0 / n if self.reduction == "mean" else 1.0), self.beta + 0.5 * self.weight_decay
 
-    def _predict(self, X: np.ndarray) -> np.ndarray:
+    def _predict(self, X: np.ndarray) -> Array:
         recover_rows = partial(recover, like(self.weights_, X))
         return get_backend(X).map_rows(recover_rows, X, columns=len(self.weights_))
 

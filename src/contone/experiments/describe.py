@@ -61,12 +61,13 @@ def named(name: str) -> type:
     return found
 
 
-def _name(cls: type) -> str:
+def _name(cls: type[Any]) -> str:
     """What `named` finds the class by."""
-    if getattr(contone, cls.__name__, None) is cls:
-        return cls.__name__
+    name = str(cls.__name__)
+    if vars(contone).get(name) is cls:
+        return name
     separator = "." if cls.__module__.startswith("contone.") else ":"
-    return f"{cls.__module__}{separator}{cls.__name__}"
+    return f"{cls.__module__}{separator}{name}"
 
 
 def canonical(value: Any) -> str:

@@ -233,7 +233,7 @@ def _dask_client(address: str | None) -> Any:
     if not address:
         raise InputError("The dask backend needs the address of a scheduler, e.g. --address tcp://host:8786.")
     try:
-        return Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)  # type: ignore[no-untyped-call]
+        return Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)
     except Exception as error:  # dask answers a wrong address with errors of a dozen kinds
         raise InputError(
             f"No dask scheduler answers at {address!r} ({error}): give the address of one that runs, e.g. tcp://host:8786."

@@ -138,7 +138,7 @@ def _oracle_grid(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Ans
     return Answer(score(D, best[2]), best[2], extra={"chosen": _plain(best[1]), "by": measure.name})
 
 
-class _Remembering(BaseEstimator):  # type: ignore[misc]
+class _Remembering(BaseEstimator):
     """A learner that is fitted once for one pair (X, D): every method's cell trains on the same truth, too."""
 
     _fitted: ClassVar[dict[str, Any]] = {}

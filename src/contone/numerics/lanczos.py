@@ -27,7 +27,7 @@ class Quadrature(NamedTuple):
     nodes: np.ndarray
     weights: np.ndarray
 
-    def __call__(self, f: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    def __call__(self, f: Callable[[np.ndarray], np.ndarray]) -> Array:
         """The quadratic forms (q,) of f, a function of an array of eigenvalues; or (q, m) of m functions (..., m)."""
         values = f(self.nodes)
         return np.einsum("qr,qr...->q...", self.weights, values)

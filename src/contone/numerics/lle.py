@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from contone.backends.numpy.graph import edge_graph
 from contone.backends.numpy.neighbours import nearest_neighbours
+from contone.typing import Array
 
 BLOCK_ENTRIES = 2**22
 """Differences held in memory at once; 32 MB."""
@@ -37,7 +38,7 @@ def lle_weights(X: np.ndarray, k: int, *, regularization: float = 1e-3) -> sp.cs
     return edge_graph(neighbours.indices, weights).matrix
 
 
-def _affine_weights(G: np.ndarray, regularization: float) -> np.ndarray:
+def _affine_weights(G: np.ndarray, regularization: float) -> Array:
     """Weights (m, k) that sum to 1 and minimise w^T (G + r trace(G) I) w, for Gram matrices G (m, k, k)."""
     k = G.shape[-1]
     trace = np.trace(G, axis1=1, axis2=2)[:, None, None]

@@ -31,7 +31,8 @@ PIECE_ROWS = 1 << 13
 def n_threads() -> int:
     """What OMP_NUM_THREADS allows, as for other numerical libraries, and not more than there are processors."""
     allowed = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    return min(int(allowed), joblib.cpu_count()) if allowed.isdigit() and int(allowed) > 0 else joblib.cpu_count()
+    processors = int(joblib.cpu_count())
+    return min(int(allowed), processors) if allowed.isdigit() and int(allowed) > 0 else processors
 
 
 def side_by_side(
@@ -58,7 +59,7 @@ def pieces_of(n: int) -> list[slice]:
 
 def total(work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> Result:
     """The sum of work(piece) over the pieces, side by side where there are several."""
-    return work(pieces[0]) if len(pieces) == 1 else reduce(add, side_by_side(work, pieces))  # type: ignore[arg-type]
+    return work(pieces[0]) if len(pieces) == 1 else reduce(add, side_by_side(work, pieces))
 
 
 def for_each(work: Callable[[Piece], object], pieces: Sequence[Piece]) -> None:

@@ -116,7 +116,7 @@ def check_learning(estimator: BaseEstimator, X: Any, D: Any) -> Training:
     return Training(X_checked, read_only(check_distributions(D_array, name="D")), border)
 
 
-def check_truth(estimator: BaseEstimator, D: Any, label_names: Sequence[str]) -> np.ndarray:
+def check_truth(estimator: BaseEstimator, D: Any, label_names: Sequence[str]) -> Array:
     """The distributions (m, q) that a fitted learner is scored against; a 1-D D holds one of its classes per row."""
     labels, border = open_labels(D, name="D", estimator=estimator)
     if np.ndim(D) == 1:
@@ -172,7 +172,7 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
         X = checks.check_matrix(X, "X")
         _count_features(estimator, X, reset=reset)
         return checks.refuse_later(X)
-    kinds = getattr(estimator, "kinds", frozenset())
+    kinds: frozenset[str] = getattr(estimator, "kinds", frozenset())
     if is_torch_array(X):
         X = get_backend(X).check_matrix(X, "X")
         if "torch" in kinds:
@@ -207,7 +207,7 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
     return read_only(checked)
 
 
-def check_distributions(D: Any, *, name: str = "D") -> np.ndarray:
+def check_distributions(D: Any, *, name: str = "D") -> Array:
     """D as a float64 matrix with rows on the simplex; rounding is repaired, anything worse is refused."""
     refuse_odd_arrays(D, name)
     D = np.asarray(read_array(D, name), dtype=np.float64)

@@ -144,7 +144,7 @@ def _is_number(kind: Any) -> bool:
     return bool(kind.is_numeric() or kind == nw.Boolean)
 
 
-def read_array(container: Any, name: str) -> np.ndarray:
+def read_array(container: Any, name: str) -> Array:
     if sp.issparse(container):
         return container.toarray()
     if is_torch_array(container):

@@ -72,7 +72,8 @@ class DaskBackend:
         return _HOST.count_members(rows.compute(group)[0], n_groups)
 
     def sum_members(self, A: Array, group: Array, n_groups: int) -> Array:
-        return _HOST.sum_members(*rows.compute(A, group), n_groups)
+        A, group = rows.compute(A, group)
+        return _HOST.sum_members(A, group, n_groups)
 
     def normal_distribution(self) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
         return _HOST.normal_distribution()

@@ -6,7 +6,7 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from dask import delayed
+from dask.delayed import delayed
 
 from contone.backends import examination
 from contone.backends.dask.rows import compute

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from dask import delayed
+from dask.delayed import delayed
 from scipy.sparse import csgraph
 
 from contone.backends.dask.rows import block_starts, combine, compute, map_with_shared, persist
@@ -164,7 +164,7 @@ def edge_graph(indices: Array, weights: Array) -> BlockGraph:
 # ------------------------------------------------------------------------------------------------- tasks on a block
 
 
-def _product(block: sp.csr_array, V: np.ndarray) -> np.ndarray:
+def _product(block: sp.csr_array, V: np.ndarray) -> Array:
     return block @ V
 
 
@@ -186,7 +186,7 @@ def _union(block: sp.csr_array, parts: list[sp.csr_array], by: str) -> sp.csr_ar
     return (block + turned if by == "sum" else block.maximum(turned)).tocsr()
 
 
-def _diagonal(block: sp.csr_array, start: int) -> np.ndarray:
+def _diagonal(block: sp.csr_array, start: int) -> Array:
     return block.diagonal(k=start)
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import dask.array as da
 import numpy as np
-from dask import delayed
+from dask.delayed import delayed
 
 from contone.backends.dask.rows import block_starts, combine, persist
 from contone.backends.numpy import neighbours as host_neighbours

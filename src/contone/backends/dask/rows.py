@@ -10,10 +10,12 @@ from contextlib import contextmanager, suppress
 from typing import Any
 from uuid import uuid4
 
-import dask
 import dask.array as da
 import numpy as np
-from dask import delayed
+from dask import config
+from dask.base import compute as compute_together
+from dask.base import persist as persist_together
+from dask.delayed import delayed
 
 from contone.backends.numpy.rows import add_parts
 from contone.typing import Array
@@ -54,14 +56,14 @@ def combine(function: Callable[[list[Any]], Any], parts: Sequence[Any]) -> Any:
 def compute(*arrays: Array) -> tuple[Array, ...]:
     """Small lazy results (arrays or delayed values), computed together in one pass; what is in memory as it is."""
     with _large_graphs():
-        found: tuple[Array, ...] = dask.compute(*arrays)
+        found: tuple[Array, ...] = compute_together(*arrays)
     return found
 
 
 def persist(*arrays: Array) -> tuple[Array, ...]:
     """The same arrays, lazy ones computed once and held by the workers (who compute again what is lost)."""
     with _large_graphs():
-        found: tuple[Array, ...] = dask.persist(*arrays)
+        found: tuple[Array, ...] = persist_together(*arrays)
     return found
 
 
@@ -102,5 +104,5 @@ def _large_graphs() -> Iterator[None]:
     with suppress(ImportError):
         # dask imports it while it computes; were that inside, its defaults would be gone with the setting below.
         import distributed  # noqa: F401
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PB"}):
+    with config.set({"distributed.admin.large-graph-warning-threshold": "1 PB"}):
         yield

@@ -24,6 +24,7 @@ import numpy as np
 from contone.backends.numpy.rows import take_rows
 from contone.backends.permutations import invert
 from contone.runtime.threads import for_each, pieces_of, side_by_side
+from contone.typing import Array
 
 TARGET_RECALL = 0.98
 """Tuning stops here: a little above what is asked for, as the sample is small."""
@@ -158,7 +159,7 @@ def _smallest(A: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     return (bits & ~last).view(np.float32), bits & last
 
 
-def _k_means(A: np.ndarray, k: int) -> np.ndarray:
+def _k_means(A: np.ndarray, k: int) -> Array:
     """Centres (k, d) of the rows of A; the seed is a constant, so that two runs are the same."""
     means: Any = faiss.Kmeans(A.shape[1], k, niter=ROUNDS, seed=SEED, min_points_per_centroid=1)
     means.train(A)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from contone.runtime.threads import for_each, pieces_of, side_by_side
+from contone.typing import Array
 
 FEW_COLUMNS = 64
 
@@ -32,7 +33,7 @@ def add_parts(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
     return tuple(sum(values[1:], start=values[0]) for values in zip(*parts, strict=True))
 
 
-def take_rows(A: np.ndarray, order: np.ndarray) -> np.ndarray:
+def take_rows(A: np.ndarray, order: np.ndarray) -> Array:
     """A[order], for row numbers `order` of any shape."""
     pieces = pieces_of(len(order))
     if len(pieces) == 1:

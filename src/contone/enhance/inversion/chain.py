@@ -76,7 +76,7 @@ def learn_parameters(
     sampled, normals = rng.integers(0, n, simulated), rng.standard_normal((simulated, q))
     some = to_numpy(phi[:, sampled])
 
-    def unit_draws(shape: Parameters, size: float) -> np.ndarray:
+    def unit_draws(shape: Parameters, size: float) -> Array:
         """Draws (simulated, q) of z from the model, at spread 1."""
         return ((shape.coefficients.T @ some).T + normals @ logistic_normal.square_root(shape.covariance).T) / size
 

@@ -20,6 +20,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import logsumexp, ndtri
 
+from contone.typing import Array
+
 FLAT = 1e3
 """Prior variance of the intercept in units of Sigma: large enough to leave it to the data."""
 RANGE = (0.02, 6.0)
@@ -49,13 +51,13 @@ def precision(covariance: np.ndarray) -> np.ndarray:
     return np.linalg.inv(covariance + np.trace(covariance) / (q * max(q - 1, 1)))
 
 
-def square_root(covariance: np.ndarray) -> np.ndarray:
+def square_root(covariance: np.ndarray) -> Array:
     """A (q, q) matrix H with H H^T = Sigma, for a Sigma with a null space."""
     values, vectors = np.linalg.eigh(covariance)
     return vectors * np.sqrt(np.maximum(values, 0.0))
 
 
-def draw_coefficients(gram: np.ndarray, cross: np.ndarray, current: Parameters, rng: np.random.Generator) -> np.ndarray:
+def draw_coefficients(gram: np.ndarray, cross: np.ndarray, current: Parameters, rng: np.random.Generator) -> Array:
     """B (p, q) given z: matrix normal around ridge regression.
 
     Parameters
@@ -85,7 +87,7 @@ def draw_theta(coefficients: np.ndarray, covariance: np.ndarray, rng: np.random.
     return (0.1 + 0.5 * size) / rng.standard_gamma(shape)
 
 
-def covariance_mode(scatter: np.ndarray, n: int, strength: float) -> np.ndarray:
+def covariance_mode(scatter: np.ndarray, n: int, strength: float) -> Array:
     """Sigma (q, q) from the scatter sum_i e_i e_i^T of n centred residuals.
 
     The prior is worth `strength` rows of equal and unrelated labels with the spread of the scatter itself: it bears on

@@ -80,8 +80,13 @@ class Fit:
         done = backend.map_blocks(of_block, blocks)
         work = L.shape[0] * L.shape[1] * self.settings.n_sweeps / 2
         found = list(show_progress(done, len(starts), work, self.settings.verbose))
-        arrays = zip(*((p.mean, p.logit_centre, p.logit_width) for p in found), strict=True)
-        return Posterior(*(array_namespace(L).concat(parts) for parts in arrays), sum(p.n_relaxed for p in found))
+        concat = array_namespace(L).concat
+        return Posterior(
+            concat([p.mean for p in found]),
+            concat([p.logit_centre for p in found]),
+            concat([p.logit_width for p in found]),
+            sum(p.n_relaxed for p in found),
+        )
 
     def posterior_of_block(self, X: Array, L: Array, rng: Any) -> Posterior:
         """The same for all rows at once; `rng` draws uniform and normal numbers, whose shapes end with m."""

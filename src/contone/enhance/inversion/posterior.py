@@ -97,7 +97,7 @@ class Averages:
         return float(np.median(effective_size(paths))), float(np.quantile(rhat, 0.95))
 
 
-def effective_size(paths: np.ndarray) -> np.ndarray:
+def effective_size(paths: np.ndarray) -> Array:
     """Effective sample size (k,) of paths (m, k): m / (1 + 2 sum of autocorrelations up to the first negative pair)."""
     m = len(paths)
     spectrum = np.abs(np.fft.rfft(paths - paths.mean(axis=0), 2 * m, axis=0)) ** 2

@@ -14,6 +14,7 @@ from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.chain import SPREAD_PRIOR, Settings, learn_parameters, simulated_rows
 from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.sampler import Rows
+from contone.typing import Array
 
 TRIAL_ROWS, TRIAL_SWEEPS = 1000, 40
 """At most how many rows, and how many sweeps, each candidate of "auto" is fitted with."""
@@ -59,7 +60,7 @@ def likeliest_rule(L: np.ndarray) -> Degradation:
     return [CumulativeMass(), *others][int(np.argmax(scores))]
 
 
-def _draw_under(rule: Degradation, L: np.ndarray) -> np.ndarray:
+def _draw_under(rule: Degradation, L: np.ndarray) -> Array:
     """Draws (m, q) of z at spread 1, from a short fit without features under a rule."""
     q = L.shape[1]
     some = L[np.sort(np.random.default_rng(0).permutation(len(L))[:TRIAL_ROWS])]
