@@ -139,14 +139,14 @@ def _predict(
         regressor = ExtraTreesRegressor(
             n_estimators=N_TREES, min_samples_leaf=3, max_features=0.5, random_state=seed, n_jobs=n_jobs
         )
-    corrects = name.startswith("inversion") and start is not None
-    if corrects:
-        inputs = np.hstack([inputs, start, centred_log_ratio(start, FLOOR)])
-    target = D - start if corrects else D
+    base = np.zeros_like(D)
+    if name.startswith("inversion") and start is not None:
+        base, inputs = start, np.hstack([inputs, start, centred_log_ratio(start, FLOOR)])
+    target = D - base
     # scikit-learn wants a vector where there is one target.
     found = cross_val_predict(regressor, inputs, target if D.shape[1] > 1 else target[:, 0], cv=folds)
-    found = found.reshape(len(D), -1)
-    return to_distributions(found + start if corrects else found)
+    answer: np.ndarray = to_distributions(found.reshape(len(D), -1) + base)
+    return answer
 
 
 def _inversion(X: Any, L: np.ndarray, seed: int) -> np.ndarray:
