@@ -8,6 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from contone.backends.torch.draws import TensorDraws  # noqa: E402
+from contone.exceptions import InputError  # noqa: E402
 from contone.numerics import networks  # noqa: E402
 
 SIZES = {"encoder": (3, 5, 2), "decoder": (2, 4)}
@@ -103,6 +104,16 @@ def test_adam_is_the_adam_of_torch():
         (w - target).square().sum().backward()
         reference.step()
     torch.testing.assert_close(found.w, w.detach())
+
+
+def test_training_that_diverges_is_an_error():
+    def loss(w, rows):
+        return w.square().square().sum()
+
+    settings = {"n_rows": 1, "epochs": 20, "batch_size": None, "rng": rng(), "optimiser": "sgd"}
+    found = networks.train(loss, torch.ones(2, dtype=torch.float64), rates=lambda _: 1e3, **settings)
+    with pytest.raises(InputError, match="Training diverged.*learning_rate"):
+        networks.value_and_slope(loss, found.w, 1, None)
 
 
 def test_chunks_make_the_whole(monkeypatch):

@@ -7,6 +7,7 @@ global generator and settings are never touched.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from sklearn.utils import check_random_state
 
-from contone.exceptions import MissingExtraError
+from contone.exceptions import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     import torch
@@ -200,7 +201,10 @@ def batches(n: int, batch_size: int | None, rng: np.random.Generator | None, mod
 
 
 def value_and_slope(objective: Objective, w: Tensor, n: int, batch_size: int | None) -> tuple[float, float]:
-    """The objective over all rows and the largest entry of its gradient, batch by batch: the certificate of a fit."""
+    """The objective over all rows and the largest entry of its gradient, batch by batch: the certificate of a fit.
+
+    An error where they are not finite, which training with too large a learning rate ends in.
+    """
     import torch
 
     value, total = 0.0, torch.zeros_like(w)
@@ -211,7 +215,13 @@ def value_and_slope(objective: Objective, w: Tensor, n: int, batch_size: int | N
             (gradient,) = torch.autograd.grad(part, w)
             value += float(part.detach())
             total += gradient
-    return value, float(total.abs().max())
+    slope = float(total.abs().max())
+    if not math.isfinite(value) or not math.isfinite(slope):
+        raise InputError(
+            "Training diverged: the objective is not a finite number at its end. Use a smaller learning_rate, and "
+            "weights of the objective's terms (alpha, beta, ...) that are not extreme."
+        )
+    return value, slope
 
 
 def in_chunks(compute: Callable[..., Tensor], *arrays: Tensor) -> Tensor:
