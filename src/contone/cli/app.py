@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from contone import __version__
-from contone.cli import data, listing, terminal
+from contone.cli import data, listing, model, terminal
 from contone.cli.demo import demo
 from contone.cli.enhance import enhance
 from contone.cli.report import report
@@ -73,6 +73,10 @@ def contone(
 
 app.command()(demo)
 app.command()(enhance)
+app.command()(model.fit)
+app.command()(model.apply)
+app.command()(model.show)
+app.command()(model.evaluate)
 app.command()(reproduce)
 app.command()(report)
 app.command()(listing.methods)

@@ -24,6 +24,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 from contone.tables.progress import Progress as FileProgress
 
@@ -65,6 +66,11 @@ def _is_unsafe(character: str) -> bool:
 
 REORDERING = frozenset(map(chr, [*range(0x202A, 0x202F), *range(0x2066, 0x206A)]))
 """Characters that make text run the other way, so that a line does not say what it seems to say."""
+
+
+def plain_text(text: str) -> Text:
+    """Text for a table, without markup and without orders to the terminal."""
+    return Text(clean(text))
 
 
 def print_json(value: Any) -> None:

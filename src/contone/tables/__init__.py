@@ -14,9 +14,19 @@ if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
     from contone.base import Enhancer
+    from contone.tables.compare import Comparison
+    from contone.tables.life import TableModel
     from contone.tables.order import EnhancedFile
 
-__all__ = ["Progress", "enhance_file", "vectorizer"]
+__all__ = [
+    "Progress",
+    "apply_model",
+    "compare_files",
+    "enhance_file",
+    "fit_file",
+    "load_table_model",
+    "vectorizer",
+]
 
 
 def vectorizer(*, categorical: Sequence[str] = (), missing: str = "impute") -> Pipeline:
@@ -120,12 +130,7 @@ def enhance_file(
     ArgumentError, DataError, LabelError, OutputError
         Each says what is wrong and what to do; what was at `target` before is then still there.
     """
-    try:
-        import polars  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(
-            "Reading and writing tables needs polars, which is not installed: pip install 'contone[cli]'."
-        ) from error
+    _need_polars()
     from contone.tables import order, run
 
     return run.carry_out(
@@ -154,3 +159,117 @@ def enhance_file(
             progress=progress or Progress(),
         )
     )
+
+
+def fit_file(
+    source: str | os.PathLike[str],
+    model: str | os.PathLike[str],
+    *,
+    labels: str | Sequence[str] = (),
+    method: str | Enhancer = "inversion",
+    features: str | Sequence[str] = (),
+    ids: str | Sequence[str] = (),
+    overwrite: bool = False,
+    separator: str | None = None,
+    decimal: str | None = None,
+    label_separator: str | None = None,
+    item: str | None = None,
+    categorical: str | Sequence[str] = (),
+    missing: str = "impute",
+    unlabelled: str = "method",
+    progress: Progress | None = None,
+) -> TableModel:
+    """Fit a method on a table in a file and keep it, with its columns, for `apply_model`.
+
+    Arguments as those of `enhance_file`; `model` is the file to write, of arrays and JSON, never a pickle.
+    """
+    _need_polars()
+    from contone.tables import life, order
+
+    return life.fit(
+        order.Order(
+            source=Path(source),
+            target="",
+            labels=order.as_list(labels),
+            method=order.named_method(method),
+            features=order.as_list(features),
+            ids=order.as_list(ids),
+            overwrite=overwrite,
+            separator=separator,
+            decimal=decimal,
+            label_separator=label_separator,
+            item=item,
+            categorical=order.as_list(categorical),
+            missing=missing,
+            unlabelled=unlabelled,
+            progress=progress or Progress(),
+        ),
+        str(model),
+    )
+
+
+def apply_model(
+    model: str | os.PathLike[str],
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    suffix: str = "_degree",
+    overwrite: bool = False,
+    separator: str | None = None,
+    decimal: str | None = None,
+    label_separator: str | None = None,
+    top: int | None = None,
+    progress: Progress | None = None,
+) -> EnhancedFile:
+    """Tell the degrees of the rows of another file by a model that `fit_file` wrote.
+
+    With the model's label columns in the file, they are used (`enhance`); without, the degrees come from the features
+    alone (`predict`). Columns are found by name, in any order; a missing one is refused by name.
+    """
+    _need_polars()
+    from contone import Uniform
+    from contone.tables import life, order
+
+    return life.apply(
+        model,
+        order.Order(
+            source=Path(source),
+            target=str(target),
+            labels=[],
+            method=Uniform(),
+            suffix=suffix,
+            overwrite=overwrite,
+            separator=separator,
+            decimal=decimal,
+            label_separator=label_separator,
+            top=top,
+            progress=progress or Progress(),
+        ),
+    )
+
+
+def load_table_model(model: str | os.PathLike[str]) -> TableModel:
+    """A model that `fit_file` wrote: the fitted method, its labels, its columns and their encoder."""
+    _need_polars()
+    from contone.tables import life
+
+    return life.load(model)
+
+
+def compare_files(
+    truth: str | os.PathLike[str], answer: str | os.PathLike[str], *, suffix: str = "_degree", item: str | None = None
+) -> Comparison:
+    """The measures of the degrees in one file against the true ones in another, beside baselines."""
+    _need_polars()
+    from contone.tables import compare
+
+    return compare.compare_files(Path(truth), Path(answer), suffix=suffix, item=item)
+
+
+def _need_polars() -> None:
+    try:
+        import polars  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(
+            "Reading and writing tables needs polars, which is not installed: pip install 'contone[cli]'."
+        ) from error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from contone import enhance
 from contone.exceptions import ArgumentError, MemoryEstimateError
 from contone.runtime import memory
@@ -19,8 +21,7 @@ CHOICES = {
 def carry_out(order: Order) -> EnhancedFile:
     """Check the places, choose the way, and go it."""
     check_source(order.source)
-    if not formats.suffix_of(order.source):
-        raise ArgumentError(f"{order.source} must end in one of {', '.join(formats.READABLE)}.", "source")
+    check_format(order.source)
     check_target(order)
     check_settings(order)
     in_pieces = is_streamed(order)
@@ -33,6 +34,12 @@ def carry_out(order: Order) -> EnhancedFile:
             "method",
         )
     return streaming.enhance_in_pieces(order) if in_pieces else whole.enhance_whole(order)
+
+
+def check_format(path: Path) -> None:
+    """Refuse a file whose name says no format that can be read."""
+    if not formats.suffix_of(path):
+        raise ArgumentError(f"{path} must end in one of {', '.join(formats.READABLE)}.", "source")
 
 
 def check_target(order: Order) -> None:

@@ -1,0 +1,198 @@
+"""`contone fit | apply | show | evaluate`: a model's life, and how good an answer is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.table import Table
+
+from contone.cli import terminal
+from contone.cli.enhance import (
+    Categorical,
+    Decimal,
+    Item,
+    LabelSeparator,
+    Missing,
+    Separator,
+    Unlabelled,
+    build_method,
+    default_method,
+)
+
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="A file that contone fit wrote.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite the output.")]
+
+
+def fit(
+    file: Annotated[Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="As in contone enhance.")],
+    output: Annotated[str, typer.Option("--output", "-o", metavar="MODEL", help="Where to write the model.")],
+    labels: Annotated[
+        list[str] | None, typer.Option("--labels", "-l", metavar="NAMES", help="As in contone enhance.")
+    ] = None,
+    features: Annotated[
+        list[str] | None, typer.Option("--features", "-f", metavar="NAMES", help="As in contone enhance.")
+    ] = None,
+    ids: Annotated[list[str] | None, typer.Option("--id", metavar="NAMES", help="Columns not to learn from.")] = None,
+    method: Annotated[
+        str | None, typer.Option("--method", "-m", metavar="NAME", help="See: contone methods. Default: inversion.")
+    ] = None,
+    preset: Annotated[str | None, typer.Option("--preset", metavar="NAME", help="Settings of that name.")] = None,
+    param: Annotated[
+        list[str] | None, typer.Option("--param", "-p", metavar="KEY=VALUE", help="A parameter of the method.")
+    ] = None,
+    force: Force = False,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    label_separator: LabelSeparator = None,
+    item: Item = None,
+    categorical: Categorical = None,
+    missing: Missing = "impute",
+    unlabelled: Unlabelled = "method",
+) -> None:
+    """Fit a method on a table and keep it, with the columns it needs, for contone apply.
+
+    The file holds arrays and JSON, never code.
+
+    Examples:
+
+    contone fit songs.csv --labels calm,happy,sad -o moods.contone
+    """
+    from contone.tables import fit_file
+
+    with terminal.plain_warnings():
+        model = fit_file(
+            file,
+            output,
+            labels=labels or [],
+            method=build_method(method or default_method(), preset, param or []),
+            features=features or [],
+            ids=ids or [],
+            overwrite=force,
+            separator=separator,
+            decimal=decimal,
+            label_separator=label_separator,
+            item=item,
+            categorical=categorical or [],
+            missing=missing,
+            unlabelled=unlabelled,
+            progress=terminal.TerminalProgress(),
+        )
+    terminal.say(f"wrote {output}: {type(model.method).__name__}, {model.n_rows:,} rows, {len(model.labels)} labels")
+
+
+def apply(
+    model: Model,
+    file: Annotated[Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="New rows.")],
+    output: Annotated[str, typer.Option("--output", "-o", metavar="OUT", help="As in contone enhance.")],
+    suffix: Annotated[str, typer.Option("--suffix", help="Name of the new columns: label + suffix.")] = "_degree",
+    force: Force = False,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    label_separator: LabelSeparator = None,
+    top: Annotated[
+        int | None, typer.Option("--top", metavar="K", min=1, help="Add the names of the first K labels.")
+    ] = None,
+) -> None:
+    """Tell the degrees of the rows of another table by a model.
+
+    With the model's label columns in the table, they are used; without, the degrees come from the features alone.
+    Columns are found by name, in any order.
+
+    Examples:
+
+    contone apply moods.contone new_songs.csv -o soft.csv
+    """
+    from contone.tables import apply_model
+    from contone.tables.columns import listed
+
+    with terminal.plain_warnings():
+        done = apply_model(
+            model,
+            file,
+            output,
+            suffix=suffix,
+            overwrite=force,
+            separator=separator,
+            decimal=decimal,
+            label_separator=label_separator,
+            top=top,
+            progress=terminal.TerminalProgress(),
+        )
+    if done.path is not None:
+        terminal.say(f"wrote {done.path}: {done.n_rows:,} rows, new columns {listed(done.degrees)}")
+
+
+def show(model: Model, as_json: AsJson = False) -> None:
+    """Show what a model file holds: method, parameters, labels, features.
+
+    Examples:
+
+    contone show moods.contone
+    """
+    from contone.tables import load_table_model
+    from contone.tables.columns import listed
+
+    found = load_table_model(model)
+    record: dict[str, Any] = {
+        "method": type(found.method).__name__,
+        "parameters": {key: _plain(value) for key, value in found.method.get_params(deep=False).items()},
+        "fitted rows": found.n_rows,
+        "labels": found.labels,
+        "features": found.chosen.features,
+        "categories": found.chosen.categories,
+        "contone": found.contone_version,
+    }
+    if as_json:
+        terminal.print_json(record)
+        return
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for key, value in record.items():
+        shown = listed([str(v) for v in value], 8) if isinstance(value, list) else value
+        if isinstance(value, dict):
+            shown = ", ".join(f"{k}={v}" for k, v in value.items())
+        table.add_row(key, terminal.plain_text(str(shown)))
+    terminal.out().print(table)
+
+
+def evaluate(
+    truth: Annotated[Path, typer.Argument(metavar="TRUTH", exists=True, dir_okay=False, help="Degrees that are true.")],
+    answer: Annotated[
+        Path, typer.Argument(metavar="ANSWER", exists=True, dir_okay=False, help="What contone enhance wrote.")
+    ],
+    suffix: Annotated[str, typer.Option("--suffix", help="How the columns of degrees end.")] = "_degree",
+    item: Annotated[
+        str | None, typer.Option("--item", metavar="NAME", help="Column that names the rows. Default: by their order.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say how close degrees are to the truth, beside baselines that know nothing of the features.
+
+    Examples:
+
+    contone evaluate truth.csv soft.csv
+    """
+    from contone import measures
+    from contone.tables import compare_files
+
+    found = compare_files(truth, answer, suffix=suffix, item=item)
+    if as_json:
+        terminal.print_json({"labels": list(found.labels), "rows": found.n_rows, "scores": found.scores})
+        return
+    table = Table("Measure", *found.scores, box=box.SIMPLE_HEAD, pad_edge=False)
+    for name, measure in measures.MEASURES.items():
+        values = {who: scores[name] for who, scores in found.scores.items()}
+        best = max(values.values()) if measure.greater_is_better else min(values.values())
+        cells = [f"[bold]{v:.4f}[/]" if v == best else f"{v:.4f}" for v in values.values()]
+        table.add_row(f"{name} {measure.arrow}", *cells)
+    terminal.out().print(table)
+    terminal.say(f"{found.n_rows:,} rows, {len(found.labels)} labels; the best of a line in bold")
+
+
+def _plain(value: Any) -> Any:
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

@@ -1,0 +1,87 @@
+"""How close an answer in a file is to the truth in another, beside the baselines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from contone import measures
+from contone.enhance import Logical, Temperature
+from contone.exceptions import ArgumentError, DataError
+from contone.tables import columns, formats, labels
+from contone.tables.order import check_source
+from contone.validation import check_distributions
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Measures by name for the answer and for each baseline, over the same rows."""
+
+    labels: tuple[str, ...]
+    n_rows: int
+    scores: dict[str, dict[str, float]]
+
+
+def compare_files(truth: Path, answer: Path, *, suffix: str = "_degree", item: str | None = None) -> Comparison:
+    """Compare the degrees in two files, row by row, or by a column that names the rows.
+
+    The labels are those columns of the answer that end in `suffix`; the truth has them under the same name, or under
+    the label's own. Where the answer still has the 0/1 labels, baselines that need them stand beside the uniform one.
+    """
+    tables = []
+    for path in (truth, answer):
+        check_source(path)
+        if not formats.suffix_of(path):
+            raise ArgumentError(f"{path} must end in one of {', '.join(formats.READABLE)}.", "source")
+        tables.append(formats.read(path))
+    first, second = tables
+    names = [c.removesuffix(suffix) for c in second.stored.columns if c.endswith(suffix) and c != suffix]
+    found = {n: next((c for c in (f"{n}{suffix}", n) if c in first.stored.columns), None) for n in names}
+    absent = [name for name, column in found.items() if column is None]
+    if not names or absent:
+        what = f"{truth} has no column {absent[0]!r}" if absent else f"{answer} has no column that ends in {suffix!r}"
+        raise DataError(f"{what}: the degrees of both files must have the same labels.")
+    order = _order(first, second, item, truth, answer)
+    D = check_distributions(_numbers(first, [str(found[n]) for n in names], truth), name=str(truth))
+    given = check_distributions(_numbers(second, [f"{n}{suffix}" for n in names], answer), name=str(answer))[order]
+    rows = {"answer": given, "uniform": np.full(D.shape, 1.0 / len(names))}
+    if all(name in second.stored.columns for name in names):
+        L = second.label_numbers(labels.meanings(second.words(names), second.numeric)).to_numpy()[order]
+        if set(np.unique(L)) <= {0.0, 1.0} and L.any(axis=1).all():
+            nothing = np.zeros((len(L), 1))
+            rows["logical"] = Logical().fit_enhance(nothing, L)
+            rows["temperature"] = Temperature().fit_enhance(nothing, L)
+    scores = {name: {k: float(m(D, found_D)) for k, m in measures.MEASURES.items()} for name, found_D in rows.items()}
+    return Comparison(tuple(names), len(D), scores)
+
+
+def _order(first: formats.Table, second: formats.Table, item: str | None, truth: Path, answer: Path) -> np.ndarray:
+    """For each row of the truth, the row of the answer that belongs to it."""
+    n, m = first.stored.height, second.stored.height
+    if item is None:
+        if n != m:
+            raise DataError(f"{truth} has {n:,} rows, {answer} has {m:,}: name a column that both share (--item).")
+        return np.arange(n)
+    for path, table in ((truth, first), (answer, second)):
+        if item not in table.stored.columns:
+            raise ArgumentError(f"{path} has no column {item!r}.", "item")
+        if table.stored[item].n_unique() < table.stored.height:
+            raise DataError(f"{path} has rows with the same {item!r}: it cannot tell rows apart.")
+    places = {key: i for i, key in enumerate(second.stored[item].cast(pl.String).to_list())}
+    keys = first.stored[item].cast(pl.String).to_list()
+    absent = [key for key in keys if key not in places]
+    if absent:
+        raise DataError(f"{answer} has no row with {item} {columns.listed([str(key) for key in absent])}.")
+    return np.array([places[key] for key in keys])
+
+
+def _numbers(table: formats.Table, names: list[str], path: Path) -> np.ndarray:
+    odd = [name for name in names if name not in table.numeric]
+    if odd:
+        raise DataError(f"the column {odd[0]!r} of {path} must hold degrees, that is numbers.")
+    frame = table.values.select(names)
+    formats.refuse_missing(frame)
+    return frame.to_numpy().astype(float)
