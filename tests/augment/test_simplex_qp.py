@@ -15,7 +15,7 @@ from contone.runtime import threads
 def random_programme(seed: int, n: int = 60, q: int = 4, density: float = 0.6, pull: float = 0.3) -> Programme:
     """A symmetric S with spectral radius 1, a random mask and a random linear term."""
     rng = np.random.default_rng(seed)
-    W = sp.random_array((n, n), density=0.15, rng=rng, format="csr")
+    W = sp.csr_array(rng.random((n, n)) * (rng.random((n, n)) < 0.15))
     W = (W + W.T + sp.diags_array(np.full(n, 1e-3))).tocsr()
     root = 1.0 / np.sqrt(W.sum(axis=1))
     S = sp.csr_array(sp.diags_array(root) @ W @ sp.diags_array(root))

@@ -14,7 +14,7 @@ from contone.numerics.boxqp import kkt_residual, solve_box_qp
 
 def problem(n: int, q: int, seed: int, condition: float = 1e3):
     rng = np.random.default_rng(seed)
-    A = sp.random_array((n, n), density=min(1.0, 6 / n), rng=rng, format="csr")
+    A = sp.csr_array(rng.random((n, n)) * (rng.random((n, n)) < 6 / n))
     H = sp.csr_array(A.T @ A + sp.diags_array(np.full(n, 1.0 / condition)))
     B = rng.normal(size=(n, q))
     centre = rng.normal(size=(n, q))
