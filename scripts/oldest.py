@@ -45,7 +45,8 @@ def main() -> int:
     print("\n".join(pins), flush=True)
     python = environment(pins)
     paths = [test for test in TESTS if (ROOT / test).exists()]
-    tests = [python, "-m", "pytest", "-q", "-n", "2", "-m", "not slow", "-k", NOT_HERE, "-W", "default", *paths, *sys.argv[1:]]
+    chosen = ["-m", "not slow", "-k", NOT_HERE, *paths, *sys.argv[1:]]
+    tests = [python, "-m", "pytest", "-q", "-n", "2", "-W", "default", *chosen]
     return subprocess.run(tests, cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"}).returncode
 
 
