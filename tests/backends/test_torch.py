@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 
 import contone.backends.torch as torch_backend  # noqa: E402
 from contone import (  # noqa: E402
+    AAKNN,
     GLLE,
     KM,
     LEVI,
@@ -505,3 +506,34 @@ def test_a_small_device_gets_smaller_blocks(monkeypatch):
     found = neighbours_torch.nearest_neighbours(X, 5)
     assert torch.equal(found.indices, expected.indices)
     assert torch.equal(neighbours_torch.query_neighbours(X, X, 1)[0][:, 0], torch.arange(700))
+
+
+@pytest.mark.parametrize("kind", ["sparse", "bfloat16", "half", "backwards"])
+def test_labels_and_features_in_unusual_tensors_are_read(kind):
+    """The answer is that of the same numbers in an ordinary tensor."""
+    rng = np.random.default_rng(0)
+    X, L = np.round(4 * rng.normal(size=(12, 3))) / 4, np.eye(3)[np.arange(12) % 3]
+    convert = {
+        "sparse": lambda A: torch.tensor(A).to_sparse(),
+        "bfloat16": lambda A: torch.tensor(A).to(torch.bfloat16),
+        "half": lambda A: torch.tensor(A).to(torch.float16),
+        "backwards": lambda A: torch.flip(torch.tensor(np.ascontiguousarray(A[::-1])), dims=(0,)),
+    }[kind]
+    for method in (KM(), GLLE()):
+        expected = method.fit_enhance(X, L)
+        answer = method.fit_enhance(convert(X), convert(L))
+        np.testing.assert_allclose(answer.to(torch.float64).numpy(), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", [KM(), GLLE(), AAKNN()], ids=str)
+def test_a_tensor_without_numbers_is_refused(method):
+    X, L = torch.zeros(8, 3), torch.eye(2).repeat(4, 1)
+    for features, labels in ((X.to("meta"), L), (X, L.to("meta"))):
+        with pytest.raises(InputTypeError, match="meta tensor"):
+            method.fit(features, labels)
+
+
+def test_an_array_that_is_read_backwards_becomes_a_tensor():
+    model = torch.zeros(1, dtype=torch.float64)
+    backwards = np.arange(3.0)[::-1]
+    assert get_backend(model).like(backwards, model).tolist() == [2.0, 1.0, 0.0]

@@ -65,9 +65,18 @@ class TorchBackend:
         return torch.arange(A.shape[0], device=A.device)[:, None]
 
     def to_numpy(self, A: Tensor) -> np.ndarray:
-        return A.detach().cpu().numpy()
+        if A.device.type == "meta":
+            raise InputTypeError("This is a meta tensor, which has a shape and no numbers: pass the data itself.")
+        A = A.detach()
+        if A.layout != torch.strided:
+            A = A.to_dense()
+        if A.dtype == torch.bfloat16:  # NumPy has no such type; single precision holds all its numbers
+            A = A.to(torch.float32)
+        return A.cpu().numpy()
 
     def like(self, A: Array, model: Tensor) -> Tensor:
+        if isinstance(A, np.ndarray) and any(step < 0 for step in A.strides):  # torch has no backward views
+            A = A.copy()
         return torch.as_tensor(A, device=model.device, dtype=model.dtype)
 
     def transpose(self, A: Tensor) -> Tensor:
