@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test lint format docs report bench oldest wheel-check clean
+.PHONY: help demo test lint format docs report bench hostile oldest wheel-check clean
 
 help:                         ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,10 @@ report: $(VENV)/installed-cli ## run the paper's experiments on the data availab
 
 bench: $(VENV)/installed-cli  ## measure every method and say what became slower than stored; BENCH_ARGS="--store" stores
 	$(BIN)/python benchmarks/compare.py $(BENCH_ARGS)
+
+CASES ?= 100000
+hostile: $(VENV)/installed-test ## hand anything to every public class, CASES=100000 times; other cases each time
+	HOSTILE_CASES=$(CASES) $(BIN)/python -m pytest -q -n $(or $(filter-out 0,$(WORKERS)),2) tests/hostile
 
 oldest: $(VENV)/installed-cli ## run a part of the suite with the oldest supported dependencies, in .venv-oldest
 	$(BIN)/python scripts/oldest.py $(PYTEST_ARGS)

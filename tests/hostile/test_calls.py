@@ -468,8 +468,3 @@ def test_evaluate():
 def distribution(n: int, q: int, seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     return rng.dirichlet(np.full(q, 0.5), size=n) if q else np.zeros((n, 0))
-
-
-def test_every_public_class_is_in_the_campaign():
-    classes = {name for name in contone.__all__ if inspect.isclass(getattr(contone, name))}
-    assert classes == set(ESTIMATORS) | set(RULES)

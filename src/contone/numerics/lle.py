@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from contone.backends.numpy.graph import edge_graph
-from contone.backends.numpy.neighbours import nearest_neighbours
+from contone.backends.numpy.neighbours import nearest_neighbours, safe_unit
 from contone.typing import Array
 
 BLOCK_ENTRIES = 2**22
@@ -27,6 +27,7 @@ def lle_weights(X: np.ndarray, k: int, *, regularization: float = 1e-3) -> sp.cs
         The local Gram matrix G gets ``regularization * trace(G)`` on its diagonal, always. Without it G is singular
         as soon as k > d or a neighbour is a duplicate of the row, and the weights reach 1e17.
     """
+    X = X / safe_unit(X)  # the weights have no unit
     neighbours = nearest_neighbours(X, k)
     n, k = neighbours.indices.shape
     weights = np.empty((n, k))

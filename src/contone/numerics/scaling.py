@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
 from array_api_compat import array_namespace
 
 from contone.backends import get_backend, like
 from contone.typing import Array
+
+SMALLEST, LARGEST = 1e-140, 1e140
+"""Features between these have squares that can be added up; the moments of others are taken in a unit of their own."""
 
 
 class Standardisation(NamedTuple):
@@ -23,14 +27,22 @@ class Standardisation(NamedTuple):
 
 def standardisation(X: Array, *, ddof: int = 1) -> Standardisation:
     """The z-scores of the columns of X (n, d), with n - ddof in the variance (MATLAB's zscore has ddof 1)."""
-    xp = array_namespace(X)
-    mean, scale, largest = get_backend(X).compute(
-        xp.mean(X, axis=0), xp.std(X, axis=0, correction=ddof), xp.max(xp.abs(X), axis=0)
-    )
+    with np.errstate(over="ignore", invalid="ignore"):  # seen and repaired below
+        mean, scale, largest = _moments(X, ddof)
     xp = array_namespace(scale)
+    extreme = (largest > LARGEST) | ((largest < SMALLEST) & (largest > 0.0))
+    if bool(xp.any(extreme)):
+        unit = xp.where(extreme, 2.0 ** xp.floor(xp.log2(xp.where(extreme, largest, xp.ones_like(largest)))), 1.0)
+        mean, scale, largest = (moment * unit for moment in _moments(X / like(unit, X), ddof))
     # A constant column has a deviation of rounding size only; dividing by it would turn rounding into a feature.
     constant = scale <= 1e-12 * largest
     return Standardisation(mean, xp.where(constant, xp.ones_like(scale), scale))
+
+
+def _moments(X: Array, ddof: int) -> tuple[Array, ...]:
+    """Mean, deviation and largest magnitude of the columns of X, in one pass."""
+    xp = array_namespace(X)
+    return get_backend(X).compute(xp.mean(X, axis=0), xp.std(X, axis=0, correction=ddof), xp.max(xp.abs(X), axis=0))
 
 
 class MinMax(NamedTuple):

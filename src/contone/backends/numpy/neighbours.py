@@ -21,11 +21,18 @@ EXACT_ROWS = 50_000
 LOW_DIMENSION = 6
 """Up to this many features a k-d tree is exact and faster than anything else, whatever the number of rows."""
 
+SMALLEST, LARGEST = 1e-140, 1e140
+"""Features between these have squares that can be added up; others are searched in a unit of their own."""
+
 
 def nearest_neighbours(X: np.ndarray, k: int) -> Neighbours:
     """The k nearest other rows of every row of X (n, d); k is cut to n - 1."""
     n = len(X)
     k = min(k, n - 1)
+    unit = safe_unit(X)
+    if unit != 1.0:
+        found = nearest_neighbours(X / unit, k)
+        return found._replace(distances=found.distances * unit)
     if _is_too_large(X, n):
         from contone.backends.numpy import faiss_search
 
@@ -37,12 +44,22 @@ def nearest_neighbours(X: np.ndarray, k: int) -> Neighbours:
 def query_neighbours(X: np.ndarray, queries: np.ndarray, k: int) -> Neighbours:
     """The k rows of X (n, d) nearest to every row of `queries` (m, d); k is cut to n."""
     k = min(k, len(X))
+    unit = safe_unit(X, queries)
+    if unit != 1.0:
+        found = query_neighbours(X / unit, queries / unit, k)
+        return found._replace(distances=found.distances * unit)
     if _is_too_large(X, len(queries)):
         from contone.backends.numpy import faiss_search
 
         return _approximate(faiss_search.query_neighbours(X, queries, k))
     distances, indices = NearestNeighbors(n_neighbors=k).fit(X).kneighbors(queries)
     return Neighbours(indices, distances)
+
+
+def safe_unit(*arrays: np.ndarray) -> float:
+    """1, or where squares of the features would run out of floating point, a power of two near the largest of them."""
+    largest = max(float(np.abs(A).max(initial=0.0)) for A in arrays)
+    return 1.0 if largest == 0.0 or SMALLEST < largest < LARGEST else float(2.0 ** np.floor(np.log2(largest)))
 
 
 def _is_too_large(X: np.ndarray, n_queries: int) -> bool:

@@ -1,0 +1,47 @@
+"""Scaling of features: z-scores and [0, 1], whatever the unit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from contone.backends.numpy.neighbours import nearest_neighbours, query_neighbours
+from contone.numerics.lle import lle_weights
+from contone.numerics.scaling import min_max_scaling, standardisation
+
+X = np.random.default_rng(0).normal(size=(20, 3))
+EXTREME = [2.0**-1030, 2.0**-560, 2.0**515, 2.0**1015]
+"""Units in which squares of the features run out of floating point: 1e-310, 1e-169, 1e155, 1e305."""
+
+
+def test_z_scores_have_mean_0_and_deviation_1():
+    Z = standardisation(X)(X)
+    np.testing.assert_allclose(Z.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(Z.std(axis=0, ddof=1), 1.0)
+
+
+def test_constant_columns_become_0():
+    constant = np.hstack([X, np.full((20, 1), 7.3), np.zeros((20, 1))])
+    assert (standardisation(constant)(constant)[:, 3:] == 0.0).all()
+    assert (min_max_scaling(constant)(constant)[:, 3:] == 0.0).all()
+
+
+@pytest.mark.parametrize("unit", EXTREME)
+def test_z_scores_have_no_unit(unit):
+    np.testing.assert_allclose(standardisation(X * unit)(X * unit), standardisation(X)(X), rtol=1e-9, atol=1e-12)
+    mixed = X * [1.0, unit, 1.0]  # a column does not spoil the others
+    np.testing.assert_allclose(standardisation(mixed)(mixed), standardisation(X)(X), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("unit", EXTREME)
+def test_neighbours_have_no_unit(unit):
+    expected, found = nearest_neighbours(X, 4), nearest_neighbours(X * unit, 4)
+    np.testing.assert_array_equal(found.indices, expected.indices)
+    np.testing.assert_allclose(found.distances / unit, expected.distances, rtol=1e-9)
+    expected, found = query_neighbours(X[:10], X[10:], 4), query_neighbours(X[:10] * unit, X[10:] * unit, 4)
+    np.testing.assert_array_equal(found.indices, expected.indices)
+
+
+@pytest.mark.parametrize("unit", EXTREME)
+def test_reconstruction_weights_have_no_unit(unit):
+    np.testing.assert_allclose(lle_weights(X * unit, 4).toarray(), lle_weights(X, 4).toarray(), rtol=1e-6, atol=1e-9)
