@@ -5,7 +5,7 @@ The public names, in the order of the pipeline: data, degrade, augment, enhance,
 
 from contone import datasets, degrade, measures
 from contone.augment import Augmented, HSICReducer, LabelConfidence
-from contone.check import Rehearsal
+from contone.check import Best, Rehearsal, Tuned, compare
 from contone.degrade import CumulativeMass, Threshold, TopK
 from contone.enhance import (
     FCM,
@@ -26,6 +26,7 @@ from contone.enhance import (
     Temperature,
     Uniform,
 )
+from contone.enhance.tempered import Tempered
 from contone.measures import evaluate
 from contone.predict import AAKNN, LDLLRR, LDLSCL, FromClassifier, FromRegressor, LDLForest, MaxEnt, PTBayes
 from contone.runtime.versions import show_versions
@@ -49,6 +50,7 @@ __all__ = [
     "LP",
     "ML2",
     "Augmented",
+    "Best",
     "ConLE",
     "CumulativeMass",
     "FromClassifier",
@@ -63,9 +65,12 @@ __all__ = [
     "PTBayes",
     "Rehearsal",
     "Temperature",
+    "Tempered",
     "Threshold",
     "TopK",
+    "Tuned",
     "Uniform",
+    "compare",
     "datasets",
     "degrade",
     "enhance_file",

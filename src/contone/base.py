@@ -50,6 +50,8 @@ class _Estimator(BaseEstimator):
     when_short: ClassVar[str] = "raise max_iter or tol"
     """What to do where the method stopped before its end, as the warning says it."""
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {}
+    SEARCH: ClassVar[dict[str, list[Any]]] = {}
+    """What may be worth trying for each parameter, for `contone.Tuned`; a temperature on the answer is added there."""
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
 
     @classmethod

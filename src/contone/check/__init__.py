@@ -1,5 +1,7 @@
 """Is this answer credible, and which method is best here, when no truth exists?"""
 
+from contone.check.compare import Comparison, Standing, compare
 from contone.check.rehearsal import Rehearsal, Replicate
+from contone.check.tuned import Best, Tuned
 
-__all__ = ["Rehearsal", "Replicate"]
+__all__ = ["Best", "Comparison", "Rehearsal", "Replicate", "Standing", "Tuned", "compare"]

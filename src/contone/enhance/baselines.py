@@ -12,13 +12,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp
 
-from contone.backends import get_backend
-from contone.base import Enhancer
-from contone.domains import Interval
+from contone.backends import get_backend, to_numpy
+from contone.base import Enhancer, fit_checked
+from contone.domains import Interval, StrOptions
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
 from contone.typing import Array
+from contone.validation import default_names
+
+LARGEST_C = 30.0
+"""Where L / |L| is reached to twelve digits."""
 
 
 class Uniform(Enhancer):
@@ -46,23 +52,32 @@ class Temperature(Enhancer):
 
     Parameters
     ----------
-    c : float, default=0.2
-        Inverse temperature: 0 gives the uniform distribution, large c gives L / |L|.
+    c : float or "auto", default=0.2
+        Inverse temperature: 0 gives the uniform distribution, large c gives L / |L|. "auto" is the one with the least
+        expected KL under the model of `Inversion` without features, fitted to (at most 20,000 rows of) L.
+
+    Attributes
+    ----------
+    c_ : float
+        The inverse temperature that was used.
     """
 
     reference = "baseline"
     baseline = True
     kinds = frozenset({"torch", "dask", "sparse"})
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"c": [Interval(Real, 0, None, closed="left")]}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "c": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})]
+    }
 
-    def __init__(self, *, c: float = 0.2) -> None:
+    def __init__(self, *, c: float | str = 0.2) -> None:
         self.c = c
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
+        self.c_ = best_inverse_temperature(L) if isinstance(self.c, str) else float(self.c)
         return Solution(self._enhance(X, L))
 
     def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
-        return get_backend(L).map_rows(partial(_tempered, c=self.c), L, columns=L.shape[1])
+        return get_backend(L).map_rows(partial(_tempered, c=self.c_), L, columns=L.shape[1])
 
 
 class Logical(Enhancer):
@@ -77,6 +92,26 @@ class Logical(Enhancer):
 
     def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
         return get_backend(L).map_rows(normalise_rows, L, columns=L.shape[1])
+
+
+def best_inverse_temperature(L: Array) -> float:
+    """The c with the least E[KL(D || softmax(c L)) | L], for the model of `Inversion` without features.
+
+    Up to a constant that is sum_i KL(D^_i || softmax(c L_i)) with the posterior mean D^, and convex in c.
+    """
+    from contone.enhance.inversion import Inversion
+    from contone.enhance.inversion.blocks import take_sample
+
+    model = Inversion(features=False)
+    some = to_numpy(L if get_backend(L).in_memory else take_sample(L, L, model.max_rows, 0)[1]).astype(np.float64)
+    if some.shape[1] == 1:
+        return 0.0
+    mean = fit_checked(model, np.zeros((len(some), 1)), some, default_names(some.shape[1])).value
+
+    def loss(c: float) -> float:
+        return float(np.mean(logsumexp(c * some, axis=1) - c * (mean * some).sum(axis=1)))
+
+    return float(minimize_scalar(loss, bounds=(0.0, LARGEST_C), method="bounded").x)
 
 
 def _uniform(L: np.ndarray) -> Array:

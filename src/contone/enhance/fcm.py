@@ -88,6 +88,12 @@ class FCM(Enhancer):
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {"standardize": False, "output": "softmax"},
     }
+    SEARCH: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": [10, 20, 50, 100],
+        "fuzzifier": [1.2, 1.5, 2.0],
+        "composition": ["max-min", "max-product"],
+        "output": ["sum", "softmax"],
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "fuzzifier": [Interval(Real, 1, None, closed="neither")],

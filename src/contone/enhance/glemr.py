@@ -104,6 +104,7 @@ class GLEMR(Enhancer):
         "original_yeast": {"solver": "adam", "prior_precision": 0.1, "max_iter": 1000, "random_state": 1},
         "original_sjaffe": {"solver": "adam", "prior_precision": 0.01, "max_iter": 1000, "random_state": 1},
     }
+    SEARCH: ClassVar[dict[str, list[Any]]] = {"prior_precision": [1e-3, 3e-3, 1e-2, 0.03, 0.1, 0.3, 1.0]}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "solver": [StrOptions({"limit", "adam"})],
         "prior_precision": [Interval(Real, 0, None, closed="neither")],

@@ -111,6 +111,7 @@ class GLERB(Enhancer):
             "random_state": 123,
         },
     }
+    SEARCH: ClassVar[dict[str, list[Any]]] = {"rate": [0.2, 0.4, 0.6, 0.8, "cap"]}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "rate": [Interval(Real, 0, 1, closed="both"), StrOptions({"cap", "learned"})],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],

@@ -119,6 +119,10 @@ class GLLE(InductiveMixin, Enhancer):
         "paper": {"lambda_": 0.01, "n_neighbors": "labels", "sigma": 10.0, "solver": "lbfgs", "max_iter": 300},
         "original_code": {"lambda_": 0.01, "n_neighbors": 19, "sigma": 10.0, "solver": "lbfgs", "max_iter": 300},
     }
+    SEARCH: ClassVar[dict[str, list[Any]]] = {
+        "lambda_": ["gcv", "balanced", 0.01, 0.1, 1.0, 10.0],
+        "n_neighbors": [5, 10, 20, 40],
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "lambda_": [Interval(Real, 0, None, closed="left"), StrOptions({"gcv", "balanced"})],
         "n_neighbors": [Interval(Integral, 1, None, closed="left"), StrOptions({"labels"})],

@@ -73,6 +73,7 @@ class KM(Enhancer):
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {"standardize": False},
     }
+    SEARCH: ClassVar[dict[str, list[Any]]] = {"output": ["softmax", "sum"], "standardize": [True, False]}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "width": [Interval(Real, 0, None, closed="neither"), StrOptions({"mean"})],
         "standardize": ["boolean"],

@@ -84,6 +84,12 @@ class LCdr(InductiveMixin, Enhancer):
             "weight_decay": 0.0,
         },
     }
+    SEARCH: ClassVar[dict[str, list[Any]]] = {
+        "beta": [1e-5, 1e-4, 1e-3, 1e-2, 0.1],
+        "alpha": [0.1, 0.5, 0.9, 0.99],
+        "rescale": [None, "unit_variance"],
+        "n_neighbors": [5, 10, 30],
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{name: LabelConfidence._parameter_constraints[name] for name in ("n_neighbors", "sigma")},
         "confidence_tol": LabelConfidence._parameter_constraints["tol"],

@@ -83,6 +83,13 @@ class LEMLL(InductiveMixin, Enhancer):
 
     reference = "Shao, Xu, Geng. Multi-Label Learning with Label Enhancement. ICDM 2018."
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {"paper": {"scale": 1.0, "n_neighbors": 3, "kernel": "linear"}}
+    SEARCH: ClassVar[dict[str, list[Any]]] = {
+        "ridge": [0.1, 1.0, 10.0, 100.0],
+        "closeness": [0.1, 1.0, 10.0],
+        "topology": [0.1, 1.0, 10.0],
+        "n_neighbors": [3, 10],
+        "kernel": ["linear", "rbf"],
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "epsilon": [Interval(Real, 0, None, closed="left")],
         "ridge": [Interval(Real, 0, None, closed="neither")],

@@ -75,6 +75,10 @@ class LESC(Enhancer):
 
     reference = "Tang, Zhu, Zheng, Wang, Pang, Li. Label Enhancement with Sample Correlations. AAAI 2020."
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {"paper": {"solver": "alm", "transpose_fix": False}}
+    SEARCH: ClassVar[dict[str, list[Any]]] = {
+        "lambda_": [0.1, 0.5, 1.0, 4.0, 10.0, 30.0, 100.0],
+        "beta": [None, 1e-3, 0.1],
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "beta": [None, Interval(Real, 0, None, closed="neither")],
         "lambda_": [Interval(Real, 0, None, closed="left")],

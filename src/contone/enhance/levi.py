@@ -138,6 +138,7 @@ class LEVI(Enhancer):
             "scaling": "all",
         },
     }
+    SEARCH: ClassVar[dict[str, list[Any]]] = {"alpha": [0.1, 1.0, "elbo"], "beta": [0.01, 0.1, 1.0, "elbo"]}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "solver": [StrOptions({"network", "limit"})],
         "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"elbo"})],

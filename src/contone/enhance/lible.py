@@ -103,6 +103,7 @@ class LIBLE(InductiveMixin, Enhancer):
         }
         for name, alpha, beta in (("original_sjaffe", 1.0, 0.001), ("original_yeast", 10.0, 1.0))
     }
+    SEARCH: ClassVar[dict[str, list[Any]]] = {"alpha": [0.01, 0.1, 1.0], "beta": [0.1, 1.0]}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="left")],
         "beta": [Interval(Real, 0, None, closed="neither")],

@@ -97,6 +97,11 @@ class LP(Enhancer):
         "paper": {"alpha": 0.1, "graph": "dense", "sigma": 1.0, "standardize": False, "output": "softmax"},
         "glle_paper": {"alpha": 0.5, "graph": "dense", "sigma": 1.0, "standardize": False, "output": "sum"},
     }
+    SEARCH: ClassVar[dict[str, list[Any]]] = {
+        "alpha": [0.1, 0.3, 0.5, 0.7, 0.9, 0.97],
+        "n_neighbors": [5, 10, 20, 40],
+        "output": ["softmax", "sum"],
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, 1, closed="left")],
         "graph": [StrOptions({"auto", "dense", "knn"})],

@@ -73,6 +73,12 @@ class ML2(Enhancer):
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {"margin": 1.0, "regularization": 1e-5, "output": "softmax"}
     }
+    SEARCH: ClassVar[dict[str, list[Any]]] = {
+        "margin": [0.03, 0.1, 0.3, 1.0],
+        "regularization": [1e-3, 1e-2, 0.1],
+        "n_neighbors": [None, 10, 30],
+        "output": ["softmax", "sigmoid"],
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_neighbors": [None, Interval(Integral, 1, None, closed="left")],
         "margin": [Interval(Real, 0, None, closed="neither")],

@@ -1,0 +1,108 @@
+"""Parameters chosen on rehearsed data, against optima that are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+from contone import GLLE, LP, Best, CumulativeMass, Inversion, Temperature, Tempered, Tuned, Uniform, enhance, evaluate
+from contone.check.search import best_temperature, candidates
+from contone.exceptions import AnswerError, ArgumentError
+from contone.numerics.simplex import kl_divergence, softmax
+
+QUICK = Inversion(n_sweeps=60, n_burn=20)
+
+
+@pytest.fixture(scope="module")
+def data():
+    """X (300, 2), L and D (300, 6) drawn from the model."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(300, 2))
+    D = softmax(X @ rng.normal(size=(2, 6)) * 0.2 + 0.5 * rng.normal(size=(300, 6)))
+    return X, CumulativeMass().apply(D).astype(float), D
+
+
+def test_temperature_is_a_power_of_the_answer():
+    X, L = np.zeros((2, 1)), np.array([[1, 0, 1], [0, 1, 0]])
+    answer = Temperature(c=0.8).fit_enhance(X, L)
+    for t in (0.0, 0.5, 1.0, 3.0):
+        power = answer**t
+        expected = power / power.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(Tempered(Temperature(c=0.8), t).fit_enhance(X, L), expected)
+
+
+def test_the_best_temperature_of_a_tempered_truth_undoes_it():
+    truth = softmax(np.random.default_rng(0).normal(size=(50, 4)))
+    t, score = best_temperature([truth, truth], [softmax(0.2 * np.log(truth)), softmax(0.2 * np.log(truth))])
+    assert t == pytest.approx(5.0, rel=1e-2)
+    assert score == pytest.approx(0.0, abs=1e-5)
+
+
+def test_tuning_finds_the_best_temperature_of_model_data(data):
+    X, L, D = data
+    tuned = Tuned(Temperature(c=1.0), model=QUICK).fit(X, L)
+    oracle = minimize_scalar(lambda c: kl_divergence(D, softmax(c * L)).mean(), bounds=(0.01, 5), method="bounded")
+    assert tuned.best_params_["temperature"] == pytest.approx(oracle.x, rel=0.12)
+    assert evaluate(D, tuned.label_distributions_).kl < 1.02 * oracle.fun
+
+
+def test_temperature_by_itself(data):
+    X, L, D = data
+    auto = Temperature(c="auto").fit(X, L)
+    oracle = minimize_scalar(lambda c: kl_divergence(D, softmax(c * L)).mean(), bounds=(0.01, 5), method="bounded")
+    assert auto.c_ == pytest.approx(oracle.x, rel=0.12)
+    np.testing.assert_allclose(auto.label_distributions_, softmax(auto.c_ * L))
+    np.testing.assert_allclose(auto.enhance(X[:3], L[:3]), softmax(auto.c_ * L[:3]))
+
+
+def test_what_was_tried_and_what_is_passed_on(data):
+    X, L, _ = data
+    tuned = Tuned(GLLE(), {"lambda_": [0.1, 1.0]}, model=QUICK, n_replicates=2).fit(X, L)
+    assert tuned.rehearsal_["params"] == [{}, {"lambda_": 0.1}, {"lambda_": 1.0}]
+    assert tuned.best_score_ == min(
+        tuned.rehearsal_["score"][k] for k, n in enumerate(tuned.rehearsal_["n_replicates"]) if n == 2
+    )
+    assert not hasattr(Tuned(LP()), "enhance")
+    np.testing.assert_allclose(tuned.enhance(X[:5], L[:5]).sum(axis=1), 1.0)
+    again = Tuned(GLLE(), {"lambda_": [0.1, 1.0]}, model=QUICK, n_replicates=2).fit(X, L)
+    np.testing.assert_array_equal(again.label_distributions_, tuned.label_distributions_)
+
+
+def test_best_takes_the_method_that_is_ahead(data):
+    X, L, _ = data
+    best = Best([Uniform(), Temperature(), QUICK], model=QUICK, n_replicates=2).fit(X, L)
+    assert best.best_name_ == "Inversion"
+    assert best.comparison_["method"][-1] == "Uniform"
+    assert best.comparison_["score"][-1] == pytest.approx(1.0)
+    np.testing.assert_allclose(best.predict(X[:3]).sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("cls", enhance.methods().values(), ids=lambda cls: cls.__name__)
+def test_every_search_space_is_within_the_parameters_domain(cls):
+    for name, values in cls.SEARCH.items():
+        for value in values:
+            method = cls(**{name: value})
+            method._validate_params()
+
+
+def test_candidates_are_all_of_a_small_space_and_some_of_a_large_one():
+    assert len(candidates(LP(), {"alpha": [0.1, 0.5]}, 20, 0)) == 3
+    drawn = candidates(LP(), LP.SEARCH, 8, 0)
+    assert len(drawn) == 8
+    assert drawn[0] == {}
+    with pytest.raises(ArgumentError, match="beta"):
+        candidates(LP(), {"beta": [1.0]}, 5, 0)
+
+
+def test_one_label_three_rows_and_a_method_that_always_fails():
+    X = np.arange(6.0).reshape(3, 2)
+    three = Tuned(Temperature(), model=QUICK, n_replicates=1).fit_enhance(X, np.eye(3))
+    np.testing.assert_allclose(three.sum(axis=1), 1.0)
+    with pytest.raises(AnswerError, match="every rehearsed"):
+        Tuned(_Broken(), model=QUICK, n_replicates=1).fit(X, np.eye(3))
+
+
+class _Broken(Temperature):
+    def _fit_enhance(self, X, L):
+        raise RuntimeError("broken")
