@@ -34,7 +34,7 @@ from contone.validation import check_training
 
 MISFIT = 0.1
 """Total-variation distance of the numbers of labels per row, real against rehearsed, from which a rehearsal warns,
-where it is also larger than between any two replicates."""
+where it is also larger than chance explains."""
 RELAXED = 0.05
 """Share of rows that the rule cannot have made from which a rehearsal warns."""
 
@@ -137,8 +137,8 @@ class Rehearsal:
         fitted.fit(X_some, L_some)
         rng = np.random.default_rng(random_state)
         replicates = _draw(fitted.fit_, X_some, L_some, n_replicates, rng)
-        misfit, worst = _compare_cardinalities(L_some, replicates)
-        warnings = _reasons_to_doubt(misfit, worst, fitted.n_relaxed_ / len(L_some))
+        misfit, chance = _compare_cardinalities(L_some, replicates)
+        warnings = _reasons_to_doubt(misfit, chance, fitted.n_relaxed_ / len(L_some))
         for name, found in {
             "X": X_some,
             "labels": L_some,
@@ -202,20 +202,23 @@ def _spread(D: np.ndarray) -> float:
 
 
 def _compare_cardinalities(L: np.ndarray, replicates: tuple[Replicate, ...]) -> tuple[float, float]:
-    """Total-variation distance of the histogram of |L| from the mean one of the replicates, and the largest distance
-    between two of these."""
+    """Total-variation distance of the histogram of |L| from the mean one of the replicates; and how much of it may be
+    chance: the largest distance between two replicates, or twice the bound sqrt(k / n) / 2 on the mean distance of n
+    draws from their distribution over k values."""
     shares = np.stack([_cardinality_shares(r.labels) for r in replicates])
+    real = _cardinality_shares(L)
     apart = 0.5 * np.abs(shares[:, None] - shares[None, :]).sum(axis=2)
-    return float(0.5 * np.abs(_cardinality_shares(L) - shares.mean(axis=0)).sum()), float(apart.max())
+    chance = np.sqrt(np.count_nonzero(real + shares.sum(axis=0)) / len(L))
+    return float(0.5 * np.abs(real - shares.mean(axis=0)).sum()), float(max(apart.max(), chance))
 
 
 def _cardinality_shares(L: np.ndarray) -> np.ndarray:
     return np.bincount((L > 0).sum(axis=1), minlength=L.shape[1] + 1) / len(L)
 
 
-def _reasons_to_doubt(misfit: float, between: float, relaxed: float) -> tuple[str, ...]:
+def _reasons_to_doubt(misfit: float, chance: float, relaxed: float) -> tuple[str, ...]:
     found = []
-    if misfit > max(MISFIT, between):
+    if misfit > max(MISFIT, chance):
         found.append(
             f"The model does not make labels like these: the numbers of labels per row differ from the rehearsed ones "
             f"by {misfit:.0%} (total variation). What a rehearsal says may not hold; try another rule, "
