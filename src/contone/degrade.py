@@ -196,6 +196,33 @@ class TopK(Degradation):
 
 
 @dataclass(frozen=True)
+class Order(Degradation):
+    """Marked labels above the others, no more: the order is what the labels tell, each row has its own number of them.
+
+    It leads back from labels only. `apply` would have to know how many labels to mark: that is `TopK`.
+    """
+
+    scale_matters = False
+
+    def _apply(self, D: Any) -> Any:
+        raise InputError("Order does not say how many labels a row has, so it makes none from degrees: use TopK(k).")
+
+    def interval(self, others: Others, positive: Any) -> tuple[Any, Any]:
+        return TopK().interval(others, positive)
+
+    def cardinality(self, ranked: Any) -> Any:
+        raise InputError("Order does not say how many labels a row has.")
+
+    def negative_share(self, n_positive: Any, q: int) -> Any:
+        return TopK().negative_share(n_positive, q)
+
+    def start(self, L: Any) -> tuple[Any, Any]:
+        xp = array_namespace(L)
+        Z, _ = TopK().start(L)
+        return Z, xp.zeros_like(L[:, 0], dtype=xp.bool)
+
+
+@dataclass(frozen=True)
 class Threshold(Degradation):
     """The labels with a degree of more than tau; the largest one where no label reaches it.
 

@@ -151,6 +151,7 @@ def test_noise_makes_wrong_labels_harmless(share):
     assert mean_kl(D, Inversion(noise=share).fit_enhance(X, flipped)) < plain
 
 
+@pytest.mark.filterwarnings("ignore::contone.exceptions.LabelWarning")  # two labels in every row: hardly told apart
 @pytest.mark.parametrize("rule", [CumulativeMass(0.5), CumulativeMass(0.8), Threshold(0.2), TopK(2)], ids=str)
 def test_auto_finds_the_rule(rule):
     X, L, _ = simulated(n=800, rule=rule, spread=0.8)

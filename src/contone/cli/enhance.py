@@ -13,6 +13,7 @@ from contone.base import Enhancer
 from contone.cli import terminal
 from contone.cli.listing import find_method
 from contone.cli.terminal import usage_error
+from contone.exceptions import InputError
 
 Separator = Annotated[
     str | None, typer.Option("--separator", metavar="CHAR", help="Between columns of a text file. Default: found out.")
@@ -87,6 +88,15 @@ def enhance(
         list[str] | None,
         typer.Option("--param", "-p", metavar="KEY=VALUE", help="A parameter of the method, may be repeated."),
     ] = None,
+    rule: Annotated[
+        str | None,
+        typer.Option(
+            "--rule",
+            metavar="RULE",
+            help="How the labels were made: main, everything, bar, best, order, auto; or cumulative:0.9, "
+            "threshold:0.2, topk:3. Default: main (main labels, more than half of the weight).",
+        ),
+    ] = None,
     suffix: Annotated[
         str, typer.Option("--suffix", help="Name of the new columns: label + suffix. '' replaces the labels.")
     ] = "_degree",
@@ -137,9 +147,14 @@ def enhance(
 
     contone enhance songs.parquet --labels 'mood_*' --method temperature --param c=0.5 -o soft.parquet
 
+    contone enhance songs.csv --labels calm,happy,sad --rule everything -o soft.csv
+
     contone enhance large.parquet --labels 'mood_*' --stream -o soft.parquet
     """
     fitted = build_method(method or default_method(), preset, param or [])
+    if rule is not None:
+        set_rule(fitted, rule)
+    from contone.enhance.inversion.assessment import describe_rule
     from contone.tables import enhance_file
     from contone.tables.columns import listed
 
@@ -168,6 +183,8 @@ def enhance(
             save_model=save_model,
             progress=terminal.TerminalProgress(),
         )
+    if described := describe_rule(done.method):
+        terminal.say(described)
     if done.path is not None:
         terminal.say(f"wrote {done.path}: {done.n_rows:,} rows, new columns {listed(done.degrees)}")
 
@@ -200,6 +217,19 @@ def build_method(name: str, preset: str | None, typed: list[str]) -> Enhancer:
     except (InvalidParameterError, ValueError, TypeError) as error:
         raise usage_error(str(error), "--param") from error
     return method
+
+
+def set_rule(method: Enhancer, rule: str) -> None:
+    """Give a method the rule that made the labels; refuse words that are no rule, and methods that assume none."""
+    from contone.enhance.inversion.rule_names import parse_rule
+
+    if "degradation" not in method.get_params(deep=False):
+        raise usage_error(f"{type(method).__name__} assumes no rule: leave --rule out, or use inversion.", "--rule")
+    try:
+        parse_rule(rule)
+    except InputError as error:
+        raise usage_error(str(error), "--rule") from error
+    method.set_params(degradation=rule)
 
 
 def parse_param(entry: str) -> tuple[str, Any]:

@@ -39,11 +39,13 @@ from sklearn.utils.validation import check_is_fitted
 from contone.backends import get_backend, to_numpy
 from contone.base import Enhancer, InductiveMixin
 from contone.degrade import Degradation
-from contone.domains import Interval, StrOptions
+from contone.domains import Interval
 from contone.enhance.inversion import blocks
+from contone.enhance.inversion.assessment import report_rule, warn_of_denied_labels
 from contone.enhance.inversion.chain import Settings
 from contone.enhance.inversion.model import Fit, fit
 from contone.enhance.inversion.posterior import Posterior
+from contone.enhance.inversion.rule_names import RuleText
 from contone.enhance.inversion.rules import choose_rule
 from contone.exceptions import InputError, LabelWarning
 from contone.numerics.solution import Solution
@@ -61,11 +63,14 @@ class Inversion(InductiveMixin, Enhancer):
 
     Parameters
     ----------
-    degradation : Degradation, "cumulative", "topk", "threshold" or "auto", default="cumulative"
-        The rule that made L. The names stand for `CumulativeMass(0.5)`; for the order alone, with each row's own number
-        of labels; and for `Threshold(1 / q)`. "auto" chooses among these and other parameters by the likelihood of the
-        number of labels a row, with a model fitted under each (`degradation_` says which it was); it takes several
-        seconds.
+    degradation : Degradation or str, default="cumulative"
+        The rule that made L, as an object or in words: "main" (main labels, more than half of the weight:
+        `CumulativeMass(0.5)`, also "cumulative"), "everything" (`CumulativeMass(0.9)`), "bar" (`Threshold`, its height
+        estimated; "threshold" has 1 / q), "best" (`TopK`, k the most frequent number of labels), "order" (marked above
+        unmarked, with each row's own number of labels), or with a parameter: "cumulative:0.9", "threshold:0.2",
+        "topk:3". "auto" chooses among these by the likelihood of the number of labels per row, with a model fitted
+        under each; it takes several seconds and warns where the labels leave the choice open. `degradation_` says
+        which rule it was, `rule_report_` how well it explains the labels.
     features : bool, default=True
         Let the mean of z depend on X. False uses L alone.
     n_components : int, default=60
@@ -89,6 +94,8 @@ class Inversion(InductiveMixin, Enhancer):
     Attributes
     ----------
     degradation_ : Degradation
+    rule_report_ : RuleReport
+        The rule in words, the share of the numbers of labels per row that it explains, the weight of marked labels.
     spread_, spread_deviation_ : float
         Root mean square of the centred log degrees: posterior mean and standard deviation.
     coefficients_, covariance_ : (1 + k, q), (q, q)
@@ -118,7 +125,7 @@ class Inversion(InductiveMixin, Enhancer):
     kinds = frozenset({"torch", "dask"})
     when_short = "its answer still depends on chance: raise n_sweeps"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "degradation": [Degradation, StrOptions({"cumulative", "topk", "threshold", "auto"})],
+        "degradation": [Degradation, RuleText()],
         "features": ["boolean"],
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "n_sweeps": [Interval(Integral, 2, None, closed="left")],
@@ -174,12 +181,20 @@ class Inversion(InductiveMixin, Enhancer):
         if get_backend(X).in_memory:
             found, posterior = fit(X, L, choose_rule(self.degradation, to_numpy(L)), self._settings(), rng)
             _warn_of_relaxed_rows(posterior.n_relaxed, f"{len(L)} rows", found.rule)
+            self._report_rule(found, X, L, posterior)
             return found, posterior
         seed = _seed(self.random_state)
         X_some, L_some = blocks.take_sample(X, L, self.max_rows, seed)
         found, posterior = fit(X_some, L_some, choose_rule(self.degradation, L_some), self._settings(), rng)
         _warn_of_relaxed_rows(posterior.n_relaxed, f"{len(L_some)} sampled rows", found.rule)
+        self._report_rule(found, X_some, L_some, posterior)
         return found, blocks.posterior(found, X, L, seed) if L.shape[0] > self.max_rows else posterior
+
+    def _report_rule(self, found: Fit, X: Array, L: Array, posterior: Posterior) -> None:
+        """Say how well the rule does; a person who named it, and did not make it, hears where it leads off."""
+        self.rule_report_ = report_rule(found, X, L, posterior.mean)
+        if isinstance(self.degradation, str):
+            warn_of_denied_labels(self.rule_report_)
 
     def _settings(self) -> Settings:
         return Settings(

@@ -24,8 +24,11 @@ from contone.typing import Array
 
 FLAT = 1e3
 """Prior variance of the intercept in units of Sigma: large enough to leave it to the data."""
-RANGE = (0.02, 6.0)
+RANGE = (0.02, 12.0)
 """Spreads (root mean square of the centred log degrees) that are considered, from nearly uniform to nearly one-hot."""
+
+PULL = 2.0
+"""Standard deviations from which on the prior of the spread is no longer normal (Huber's function)."""
 
 
 class Parameters(NamedTuple):
@@ -144,10 +147,10 @@ def spread_posterior(Z: np.ndarray, counts: np.ndarray, cardinality: Cardinality
     """The spread s of z, from the histogram of |L|.
 
     Draws Z (m, q) from the model, at spread 1, are widened by s and degraded; their cardinalities, half a count added
-    to each, give the multinomial likelihood of the observed `counts` (q,). The prior is log normal:
-    log s ~ N(log prior[0], prior[1]^2). The mean, and not the mode: to first order the answer is linear in s.
+    to each, give the multinomial likelihood of the observed `counts` (q,). The prior is that of `_log_prior`. The mean,
+    and not the mode: to first order the answer is linear in s.
     """
-    grid = np.geomspace(*RANGE, 30)
+    grid = np.geomspace(*RANGE, 34)
     score = _log_prior(grid, prior) + _log_likelihood(Z, counts, cardinality, grid)
     likely = grid[score > score.max() - 12.0]
     # The histogram of many rows pins s down to less than the step of the first grid.
@@ -160,8 +163,11 @@ def spread_posterior(Z: np.ndarray, counts: np.ndarray, cardinality: Cardinality
 
 def spread_prior(prior: tuple[float, float]) -> Spread:
     """The same where the labels say nothing: the moments of the prior."""
-    mean = prior[0] * np.exp(0.5 * prior[1] ** 2)
-    return Spread(float(mean), float(mean * np.sqrt(np.expm1(prior[1] ** 2))))
+    grid = np.geomspace(*RANGE, 400)
+    score = _log_prior(grid, prior)
+    weight = np.exp(score - logsumexp(score))
+    mean = float(weight @ grid)
+    return Spread(mean, float(np.sqrt(weight @ np.square(grid - mean))))
 
 
 def spread_evidence(Z: np.ndarray, counts: np.ndarray, cardinality: Cardinality, prior: tuple[float, float]) -> float:
@@ -172,8 +178,14 @@ def spread_evidence(Z: np.ndarray, counts: np.ndarray, cardinality: Cardinality,
 
 
 def _log_prior(grid: np.ndarray, prior: tuple[float, float]) -> np.ndarray:
-    """Up to a constant, per step of a geometric grid."""
-    return -0.5 * np.square(np.log(grid / prior[0]) / prior[1])
+    """Up to a constant, per step of a geometric grid: log normal in the middle, exponential in log s beyond.
+
+    With x = log(s / prior[0]) / prior[1], -x^2 / 2 up to |x| = PULL and from there on its tangent. So the prior never
+    pulls with more than PULL standard deviations, whatever the spread: a handful of rows whose labels ask for another
+    spread outweigh it, where the square would grow without end.
+    """
+    x = np.abs(np.log(grid / prior[0]) / prior[1])
+    return np.where(x <= PULL, -0.5 * np.square(x), PULL * (0.5 * PULL - x))
 
 
 def _log_likelihood(Z: np.ndarray, counts: np.ndarray, cardinality: Cardinality, grid: np.ndarray) -> np.ndarray:

@@ -9,37 +9,53 @@ from __future__ import annotations
 
 import numpy as np
 
-from contone.degrade import CumulativeMass, Degradation, Threshold, TopK
+from contone.degrade import CumulativeMass, Degradation, Order, Threshold, TopK
 from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.chain import SPREAD_PRIOR, Settings, learn_parameters, simulated_rows
 from contone.enhance.inversion.posterior import Averages
+from contone.enhance.inversion.rule_names import in_words, parse_rule
 from contone.enhance.inversion.sampler import Rows
+from contone.exceptions import LabelWarning
+from contone.runtime.warnings import warn
 from contone.typing import Array
 
-TRIAL_ROWS, TRIAL_SWEEPS = 1000, 40
-"""At most how many rows, and how many sweeps, each candidate of "auto" is fitted with."""
+TRIAL_ROWS, TRIAL_SWEEPS, TRIAL_LABELS = 1000, 40, 60
+"""At most how many rows, and how many sweeps, each candidate of "auto" is fitted with; with more labels than this,
+fewer sweeps, in proportion (a sweep takes as many steps as there are labels)."""
 
 SHARES = (0.3, 0.4, 0.6, 0.7, 0.8, 0.9)
 """Shares of mass that are tried beside one half."""
 THRESHOLDS = (0.5, 0.75, 1.0, 1.5, 2.0)
 """Thresholds that are tried, in units of the mean degree 1 / q."""
+HEIGHTS = (0.35, 0.5, 0.6, 0.75, 0.9, 1.0, 1.25, 1.5, 2.0)
+"""The same where a threshold is what made the labels, and only its height is open."""
 CONVENTION = 0.5
 """Prior probability of CumulativeMass(0.5), by which the data sets of the field are made; the others share the rest."""
+CLEAR = 0.95
+"""Probability of the likeliest rule under which the choice is called open."""
 
 
 def choose_rule(degradation: Degradation | str, L: np.ndarray) -> Degradation:
     """The rule that the parameter `degradation` of `Inversion` stands for, given the labels L (n, q)."""
-    if isinstance(degradation, Degradation):
-        return degradation
-    if degradation == "topk":
+    rule = parse_rule(degradation) if isinstance(degradation, str) else degradation
+    if isinstance(rule, Degradation):
+        return rule
+    q = L.shape[1]
+    if rule == "order":
+        return Order()
+    if rule in ("topk", "best"):
         return _most_frequent_number(L)
-    if degradation == "threshold":
-        return Threshold(1.0 / max(L.shape[1], 2))
-    return likeliest_rule(L) if degradation == "auto" and L.shape[1] > 1 else CumulativeMass()
+    if rule == "threshold" or q == 1:
+        return Threshold(1.0 / max(q, 2)) if rule != "auto" else CumulativeMass()
+    if rule == "bar":
+        return likeliest_threshold(L)
+    ranked = rank_rules(L)
+    _warn_if_open(ranked)
+    return ranked[0][0]
 
 
-def likeliest_rule(L: np.ndarray) -> Degradation:
-    """The rule with the highest posterior probability given the cardinalities of L (n, q).
+def rank_rules(L: np.ndarray) -> list[tuple[Degradation, float]]:
+    """Rules and their posterior probabilities given the cardinalities of L (n, q), the likeliest first.
 
     The likelihood is averaged over the prior of the spread.
     """
@@ -47,17 +63,39 @@ def likeliest_rule(L: np.ndarray) -> Degradation:
     others: list[Degradation] = [CumulativeMass(t) for t in SHARES]
     others += [Threshold(r / q) for r in THRESHOLDS if r < q]
     others += [_most_frequent_number(L)]
+    scores = [np.log(CONVENTION) + _evidence(CumulativeMass(), L, _draw_under(CumulativeMass(), L))]
+    scores += [np.log((1 - CONVENTION) / len(others)) + _evidence(rule, L, _draw_under(rule, L)) for rule in others]
+    probabilities = np.exp(scores - np.logaddexp.reduce(scores))
+    rules = [CumulativeMass(), *others]
+    return [(rules[i], float(probabilities[i])) for i in np.argsort(-probabilities, kind="stable")]
+
+
+def likeliest_threshold(L: np.ndarray) -> Threshold:
+    """The threshold with the highest likelihood of the cardinalities of L (n, q), averaged over the spread."""
+    q = L.shape[1]
+    candidates = [Threshold(r / q) for r in HEIGHTS if r < q]
+    # Each with a fit of its own: judged with a model from another height, a neighbour may look better by far.
+    return candidates[int(np.argmax([_evidence(rule, L, _draw_under(rule, L)) for rule in candidates]))]
+
+
+def _warn_if_open(ranked: list[tuple[Degradation, float]]) -> None:
+    (best, first), (_, second) = ranked[:2]
+    if first < CLEAR:
+        others = "; ".join(f"{in_words(rule)} ({p:.0%})" for rule, p in ranked[1:4] if p > 0.01 or p == second)
+        warn(
+            f'degradation="auto" took "{in_words(best)}" with a probability of only {first:.0%}: the numbers of labels '
+            f"per row do not tell it from {others}. Degrees differ between these rules; say how the labels were made "
+            "if you know.",
+            LabelWarning,
+        )
+
+
+def _evidence(rule: Degradation, L: np.ndarray, Z: Array) -> float:
+    """Log likelihood of the cardinalities under a rule, with draws Z (m, q) at spread 1."""
+    # A pattern that the rule cannot make counts as a cardinality that it never gives.
+    impossible = np.log(0.5 / len(Z)) * rule.start(L)[1].sum()
     counts = _count_cardinalities(L)
-
-    def evidence(rule: Degradation) -> float:
-        Z = _draw_under(rule, L)
-        # A pattern that the rule cannot make counts as a cardinality that it never gives.
-        impossible = np.log(0.5 / len(Z)) * rule.start(L)[1].sum()
-        return logistic_normal.spread_evidence(Z, counts, rule.cardinality, SPREAD_PRIOR) + float(impossible)
-
-    scores = [np.log(CONVENTION) + evidence(CumulativeMass())]
-    scores += [np.log((1 - CONVENTION) / len(others)) + evidence(rule) for rule in others]
-    return [CumulativeMass(), *others][int(np.argmax(scores))]
+    return logistic_normal.spread_evidence(Z, counts, rule.cardinality, SPREAD_PRIOR) + float(impossible)
 
 
 def _draw_under(rule: Degradation, L: np.ndarray) -> Array:
@@ -65,7 +103,8 @@ def _draw_under(rule: Degradation, L: np.ndarray) -> Array:
     q = L.shape[1]
     some = L[np.sort(np.random.default_rng(0).permutation(len(L))[:TRIAL_ROWS])]
     rows, rng = Rows(rule, some, 0.0), np.random.default_rng(0)
-    settings = Settings(features=False, n_sweeps=TRIAL_SWEEPS, n_burn=TRIAL_SWEEPS // 2)
+    n_sweeps = TRIAL_SWEEPS if q <= TRIAL_LABELS else max(TRIAL_SWEEPS * TRIAL_LABELS // q, 10)
+    settings = Settings(features=False, n_sweeps=n_sweeps, n_burn=n_sweeps // 2)
     phi, counts = np.ones((1, len(some))), _count_cardinalities(some)
     found, _ = learn_parameters(phi, rows, Averages(rows.Z, 0, 0), counts, settings, rng)
     normals = rng.standard_normal((simulated_rows(q), q))
