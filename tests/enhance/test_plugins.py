@@ -142,6 +142,13 @@ def test_a_class_of_the_working_folder(folder, run):
     assert json.loads(run("methods", "mine:First", "--json").stdout)["summary"].startswith("All weight")
 
 
+def test_python_takes_a_path_for_a_file_too(folder, example):
+    from contone.tables import enhance_file
+
+    done = enhance_file("songs.csv", "soft.csv", labels="calm,happy,sad", method=PATH)
+    assert type(done.method).__name__ == "SharedLabels"
+
+
 def test_the_demo_shows_it(folder, run, monkeypatch):
     (folder / "mine.py").write_text(METHOD.format(name="First"))
     known = {"uniform": enhance.Uniform}
@@ -245,6 +252,15 @@ def test_a_broken_package_is_left_out_with_its_name(tmp_path, monkeypatch, run, 
     assert result.exit_code == 0
     assert result.stderr.count("warning: The method 'sorrow'") == 1
     assert len(json.loads(result.stdout)) == len(known)
+
+
+def test_a_broken_package_costs_one_line_of_any_command(folder, monkeypatch, run):
+    monkeypatch.syspath_prepend(folder)
+    offer(folder, "sorrow", "broken:Gone")
+    result = run("enhance", "songs.csv", "-l", "calm,happy,sad", "-p", "n_sweeps=5", "-p", "n_burn=2", "-o", "soft.csv")
+    assert result.exit_code == 0, result.output
+    assert result.stderr.count("sorrow") == 2  # the method and the package, in one line
+    assert "PluginWarning" not in result.stderr
 
 
 def test_a_sound_package_beside_a_broken_one(tmp_path, monkeypatch):

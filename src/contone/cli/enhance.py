@@ -11,7 +11,7 @@ import typer
 
 from contone.base import Enhancer
 from contone.cli import terminal
-from contone.cli.listing import find_method
+from contone.cli.listing import find_method, known_methods
 from contone.cli.terminal import usage_error
 from contone.exceptions import InputError
 
@@ -191,9 +191,7 @@ def enhance(
 
 def default_method() -> str:
     """The best method of the library: inversion; the strongest baseline where it is not there."""
-    from contone import enhance
-
-    return "inversion" if "inversion" in enhance.methods() else "temperature"
+    return "inversion" if "inversion" in known_methods() else "temperature"
 
 
 def build_method(name: str, preset: str | None, typed: list[str]) -> Enhancer:

@@ -90,7 +90,7 @@ def enhance_file(
         an id, and categories that the format declares. `ids` are numeric columns to carry along; `categorical` are
         features whose entries are names of classes. A single label column may hold sets such as ``a|b|c``, or lists.
     method : str or Enhancer
-        A name (`contone.enhance.methods()`) or a method with its settings; it is cloned.
+        A name (`contone.enhance.methods()`), ``"module:Class"``, or a method with its settings; it is cloned.
     suffix : str
         Name of the new columns: label + suffix. "" puts the degrees in place of the labels.
     overwrite : bool

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from contone import enhance
 from contone.base import Enhancer
+from contone.enhance import plugins
 from contone.exceptions import ArgumentError, DataError, OutputError
 from contone.runtime.files import check_target
 from contone.tables.progress import Progress
@@ -78,12 +79,14 @@ def as_list(given: str | Sequence[str]) -> list[str]:
 
 
 def named_method(method: str | Enhancer) -> Enhancer:
-    """A fresh, unfitted method of that name, or like the one given."""
+    """A fresh, unfitted method of that name, of the class at ``module:Class``, or like the one given."""
     from sklearn.base import clone
 
     if not isinstance(method, str):
         fresh: Enhancer = clone(method)
         return fresh
+    if plugins.is_path(method):
+        return plugins.load(method)()
     known = enhance.methods()
     if method.lower() not in known:
         raise ArgumentError(f"there is no method {method!r}; there are: {', '.join(known)}.", "method")
