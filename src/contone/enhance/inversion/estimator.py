@@ -43,6 +43,7 @@ from contone.domains import Interval
 from contone.enhance.inversion import blocks
 from contone.enhance.inversion.assessment import report_rule, warn_of_denied_labels
 from contone.enhance.inversion.chain import Settings
+from contone.enhance.inversion.expected_error import ErrorSample, ExpectedError, expect_error
 from contone.enhance.inversion.model import Fit, fit
 from contone.enhance.inversion.posterior import Posterior
 from contone.enhance.inversion.rule_names import RuleText
@@ -100,6 +101,8 @@ class Inversion(InductiveMixin, Enhancer):
         Root mean square of the centred log degrees: posterior mean and standard deviation.
     coefficients_, covariance_ : (1 + k, q), (q, q)
         Posterior means of B (intercept first) and Sigma.
+    expected_error_ : ExpectedError
+        Expected KL(D || D^): `mean`, `lower` and `upper` (90 %), and `rows` (n,); see `expected_error`.
     n_relaxed_ : int
         Rows that the rule cannot have made; only their order is used.
     samples_ : (n_samples, n, q)
@@ -193,6 +196,7 @@ class Inversion(InductiveMixin, Enhancer):
     def _report_rule(self, found: Fit, X: Array, L: Array, posterior: Posterior) -> None:
         """Say how well the rule does; a person who named it, and did not make it, hears where it leads off."""
         self.rule_report_ = report_rule(found, X, L, posterior.mean)
+        self._error_sample, self._expected_error = ErrorSample.of(X, L, posterior.mean), None
         if isinstance(self.degradation, str):
             warn_of_denied_labels(self.rule_report_)
 
@@ -218,6 +222,17 @@ class Inversion(InductiveMixin, Enhancer):
                 "Inversion keeps samples_ with n_samples > 0 and at most max_rows rows only; set these parameters."
             )
         return self.posterior_.samples
+
+    @property
+    def expected_error_(self) -> ExpectedError:
+        """Expected KL(D || D^) of the training rows with a 90 % interval, and of each of them; no truth is used.
+
+        Worked out when it is first asked for, which takes about as long as a fit to a few hundred rows.
+        """
+        check_is_fitted(self)
+        if self._expected_error is None:
+            self._expected_error = expect_error(self.fit_, self._error_sample, self.posterior_)
+        return self._expected_error
 
     def intervals_(self, level: float = 0.9) -> tuple[Array, Array]:
         """Credible intervals for every degree of the training rows: lower and upper ends, each (n, q)."""

@@ -1,0 +1,179 @@
+"""How far the answer is expected to be from the truth, when no truth exists.
+
+The posterior mean d^ of a row has the expected error
+
+    E KL(d || d^)  =  E sum_j d_j log d_j  -  sum_j E[d_j] log d^_j
+
+under whatever is believed of d. Under the posterior at the fitted parameters this is optimistic: the parameters are
+estimates, and part of them the labels do not tell. So it is averaged over models that the labels allow, each with
+
+- B and the shape of Sigma from their posterior given the labels (`simulate`), its flat directions from the prior;
+- every label's own scale changed by a factor of log deviation `OWN_SCALE`: whether a label is marked says which side of
+  the middle it is on, and how far only as far as the tails are known;
+- rows with normal or heavier tails, by the prior `TAILS` (t distributions, a common factor per row);
+- the spread from its posterior under all this: the numbers of labels per row are compared with those of the changed
+  model.
+
+The mean over models is the expected error; their spread gives the interval. Every model costs a short chain on a sample
+of the rows. A row's own error comes from the width of its posterior (second order: sum_j var(d_j) / (2 d^_j)), brought
+to the level of the sample.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+from scipy.special import ndtri
+
+from contone.backends import get_backend, to_numpy
+from contone.enhance.inversion import logistic_normal, simulate
+from contone.enhance.inversion.chain import estimate_spread, simulated_rows
+from contone.enhance.inversion.logistic_normal import Parameters
+from contone.enhance.inversion.model import Fit
+from contone.enhance.inversion.posterior import Posterior
+from contone.enhance.inversion.sampler import Rows
+from contone.numerics.simplex import softmax
+from contone.typing import Array
+
+N_MODELS, N_SWEEPS = 12, 24
+"""Models that are tried, and sweeps for each of them; a third of these is left out of the averages."""
+SAMPLE_ROWS = 500
+"""At most how many rows the models are tried on."""
+OWN_SCALE = 0.35
+"""Deviation of the logarithm of a label's own scale: a third of the labels is 1.4 times as wide as thought, or 0.7."""
+TAILS = (math.inf,) * 6 + (12.0,) * 2 + (6.0,) * 2 + (3.0,) * 2
+"""Degrees of freedom of the rows, one for each model: normal with probability one half."""
+LEVEL = 0.9
+
+
+@dataclass(frozen=True)
+class ExpectedError:
+    """Expected KL(D || D^), mean over the rows, without any truth.
+
+    Attributes
+    ----------
+    mean : float
+    lower, upper : float
+        90 % interval.
+    rows : (n,)
+        The same for every row.
+    """
+
+    mean: float
+    lower: float
+    upper: float
+    rows: Array = field(repr=False, compare=False, default=None)
+
+    def __float__(self) -> float:
+        return self.mean
+
+    def __str__(self) -> str:
+        return f"expected KL {self.mean:.3g} (90 % interval {self.lower:.3g} to {self.upper:.3g})"
+
+
+@dataclass(frozen=True)
+class ErrorSample:
+    """Rows to estimate the error on: X (m, d), L (m, q), the answer D (m, q); and |L| of all n rows, counted (q,)."""
+
+    X: np.ndarray
+    L: np.ndarray
+    D: np.ndarray
+    counts: np.ndarray
+    n: int
+
+    @classmethod
+    def of(cls, X: Array, L: Array, D: Array) -> ErrorSample:
+        """At most `SAMPLE_ROWS` rows, evenly spaced in an order of no meaning."""
+        n, q = L.shape
+        chosen = np.sort(np.random.default_rng(0).permutation(n)[:SAMPLE_ROWS])
+        sizes = to_numpy((L > 0).sum(axis=1)).astype(int)
+        X_some, L_some, D_some = (np.asarray(to_numpy(A[chosen]), dtype=float) for A in (X, L, D))
+        return cls(X_some, L_some, D_some, np.bincount(sizes, minlength=q + 1)[1 : q + 1], n)
+
+
+def expect_error(fit: Fit, sample: ErrorSample, posterior: Posterior, seed: int = 0) -> ExpectedError:
+    """The expected error of the answer to the rows that `fit` and `posterior` are of."""
+    xp = array_namespace(posterior.mean)
+    if posterior.mean.shape[1] == 1:
+        return ExpectedError(0.0, 0.0, 0.0, xp.zeros_like(posterior.mean[:, 0]))
+    E = errors_under_models(fit, sample, np.random.default_rng(seed))
+    means = E.mean(axis=1)
+    mean = float(means.mean())
+    # Between models, and between rows: the error of the mean over n rows.
+    log_means = np.log(np.maximum(means, 1e-300))
+    chance = float(E.mean(axis=0).std()) / max(mean, 1e-300) / math.sqrt(sample.n)
+    reach = float(ndtri(0.5 + LEVEL / 2)) * math.sqrt(float(log_means.var(ddof=1)) + chance**2)
+    centre = float(log_means.mean())
+    rows = _second_order(posterior)
+    level = mean / max(float(get_backend(rows).compute(rows.mean())[0]), 1e-300)
+    return ExpectedError(mean, math.exp(centre - reach), math.exp(centre + reach), rows * level)
+
+
+def errors_under_models(fit: Fit, sample: ErrorSample, rng: np.random.Generator) -> np.ndarray:
+    """Expected KL (k, m) of the sample's m rows under k models that the labels allow, q > 1."""
+    q = sample.L.shape[1]
+    information = simulate.learn_information(fit, sample.X, sample.L, rng)
+    # The sample stands for all rows that the parameters were estimated on.
+    share = max(fit.n_rows / len(sample.X), 1.0)
+    information = replace(information, shape=share * information.shape, gram=share * information.gram)
+    # One stratum each, so that a dozen models cover the prior evenly.
+    scores = ndtri((rng.permutation(N_MODELS) + 0.5) / N_MODELS)
+    tails = rng.permutation(TAILS)
+    found = []
+    for score, tail, stream in zip(scores, tails, rng.spawn(N_MODELS), strict=True):
+        drawn = simulate.draw_parameters(fit, information, sample.X, stream)
+        own = np.exp(OWN_SCALE * stream.standard_normal(q)) if q > 2 else np.ones(q)
+        model = _with_spread(fit, _stretch(drawn, own), float(tail), float(score), sample, stream)
+        found.append(_expected_kl(fit, model, float(tail), sample, stream))
+    return np.stack(found)
+
+
+def _stretch(parameters: Parameters, own: np.ndarray) -> Parameters:
+    """Parameters with every label's deviation, and with it its mean, multiplied by its own factor (q,)."""
+    C = logistic_normal.centring(len(own))
+    covariance = C @ (parameters.covariance * np.outer(own, own)) @ C
+    return Parameters((parameters.coefficients * own) @ C, covariance, parameters.theta)
+
+
+def _with_spread(
+    fit: Fit, shape: Parameters, tail: float, score: float, sample: ErrorSample, rng: np.random.Generator
+) -> Parameters:
+    """The shape at a spread that the numbers of labels per row allow: the quantile of its posterior at normal score."""
+    q = len(shape.covariance)
+    mean = replace(fit, parameters=shape).mean(sample.X).T
+    size = float(np.sqrt(np.mean(np.square(mean)) + np.trace(shape.covariance) / q))
+    m = simulated_rows(q)
+    normals = rng.standard_normal((m, q)) @ logistic_normal.square_root(shape.covariance).T
+    if math.isfinite(tail):
+        normals /= np.sqrt(rng.chisquare(tail, m) / tail)[:, None]
+    Z = mean[rng.integers(0, len(mean), m)] + normals
+    spread = estimate_spread(fit.rule, Z / size, sample.counts)
+    variance = math.log1p((spread.deviation / spread.mean) ** 2)
+    return shape.scaled(spread.mean * math.exp(math.sqrt(variance) * score - 0.5 * variance) / size)
+
+
+def _expected_kl(fit: Fit, model: Parameters, tail: float, sample: ErrorSample, rng: np.random.Generator) -> np.ndarray:
+    """E KL(d || d^) (m,) of the sample's rows given their labels, under other parameters."""
+    rows = Rows(fit.rule, sample.L, fit.settings.noise)
+    rows.tail = tail
+    mean, precision = replace(fit, parameters=model).mean(sample.X), logistic_normal.precision(model.covariance)
+    draws: Any = get_backend(sample.X).draws(rng, sample.X)
+    log_answer = np.log(np.maximum(sample.D, 1e-300))
+    total, n_kept = np.zeros(len(sample.D)), 0
+    for k in range(N_SWEEPS):
+        rows.sweep(mean, precision, draws, reflect=k % 2 == 1)
+        if k >= N_SWEEPS // 3:
+            D = softmax(rows.Z.T)
+            total += (D * (np.log(np.maximum(D, 1e-300)) - log_answer)).sum(axis=1)
+            n_kept += 1
+    return np.maximum(total / n_kept, 0.0)
+
+
+def _second_order(posterior: Posterior) -> Array:
+    """sum_j var(d_j) / (2 d^_j) (n,), with var(d_j) = (d (1 - d))^2 times the variance of the logit."""
+    D, width = posterior.mean, posterior.logit_width
+    return 0.5 * (D * (1.0 - D) ** 2 * width**2).sum(axis=1)

@@ -1,0 +1,86 @@
+"""The expected error: its formula, its limits, and the actual error on data from the model."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from contone import CumulativeMass, Inversion
+from contone.enhance.inversion import expected_error
+from contone.enhance.inversion.logistic_normal import Parameters
+from contone.enhance.inversion.posterior import Posterior
+from contone.numerics.simplex import kl_divergence, softmax
+
+
+def model_data(spread, n=300, q=5, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    Z = 0.5 * X @ rng.normal(size=(2, q)) + rng.normal(size=(n, q))
+    Z -= Z.mean(axis=1, keepdims=True)
+    D = softmax(spread * Z / Z.std())
+    return X, CumulativeMass().apply(D).astype(float), D
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, L, D = model_data(0.6)
+    return Inversion(n_sweeps=80, n_burn=30).fit(X, L), D
+
+
+def test_the_actual_error_is_within_what_is_expected(fitted):
+    method, D = fitted
+    found = method.expected_error_
+    actual = float(np.mean(kl_divergence(D, method.label_distributions_)))
+    assert found.lower < actual < found.upper
+    assert 0.6 < found.mean / actual < 1.6
+    assert found.lower < found.mean < found.upper
+    assert float(found) == found.mean
+    assert "90 % interval" in str(found)
+
+
+def test_rows_have_the_mean_and_the_same_answer_comes_twice(fitted):
+    method, D = fitted
+    found = method.expected_error_
+    assert found is method.expected_error_
+    assert found.rows.shape == (len(D),)
+    assert (found.rows >= 0).all()
+    assert found.rows.mean() == pytest.approx(found.mean)
+    again = expected_error.expect_error(method.fit_, method._error_sample, method.posterior_)
+    assert again == found
+
+
+@pytest.mark.filterwarnings("ignore::contone.exceptions.LabelWarning")
+def test_one_label_leaves_no_error():
+    method = Inversion(n_sweeps=10, n_burn=2).fit(np.zeros((4, 1)), np.ones((4, 1)))
+    assert method.expected_error_.mean == method.expected_error_.upper == 0.0
+
+
+def test_the_second_order_is_right_where_posteriors_are_narrow():
+    rng = np.random.default_rng(0)
+    centre, width = rng.normal(size=(1, 4)), 0.01
+    Z = centre + width * rng.normal(size=(20000, 4))
+    D = softmax(Z)
+    logit = np.log(D) - np.log1p(-D)
+    posterior = Posterior(D.mean(axis=0)[None], logit.mean(axis=0)[None], logit.std(axis=0)[None])
+    exact = np.mean(kl_divergence(D, np.broadcast_to(posterior.mean, D.shape)))
+    assert expected_error._second_order(posterior)[0] == pytest.approx(exact, rel=0.03)
+
+
+def test_stretched_parameters_stay_centred_and_keep_mean_over_deviation():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(4, 4))
+    C = np.eye(4) - 0.25
+    given = Parameters(rng.normal(size=(3, 4)) @ C, C @ A @ A.T @ C, 0.1)
+    found = expected_error._stretch(given, np.array([1.5, 1.0, 0.7, 1.1]))
+    np.testing.assert_allclose(found.covariance.sum(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(found.coefficients.sum(axis=1), 0.0, atol=1e-12)
+    same = expected_error._stretch(given, np.full(4, 2.0))
+    np.testing.assert_allclose(same.coefficients, 2 * given.coefficients)
+    np.testing.assert_allclose(same.covariance, 4 * given.covariance)
+
+
+def test_one_tail_for_every_model():
+    assert len(expected_error.TAILS) == expected_error.N_MODELS
+    assert sum(map(math.isinf, expected_error.TAILS)) == expected_error.N_MODELS // 2
