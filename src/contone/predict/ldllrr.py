@@ -55,7 +55,8 @@ class LDLLRR(DistributionLearner):
 
     Notes
     -----
-    The preset ``original_code`` stops after 50 iterations and has no intercept. A term is a sigmoid of a difference of
+    The preset ``published_settings`` stops after 50 iterations and has no intercept, as the public implementation; its
+    two slips (see `ranking_term`) are not taken over. A term is a sigmoid of a difference of
     probabilities, which is between .27 and .73: at the published weight the order changes predictions little.
 
     Examples
@@ -66,7 +67,7 @@ class LDLLRR(DistributionLearner):
     """
 
     reference = "Jia, Shen, Li, Lu & Zhu, IEEE TKDE 2023"
-    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {"original_code": {"fit_intercept": False, "max_iter": 50}}
+    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {"published_settings": {"fit_intercept": False, "max_iter": 50}}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "ranking": [Interval(Real, 0, None, closed="left")],
         "l2": [Interval(Real, 0, None, closed="left")],
