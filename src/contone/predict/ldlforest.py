@@ -70,10 +70,10 @@ class LDLForest(DistributionLearner):
 
     Notes
     -----
-    The preset ``published_rate`` has the learning rate of the public implementation, 1e-3. How many iterations go with it
-    is not known to us: its 1000 are ours, and so is tanh. The default makes steps of ten times the length, and a tenth
-    as many; its 100 iterations were set after cross-validation on SJAFFE and Yeast-cold, where 300 were no better.
-    Where features are many, the network can fit the training rows exactly, and `l2` is worth a search.
+    The preset ``published_rate`` has the learning rate of the public implementation, 1e-3. How many iterations go with
+    it is not known to us: its 1000 are ours, and so is tanh. The default makes steps of ten times the length, and a
+    tenth as many; 100 iterations were set after cross-validation on SJAFFE, where 300 were no better. Where features
+    are many, the network can fit the training rows exactly, and `l2` is worth a search.
 
     Examples
     --------
