@@ -27,6 +27,7 @@ from contone.enhance import (
     Uniform,
 )
 from contone.enhance.tempered import Tempered
+from contone.experiments.benchmark import benchmark
 from contone.measures import evaluate
 from contone.predict import AAKNN, LDLLRR, LDLSCL, FromClassifier, FromRegressor, LDLForest, MaxEnt, PTBayes
 from contone.runtime.versions import show_versions
@@ -70,6 +71,7 @@ __all__ = [
     "TopK",
     "Tuned",
     "Uniform",
+    "benchmark",
     "compare",
     "datasets",
     "degrade",

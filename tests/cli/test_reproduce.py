@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from contone.cli.app import app
-from contone.cli.reproduce import describe
+from contone.cli.experiment import describe
 from contone.experiments.run import Progress
 from contone.experiments.store import Store
 

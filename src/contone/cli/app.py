@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from contone import __version__
 from contone.cli import data, listing, model, terminal
+from contone.cli.benchmark import benchmark
 from contone.cli.demo import demo
 from contone.cli.enhance import enhance
 from contone.cli.report import report
@@ -77,6 +78,7 @@ app.command()(model.fit)
 app.command()(model.apply)
 app.command()(model.show)
 app.command()(model.evaluate)
+app.command()(benchmark)
 app.command()(reproduce)
 app.command()(report)
 app.command()(listing.methods)

@@ -27,7 +27,8 @@ app = typer.Typer(no_args_is_help=True, help="Data sets with known distributions
 def list_sets(as_json: AsJson = False) -> None:
     """List the data sets: size, what they hold, and where each file is found now.
 
-    Files are looked for in the folder CONTONE_DATA, then in the user's cache (CONTONE_CACHE moves it).
+    Files are looked for in the folder CONTONE_DATA, then in the user's cache (CONTONE_CACHE moves it). Other .mat and
+    .npz files in CONTONE_DATA are listed, too, by the name of the file.
 
     Examples:
 
@@ -37,14 +38,14 @@ def list_sets(as_json: AsJson = False) -> None:
     """
     from contone import datasets
 
-    found = [datasets.status(name) for name in datasets.names()]
+    found = [datasets.status(name) for name in [*datasets.names(), *datasets.own_names()]]
     if as_json:
         terminal.print_json([_record(s) for s in found])
         return
     console = terminal.out()
     if console.width < terminal.NARROW:
         for s in found:
-            console.print(f"[bold]{s.name}[/] (n={_count(s.n)} d={_count(s.d)} q={_count(s.q)}, {_where(s)})")
+            console.print(f"[bold]{escape(s.name)}[/] (n={_count(s.n)} d={_count(s.d)} q={_count(s.q)}, {_where(s)})")
             console.print(Padding(Text(s.about), (0, 0, 0, 4)))
     else:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -55,7 +56,7 @@ def list_sets(as_json: AsJson = False) -> None:
         table.add_column("What it holds")
         for s in found:
             table.add_row(
-                f"[bold]{s.name}[/]", _count(s.n), _count(s.d), _count(s.q), escape(_where(s)), escape(s.about)
+                f"[bold]{escape(s.name)}[/]", _count(s.n), _count(s.d), _count(s.q), escape(_where(s)), escape(s.about)
             )
         console.print(table)
     absent = sum(s.where == "missing" for s in found)

@@ -6,6 +6,6 @@ against the registry's hash). `artificial()` generates Geng's three-label manifo
 
 from contone.datasets.artificial import artificial
 from contone.datasets.dataset import Dataset, read
-from contone.datasets.fetch import Status, canonical, fetch, load, names, status
+from contone.datasets.fetch import Status, canonical, fetch, load, names, own_names, status
 
-__all__ = ["Dataset", "Status", "artificial", "canonical", "fetch", "load", "names", "read", "status"]
+__all__ = ["Dataset", "Status", "artificial", "canonical", "fetch", "load", "names", "own_names", "read", "status"]

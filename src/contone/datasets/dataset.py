@@ -100,7 +100,7 @@ def read(path: str | Path, *, name: str = "", label_prefix: str = "label", **abo
     if not np.isfinite(X).all():
         row = int(np.flatnonzero(~np.isfinite(X).all(axis=1))[0])
         raise DataError(f"{path}: the features have a NaN or infinite entry in row {row}.")
-    D, notes = _distributions(D, path)
+    D, notes = as_distributions(D, path)
     return Dataset(
         X=X,
         D=D,
@@ -111,6 +111,23 @@ def read(path: str | Path, *, name: str = "", label_prefix: str = "label", **abo
         notes=notes,
         **about,
     )
+
+
+def shapes(path: Path) -> tuple[int, int, int]:
+    """n, d and q of a file, from its headers alone; DataError where it holds no features and labels."""
+    try:
+        if path.suffix == ".npz":
+            listed = {name: array.shape for name, array in list_arrays(path).items()}
+        else:
+            from scipy.io import whosmat
+
+            listed = {name: shape for name, shape, _ in whosmat(path)}
+    except Exception as error:  # damaged files make the readers fail in a dozen ways
+        raise DataError(f"it cannot be read as {path.suffix} ({type(error).__name__}: {error}).") from error
+    X, D = (next((listed[k] for k in keys if k in listed), ()) for keys in (_FEATURES, _LABELS))
+    if len(X) != 2 or len(D) != 2:
+        raise DataError("it holds no matrices 'features' and 'labels' (or 'X' and 'D').")
+    return int(X[0]), int(X[1]), int(D[1])
 
 
 def _content(path: Path) -> Mapping[str, Any]:
@@ -181,7 +198,7 @@ def _check_shapes(X: np.ndarray, D: np.ndarray, path: Path) -> None:
     raise DataError(found)
 
 
-def _distributions(D: np.ndarray, path: Path) -> tuple[np.ndarray, tuple[str, ...]]:
+def as_distributions(D: np.ndarray, path: Path) -> tuple[np.ndarray, tuple[str, ...]]:
     """D with rows on the simplex and notes on what was repaired; refused where rounding does not explain it."""
     if not np.isfinite(D).all():
         row = int(np.flatnonzero(~np.isfinite(D).all(axis=1))[0])

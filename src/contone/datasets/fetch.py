@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from contone.datasets.artificial import artificial
-from contone.datasets.dataset import FORMATS, Dataset, read
+from contone.datasets.dataset import FORMATS, Dataset, read, shapes
 from contone.exceptions import DataError
 
 Where = Literal["generated", "folder", "cache", "missing"]
@@ -87,6 +87,20 @@ def names() -> list[str]:
     ['artificial', 'artificial-training', 'yeast-alpha']
     """
     return [*_GENERATED, *_registry()]
+
+
+def own_names() -> list[str]:
+    """The names of your own files in the folder CONTONE_DATA: those that the registry does not know."""
+    folder = os.environ.get("CONTONE_DATA")
+    if not folder:
+        return []
+    try:
+        listed = sorted(Path(folder).expanduser().iterdir())
+    except OSError:
+        return []
+    known = {_plain(name) for name in names()}
+    found = [p for p in listed if p.suffix in FORMATS and _plain(p.stem) not in known and _is_file(p)]
+    return list(dict.fromkeys(p.stem for p in found))
 
 
 def load(name: str) -> Dataset:
@@ -170,7 +184,8 @@ def status(name: str) -> Status:
     if key not in _registry():
         if own is None:
             raise DataError(_unknown(name))
-        return Status(own.stem, "folder", own, about="a file of your own")
+        n, d, q, problem = _claimed_shapes(own)
+        return Status(own.stem, "folder", own, problem, n, d, q, about="a file of your own")
     entry = _registry()[key]
     cached = cache_folder() / entry.file
     path: Path | None
@@ -274,6 +289,14 @@ def _in_folder(name: str) -> Path | None:
     found = [p for p in listed if p.suffix in FORMATS and _plain(p.stem) == _plain(name) and _is_file(p)]
     # The published file is preferred to a conversion of it.
     return min(found, key=lambda p: FORMATS.index(p.suffix)) if found else None
+
+
+def _claimed_shapes(path: Path) -> tuple[int, int, int, str]:
+    """n, d and q by the headers of a file of the user's own, and what is wrong with it."""
+    try:
+        return (*shapes(path), "")
+    except DataError as error:
+        return 0, 0, 0, str(error)
 
 
 def _is_file(path: Path) -> bool:

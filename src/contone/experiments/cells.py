@@ -42,6 +42,8 @@ class Cell:
         The parameter that a sensitivity curve varies, e.g. ``{"alpha": 0.1}``; else empty.
     baseline, oracle : bool
         Marks of the row: uses no features; has seen the truth.
+    source : dict
+        Where the data are, for data that are not found by name; see `contone.experiments.sources`.
     """
 
     experiment: str
@@ -55,6 +57,7 @@ class Cell:
     setting: dict[str, Any] = field(default_factory=dict)
     baseline: bool = False
     oracle: bool = False
+    source: dict[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> str:

@@ -14,6 +14,7 @@ from contone.exceptions import DataError, InputError
 from contone.experiments.cells import Cell
 from contone.experiments.data import load
 from contone.experiments.describe import build, describe, named, random_parameters
+from contone.experiments.sources import Source
 from contone.experiments.spec import Spec
 from contone.experiments.tasks import TASKS
 
@@ -54,7 +55,7 @@ class _Row:
 def make_plan(
     chosen: Iterable[Spec],
     *,
-    dataset_names: Sequence[str] = (),
+    dataset_names: Sequence[str | Source] = (),
     method_names: Sequence[str] = (),
     seeds: int | None = None,
     groups: Groups | None = None,
@@ -66,7 +67,7 @@ def make_plan(
     chosen : specs
         The experiments.
     dataset_names : names
-        Data sets or groups in place of the spec's own; empty for those.
+        Data sets, groups or sources in place of the spec's own; empty for those.
     method_names : names
         Keep only these methods ("GLLE") or rows ("GLLE (paper)"); baselines and references always stay, because every
         score is shown beside theirs.
@@ -87,19 +88,23 @@ def make_plan(
         if wanted:
             rows = [r for r in rows if r.is_reference or {r.method.lower(), r.name.lower()} & wanted]
         first: dict[str, str] = {}
-        for name in expand_names(dataset_names or spec.datasets, groups):
+        for source in _sources(dataset_names or spec.datasets, groups):
+            name = source.name
             try:
-                data_hash = _content(name)
+                data_hash = _content(source)
             except DataError as error:
-                if name not in datasets.names():
+                if source.is_file() or name not in datasets.names():
                     raise  # a typing error, not a missing file
                 missing_data[name] = str(error)
                 continue
-            if first.setdefault(data_hash, name) != name:
-                duplicates[name] = first[data_hash]
+            if data_hash in first:
+                duplicates[source.file or name] = first[data_hash]
                 continue
+            if name in first.values():
+                raise InputError(f"Two different data sets are called {name!r}: rename one of the files.")
+            first[data_hash] = name
             for row in rows:
-                cells += _cells(row, spec, name, data_hash, spec.n_seeds(row.name, seeds))
+                cells += _cells(row, spec, source, data_hash, spec.n_seeds(row.name, seeds))
     unknown = sorted(wanted - seen - {name.lower() for name in missing_methods})
     if unknown:
         raise InputError(f"No experiment has a method {', '.join(map(repr, unknown))}; there are: {_listed(seen)}.")
@@ -212,7 +217,7 @@ def _class(name: str, missing: dict[str, str]) -> Any:
         return None
 
 
-def _cells(row: _Row, spec: Spec, dataset: str, data_hash: str, seeds: int) -> Iterator[Cell]:
+def _cells(row: _Row, spec: Spec, source: Source, data_hash: str, seeds: int) -> Iterator[Cell]:
     random = random_parameters(row.estimator) if row.estimator is not None else []
     for seed in range(seeds) if random else (None,):
         task = dict(row.task)
@@ -223,7 +228,8 @@ def _cells(row: _Row, spec: Spec, dataset: str, data_hash: str, seeds: int) -> I
             experiment=spec.name,
             row=row.name,
             method=row.method,
-            dataset=dataset,
+            dataset=source.name,
+            source=source.plain() if source.is_file() else {},
             data_hash=data_hash,
             task=task,
             degradation=spec.degradation,
@@ -234,8 +240,22 @@ def _cells(row: _Row, spec: Spec, dataset: str, data_hash: str, seeds: int) -> I
         )
 
 
-def _content(name: str) -> str:
+def _sources(names: Iterable[str | Source], groups: Groups | None) -> list[Source]:
+    found: list[Source] = []
+    for name in names:
+        if isinstance(name, Source) and name.is_file():
+            found.append(name)
+        else:
+            plain = name.name if isinstance(name, Source) else name
+            found += [Source(inner) for inner in expand_names([plain], groups)]
+    return list(dict.fromkeys(found))
+
+
+def _content(source: Source) -> str:
     """The content hash of a data set that is available locally; DataError, with what to do, where it is not."""
+    name = source.name
+    if source.is_file():
+        return load(name, source.plain())[3]
     if name in datasets.names() and datasets.status(name).where == "missing":
         # Nothing is downloaded behind the user's back in the middle of an experiment.
         raise DataError(

@@ -53,6 +53,8 @@ class Progress:
     last: str = ""
     started: float = field(default_factory=time.monotonic)
     costs: dict[str, list[float]] = field(default_factory=dict)
+    expected: dict[str, float] = field(default_factory=dict)
+    """Seconds that a cell was estimated to take, by its key."""
     waiting: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -66,12 +68,15 @@ class Progress:
         return min(self.jobs, self.left)
 
     def seconds_left(self) -> float | None:
-        """Expected time to the end, from the mean cost of each row so far; None before the first cell."""
+        """Expected time to the end: as estimated, else from the mean cost of each row so far; None before both."""
         known = [value for values in self.costs.values() for value in values]
-        if not known:
+        if not known and not self.expected:
             return None
-        typical = fmean(known)
-        expected = sum(fmean(self.costs[row]) if row in self.costs else typical for row in self.waiting.values())
+        typical = fmean(known or self.expected.values())
+        expected = sum(
+            self.expected[key] if key in self.expected else fmean(self.costs[row]) if row in self.costs else typical
+            for key, row in self.waiting.items()
+        )
         return expected / max(1, self.jobs)
 
     def arrived(self, cell: Cell, record: dict[str, Any]) -> None:
@@ -95,6 +100,7 @@ def run(
     address: str | None = None,
     observer: Observer | None = None,
     about: dict[str, Any] | None = None,
+    expected: dict[str, float] | None = None,
     compute: Compute = compute,
 ) -> Progress:
     """Carry out every cell that the store does not hold yet.
@@ -115,6 +121,8 @@ def run(
         Called with the `Progress` at the start and after every cell.
     about : dict
         Plain values to be kept with the run, e.g. the command.
+    expected : dict
+        Seconds that each cell was estimated to take, by its key.
     compute : callable
         What carries out one cell.
     """
@@ -126,7 +134,7 @@ def run(
     todo = [cell for cell in unique(cells) if cell.key not in store]
     identity = store.open_run({**machine(), **(about or {})}, [cell.plain() for cell in cells])
     with _backend(backend, address, jobs) as workers:
-        progress = Progress(len(todo), len(unique(cells)) - len(todo), workers)
+        progress = Progress(len(todo), len(unique(cells)) - len(todo), workers, expected=dict(expected or {}))
         progress.waiting = {cell.key: cell.row for cell in todo}
         tell = observer or (lambda progress: None)
         state = "interrupted"

@@ -169,6 +169,19 @@ class Store:
         """All runs, the earliest first."""
         return [run for path in sorted(self._files("runs")) if (run := self._checked(path)) is not None]
 
+    def exists(self) -> bool:
+        """Whether a run has written here."""
+        try:
+            return (self.root / "runs").is_dir()
+        except OSError as error:
+            raise DataError(f"The folder {self.root} cannot be read: {_reason(error)}.") from error
+
+    def kind(self) -> str:
+        """What the latest run was: "benchmark", or empty for the experiments of the paper."""
+        runs = self.runs()
+        about = runs[-1].get("report") if runs else None
+        return str(about.get("kind", "")) if isinstance(about, dict) else ""
+
     def plan(self) -> list[dict[str, Any]]:
         """The cells that the runs asked for, one per place in a table.
 

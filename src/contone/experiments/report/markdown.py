@@ -137,3 +137,25 @@ def _rank(measure: Ranking, name: str) -> str:
     printed = measure.published.average_ranks.get(name) if measure.published else None
     differs = printed is not None and abs(printed - rank) > RANK_TOLERANCE
     return f"{rank:.2f}" + (f" ({printed:.2f})" if differs else "")
+
+
+def document(summary: Summary) -> str:
+    """The report of a comparison."""
+    return "\n".join(_lines(summary)).rstrip() + "\n"
+
+
+def _lines(summary: Summary) -> Iterator[str]:
+    yield f"# {escape(summary.title)}\n"
+    yield f"{escape(summary.about)} This page is made from stored results by `contone report --format markdown`.\n"
+    yield from headline(summary)
+    yield from missing(summary)
+    yield from shares(summary)
+    yield "## Scores\n"
+    yield f"{escape(summary.recovery.question)} Best in bold, among rows that have not seen the truth.\n"
+    for one in summary.recovery.tables:
+        shown = matrix(one)
+        if shown.rows:
+            yield f"### {one.title} {one.arrow}\n"
+            yield from score_table(shown)
+    yield from ranks(summary)
+    yield from provenance(summary)

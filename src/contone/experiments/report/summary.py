@@ -8,21 +8,37 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from contone import enhance
+from contone.experiments.report.charts.ranks import MIN_DATASETS
+from contone.experiments.report.ranking import group_of_results, rows_without_truth
 from contone.experiments.report.schema import (
     Counts,
     DatasetInfo,
     Example,
     Failure,
+    Headline,
     Instance,
     MethodInfo,
     Missing,
     Provenance,
+    Ranks,
     RunInfo,
+    Section,
+    Summary,
     Surface,
+    Table,
 )
-from contone.experiments.results import Results
+from contone.experiments.report.tables import REPORTED, describe_measure, figure, recovered_table, score_table
+from contone.experiments.results import Results, load_results
+from contone.experiments.store import Store
+from contone.pages import words
 
 Plain = Mapping[str, Any]
+
+RANKS_TITLE, RANKS_QUESTION = "Ranks and tests", "Are the differences between the methods more than chance?"
+RANK_WARNING = (
+    "Data sets that share instances or features are not independent; p-values over them overstate the evidence. The "
+    "ten Yeast sets are the same genes with the same features."
+)
 
 
 def describe_datasets(results: Results, published: Mapping[str, str] | None = None) -> tuple[DatasetInfo, ...]:
@@ -157,3 +173,81 @@ def describe_provenance(results: Results, runs: Sequence[Plain], damaged: Sequen
         cpu_seconds=math.fsum(r["time"]["cpu"] for r in records.values()),
         damaged=tuple(damaged),
     )
+
+
+def summarise(store: Store) -> Summary:
+    """Everything that the report on a comparison says about the results in a store: of the experiment run last."""
+    results, runs = load_results(store), store.runs()
+    about = next((run["report"] for run in reversed(runs) if isinstance(run.get("report"), dict)), {})
+    experiment = str(about.get("experiment", "benchmark"))
+    shares = recovered_table(results, experiment)
+    rows = results.kinds(experiment)
+    datasets = results.datasets(experiment)
+    everything = group_of_results(
+        results,
+        experiment,
+        "all",
+        "All rows that have not seen the truth",
+        rows_without_truth(results, experiment),
+        datasets,
+    )
+    methods = [name for name, kind in rows.items() if kind == "method"]
+    return Summary(
+        title=str(about.get("title", "Label enhancement methods compared")),
+        about=f"{words.count(len(methods), 'method')} on {words.count(len(datasets), 'data set')}.",
+        headline=Headline(tuple(_sentences(results, experiment, shares)), figure(shares)),
+        datasets=describe_datasets(results),
+        missing=describe_missing(results, runs),
+        measures=tuple(describe_measure(name) for name in REPORTED),
+        rows=describe_rows(results, experiment),
+        recovery=Section(
+            experiment,
+            str(about.get("title", "")),
+            str(about.get("question", "")),
+            tuple(score_table(results, experiment, name) for name in REPORTED) if datasets else (),
+        ),
+        shares=shares,
+        ranks=Ranks(RANKS_TITLE, RANKS_QUESTION, RANK_WARNING, (everything,) if everything is not None else ()),
+        examples=choose_examples(results, experiment),
+        manifold=choose_surfaces(results, experiment),
+        failures=describe_failures(results),
+        counts=count_cells(results),
+        provenance=describe_provenance(results, runs, store.problems()),
+    )
+
+
+def _sentences(results: Results, experiment: str, shares: Table) -> list[str]:
+    """What was asked and what came out."""
+    kinds, datasets = results.kinds(experiment), results.datasets(experiment)
+    means = {
+        row.name: row.mean
+        for row in shares.rows
+        if row.kind != "oracle" and row.mean is not None and math.isfinite(row.mean)
+    }
+    if not means:
+        return ["No row has a recovered share on every data set yet."] if kinds else ["No results are here yet."]
+    methods = {name: mean for name, mean in means.items() if kinds[name] == "method"}
+    baselines = {name: mean for name, mean in means.items() if kinds[name] == "baseline"}
+    sentences = [
+        f"Every method is given the features and the logical labels of {words.count(len(datasets), 'data set')}, and "
+        "is scored against the true label distributions, which it does not see."
+    ]
+    best = max(means, key=means.__getitem__)
+    where = "on average it covers" if len(datasets) > 1 else "it covers"
+    sentences.append(
+        f"{best} comes furthest: {where} {words.percent(means[best])} of the way from the uniform distribution to the "
+        "limit, which is what learners trained on the truth reach (a strong reference, not a bound)."
+    )
+    if methods and baselines:
+        baseline = max(baselines, key=baselines.__getitem__)
+        ahead = sum(mean > baselines[baseline] for mean in methods.values())
+        sentences.append(
+            f"{ahead} of {words.count(len(methods), 'method')} {'is' if ahead == 1 else 'are'} ahead of the "
+            f"best baseline, {baseline}, which uses no features and covers {words.percent(baselines[baseline])}."
+        )
+    if len(datasets) < MIN_DATASETS:
+        sentences.append(
+            f"{words.count(len(datasets), 'data set')} cannot show that one method is better than another in general; "
+            f"tests over data sets begin to mean something with {MIN_DATASETS}."
+        )
+    return sentences

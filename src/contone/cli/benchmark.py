@@ -1,0 +1,157 @@
+"""`contone benchmark`: any methods on any data with known truth, side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from contone.cli import experiment, terminal
+from contone.cli.listing import find_method, known_methods
+from contone.enhance.plugins import is_path
+from contone.pages import words
+
+if TYPE_CHECKING:
+    from contone.experiments.estimate import Estimate
+    from contone.experiments.plan import Plan
+
+DEFAULT_STORE = Path("contone-benchmark")
+
+
+def benchmark(
+    methods: Annotated[
+        str,
+        typer.Option(
+            help="Methods, with commas: NAME, 'NAME (PRESET)' or MODULE:CLASS of your own; 'all' for every one."
+        ),
+    ] = "all",
+    datasets: Annotated[
+        str,
+        typer.Option(
+            help="Data sets with known degrees, with commas: registered names, .mat, .npz, CSV or Parquet files."
+        ),
+    ] = "artificial",
+    spec: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A TOML file that names rows and data sets, in place of --methods."),
+    ] = None,
+    degrees: Annotated[
+        str,
+        typer.Option(help="Columns of a table with the true degrees, names or patterns. [default: *_degree]"),
+    ] = "",
+    features: Annotated[
+        str, typer.Option(help="Columns of a table that are features. [default: all other numbers]")
+    ] = "",
+    store: Annotated[Path, typer.Option(help="Folder of the results; a run that stopped goes on from there.")] = (
+        DEFAULT_STORE
+    ),
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Write the report, too: .html, .md, .tex or .json.", show_default=False
+        ),
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Seeds of each random method. [default: 3]")] = None,
+    jobs: Annotated[int, typer.Option(help="Number of processes; -1 for one per core.")] = -1,
+    backend: Annotated[str, typer.Option(help="loky (this machine) or dask (a cluster).")] = "loky",
+    address: Annotated[str, typer.Option(help="Scheduler of the dask cluster, e.g. tcp://host:8786.")] = "",
+    estimate: Annotated[bool, typer.Option(help="Try each row briefly, and say what the run will take.")] = True,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the estimate and stop.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the whole summary as JSON.")] = False,
+) -> None:
+    """Compare methods on data sets whose true degrees are known.
+
+    Every method gets the same features and the same logical labels, made from the truth by one rule, and is scored
+    against the truth. Baselines and references stand beside. Finished cells are kept: stop it whenever you like and
+    start it again.
+
+    Examples:
+
+    contone benchmark --methods glle,lp --datasets artificial
+
+    contone benchmark --methods all --datasets mine.csv --degrees "mood_*" --dry-run
+    """
+    from contone.experiments.benchmark import about_run, make_spec, plan_benchmark
+    from contone.experiments.report.render import FORMATS, save
+    from contone.experiments.report.summary import summarise
+    from contone.experiments.run import check_jobs
+    from contone.experiments.store import Store
+    from contone.runtime.files import check_target
+
+    known_methods()  # says which packages are left out
+    check_jobs(jobs)
+    if out is not None:
+        if out.suffix.lower() not in FORMATS:
+            raise terminal.usage_error(f"the suffix must be one of {', '.join(FORMATS)}.", "--out")
+        check_target(out, overwrite=True)
+    typed = experiment.listed(methods)
+    for name in typed:
+        if is_path(name):
+            find_method(name, "--methods")
+    folder = Store(store)
+    made = make_spec("all" if typed == ["all"] else typed, spec=spec)
+    plan = plan_benchmark(
+        made,
+        experiment.listed(datasets),
+        folder,
+        degrees=experiment.listed(degrees),
+        features=experiment.listed(features),
+        seeds=seeds,
+        given=spec is None,
+    )
+    expected = _estimate(plan, folder, jobs, show=dry_run) if (estimate or dry_run) and plan.cells else None
+    if dry_run:
+        experiment.say_what_is_missing(plan)
+        return
+    about = about_run(plan, made, experiment.command())
+    progress = experiment.carry_out(plan, folder, about, jobs=jobs, backend=backend, address=address, expected=expected)
+    if out is not None:
+        with terminal.working("drawing"):
+            save(folder, out)
+        terminal.say(f"report: {out}")
+    experiment.print_results(summarise(folder), progress, store, as_json=as_json)
+
+
+def _estimate(plan: Plan, store: Any, jobs: int, *, show: bool) -> dict[str, float]:
+    """Expected seconds per cell; says what the whole run will take."""
+    from joblib import effective_n_jobs
+
+    from contone.experiments.estimate import estimate
+
+    workers = effective_n_jobs(jobs)
+    with terminal.working("trying each row on a few instances"):
+        found = estimate(plan.cells, store, jobs=workers)
+    if not found.cells:
+        terminal.say("everything is in the store already")
+        return {}
+    longest = found.longest
+    terminal.say(
+        f"{words.count(len(found.cells), 'cell')} to compute, about {words.duration(found.seconds)} on "
+        f"{words.count(workers, 'core')}"
+        + (f"; the longest: {longest}, {words.duration(found.cells[longest.key])}" if longest else "")
+    )
+    if found.unknown:
+        terminal.say(f"no estimate for {', '.join(found.unknown)}: the trial failed", style="yellow")
+    if show:
+        _print_estimate(plan, found)
+    return found.cells
+
+
+def _print_estimate(plan: Plan, found: Estimate) -> None:
+    """Expected time of every row on every data set, on stdout."""
+    sets = list(dict.fromkeys(cell.dataset for cell in plan.cells))
+    costs: dict[tuple[str, str], list[float]] = {}
+    for cell in plan.cells:
+        if cell.key in found.cells:
+            costs.setdefault((cell.row, cell.dataset), []).append(found.cells[cell.key])
+    table = Table(title="expected time, all seeds", box=None, pad_edge=False)
+    table.add_column("row", no_wrap=True)
+    for name in sets:
+        table.add_column(Text(name), justify="right", no_wrap=True)
+    for row in dict.fromkeys(cell.row for cell in plan.cells):
+        cells = [costs.get((row, name)) for name in sets]
+        table.add_row(Text(row), *("done" if c is None else words.duration(sum(c)) for c in cells))
+    terminal.out().print(table)

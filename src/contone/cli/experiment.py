@@ -1,0 +1,179 @@
+"""What `reproduce` and `benchmark` share: the run with its progress, and what is printed of its results."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+from rich.table import Column, Table
+from rich.text import Text
+
+from contone.cli import terminal
+from contone.pages import words
+
+if TYPE_CHECKING:
+    from contone.experiments.plan import Plan
+    from contone.experiments.report.schema import Summary
+    from contone.experiments.store import Store
+
+
+def listed(text: str) -> list[str]:
+    """A list that was typed with commas."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def command() -> str:
+    """The command line, to be kept with the run."""
+    return " ".join(["contone", *sys.argv[1:]])
+
+
+def carry_out(
+    plan: Plan,
+    store: Store,
+    about: dict[str, Any],
+    *,
+    jobs: int,
+    backend: str,
+    address: str,
+    expected: dict[str, float] | None = None,
+) -> Any:
+    """Run a plan with its progress on stderr; what is finished stays in the store when it is stopped."""
+    from contone.experiments.run import run
+
+    say_what_is_missing(plan)
+    if not plan.cells:
+        terminal.say("nothing to run: none of these data sets is available locally.", style="bold red")
+        raise typer.Exit(1)
+    try:
+        with display() as observer:
+            return run(
+                plan.cells,
+                store,
+                jobs=jobs,
+                backend=backend,
+                address=address or None,
+                observer=observer,
+                about=about,
+                expected=expected,
+            )
+    except KeyboardInterrupt:
+        terminal.say(f"stopped; {len(store)} finished cells are kept in {store.root}. Run the same command to go on.")
+        raise typer.Exit(130) from None
+
+
+def print_results(summary: Summary, progress: Any, store: Path, *, as_json: bool) -> None:
+    """What came out, on stdout; what to know about it on stderr. Exit code 1 where a cell failed."""
+    from contone.experiments.report.schema import plain
+
+    terminal.say(
+        f"{progress.done} cells computed, {progress.reused} already there, {progress.failed} failed; results in {store}"
+    )
+    if as_json:
+        terminal.print_json(plain(summary))
+    else:
+        print_tables(summary)
+    if summary.counts.stale:
+        terminal.say(
+            f"{summary.counts.stale} numbers come from an earlier version of the code, the data or the settings; "
+            "run their experiments again to renew them."
+        )
+    for text in summary.provenance.damaged:
+        terminal.say(f"warning: {text}", style="yellow")
+    for failure in summary.failures:
+        terminal.say(f"failed: {failure.row} on {failure.dataset}: {failure.error}", style="red")
+    terminal.say(f"for the whole page: contone report --store {store}")
+    if progress.failed:
+        raise typer.Exit(1)
+
+
+def say_what_is_missing(plan: Plan) -> None:
+    """Data and methods that were asked for and are left out."""
+    if plan.missing_data:
+        names = ", ".join(sorted(plan.missing_data))
+        terminal.say(f"not available locally, left out: {names}")
+        terminal.say("  to include them: put their files into the folder CONTONE_DATA, or 'contone data fetch NAME'")
+    for name, why in plan.missing_methods.items():
+        terminal.say(f"left out: {name} ({why})")
+    for name, same in plan.duplicates.items():
+        terminal.say(f"{name} has the content of {same} and is counted once, as {same}.")
+
+
+# ----------------------------------------------------------------------------------------------------------- progress
+
+
+@contextmanager
+def display() -> Iterator[Callable[[Any], None]]:
+    """A live bar on a terminal; elsewhere one plain line every so often."""
+    console = terminal.talk()
+    if not console.is_terminal:
+        yield _plain_lines()
+        return
+    state = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis"))
+    with Progress(SpinnerColumn(), BarColumn(bar_width=20), state, console=console, transient=True) as bar:
+        task = bar.add_task("starting", total=None)
+
+        def tell(progress: Any) -> None:
+            bar.update(task, completed=progress.total - progress.left, total=progress.total)
+            bar.update(task, description=describe(progress))
+
+        yield tell
+
+
+def _plain_lines(steps: int = 20) -> Callable[[Any], None]:
+    """Says where the run stands about twenty times, however many cells there are."""
+
+    def tell(progress: Any) -> None:
+        finished = progress.done + progress.failed
+        if finished in (0, progress.total) or finished % max(1, progress.total // steps) == 0:
+            terminal.say(describe(progress))
+
+    return tell
+
+
+def describe(progress: Any) -> str:
+    """Where a run stands, in one line."""
+    left = progress.seconds_left()
+    parts = [
+        f"{progress.done + progress.failed}/{progress.total} cells",
+        f"{progress.running} running",
+        f"{progress.failed} failed",
+    ]
+    if progress.reused:
+        parts.append(f"{progress.reused} already there")
+    if left is not None and progress.left:
+        parts.append(f"about {words.duration(left)} left")
+    return ", ".join(parts) + (f"  ({progress.last})" if progress.last and progress.left else "")
+
+
+# ------------------------------------------------------------------------------------------------------------- tables
+
+
+def print_tables(summary: Summary) -> None:
+    """The recovered share of every row, and the sentences of the summary: compact, on stdout."""
+    from contone.experiments.report.matrix import short
+    from contone.experiments.report.tables import best_first
+
+    console = terminal.out()
+    shares = summary.shares
+    if shares.rows:
+        table = Table(title="recovered share, %", box=None, pad_edge=False)
+        table.add_column("method", no_wrap=True)
+        for name in [*shares.datasets, "mean"]:
+            table.add_column(Text(short(name)), justify="right", no_wrap=True)
+        for row in sorted(shares.rows, key=lambda r: (r.kind != "oracle", *best_first(r.mean))):
+            mark = "" if row.kind == "method" else f" [{row.kind}]"
+            cells = [Text(c.text.removesuffix(" %"), style="bold" if c.best else "") for c in row.cells]
+            table.add_row(Text(row.name + mark), *cells, row.mean_text)
+        console.print(table)
+        console.print(
+            "0 % is the uniform distribution, 100 % the limit: what learners reach that were trained on the truth. It "
+            "is a strong reference, not a bound."
+        )
+        console.print()
+    for sentence in summary.headline.sentences:
+        console.print(sentence, markup=False)

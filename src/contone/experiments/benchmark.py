@@ -1,0 +1,261 @@
+"""Any methods on any data with known truth, fairly: `contone.benchmark` and the spec behind the command.
+
+Every method gets the same features and the same logical labels, made from the truth by one rule. Baselines that use no
+features and references that have seen the truth stand beside, in every comparison.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from contone.base import Enhancer
+from contone.datasets import Dataset
+from contone.degrade import Degradation
+from contone.enhance import methods as all_methods
+from contone.enhance import plugins
+from contone.exceptions import InputError
+from contone.experiments.sources import Source, as_source
+from contone.experiments.spec import Spec, read_spec
+from contone.experiments.store import Store
+
+if TYPE_CHECKING:  # `import contone` stays light: what runs an experiment is loaded when one is run
+    from contone.experiments.plan import Plan
+    from contone.experiments.run import Observer
+
+Method = str | Enhancer | type[Enhancer]
+Data = str | os.PathLike[str] | Dataset | Source
+
+NAME = "benchmark"
+"""The name of the experiment where a spec gives none."""
+
+TITLE = "Label enhancement methods compared"
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A finished comparison.
+
+    Attributes
+    ----------
+    summary : Summary
+        Everything that the report says, as frozen values: ``summary.shares``, ``summary.recovery.tables``, ...
+    store : Path
+        The folder of its results.
+    """
+
+    summary: Any
+    store: Path
+
+    def scores(self, measure: str = "kl") -> dict[str, dict[str, float | None]]:
+        """Scores by row and data set in one measure."""
+        table = next((t for t in self.summary.recovery.tables if t.measure == measure), None)
+        if table is None:
+            known = ", ".join(t.measure for t in self.summary.recovery.tables)
+            raise InputError(f"measure={measure!r}: choose from {known}.")
+        return {row.name: {cell.dataset: cell.value for cell in row.cells} for row in table.rows}
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the report; the suffix says how: .html, .md, .tex or .json."""
+        from contone.experiments.report.render import save
+
+        return save(Store(self.store), Path(path))
+
+
+def benchmark(
+    methods: Method | Sequence[Method] | Mapping[str, Enhancer] = "all",
+    datasets: Data | Sequence[Data] = "artificial",
+    *,
+    spec: str | os.PathLike[str] | Spec | None = None,
+    store: str | os.PathLike[str] = "contone-benchmark",
+    degradation: Degradation | None = None,
+    degrees: Sequence[str] = (),
+    features: Sequence[str] = (),
+    seeds: int | None = None,
+    jobs: int = 1,
+    observer: Observer | None = None,
+) -> Benchmark:
+    """Compare methods on data sets whose true distributions are known.
+
+    Finished work is kept in the store: a run that was stopped goes on from there, and a second one with more methods or
+    data sets computes only what is new.
+
+    Parameters
+    ----------
+    methods : "all", or names, classes, estimators, or a dict of estimators by name
+        "GLLE" is a method with its defaults, "GLLE (paper)" with a preset, "module:Class" one of your own. Baselines
+        and references are always there.
+    datasets : names, files or `Dataset` objects
+        Registered names, ``.mat`` and ``.npz`` files, and CSV or Parquet tables with feature and degree columns.
+    spec : path or Spec
+        A TOML file in place of `methods`, and of `datasets` where it names its own.
+    store : path
+        The folder of the results.
+    degradation : Degradation
+        The rule that makes logical labels from the truth; ``CumulativeMass(0.5)`` where none is given.
+    degrees, features : names or patterns
+        Columns of tables; degrees are those that end in ``_degree`` where none are named.
+    seeds : int
+        Seeds of each random method; 3, or what the spec says.
+    jobs : int
+        Processes; -1 for one per core. The default computes in this process: a script that starts others must protect
+        its main module, as always with `multiprocessing`.
+    observer : callable
+        Called with the `Progress` after every cell.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> found = benchmark(["Uniform", "Temperature"], "artificial", store=tempfile.mkdtemp())  # doctest: +SKIP
+    >>> found.save("comparison.html")  # doctest: +SKIP
+    """
+    from contone.experiments.report.summary import summarise
+    from contone.experiments.run import run
+
+    folder = Store(store)
+    chosen = make_spec(methods, spec=spec, degradation=degradation)
+    plan = plan_benchmark(chosen, datasets, folder, degrees=degrees, features=features, seeds=seeds, given=spec is None)
+    run(plan.cells, folder, jobs=jobs, observer=observer, about=about_run(plan, chosen))
+    return Benchmark(summarise(folder), Path(store))
+
+
+def make_spec(
+    methods: Method | Sequence[Method] | Mapping[str, Enhancer] = "all",
+    *,
+    spec: str | os.PathLike[str] | Spec | None = None,
+    degradation: Degradation | None = None,
+) -> Spec:
+    """The experiment: from a spec, or of these methods; baselines and references are added where they are missing."""
+    if spec is None:
+        made = Spec(
+            NAME,
+            TITLE,
+            "How close do the methods come to the true label distributions, given features and logical labels?",
+            seeds=3,
+            rows=tuple(_rows(methods)),
+        )
+    elif isinstance(spec, Spec):
+        made = spec
+    else:
+        path = Path(spec)
+        try:
+            made = read_spec(path.read_text(encoding="utf-8"), str(path))
+        except (OSError, UnicodeError) as error:
+            raise InputError(f"spec={str(path)!r} cannot be read: {error}.") from error
+    if degradation is not None:
+        from contone.experiments.describe import describe
+
+        made = replace(made, degradation=describe(degradation))
+    return replace(made, rows=(*_missing_references(made), *made.rows))
+
+
+def plan_benchmark(
+    spec: Spec,
+    datasets: Data | Sequence[Data],
+    store: Store,
+    *,
+    degrees: Sequence[str] = (),
+    features: Sequence[str] = (),
+    seeds: int | None = None,
+    given: bool = True,
+) -> Plan:
+    """The cells of a comparison; with `given` false, the spec's own data sets come first where it names any."""
+    from contone.experiments.plan import make_plan
+
+    listed: Iterable[Any] = [datasets] if isinstance(datasets, (str, os.PathLike, Dataset, Source)) else datasets
+    if not given and spec.datasets:
+        listed = spec.datasets
+    options = {"degrees": degrees, "features": features, "folder": store.root / "data"}
+    sources = [as_source(one, **options) for one in listed]
+    if not sources:
+        raise InputError("datasets: name at least one data set or file.")
+    return make_plan([spec], dataset_names=sources, seeds=seeds)
+
+
+def about_run(plan: Plan, spec: Spec, command: str = "contone.benchmark(...)") -> dict[str, Any]:
+    """What is kept with a run, so that the report can be made from the store alone."""
+    return {
+        "command": command,
+        "missing_data": plan.missing_data,
+        "missing_methods": plan.missing_methods,
+        "duplicates": plan.duplicates,
+        "report": {"kind": NAME, "experiment": spec.name, "title": spec.title, "question": spec.question},
+    }
+
+
+# --------------------------------------------------------------------------------------------------------------- rows
+
+
+def _rows(methods: Method | Sequence[Method] | Mapping[str, Enhancer]) -> list[dict[str, Any]]:
+    if isinstance(methods, str) and methods == "all":
+        return [{"methods": "all", "presets": []}]
+    if isinstance(methods, Mapping):
+        return [_estimator_row(name, method) for name, method in methods.items()]
+    single = isinstance(methods, (str, Enhancer, type))
+    rows = [_row(method) for method in ([methods] if single else methods)]  # type: ignore[list-item,union-attr]
+    if not rows:
+        raise InputError("methods: name at least one method, or 'all'.")
+    names = [row["name"] for row in rows]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"methods: {twice[0]!r} stands there twice; give estimators names of their own, as a dict.")
+    return rows
+
+
+def _row(method: Any) -> dict[str, Any]:
+    if isinstance(method, Enhancer):
+        return _estimator_row(type(method).__name__, method)
+    if isinstance(method, type) and issubclass(method, Enhancer):
+        return _estimator_row(method.__name__, method())
+    if not isinstance(method, str):
+        raise InputError(f"methods: {method!r} is not a name, a method's class or a method.")
+    if plugins.is_path(method):
+        cls = plugins.load(method)
+        return _estimator_row(cls.__name__, cls())
+    found = re.fullmatch(r"\s*([^()]+?)\s*(?:\((.+)\))?\s*", method)
+    known = all_methods()
+    cls = known.get(found[1].lower()) if found else None  # type: ignore[assignment]
+    if found is None or cls is None:
+        raise InputError(f"methods: there is no method {method!r}; there are: {', '.join(known)}.")
+    if found[2] is None:
+        return _estimator_row(cls.__name__, cls())
+    if found[2] not in cls.PRESETS:
+        presets = ", ".join(cls.PRESETS) or "none"
+        raise InputError(f"methods: {cls.__name__} has no preset {found[2]!r}; it has: {presets}.")
+    return _estimator_row(f"{cls.__name__} ({found[2]})", cls.preset(found[2]))
+
+
+def _estimator_row(name: str, method: Enhancer) -> dict[str, Any]:
+    if not isinstance(method, Enhancer):
+        raise InputError(f"methods: {name!r} is {method!r}, which is not a method (a contone.base.Enhancer).")
+    from contone.experiments.describe import describe
+
+    described = describe(method)
+    return {"class": described["class"], "params": described["params"], "name": name}
+
+
+def _missing_references(spec: Spec) -> list[dict[str, Any]]:
+    """The references and baselines that a spec does not name itself: they stand beside every comparison."""
+    from contone.limits import STRONG
+
+    if spec.learner is not None:
+        return []  # a predictive experiment has references of its own
+    tasks = {row.get("task") for row in spec.rows}
+    names = {row.get("name") for row in spec.rows} | {name for row in spec.rows for name in _named_methods(row)}
+    references: list[dict[str, Any]] = [
+        {"task": "limit", "name": "Limit", "oracle": True, "learners": list(STRONG)},
+        {"task": "mean_of_truth", "name": "Mean of truth", "oracle": True},
+    ]
+    found = [row for row in references if row["task"] not in tasks]
+    baselines = [cls.__name__ for cls in all_methods().values() if cls.baseline and cls.__name__ not in names]
+    return [*found, *([{"methods": baselines, "presets": []}] if baselines else [])]
+
+
+def _named_methods(row: Mapping[str, Any]) -> list[str]:
+    if row.get("methods") == "all":
+        return [cls.__name__ for cls in all_methods().values()]
+    return list(row.get("methods", ())) if "wrap" not in row else []

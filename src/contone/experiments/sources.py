@@ -1,0 +1,167 @@
+"""Where the data of an experiment come from: a name, a file with arrays, a table with degree columns, or memory.
+
+A `Source` is plain values, so that a worker in another process, or on another machine with the same files, finds the
+same data. Two sources with the same content are one data set, whatever they are called.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from contone import datasets
+from contone.datasets import Dataset
+from contone.datasets.dataset import FORMATS, as_distributions
+from contone.exceptions import DataError, InputError
+from contone.experiments.data import content_hash
+from contone.runtime.files import replacing
+
+DEGREE_SUFFIX = "_degree"
+"""Columns that end so are degrees, where none are named: so `contone enhance` writes them."""
+
+TABLES = (".csv", ".tsv", ".parquet", ".pq", ".csv.gz", ".tsv.gz")
+
+
+@dataclass(frozen=True)
+class Source:
+    """One data set.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in tables; without a file, the name that `contone.datasets.load` knows it by.
+    file : str
+        A ``.mat``, ``.npz``, CSV or Parquet file; empty for a name.
+    degrees, features : tuple of str
+        Columns of a table, as names or patterns: the true degrees, and the features (all other numbers where empty).
+    """
+
+    name: str
+    file: str = ""
+    degrees: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+
+    def plain(self) -> dict[str, Any]:
+        """As plain values; `from_plain` is the way back."""
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items() if v}
+
+    def is_file(self) -> bool:
+        """Whether the data are in a file of the user's own."""
+        return bool(self.file)
+
+
+def from_plain(name: str, content: Mapping[str, Any]) -> Source:
+    """The source behind plain values; a bare name where there are none."""
+    degrees, features = (tuple(content.get(key, ())) for key in ("degrees", "features"))
+    return Source(content.get("name", name), content.get("file", ""), degrees, features)
+
+
+def as_source(
+    thing: str | os.PathLike[str] | Dataset | Source,
+    *,
+    degrees: Sequence[str] = (),
+    features: Sequence[str] = (),
+    folder: Path | None = None,
+) -> Source:
+    """The source of what a user named: a data set's name, the path of a file, or a `Dataset`.
+
+    A `Dataset` in memory is written to `folder`, so that workers and later runs find it.
+    """
+    if isinstance(thing, Source):
+        return thing
+    if isinstance(thing, Dataset):
+        if folder is None:
+            raise InputError(f"{thing!r} is in memory only: name a folder to keep it in.")
+        return _stored(thing, folder)
+    text = os.fspath(thing)
+    if not _looks_like_file(text):
+        return Source(datasets.canonical(text))
+    path = Path(text).expanduser()
+    if not path.is_file():
+        raise DataError(f"{text}: there is no such file.")
+    name = path.name
+    for suffix in sorted((*TABLES, *FORMATS), key=len, reverse=True):
+        name = name.removesuffix(suffix)
+    if _is_table(text):
+        return Source(name, str(path.resolve()), tuple(degrees), tuple(features))
+    return Source(name, str(path.resolve()))
+
+
+def read(source: Source) -> Dataset:
+    """The data set of a source; DataError, with what to do, where it holds none."""
+    if not source.is_file():
+        return datasets.load(source.name)
+    if _is_table(source.file):
+        return read_table(source.file, source.degrees, source.features, name=source.name)
+    return datasets.read(source.file, name=source.name)
+
+
+def read_table(
+    file: str | os.PathLike[str], degrees: Sequence[str] = (), features: Sequence[str] = (), *, name: str = ""
+) -> Dataset:
+    """A data set out of a CSV or Parquet table with feature and degree columns.
+
+    Parameters
+    ----------
+    file : path
+        The table. Rows of the degree columns must sum to 1.
+    degrees : names or patterns
+        The columns with the true degrees; where empty, those that end in ``_degree``.
+    features : names or patterns
+        The features; where empty, every other numeric column that does not look like an id. A column ``a`` beside
+        ``a_degree`` is a label that was made from the truth, and never a feature by itself.
+    """
+    from contone.tables import columns, formats
+
+    path = Path(file)
+    table = formats.read(path)
+    names = table.stored.columns
+    typed = list(degrees) or [column for column in names if column.endswith(DEGREE_SUFFIX)]
+    if not typed:
+        raise DataError(
+            f"{path}: no column ends in {DEGREE_SUFFIX!r}; name the columns that hold the true degrees (--degrees). "
+            f"The table has {columns.listed(names)}."
+        )
+    chosen = columns.choose(names, table.numeric, labels=typed, features=features)
+    labels = {degree.removesuffix(DEGREE_SUFFIX) for degree in chosen.labels if degree.endswith(DEGREE_SUFFIX)}
+    kept = [f for f in chosen.features if features or f not in labels]
+    odd = [column for column in chosen.labels if column not in set(table.numeric)]
+    if odd or not kept:
+        what = f"the degrees {columns.listed(odd)} are not numbers" if odd else "no numeric column is left as a feature"
+        raise DataError(f"{path}: {what}.")
+    X = table.numbers(kept).to_numpy().astype(np.float64)
+    if not np.isfinite(X).all():
+        raise DataError(f"{path}: the features have a NaN or infinite entry.")
+    D, notes = as_distributions(table.numbers(chosen.labels).to_numpy().astype(np.float64), path)
+    return Dataset(
+        X=X,
+        D=D,
+        feature_names=tuple(kept),
+        label_names=tuple(degree.removesuffix(DEGREE_SUFFIX) for degree in chosen.labels),
+        name=name or path.stem,
+        about="a file of your own",
+        source=str(path),
+        notes=notes,
+    )
+
+
+def _stored(data: Dataset, folder: Path) -> Source:
+    path = folder / f"{content_hash(data.X, data.D)}.npz"
+    if not path.is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as temporary, open(temporary, "wb") as file:
+            np.savez_compressed(file, X=data.X, D=data.D, label_names=np.array(data.label_names))
+    return Source(data.name or path.stem, str(path.resolve()))
+
+
+def _looks_like_file(text: str) -> bool:
+    return text.lower().endswith((*TABLES, *FORMATS)) or os.sep in text
+
+
+def _is_table(file: str) -> bool:
+    return file.lower().endswith(TABLES)

@@ -1,0 +1,85 @@
+"""Data of an experiment: names, files with arrays, tables with degree columns, and data in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from contone import datasets
+from contone.datasets import Dataset
+from contone.exceptions import ContoneError, DataError, InputError
+from contone.experiments.data import content_hash, load
+from contone.experiments.sources import Source, as_source, from_plain, read, read_table
+
+
+@pytest.fixture
+def frame():
+    """A table as `contone enhance` writes it: an id, text, features, labels, degrees."""
+    rng = np.random.default_rng(0)
+    D = rng.dirichlet([2.0, 1.0, 1.0], size=12)
+    L = (D > 0.3).astype(int)
+    return pl.DataFrame(
+        {
+            "id": range(12),
+            "note": ["text"] * 12,
+            "x": rng.normal(size=12),
+            "y": rng.normal(size=12),
+            **{name: L[:, j] for j, name in enumerate("abc")},
+            **{f"{name}_degree": D[:, j] for j, name in enumerate("abc")},
+        }
+    )
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_table_is_features_and_degrees_and_labels_do_not_leak(frame, tmp_path, suffix):
+    path = tmp_path / f"mine.{suffix}"
+    frame.write_csv(path) if suffix == "csv" else frame.write_parquet(path)
+    data = read_table(path)
+    assert data.feature_names == ("x", "y")
+    assert data.label_names == ("a", "b", "c")
+    np.testing.assert_allclose(data.D, frame.select("a_degree", "b_degree", "c_degree").to_numpy())
+    np.testing.assert_allclose(data.X, frame.select("x", "y").to_numpy())
+
+
+def test_columns_can_be_named(frame, tmp_path):
+    path = tmp_path / "mine.csv"
+    frame.rename({f"{name}_degree": f"d{name}" for name in "abc"}).write_csv(path)
+    with pytest.raises(DataError, match="--degrees"):
+        read_table(path)
+    data = read_table(path, ["d?"], ["x"])
+    assert (data.feature_names, data.label_names) == (("x",), ("da", "db", "dc"))
+
+
+def test_what_is_not_a_distribution_is_refused(frame, tmp_path):
+    path = tmp_path / "mine.csv"
+    frame.with_columns(pl.col("a_degree") * 2).write_csv(path)
+    with pytest.raises(DataError, match="must sum to 1"):
+        read_table(path)
+    frame.with_columns(pl.lit("much").alias("a_degree")).write_csv(path)
+    with pytest.raises(ContoneError, match="a_degree"):
+        read_table(path)
+
+
+def test_one_content_is_one_data_set_however_it_is_stored(frame, tmp_path):
+    frame.write_parquet(tmp_path / "mine.parquet")
+    data = read_table(tmp_path / "mine.parquet")
+    np.savez(tmp_path / "mine.npz", X=data.X, D=data.D)
+    sources = [as_source(tmp_path / name) for name in ("mine.parquet", "mine.npz")]
+    sources.append(as_source(data, folder=tmp_path / "kept"))
+    hashes = {load(source.name, source.plain())[3] for source in sources}
+    assert hashes == {content_hash(data.X, data.D)}
+
+
+def test_sources_survive_as_plain_values(tmp_path):
+    for source in (Source("artificial"), Source("mine", "/a/b.csv", ("d_*",), ("x", "y"))):
+        assert from_plain(source.name, source.plain()) == source
+    assert as_source("Yeast_Alpha") == Source("yeast-alpha")
+    assert read(Source("artificial")).X.shape == datasets.artificial().X.shape
+
+
+def test_wrong_names_are_errors_with_a_sentence(tmp_path):
+    with pytest.raises(DataError, match="no such file"):
+        as_source(tmp_path / "nothing.csv")
+    with pytest.raises(InputError, match="in memory only"):
+        as_source(Dataset(np.ones((2, 1)), np.full((2, 2), 0.5), ("x",), ("a", "b"), name="mine"))
