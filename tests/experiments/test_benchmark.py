@@ -15,6 +15,7 @@ from contone.datasets import Dataset
 from contone.degrade import TopK
 from contone.exceptions import DataError, InputError
 from contone.experiments.benchmark import make_spec, plan_benchmark
+from contone.experiments.report.page import page
 from contone.experiments.report.render import render
 from contone.experiments.run import run
 from contone.experiments.spec import read_spec
@@ -92,6 +93,8 @@ def test_zero_is_not_missing_and_comes_before_minus_infinity(found, capsys):
     lines = capsys.readouterr().out.splitlines()
     order = [name for line in lines for name in ("Uniform", "Logical") if line.startswith(name)]
     assert order == ["Uniform", "Logical"]
+    (kl,) = (t for t in page(found.summary, Store(found.store))["tables"] if t.measure == "kl")
+    assert [row.share.text for row in kl.scores.rows if row.name == "Logical"] == ["−∞"]
     logical = next(row for row in found.summary.shares.rows if row.name == "Logical")
     assert logical.mean == -math.inf
 

@@ -169,8 +169,8 @@ def plan_benchmark(
     listed: Iterable[Any] = [datasets] if isinstance(datasets, (str, os.PathLike, Dataset, Source)) else datasets
     if not given and spec.datasets:
         listed = spec.datasets
-    options = {"degrees": degrees, "features": features, "folder": store.root / "data"}
-    sources = [as_source(one, **options) for one in listed]
+    folder = store.root / "data"
+    sources = [as_source(one, degrees=degrees, features=features, folder=folder) for one in listed]
     if not sources:
         raise InputError("datasets: name at least one data set or file.")
     return make_plan([spec], dataset_names=sources, seeds=seeds)
@@ -196,7 +196,7 @@ def _rows(methods: Method | Sequence[Method] | Mapping[str, Enhancer]) -> list[d
     if isinstance(methods, Mapping):
         return [_estimator_row(name, method) for name, method in methods.items()]
     single = isinstance(methods, (str, Enhancer, type))
-    rows = [_row(method) for method in ([methods] if single else methods)]  # type: ignore[list-item,union-attr]
+    rows = [_row(method) for method in ([methods] if single else methods)]  # type: ignore[union-attr]
     if not rows:
         raise InputError("methods: name at least one method, or 'all'.")
     names = [row["name"] for row in rows]

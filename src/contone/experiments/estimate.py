@@ -55,7 +55,7 @@ class _Trial:
     power: float
 
     def scaled(self, n: int, q: int) -> float:
-        return self.seconds * (n / self.n) ** self.power * max(1.0, q / self.q)
+        return float(self.seconds * (n / self.n) ** self.power * max(1.0, q / self.q))
 
 
 def estimate(

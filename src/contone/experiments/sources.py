@@ -17,14 +17,14 @@ import numpy as np
 from contone import datasets
 from contone.datasets import Dataset
 from contone.datasets.dataset import FORMATS, as_distributions
-from contone.exceptions import DataError, InputError
+from contone.exceptions import ArgumentError, DataError, InputError
 from contone.experiments.data import content_hash
 from contone.runtime.files import replacing
 
 DEGREE_SUFFIX = "_degree"
 """Columns that end so are degrees, where none are named: so `contone enhance` writes them."""
 
-TABLES = (".csv", ".tsv", ".parquet", ".pq", ".csv.gz", ".tsv.gz")
+TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".pq", ".arrow", ".feather", ".jsonl", ".ndjson", ".xlsx")
 
 
 @dataclass(frozen=True)
@@ -127,22 +127,33 @@ def read_table(
             f"{path}: no column ends in {DEGREE_SUFFIX!r}; name the columns that hold the true degrees (--degrees). "
             f"The table has {columns.listed(names)}."
         )
-    chosen = columns.choose(names, table.numeric, labels=typed, features=features)
+    try:
+        chosen = columns.choose(names, table.numeric, labels=typed, features=features)
+    except ArgumentError as error:
+        raise ArgumentError(str(error), "degrees" if error.argument == "labels" else error.argument) from error
     labels = {degree.removesuffix(DEGREE_SUFFIX) for degree in chosen.labels if degree.endswith(DEGREE_SUFFIX)}
     kept = [f for f in chosen.features if features or f not in labels]
     odd = [column for column in chosen.labels if column not in set(table.numeric)]
     if odd or not kept:
         what = f"the degrees {columns.listed(odd)} are not numbers" if odd else "no numeric column is left as a feature"
         raise DataError(f"{path}: {what}.")
-    X = table.numbers(kept).to_numpy().astype(np.float64)
+    X, D = (table.values.select(chosen_columns) for chosen_columns in (kept, chosen.labels))
+    formats.refuse_missing(X)
+    formats.refuse_missing(D)
+    return _dataset(path, name, X.to_numpy().astype(np.float64), D.to_numpy().astype(np.float64), kept, chosen.labels)
+
+
+def _dataset(
+    path: Path, name: str, X: np.ndarray, D: np.ndarray, features: Sequence[str], degrees: Sequence[str]
+) -> Dataset:
     if not np.isfinite(X).all():
         raise DataError(f"{path}: the features have a NaN or infinite entry.")
-    D, notes = as_distributions(table.numbers(chosen.labels).to_numpy().astype(np.float64), path)
+    D, notes = as_distributions(D, path)
     return Dataset(
         X=X,
         D=D,
-        feature_names=tuple(kept),
-        label_names=tuple(degree.removesuffix(DEGREE_SUFFIX) for degree in chosen.labels),
+        feature_names=tuple(features),
+        label_names=tuple(degree.removesuffix(DEGREE_SUFFIX) for degree in degrees),
         name=name or path.stem,
         about="a file of your own",
         source=str(path),

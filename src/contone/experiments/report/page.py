@@ -21,7 +21,7 @@ def page(summary: Summary, store: Store) -> Words:
     found = {
         **view.common(summary, store),
         "question": summary.recovery.question,
-        "tables": view.score_tables(summary.recovery, {}, view.shares_of(own, own)) if own else [],
+        "tables": view.score_tables(summary.recovery, {}, view.shares_in(summary)) if own else [],
     }
     entries = [
         ("summary", "Summary"),

@@ -178,7 +178,7 @@ def describe_provenance(results: Results, runs: Sequence[Plain], damaged: Sequen
 def summarise(store: Store) -> Summary:
     """Everything that the report on a comparison says about the results in a store: of the experiment run last."""
     results, runs = load_results(store), store.runs()
-    about = next((run["report"] for run in reversed(runs) if isinstance(run.get("report"), dict)), {})
+    about: Plain = next((run["report"] for run in reversed(runs) if isinstance(run.get("report"), dict)), {})
     experiment = str(about.get("experiment", "benchmark"))
     shares = recovered_table(results, experiment)
     rows = results.kinds(experiment)

@@ -80,6 +80,11 @@ def score_tables(section: Section, beside: Mapping[str, Mapping[str, Row]], shar
     return found
 
 
+def shares_in(summary: Summary) -> Shares:
+    """The recovered shares of the main experiment, infinite ones included."""
+    return {(row.name, cell.dataset): cell.value for row in summary.shares.rows for cell in row.cells}
+
+
 def shares_of(own: Scores, main: Scores) -> Shares:
     """The recovered share of every row on every data set; of the rows that stand beside, where `own` lacks them."""
     found: Shares = {}

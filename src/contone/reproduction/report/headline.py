@@ -31,7 +31,8 @@ def headline(results: Results, shares: Table, counts: VerdictCounts, found: Sequ
         f"{words.count(len(datasets), 'data set')} from features and logical labels; {len(of_paper)} of the paper's 12 "
         "sets are among them.",
         f"{best} comes furthest: on average it covers {words.percent(means[best])} of the way from the uniform "
-        "distribution to the limit, which is what learners trained on the truth reach (a strong reference, no bound).",
+        "distribution to the limit, which is what learners trained on the truth reach (a strong reference, not a "
+        "bound).",
     ]
     if "LCdr" in means and "Temperature" in means:
         sentences.append(

@@ -52,7 +52,8 @@ def _experiment(summary: PaperSummary, name: str) -> Words:
         t.measure: {r.name: r for r in t.rows if r.name in ENDS.values() and name != "prediction"}
         for t in summary.recovery.tables
     }
-    tables = view.score_tables(section, beside, view.shares_of(own, main)) if own else []
+    shares = view.shares_in(summary) if name == "recovery" else view.shares_of(own, main)
+    tables = view.score_tables(section, beside, shares) if own else []
     lines = {c.measure: c for c in comparisons}
     return {
         "id": name,
