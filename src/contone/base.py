@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -30,6 +30,7 @@ from contone.runtime import memory
 from contone.runtime.warnings import warn
 from contone.typing import Array
 from contone.validation import (
+    Training,
     check_features,
     check_learning,
     check_new_rows,
@@ -108,11 +109,17 @@ class Enhancer(_Estimator, ABC):
 
     def fit_enhance(self, X: Any, Y: Any) -> Any:
         """Recover the distributions of these rows and return them in the kind of container that Y came in."""
+        return self._check_and_fit(X, Y)
+
+    def _check_and_fit(self, X: Any, Y: Any, read_evidence: Callable[[Training], dict[str, Any]] | None = None) -> Any:
+        """The template of `fit_enhance`; `read_evidence` checks what else is given and names it for `_fit_enhance`."""
         self._validate_params()
         refuse_other_kinds(self, X, Y)
-        X_checked, L, border = check_training(self, X, Y)
+        training = check_training(self, X, Y)
+        X_checked, L, border = training
+        evidence = {} if read_evidence is None else read_evidence(training)
         self._check_memory(X_checked, L.shape[1])
-        solution = fit_checked(self, X_checked, L, border.label_names)
+        solution = fit_checked(self, X_checked, L, border.label_names, **evidence)
         _warn_if_short(solution, self)
         _warn_if_approximate(solution, self)
         return border.wrap(self.label_distributions_)
@@ -231,14 +238,14 @@ class DistributionLearner(_Estimator, ABC):
         """X (m, d), checked, to D^ (m, q)."""
 
 
-def fit_checked(method: Enhancer, X: Array, L: Array, label_names: list[str]) -> Solution:
+def fit_checked(method: Enhancer, X: Array, L: Array, label_names: list[str], **evidence: Any) -> Solution:
     """Fit a method to features (n, d) and labels (n, q) that have been checked: the step of another method, or itself.
 
     Nothing is checked again and nothing is warned of; the caller reports what the `Solution` says.
     """
     method.n_features_in_ = X.shape[1]
     method.label_names_ = label_names
-    solution = method._fit_enhance(X, L)
+    solution = method._fit_enhance(X, L, **evidence)
     method.label_distributions_ = _on_simplex(solution.value, L.shape, method)
     method.solution_ = solution
     return solution

@@ -31,6 +31,7 @@ from contone.validation.containers import (
     read_only,
     refuse_odd_arrays,
 )
+from contone.validation.degrees import NOTHING_KNOWN, KnownDegrees, check_degrees
 from contone.validation.judgement import (
     SIMPLEX_TOLERANCE,
     judge_features,
@@ -40,9 +41,12 @@ from contone.validation.judgement import (
 )
 
 __all__ = [
+    "NOTHING_KNOWN",
     "SIMPLEX_TOLERANCE",
     "Border",
+    "KnownDegrees",
     "Training",
+    "check_degrees",
     "check_distributions",
     "check_features",
     "check_learning",

@@ -13,17 +13,34 @@ import numpy as np
 
 from contone.backends import get_backend
 from contone.backends.numpy.draws import RowStream
+from contone.enhance.inversion.evidence import place_grades
 from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.posterior import Posterior
 from contone.typing import Array
+from contone.validation import NOTHING_KNOWN, KnownDegrees
 
 
 def take_sample(X: Array, L: Array, max_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """At most `max_rows` rows of X (n, d) and L (n, q), drawn at random, in memory."""
-    n = L.shape[0]
-    if n > max_rows:
-        chosen = np.sort(np.random.default_rng(seed).choice(n, max_rows, replace=False, shuffle=False))
-        X, L = X[chosen], L[chosen]
+    return take_rows(X, L, choose_rows(L.shape[0], max_rows, seed))
+
+
+def choose_rows(n: int, max_rows: int, seed: int, graded: np.ndarray = NOTHING_KNOWN.rows) -> np.ndarray:
+    """The numbers, rising, of at most `max_rows` of n rows, drawn at random, graded rows first."""
+    if n <= max_rows:
+        return np.arange(n)
+    rng = np.random.default_rng(seed)
+    chosen = rng.choice(n, max_rows, replace=False, shuffle=False)
+    if len(graded):
+        others = rng.permutation(np.setdiff1d(chosen, graded))
+        chosen = np.concatenate([graded, others])[:max_rows]
+    return np.sort(chosen)
+
+
+def take_rows(X: Array, L: Array, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows with these numbers, in memory."""
+    if len(numbers) < L.shape[0]:
+        X, L = X[numbers], L[numbers]
     X, L = get_backend(X).compute(X, L)
     return np.ascontiguousarray(X), np.ascontiguousarray(L)
 
@@ -33,19 +50,39 @@ def prior_mean(fit: Fit, X: Array) -> Array:
     return get_backend(X).map_rows(fit.prior_mean, X, columns=len(fit.parameters.covariance))
 
 
-def posterior(fit: Fit, X: Array, L: Array, seed: int) -> Posterior:
+def prior(fit: Fit, X: Array) -> Posterior:
+    """What the features X (n, d) alone say of rows, lazily."""
+    q = len(fit.parameters.covariance)
+    return _apart(get_backend(X).map_rows(partial(_prior_moments, fit), X, columns=3 * q), q)
+
+
+def posterior(fit: Fit, X: Array, L: Array, seed: int, known: KnownDegrees = NOTHING_KNOWN) -> Posterior:
     """The posterior of rows X (n, d), L (n, q), lazily."""
     q = L.shape[1]
     backend = get_backend(X)
-    rows = backend.map_rows(partial(_moments, fit, seed), X, L, backend.row_numbers(L), columns=3 * q)
-    return Posterior(rows[:, :q], rows[:, q : 2 * q], rows[:, 2 * q :])
+    moments = partial(_moments, fit, seed, known)
+    return _apart(backend.map_rows(moments, X, L, backend.row_numbers(L), columns=3 * q), q)
 
 
-def _moments(fit: Fit, seed: int, X: np.ndarray, L: np.ndarray, number: np.ndarray) -> np.ndarray:
+def _apart(moments: Array, q: int) -> Posterior:
+    return Posterior(moments[:, :q], moments[:, q : 2 * q], moments[:, 2 * q :])
+
+
+def _side_by_side(found: Posterior) -> np.ndarray:
+    return np.concatenate([found.mean, found.logit_centre, found.logit_width], axis=1)
+
+
+def _prior_moments(fit: Fit, X: np.ndarray) -> np.ndarray:
+    return _side_by_side(fit.prior(X))
+
+
+def _moments(fit: Fit, seed: int, known: KnownDegrees, X: np.ndarray, L: np.ndarray, number: np.ndarray) -> np.ndarray:
     """The three arrays of a posterior side by side (m, 3 q), for rows with the given global numbers (m, 1)."""
     first, size, parts = int(number[0, 0]), fit.settings.max_rows, []
     for start in range(0, len(X), size):
         rows = slice(start, min(start + size, len(X)))
         found = fit.posterior_of_block(X[rows], L[rows], RowStream(seed, first + rows.start, first + rows.stop))
-        parts.append(np.concatenate([found.mean, found.logit_centre, found.logit_width], axis=1))
+        here = (known.rows >= first + rows.start) & (known.rows < first + rows.stop)
+        grades = place_grades(known.rows[here] - first - rows.start, known.degrees[here], L[rows])
+        parts.append(_side_by_side(found if grades is None else found.with_known(grades)))
     return np.concatenate(parts)

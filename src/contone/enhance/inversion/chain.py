@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -18,7 +19,8 @@ from array_api_compat import array_namespace
 
 from contone.backends import get_backend, like, to_numpy
 from contone.degrade import Degradation
-from contone.enhance.inversion import logistic_normal
+from contone.enhance.inversion import evidence, logistic_normal
+from contone.enhance.inversion.evidence import Calibration
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.sampler import Rows
@@ -72,27 +74,15 @@ def learn_parameters(
     """
     q, n = rows.Z.shape
     strength = float(q) if settings.strength is None else settings.strength
-    simulated = simulated_rows(q)
-    sampled, normals = rng.integers(0, n, simulated), rng.standard_normal((simulated, q))
-    some = to_numpy(phi[:, sampled])
-
-    def unit_draws(shape: Parameters, size: float) -> Array:
-        """Draws (simulated, q) of z from the model, at spread 1."""
-        return ((shape.coefficients.T @ some).T + normals @ logistic_normal.square_root(shape.covariance).T) / size
-
-    def root_mean_square(shape: Parameters) -> float:
-        """The spread of z under the parameters."""
-        mean = (shape.coefficients.T @ some).T
-        return float(np.sqrt(np.mean(np.square(mean)) + np.trace(shape.covariance) / q))
-
+    some, normals = _model_draws(phi, q, rng)
     with one_blas_thread():
         gram = to_numpy(phi @ phi.T)
         met = array_namespace(phi).astype(rows.given, phi.dtype)
         coefficients = np.zeros((len(phi), q))
         coefficients[0], covariance = logistic_normal.moments(to_numpy(met @ met.T), n)
         now = Parameters(coefficients, covariance, 0.5)
-        size = root_mean_square(now)
-        spread = estimate_spread(rows.rule, unit_draws(now, size), counts)
+        size = _root_mean_square(now, some)
+        spread = estimate_spread(rows.rule, _unit_draws(now, some, normals, size), counts)
         now = now.scaled(spread.mean / size)
         total: list[Any] = [np.zeros_like(coefficients), np.zeros_like(covariance), 0.0]
         scatter = np.zeros((q, q))
@@ -112,15 +102,96 @@ def learn_parameters(
             covariance = logistic_normal.covariance_mode(scatter, n, strength)
             theta = logistic_normal.draw_theta(coefficients, covariance, rng) if len(phi) > 1 else now.theta
             now = Parameters(coefficients, covariance, theta)
-            size = root_mean_square(now)
+            size = _root_mean_square(now, some)
             if k % 20 == 0 or k in (5, 10):
-                spread = estimate_spread(rows.rule, unit_draws(now, size), counts)
+                spread = estimate_spread(rows.rule, _unit_draws(now, some, normals, size), counts)
             now = now.scaled(spread.mean / size)
             scatter *= (spread.mean / size) ** 2
             if k >= settings.n_burn:
                 averages.add(rows.Z)
                 total = [t + v for t, v in zip(total, now, strict=True)]
     return Parameters(*(t / (settings.n_sweeps - settings.n_burn) for t in total)), spread
+
+
+def calibrate_parameters(
+    phi: Array,
+    rows: Rows,
+    parameters: Parameters,
+    spread: Spread,
+    counts: np.ndarray,
+    settings: Settings,
+    rng: np.random.Generator,
+) -> Calibration:
+    """Parameters given the graded rows as well, around those of `learn_parameters`.
+
+    The scale of z changes by this, and with it the coefficients of the features: they are drawn again with the
+    covariance held, and the graded rows are asked a second time.
+    """
+    assert rows.grades is not None
+    known = np.flatnonzero(to_numpy(rows.grades.known))
+    found, gram = Calibration(parameters, spread, math.inf), to_numpy(phi @ phi.T)
+    some, normals = _model_draws(phi, len(parameters.covariance), rng)
+    with one_blas_thread():
+        for _ in range(2):
+            start = Parameters(found.parameters.coefficients, parameters.covariance, parameters.theta)
+            residuals = _graded_residuals(phi, gram, rows, start, known)
+
+            def spread_under(tail: float, start: Parameters = start) -> Spread:
+                """The spread that the cardinalities say where residuals have tails, in units of that of `start`."""
+                weights = np.random.default_rng(0).chisquare(tail, len(normals)) / tail if tail < math.inf else 1.0
+                Z = _unit_draws(start, some, normals / np.sqrt(weights)[..., None], 1.0)
+                wide = start._replace(covariance=start.covariance * evidence.variance_factor(tail))
+                size = _root_mean_square(wide, some)
+                said = estimate_spread(rows.rule, Z / size, counts)
+                return Spread(said.mean / size, said.deviation / size)
+
+            found = evidence.calibrate(start, spread, residuals, spread_under)
+            rows.tail = found.tail
+            coefficients = _redraw_coefficients(phi, gram, rows, found.parameters, settings, rng)
+            found = found._replace(parameters=found.parameters._replace(coefficients=coefficients))
+    return found
+
+
+def _graded_residuals(phi: Array, gram: np.ndarray, rows: Rows, parameters: Parameters, known: np.ndarray) -> Array:
+    """z - B^T phi (m, q) of the graded rows, centred, as wide as if they had had no part in B."""
+    features, Z = to_numpy(phi[:, known]), to_numpy(rows.Z[:, known])
+    residual = (Z - Z.mean(axis=0) - parameters.coefficients.T @ features).T
+    penalised = gram + np.diag(logistic_normal.ridge(len(gram), parameters.theta))
+    leverage = np.einsum("ki,ki->i", features, np.linalg.solve(penalised, features))
+    return residual / np.sqrt(np.clip(1.0 - leverage, 0.05, 1.0))[:, None]
+
+
+def _redraw_coefficients(
+    phi: Array, gram: np.ndarray, rows: Rows, parameters: Parameters, settings: Settings, rng: np.random.Generator
+) -> Array:
+    """Posterior mean of B (p, q) with Sigma and theta as they are."""
+    draws, precision = get_backend(phi).draws(rng, phi), logistic_normal.precision(parameters.covariance)
+    now, total, n_sweeps = parameters, np.zeros_like(parameters.coefficients), max(settings.n_burn, 10)
+    for k in range(n_sweeps):
+        rows.sweep(like(now.coefficients.T, phi) @ phi, precision, draws)
+        Z = rows.Z - rows.Z.mean(axis=0)
+        now = now._replace(coefficients=logistic_normal.draw_coefficients(gram, to_numpy(phi @ Z.T), now, rng))
+        if k >= n_sweeps // 2:
+            total = total + now.coefficients
+    return total / (n_sweeps - n_sweeps // 2)
+
+
+def _model_draws(phi: Array, q: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """What to simulate the model with: features (p, m) of some rows, and normal draws (m, q)."""
+    m = simulated_rows(q)
+    sampled, normals = rng.integers(0, phi.shape[1], m), rng.standard_normal((m, q))
+    return to_numpy(phi[:, sampled]), normals
+
+
+def _unit_draws(shape: Parameters, some: np.ndarray, normals: np.ndarray, size: float) -> Array:
+    """Draws (m, q) of z from the model, at spread 1."""
+    return ((shape.coefficients.T @ some).T + normals @ logistic_normal.square_root(shape.covariance).T) / size
+
+
+def _root_mean_square(shape: Parameters, some: np.ndarray) -> float:
+    """The spread of z under the parameters."""
+    mean = (shape.coefficients.T @ some).T
+    return float(np.sqrt(np.mean(np.square(mean)) + np.trace(shape.covariance) / len(shape.covariance)))
 
 
 def estimate_spread(rule: Degradation, Z: np.ndarray, counts: np.ndarray) -> Spread:

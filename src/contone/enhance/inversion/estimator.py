@@ -30,7 +30,7 @@ Educational and Behavioral Statistics 30, 2005.
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -43,6 +43,7 @@ from contone.domains import Interval
 from contone.enhance.inversion import blocks
 from contone.enhance.inversion.assessment import report_rule, warn_of_denied_labels
 from contone.enhance.inversion.chain import Settings
+from contone.enhance.inversion.evidence import find_contradictions, place_grades
 from contone.enhance.inversion.expected_error import ErrorSample, ExpectedError, expect_error
 from contone.enhance.inversion.model import Fit, fit
 from contone.enhance.inversion.posterior import Posterior
@@ -52,6 +53,15 @@ from contone.exceptions import InputError, LabelWarning
 from contone.numerics.solution import Solution
 from contone.runtime.warnings import warn
 from contone.typing import Array
+from contone.validation import (
+    NOTHING_KNOWN,
+    KnownDegrees,
+    Training,
+    check_degrees,
+    check_features,
+    check_new_rows,
+    open_border,
+)
 
 FEW_DRAWS = 10.0
 """Effective sample size of a typical degree under which the run is called short."""
@@ -168,30 +178,65 @@ class Inversion(InductiveMixin, Enhancer):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fit_enhance(self, X: Array, L: Array) -> Solution:
+    def fit(self, X: Any, Y: Any, degrees: Any = None) -> Self:
+        """Recover the distributions of these rows and keep what `predict` and `enhance` need; see `fit_enhance`."""
+        self.fit_enhance(X, Y, degrees=degrees)
+        return self
+
+    def fit_enhance(self, X: Any, Y: Any, degrees: Any = None) -> Any:
+        """Recover the distributions of these rows and return them in the kind of container that Y came in.
+
+        Parameters
+        ----------
+        X : (n, d)
+            Features.
+        Y : (n, q)
+            Labels, as for every enhancer.
+        degrees : (n, q) or None
+            Distributions that are known, of some of the rows: on the simplex where they are, NaN in the others. A
+            pandas frame may hold some rows only; its index then says which of those of Y. Graded rows come back as
+            they are and inform the model. A zero means less than half the smallest positive degree of all.
+        """
+        if degrees is None:
+            return super().fit_enhance(X, Y)
+
+        def read(training: Training) -> dict[str, Any]:
+            return {"known": check_degrees(degrees, training.border.label_names, training.labels.shape[0], X, Y)}
+
+        return self._check_and_fit(X, Y, read)
+
+    def _fit_enhance(self, X: Array, L: Array, known: KnownDegrees = NOTHING_KNOWN) -> Solution:
         if self.n_burn >= self.n_sweeps:
             raise InputError(f"Inversion: n_burn ({self.n_burn}) must be less than n_sweeps ({self.n_sweeps}).")
-        self.fit_, self.posterior_ = self._fit_model(X, L)
+        self.fit_, self.posterior_ = self._fit_model(X, L, known)
         self.degradation_ = self.fit_.rule
         self.coefficients_, self.covariance_ = self.fit_.parameters.coefficients, self.fit_.parameters.covariance
         self.spread_, self.spread_deviation_ = self.fit_.spread
         self.n_relaxed_ = max(self.fit_.n_relaxed, self.posterior_.n_relaxed)
-        return _as_solution(self.fit_, self.posterior_, self.n_relaxed_)
+        return _as_solution(self.fit_, self.posterior_, self.n_relaxed_, len(known.rows))
 
-    def _fit_model(self, X: Array, L: Array) -> tuple[Fit, Posterior]:
+    def _fit_model(self, X: Array, L: Array, known: KnownDegrees) -> tuple[Fit, Posterior]:
         """The model and the posterior of its rows; that of dask arrays is lazy where a sample was fitted."""
-        rng = _generator(self.random_state)
+        rng, settings = _generator(self.random_state), self._settings()
         if get_backend(X).in_memory:
-            found, posterior = fit(X, L, choose_rule(self.degradation, to_numpy(L)), self._settings(), rng)
-            _warn_of_relaxed_rows(posterior.n_relaxed, f"{len(L)} rows", found.rule)
+            labels = to_numpy(L)
+            rule = choose_rule(self.degradation, labels, known)
+            found, posterior = fit(X, L, rule, settings, rng, place_grades(*known, L))
+            _warn_of_relaxed_rows(posterior.n_relaxed, f"{len(L)} rows", rule)
+            _warn_of_contradictions(known, labels[known.rows], rule)
             self._report_rule(found, X, L, posterior)
             return found, posterior
         seed = _seed(self.random_state)
-        X_some, L_some = blocks.take_sample(X, L, self.max_rows, seed)
-        found, posterior = fit(X_some, L_some, choose_rule(self.degradation, L_some), self._settings(), rng)
-        _warn_of_relaxed_rows(posterior.n_relaxed, f"{len(L_some)} sampled rows", found.rule)
+        numbers = blocks.choose_rows(L.shape[0], self.max_rows, seed, known.rows)
+        X_some, L_some = blocks.take_rows(X, L, numbers)
+        in_sample = np.isin(known.rows, numbers)
+        among = KnownDegrees(np.searchsorted(numbers, known.rows[in_sample]), known.degrees[in_sample])
+        rule = choose_rule(self.degradation, L_some, among)
+        found, posterior = fit(X_some, L_some, rule, settings, rng, place_grades(*among, L_some))
+        _warn_of_relaxed_rows(posterior.n_relaxed, f"{len(L_some)} sampled rows", rule)
+        _warn_of_contradictions(KnownDegrees(numbers[among.rows], among.degrees), L_some[among.rows], rule)
         self._report_rule(found, X_some, L_some, posterior)
-        return found, blocks.posterior(found, X, L, seed) if L.shape[0] > self.max_rows else posterior
+        return found, blocks.posterior(found, X, L, seed, known) if L.shape[0] > self.max_rows else posterior
 
     def _report_rule(self, found: Fit, X: Array, L: Array, posterior: Posterior) -> None:
         """Say how well the rule does; a person who named it, and did not make it, hears where it leads off."""
@@ -236,10 +281,27 @@ class Inversion(InductiveMixin, Enhancer):
 
     def intervals_(self, level: float = 0.9) -> tuple[Array, Array]:
         """Credible intervals for every degree of the training rows: lower and upper ends, each (n, q)."""
-        if not 0 < level < 1:
-            raise InputError(f"intervals_: level must be between 0 and 1; got {level}.")
+        _check_level(level)
         check_is_fitted(self)
         return self.posterior_.intervals(level, self.fit_.spread_deviation)
+
+    def intervals(self, X: Any, Y: Any = None, level: float = 0.9) -> tuple[Any, Any]:
+        """Credible intervals for every degree of any rows: lower and upper ends, each (m, q).
+
+        Without labels Y they are those of the prior given the features. Both ends come in the kind of container of Y,
+        or of X where there is no Y.
+        """
+        _check_level(level)
+        check_is_fitted(self)
+        if Y is None:
+            checked = check_features(self, X, reset=False)
+            border = open_border(X, self.label_names_)
+            found = self.fit_.prior(checked) if get_backend(checked).in_memory else blocks.prior(self.fit_, checked)
+        else:
+            checked, L, border = check_new_rows(self, X, Y, self.label_names_)
+            found = self._posterior_of(checked, L)
+        lower, upper = found.intervals(level, self.fit_.spread_deviation)
+        return border.wrap(lower), border.wrap(upper)
 
     def _enhance(self, X: Array, L: Array) -> Array:
         """The posterior mean E[d | x, l]."""
@@ -255,7 +317,7 @@ class Inversion(InductiveMixin, Enhancer):
         return blocks.posterior(self.fit_, X, L, _seed(self.random_state))
 
 
-def _as_solution(found: Fit, posterior: Posterior, n_relaxed: int) -> Solution:
+def _as_solution(found: Fit, posterior: Posterior, n_relaxed: int, n_graded: int) -> Solution:
     size = found.effective_sample_size
     return Solution(
         posterior.mean,
@@ -271,8 +333,29 @@ def _as_solution(found: Fit, posterior: Posterior, n_relaxed: int) -> Solution:
             "degradation": str(found.rule),
             "relaxed_rows": n_relaxed,
             "sample_rows": found.n_rows,
+            "graded_rows": n_graded,
+            "degrees_of_freedom": found.tail,
         },
     )
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise InputError(f"intervals: level must be between 0 and 1; got {level}.")
+
+
+def _warn_of_contradictions(known: KnownDegrees, L: np.ndarray, rule: Degradation) -> None:
+    """Say which graded rows have other labels than their degrees would give; L (m, q) are their labels."""
+    if len(known.rows) == 0:
+        return
+    odd = known.rows[find_contradictions(rule, known.degrees, L)]
+    if len(odd):
+        shown = ", ".join(map(str, odd[:5])) + (", ..." if len(odd) > 5 else "")
+        warn(
+            f"{len(odd)} of {len(known.rows)} graded rows have labels that {rule} does not make from their degrees "
+            f"(rows {shown}). Their degrees are kept; check the labels of these rows, or try another `degradation`.",
+            LabelWarning,
+        )
 
 
 def _warn_of_relaxed_rows(n_relaxed: int, among: str, rule: Degradation) -> None:

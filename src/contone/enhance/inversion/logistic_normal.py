@@ -70,11 +70,16 @@ def draw_coefficients(gram: np.ndarray, cross: np.ndarray, current: Parameters, 
     cross : (p, q)
         Phi z.
     """
-    ridge = np.full(len(gram), 1.0 / current.theta)
-    ridge[0] = 1.0 / FLAT
-    lower = np.linalg.cholesky(gram + np.diag(ridge))
+    lower = np.linalg.cholesky(gram + np.diag(ridge(len(gram), current.theta)))
     noise = rng.standard_normal(cross.shape) @ square_root(current.covariance).T
     return solve_triangular(lower, solve_triangular(lower, cross, lower=True) + noise, lower=True, trans="T")
+
+
+def ridge(p: int, theta: float) -> np.ndarray:
+    """Prior precisions (p,) of the rows of B in units of Sigma^-1, the constant first."""
+    precisions = np.full(p, 1.0 / theta)
+    precisions[0] = 1.0 / FLAT
+    return precisions
 
 
 def draw_theta(coefficients: np.ndarray, covariance: np.ndarray, rng: np.random.Generator) -> float:

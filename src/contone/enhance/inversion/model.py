@@ -8,16 +8,19 @@
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
+from scipy.stats import chi2
 
 from contone.backends import get_backend, like, to_numpy
 from contone.degrade import Degradation
 from contone.enhance.inversion import logistic_normal
-from contone.enhance.inversion.chain import Settings, learn_parameters, show_progress
+from contone.enhance.inversion.chain import Settings, calibrate_parameters, learn_parameters, show_progress
+from contone.enhance.inversion.evidence import Grades
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.posterior import Averages, Posterior
 from contone.enhance.inversion.sampler import Rows
@@ -47,6 +50,8 @@ class Fit:
     """Rows among these that the rule cannot have made."""
     effective_sample_size: float
     split_r_hat: float
+    tail: float = math.inf
+    """Degrees of freedom of the residuals, as graded rows say; infinite for normal ones."""
 
     @property
     def spread_deviation(self) -> float:
@@ -64,6 +69,18 @@ class Fit:
         mean = self.mean(X).T
         # Mirrored pairs cancel the odd part of the sampling error.
         return sum(softmax(mean + e) + softmax(mean - e) for e in like(noise, mean)) / (2 * len(noise))
+
+    def prior(self, X: Array) -> Posterior:
+        """What the features alone say of rows: as a `Posterior` without labels."""
+        noise = self.directions @ logistic_normal.square_root(self.parameters.covariance).T
+        mean = self.mean(X)
+        if len(mean) == 1:
+            return _certain(mean.T)
+        averages = Averages(mean, 0, 0)
+        for e in like(noise, mean):
+            averages.add(mean + e[:, None])
+            averages.add(mean - e[:, None])
+        return averages.posterior(0)
 
     def posterior(self, X: Array, L: Array, rng: np.random.Generator) -> Posterior:
         """Posterior of rows with features X (m, d) and labels L (m, q), `max_rows` rows at a time."""
@@ -88,14 +105,15 @@ class Fit:
             sum(p.n_relaxed for p in found),
         )
 
-    def posterior_of_block(self, X: Array, L: Array, rng: Any) -> Posterior:
+    def posterior_of_block(self, X: Array, L: Array, rng: Any, n_samples: int = 0) -> Posterior:
         """The same for all rows at once; `rng` draws uniform and normal numbers, whose shapes end with m."""
         if L.shape[1] == 1:
             return _certain(L)
         n_sweeps = max(20, self.settings.n_sweeps // 2)
         precision = logistic_normal.precision(self.parameters.covariance)
-        rows, mean, draws = Rows(self.rule, L, self.settings.noise), self.mean(X), get_backend(X).draws(rng, X)
-        averages = Averages(rows.Z, 0, n_sweeps)
+        rows = Rows(self.rule, L, self.settings.noise, tail=self.tail)
+        mean, draws = self.mean(X), get_backend(X).draws(rng, X)
+        averages = Averages(rows.Z, n_samples, n_sweeps - n_sweeps // 4)
         for k in range(n_sweeps):
             rows.sweep(mean, precision, draws, reflect=k % 2 == 1)
             if k >= n_sweeps // 4:
@@ -103,30 +121,61 @@ class Fit:
         return averages.posterior(rows.n_relaxed)
 
 
-def fit(X: Array, L: Array, rule: Degradation, settings: Settings, rng: np.random.Generator) -> tuple[Fit, Posterior]:
+def fit(
+    X: Array, L: Array, rule: Degradation, settings: Settings, rng: np.random.Generator, grades: Grades | None = None
+) -> tuple[Fit, Posterior]:
     """The model of features X (n, d) and labels L (n, q) under a rule, and the posterior of these rows.
 
-    Parameters are estimated on at most `max_rows` rows, drawn at random; the posterior is that of all rows.
+    Parameters are estimated on at most `max_rows` rows, drawn at random, graded ones first; the posterior is that of
+    all rows. Graded rows have the degrees that they were given.
     """
     n, q = L.shape
     directions = copy.deepcopy(rng).standard_normal((N_DIRECTIONS, q))
     feature_map = principal_map(X, settings.n_components) if settings.features else None
-    chosen = np.sort(rng.permutation(n)[: settings.max_rows]) if n > settings.max_rows else slice(None)
+    chosen = _choose_rows(n, settings.max_rows, grades, rng)
     phi = _mean_features(feature_map, X[chosen])
     if q == 1:  # one label has the degree 1, whatever else is known
         parameters = Parameters(np.zeros((len(phi), 1)), np.zeros((1, 1)), 0.0)
         size = float(settings.n_sweeps)
         model = Fit(rule, feature_map, parameters, Spread(0.0, 0.0), settings, directions, n, 0, size, 1.0)
         return model, _certain(L)
-    rows = Rows(rule, L[chosen], settings.noise)
+    rows = Rows(rule, L[chosen], settings.noise, None if grades is None else grades[chosen])
     averages = Averages(rows.Z, settings.n_samples, settings.n_sweeps - settings.n_burn)
     counts = to_numpy(get_backend(L).count_members((L > 0).sum(axis=1), q + 1))[1:]
     parameters, spread = learn_parameters(phi, rows, averages, counts, settings, rng)
     size, split = averages.diagnostics()
-    model = Fit(
-        rule, feature_map, parameters, spread, settings, directions, rows.Z.shape[1], rows.n_relaxed, size, split
-    )
-    return model, model.posterior(X, L, rng) if n > settings.max_rows else averages.posterior(rows.n_relaxed)
+    tail = math.inf
+    if grades is not None:
+        parameters, spread, tail = calibrate_parameters(phi, rows, parameters, spread, counts, settings, rng)
+        directions = _with_tails(directions, tail)
+    n_rows, n_relaxed = rows.Z.shape[1], rows.n_relaxed
+    model = Fit(rule, feature_map, parameters, spread, settings, directions, n_rows, n_relaxed, size, split, tail)
+    if n > settings.max_rows:
+        posterior = model.posterior(X, L, rng)
+    elif grades is not None:
+        posterior = model.posterior_of_block(X, L, rng, settings.n_samples)
+    else:
+        posterior = averages.posterior(n_relaxed)
+    return model, posterior if grades is None else posterior.with_known(grades)
+
+
+def _choose_rows(n: int, max_rows: int, grades: Grades | None, rng: np.random.Generator) -> Any:
+    """At most `max_rows` of n rows, in their order: all, or graded ones first and others at random."""
+    if n <= max_rows:
+        return slice(None)
+    order = rng.permutation(n)
+    if grades is not None:
+        order = order[np.argsort(~to_numpy(grades.known)[order], kind="stable")]
+    return np.sort(order[:max_rows])
+
+
+def _with_tails(normals: np.ndarray, tail: float) -> Array:
+    """Normal draws (m, q) as draws of a t distribution, by quantiles of its weights in an order of no meaning."""
+    if math.isinf(tail):
+        return normals
+    m = len(normals)
+    weights = chi2.ppf((np.random.default_rng(0).permutation(m) + 0.5) / m, tail) / tail
+    return normals / np.sqrt(weights)[:, None]
 
 
 def _mean_features(feature_map: PrincipalMap | None, X: Array) -> Array:

@@ -13,6 +13,7 @@ from array_api_compat import array_namespace
 from scipy.special import ndtri
 
 from contone.backends import to_numpy
+from contone.enhance.inversion.evidence import Grades
 from contone.numerics.simplex import softmax
 from contone.typing import Array
 
@@ -34,6 +35,21 @@ class Posterior:
     samples: Array | None = None
     """Draws of the distributions (n_samples, n, q), where they were asked for."""
 
+    def with_known(self, grades: Grades) -> Posterior:
+        """The same, with the degrees that are known in their rows."""
+        xp = array_namespace(self.mean)
+        known, D = grades.known[:, None], grades.degrees
+        highest = 1.0 - max(1e-12, float(xp.finfo(D.dtype).eps))
+        floored = xp.clip(D, min=float(xp.finfo(D.dtype).smallest_normal), max=highest)
+        samples = None if self.samples is None else xp.where(known[None], D[None], self.samples)
+        return Posterior(
+            xp.where(known, D, self.mean),
+            xp.where(known, xp.log(floored) - xp.log1p(-floored), self.logit_centre),
+            xp.where(known, xp.zeros_like(D), self.logit_width),
+            self.n_relaxed,
+            samples,
+        )
+
     def intervals(self, level: float, spread_deviation: float) -> tuple[Array, Array]:
         """Credible intervals, central on the logit scale: lower and upper ends (n, q).
 
@@ -44,7 +60,9 @@ class Posterior:
         q = self.logit_centre.shape[1]
         r = spread_deviation if q > 1 else 0.0
         distance = self.logit_centre + math.log(q - 1) if q > 1 else self.logit_width
+        known = self.logit_width <= 0.0  # neither a graded row nor a tie depends on the spread
         width = ((1.0 + r**2) * self.logit_width**2 + (r * distance) ** 2) ** 0.5
+        width = array_namespace(width).where(known, array_namespace(width).zeros_like(width), width)
         half = float(ndtri(0.5 + level / 2)) * width
         return _expit(self.logit_centre - half), _expit(self.logit_centre + half)
 

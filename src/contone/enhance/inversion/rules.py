@@ -12,12 +12,14 @@ import numpy as np
 from contone.degrade import CumulativeMass, Degradation, Order, Threshold, TopK
 from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.chain import SPREAD_PRIOR, Settings, learn_parameters, simulated_rows
+from contone.enhance.inversion.evidence import find_contradictions
 from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.rule_names import in_words, parse_rule
 from contone.enhance.inversion.sampler import Rows
 from contone.exceptions import LabelWarning
 from contone.runtime.warnings import warn
 from contone.typing import Array
+from contone.validation.degrees import NOTHING_KNOWN, KnownDegrees
 
 TRIAL_ROWS, TRIAL_SWEEPS, TRIAL_LABELS = 1000, 40, 60
 """At most how many rows, and how many sweeps, each candidate of "auto" is fitted with; with more labels than this,
@@ -35,8 +37,8 @@ CLEAR = 0.95
 """Probability of the likeliest rule under which the choice is called open."""
 
 
-def choose_rule(degradation: Degradation | str, L: np.ndarray) -> Degradation:
-    """The rule that the parameter `degradation` of `Inversion` stands for, given the labels L (n, q)."""
+def choose_rule(degradation: Degradation | str, L: np.ndarray, known: KnownDegrees = NOTHING_KNOWN) -> Degradation:
+    """The rule that the parameter `degradation` of `Inversion` stands for, given labels L (n, q) and graded rows."""
     rule = parse_rule(degradation) if isinstance(degradation, str) else degradation
     if isinstance(rule, Degradation):
         return rule
@@ -48,34 +50,34 @@ def choose_rule(degradation: Degradation | str, L: np.ndarray) -> Degradation:
     if rule == "threshold" or q == 1:
         return Threshold(1.0 / max(q, 2)) if rule != "auto" else CumulativeMass()
     if rule == "bar":
-        return likeliest_threshold(L)
-    ranked = rank_rules(L)
+        return likeliest_threshold(L, known)
+    ranked = rank_rules(L, known)
     _warn_if_open(ranked)
     return ranked[0][0]
 
 
-def rank_rules(L: np.ndarray) -> list[tuple[Degradation, float]]:
+def rank_rules(L: np.ndarray, known: KnownDegrees = NOTHING_KNOWN) -> list[tuple[Degradation, float]]:
     """Rules and their posterior probabilities given the cardinalities of L (n, q), the likeliest first.
 
-    The likelihood is averaged over the prior of the spread.
+    The likelihood is averaged over the prior of the spread. Graded rows say directly whether a rule makes their labels.
     """
     q = L.shape[1]
     others: list[Degradation] = [CumulativeMass(t) for t in SHARES]
     others += [Threshold(r / q) for r in THRESHOLDS if r < q]
     others += [_most_frequent_number(L)]
-    scores = [np.log(CONVENTION) + _evidence(CumulativeMass(), L, _draw_under(CumulativeMass(), L))]
-    scores += [np.log((1 - CONVENTION) / len(others)) + _evidence(rule, L, _draw_under(rule, L)) for rule in others]
+    scores = [np.log(CONVENTION) + _evidence(CumulativeMass(), L, known)]
+    scores += [np.log((1 - CONVENTION) / len(others)) + _evidence(rule, L, known) for rule in others]
     probabilities = np.exp(scores - np.logaddexp.reduce(scores))
     rules = [CumulativeMass(), *others]
     return [(rules[i], float(probabilities[i])) for i in np.argsort(-probabilities, kind="stable")]
 
 
-def likeliest_threshold(L: np.ndarray) -> Threshold:
+def likeliest_threshold(L: np.ndarray, known: KnownDegrees = NOTHING_KNOWN) -> Threshold:
     """The threshold with the highest likelihood of the cardinalities of L (n, q), averaged over the spread."""
     q = L.shape[1]
     candidates = [Threshold(r / q) for r in HEIGHTS if r < q]
     # Each with a fit of its own: judged with a model from another height, a neighbour may look better by far.
-    return candidates[int(np.argmax([_evidence(rule, L, _draw_under(rule, L)) for rule in candidates]))]
+    return candidates[int(np.argmax([_evidence(rule, L, known) for rule in candidates]))]
 
 
 def _warn_if_open(ranked: list[tuple[Degradation, float]]) -> None:
@@ -90,10 +92,12 @@ def _warn_if_open(ranked: list[tuple[Degradation, float]]) -> None:
         )
 
 
-def _evidence(rule: Degradation, L: np.ndarray, Z: Array) -> float:
-    """Log likelihood of the cardinalities under a rule, with draws Z (m, q) at spread 1."""
+def _evidence(rule: Degradation, L: np.ndarray, known: KnownDegrees) -> float:
+    """Log likelihood of the cardinalities, and of the labels of graded rows, under a rule."""
+    Z = _draw_under(rule, L)
     # A pattern that the rule cannot make counts as a cardinality that it never gives.
-    impossible = np.log(0.5 / len(Z)) * rule.start(L)[1].sum()
+    n_odd = rule.start(L)[1].sum() + find_contradictions(rule, known.degrees, L[known.rows]).sum()
+    impossible = np.log(0.5 / len(Z)) * n_odd
     counts = _count_cardinalities(L)
     return logistic_normal.spread_evidence(Z, counts, rule.cardinality, SPREAD_PRIOR) + float(impossible)
 

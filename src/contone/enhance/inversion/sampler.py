@@ -11,6 +11,7 @@ O(n q^2) flops in q steps of O(n q). Random numbers are handed in, so that the c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ from array_api_compat import array_namespace
 
 from contone.backends import get_backend, like
 from contone.degrade import Degradation, Others, TopK
+from contone.enhance.inversion.evidence import Grades
 from contone.numerics.simplex import softmax
 from contone.numerics.truncated import reflected_normal, truncated_normal
 from contone.typing import Array
@@ -30,12 +32,28 @@ LOWEST = -60.0
 
 
 class Rows:
-    """Rows under their labels: log weights Z (q, n), labels-first, and how to redraw them."""
+    """Rows under their labels: log weights Z (q, n), labels-first, and how to redraw them.
 
-    def __init__(self, rule: Degradation, L: Array, noise: float) -> None:
-        self.rule, self.noise = rule, noise
+    Parameters
+    ----------
+    rule : Degradation
+    L : (n, q)
+    noise : float
+        Share of the entries of L that are wrong.
+    grades : Grades or None
+        Degrees that are known; such rows stay where they are, whatever their labels say.
+    tail : float
+        Degrees of freedom nu: every row has a weight w ~ Gamma(nu / 2, nu / 2) of its own, and covariance Sigma / w.
+    """
+
+    def __init__(
+        self, rule: Degradation, L: Array, noise: float, grades: Grades | None = None, tail: float = math.inf
+    ) -> None:
+        self.rule, self.noise, self.grades, self.tail = rule, noise, grades, tail
         self.given = get_backend(L).transpose(L > 0)
         Z, self.relaxed = rule.start(L)
+        if grades is not None:
+            self.relaxed = self.relaxed & ~grades.known
         self.n_relaxed = int(self.relaxed.sum())
         if noise > 0 and self.n_relaxed:
             # A rule that cannot have made these labels may have made others near them.
@@ -43,6 +61,11 @@ class Rows:
             self.n_relaxed = 0
         elif self.n_relaxed:
             Z[self.relaxed] = TopK().start(L[self.relaxed])[0]
+        if grades is not None:
+            xp = array_namespace(Z)
+            Z = xp.where(grades.known[:, None], grades.log_weights(), Z)
+            self.is_zero = get_backend(Z).transpose(grades.known[:, None] & (grades.degrees <= 0))
+            self.highest_zero = xp.log(grades.bound / xp.max(grades.degrees, axis=1))
         self.Z = get_backend(Z).transpose(Z)
         self.positive = self._labels(self.Z) if noise > 0 else self.given
 
@@ -50,10 +73,23 @@ class Rows:
         """Redraw (or reflect) all log weights once."""
         q, n = self.Z.shape
         precision = like(precision, self.Z)
+        root = None if math.isinf(self.tail) else self._draw_weights(mean, precision, rng) ** 0.5
         if self.noise > 0:
-            self._propose_other_labels(mean, precision, rng)
+            self._propose_other_labels(mean, precision, rng, 1.0 if root is None else root)
         u, shift = rng.random((q, n)), rng.standard_normal(n)
-        self.Z = sweep(self.Z, self.positive, mean, precision, self._interval, u, shift, reflect=reflect)
+        self.Z = sweep(
+            self.Z, self.positive, mean, precision, self._interval, u, shift, reflect=reflect, root_weights=root
+        )
+
+    def _draw_weights(self, mean: Array, precision: Array, rng: Any) -> Array:
+        """Weights (n,) of the rows given z: gamma with shape (nu + q - 1) / 2 and rate (nu + distance^2) / 2."""
+        q, n = self.Z.shape
+        residual = self.Z - mean
+        residual = residual - residual.mean(axis=0)
+        distance = (residual * (precision @ residual)).sum(axis=0)
+        # Twice a gamma variable with half a whole number as its shape is a sum of squared normal variables.
+        squares = rng.standard_normal((int(self.tail) + q - 1, n)) ** 2
+        return squares.sum(axis=0) / (self.tail + distance)
 
     def _interval(self, j: int, weights: Weights) -> tuple[Array, Array]:
         others = Others(*weights.without(j))
@@ -62,9 +98,15 @@ class Rows:
             where = array_namespace(lower).where
             order = TopK().interval(others, self.positive[j])
             lower, upper = where(self.relaxed, order[0], lower), where(self.relaxed, order[1], upper)
+        if self.grades is not None:
+            # An empty interval holds a log weight where it is. The largest one of a row is 0 in `sweep`.
+            where, far = array_namespace(lower).where, array_namespace(lower).full_like(lower, np.inf)
+            zero, known = self.is_zero[j], self.grades.known
+            lower = where(known, where(zero, -far, far), lower)
+            upper = where(known, where(zero, self.highest_zero, -far), upper)
         return lower, upper
 
-    def _propose_other_labels(self, mean: Array, precision: Array, rng: Any) -> None:
+    def _propose_other_labels(self, mean: Array, precision: Array, rng: Any, root_weights: Array | float) -> None:
         """Metropolis steps to other labels: z_j from its normal without bounds, accepted by the flips it explains.
 
         With a share `noise` of wrong entries, labels at Hamming distance h from the given ones have the likelihood
@@ -74,16 +116,19 @@ class Rows:
         odds = float(np.log(self.noise / (1 - self.noise)))
         # The normal distribution holds up to a common shift of the row, which is redrawn first as in `sweep`.
         along = precision.sum(axis=0)
-        shift = rng.standard_normal(self.Z.shape[1]) / along.sum() ** 0.5
+        shift = rng.standard_normal(self.Z.shape[1]) / (along.sum() ** 0.5 * root_weights)
         Z = self.Z + shift - (along @ (self.Z - mean)) / along.sum()
         wrong = (self.positive != self.given).sum(axis=0)
         for j in range(len(Z)):
             scale = 1.0 / precision[j, j] ** 0.5
             proposal = xp.asarray(Z, copy=True)
-            proposal[j] += scale * rng.standard_normal(Z.shape[1]) - (precision[j] @ (Z - mean)) * scale**2
+            noise = rng.standard_normal(Z.shape[1]) / root_weights
+            proposal[j] += scale * noise - (precision[j] @ (Z - mean)) * scale**2
             positive = self._labels(proposal)
             newly = (positive != self.given).sum(axis=0)
             accepted = xp.log(rng.random(Z.shape[1])) < odds * (newly - wrong)
+            if self.grades is not None:
+                accepted = accepted & ~self.grades.known
             Z = xp.where(accepted, proposal, Z)
             self.positive = xp.where(accepted, positive, self.positive)
             wrong = xp.where(accepted, newly, wrong)
@@ -148,6 +193,7 @@ def sweep(
     shift: Array,
     *,
     reflect: bool = False,
+    root_weights: Array | None = None,
 ) -> Array:
     """One Gibbs sweep over the q labels of all n rows.
 
@@ -170,6 +216,8 @@ def sweep(
         Reflect each log weight at the median of its conditional distribution instead of drawing it anew. That leaves
         the distribution as it is (over-relaxation, Adler 1981, Neal 1998). Every other sweep so, and the errors of an
         average over sweeps cancel in pairs; reflections alone would not explore.
+    root_weights : array, (n,), or None
+        Square roots of the weights of the rows; a row with the weight w has covariance Sigma / w.
 
     Returns
     -------
@@ -183,13 +231,16 @@ def sweep(
     total = xp.sum(along)
     # r = (z + c) - m with the shift c of each row: intervals are worked out for z, the normal holds for z + c.
     residual = Z - mean
-    residual += (shift / total**0.5 - (along @ residual) / total)[None, :]
+    narrowed = total**0.5 if root_weights is None else total**0.5 * root_weights
+    residual += (shift / narrowed - (along @ residual) / total)[None, :]
     weights = Weights(Z, positive)
     for j in range(Z.shape[0]):
         scale = 1.0 / precision[j, j] ** 0.5
         old = xp.asarray(Z[j, :], copy=True)
         lower, upper = interval(j, weights)
         centre = old - (precision[j, :] @ residual) * scale**2
+        if root_weights is not None:
+            scale = scale / root_weights
         # Ends are ties, which the index order may decide against L: stay clear of them. Rows that have no room (a
         # pattern that only a tie gives) stay where they are.
         lower, upper = lower + margin, upper - margin

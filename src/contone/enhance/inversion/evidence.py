@@ -1,0 +1,257 @@
+"""What a few graded rows say of the parameters: scale, shape, mean and tails, around what the labels say.
+
+Where the number of labels hardly varies, labels leave the scales of single labels open. Rows whose degrees are known
+close this gap. Their residuals e_i = z_i - B^T phi_i are measured against the covariance S that the labels gave:
+
+    e_i ~ t_nu(delta, T),   T ~ inverse Wishart around A S A, worth k rows,   delta ~ N(0, T / l),
+    A = diag(exp a),   a_j = b + c_j,   c_j ~ N(0, tau^2),   b: the histogram of |L| under tails nu.
+
+With the strengths tau, k, l -> 0, inf, inf nothing moves; how far they are from there is decided by the marginal
+likelihood of the graded rows (Laplace for a, closed for delta and T), averaged over a grid. The t distribution is a
+normal one whose rows have weights of their own; few rows far out then do not pass for a large scale.
+
+A degree of zero means: less than half the smallest degree that was given. Its logarithm is drawn below that bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace
+from scipy.linalg import helmert
+from scipy.special import gammaln, logsumexp, multigammaln
+
+from contone.backends import like
+from contone.degrade import Degradation
+from contone.enhance.inversion.logistic_normal import Parameters, Spread
+from contone.typing import Array
+
+TAILS = {math.inf: 0.5, 12: 1 / 6, 6: 1 / 6, 3: 1 / 6}
+"""Degrees of freedom that are tried, and their prior probabilities."""
+LABEL_SCALES = (0.02, 0.05, 0.1, 0.2, 0.4)
+"""Values of tau that are averaged over: from labels that all vary as L says to a factor of 1.5 either way."""
+ROWS_OF_SHAPE = (5, 10, 20, 40, 80, 160, 320, 1000, 5000)
+"""Values of k that are averaged over."""
+ROWS_OF_MEAN = (10.0, 100.0, 1000.0, 1e6)
+"""Values of l that are averaged over."""
+MODEL_DEVIATION = 0.05
+"""Relative deviation of the spread that the histogram of |L| says, beyond that of counting: no data are logistic normal
+to a per cent, which is how far a few thousand rows would pin it down."""
+SCORING_STEPS = 25
+
+
+@dataclass(frozen=True)
+class Grades:
+    """Degrees that are known: `degrees` (n, q) on the simplex in the rows where `known` (n,) is true."""
+
+    known: Array
+    degrees: Array
+    bound: float
+    """What a degree of zero is below."""
+
+    def __getitem__(self, rows: Array | slice) -> Grades:
+        return Grades(self.known[rows], self.degrees[rows], self.bound)
+
+    def log_weights(self) -> Array:
+        """log d (n, q), zeros at half the bound; 0 in rows that are not known."""
+        xp = array_namespace(self.degrees)
+        raised = xp.clip(self.degrees, min=0.5 * self.bound)
+        return xp.where(self.known[:, None], xp.log(raised), xp.zeros_like(raised))
+
+
+def place_grades(rows: np.ndarray, degrees: np.ndarray, L: Array) -> Grades | None:
+    """Known degrees (m, q) of some rows (m,) as arrays beside the labels L (n, q); None where there are none."""
+    if len(rows) == 0:
+        return None
+    n, q = L.shape
+    placed, known = np.full((n, q), 1.0 / q), np.zeros(n, dtype=bool)
+    placed[rows], known[rows] = degrees, True
+    beside = like(placed, L)
+    mask = like(known.astype(np.float64), L) > 0
+    return Grades(mask, beside, 0.5 * float(degrees[degrees > 0].min()))
+
+
+def find_contradictions(rule: Degradation, degrees: np.ndarray, L: np.ndarray) -> Array:
+    """Which of the known degrees (m, q) the rule turns into other labels than L (m, q), bool (m,)."""
+    if len(degrees) == 0:
+        return np.zeros(0, dtype=bool)
+    return (rule.apply(degrees) != (L > 0)).any(axis=1)
+
+
+class Calibration(NamedTuple):
+    """What graded rows make of the parameters."""
+
+    parameters: Parameters
+    spread: Spread
+    tail: float
+    """Degrees of freedom of the residuals; infinite for normal ones."""
+
+
+SpreadUnder = Callable[[float], Spread]
+"""The spread that the histogram of |L| says under given tails, in units of the present one."""
+
+
+def calibrate(parameters: Parameters, spread: Spread, residuals: np.ndarray, spread_under: SpreadUnder) -> Calibration:
+    """Parameters given the residuals (m, q) of graded rows, centred, around those that the labels gave."""
+    q = len(parameters.covariance)
+    basis = helmert(q).T
+    Y = residuals @ basis
+    candidates = [_fit_scales(Y, basis, parameters.covariance, tail, spread_under(tail)) for tail in TAILS]
+    best = max(candidates, key=lambda found: found.evidence + math.log(TAILS[found.tail]))
+    centred = basis @ basis.T
+    scale = np.exp(best.log_scales)
+    reference = basis.T @ (scale[:, None] * parameters.covariance * scale) @ basis
+    covariance = reference
+    for _ in range(2):  # the weights of the rows depend on the covariance a little
+        covariance, shift = fit_shape(Y, _row_weights(Y, covariance, best.tail), reference)
+    coefficients = parameters.coefficients.copy()
+    coefficients[0] += basis @ shift
+    found = centred @ (basis @ covariance @ basis.T) @ centred
+    factor = math.sqrt(variance_factor(best.tail) * np.trace(found) / np.trace(parameters.covariance))
+    return Calibration(
+        Parameters(coefficients, found, parameters.theta),
+        Spread(spread.mean * factor, spread.mean * factor * best.deviation),
+        best.tail,
+    )
+
+
+def variance_factor(tail: float) -> float:
+    """The variance of t_nu in units of its scale: nu / (nu - 2)."""
+    return 1.0 if math.isinf(tail) else tail / (tail - 2.0)
+
+
+class _Scales(NamedTuple):
+    evidence: float
+    log_scales: np.ndarray
+    deviation: float
+    """Posterior standard deviation of the common log scale."""
+    tail: float
+
+
+def _fit_scales(Y: np.ndarray, basis: np.ndarray, covariance: np.ndarray, tail: float, spread: Spread) -> _Scales:
+    """Log scales a (q,) of the labels given residuals Y (m, q - 1), and how likely these are under the tails."""
+    q = len(covariance)
+    said = spread.deviation / spread.mean
+    centre, common = math.log(spread.mean) - 0.5 * math.log1p(said**2), math.hypot(said, MODEL_DEVIATION)
+    evidence, modes, deviations = [], [], []
+    for tau in LABEL_SCALES:
+        inverse = np.linalg.inv(tau**2 * np.eye(q) + common**2)
+        a, score, information = _mode(Y, basis, covariance, tail, centre, inverse)
+        evidence.append(score + 0.5 * (np.linalg.slogdet(inverse)[1] - np.linalg.slogdet(information)[1]))
+        modes.append(a)
+        deviations.append(np.linalg.inv(information).mean())
+    weight = np.exp(evidence - logsumexp(evidence))
+    variance = float(weight @ np.array(deviations))
+    # The mean of a log-normal scale, and not its median: to first order the answer is linear in the spread.
+    return _Scales(float(logsumexp(evidence)), weight @ np.array(modes) + 0.5 * variance, math.sqrt(variance), tail)
+
+
+def _mode(
+    Y: np.ndarray, basis: np.ndarray, covariance: np.ndarray, tail: float, centre: float, inverse: np.ndarray
+) -> tuple[np.ndarray, float, np.ndarray]:
+    """Mode of a, the log density there, and the information (q, q): Fisher scoring with halved steps."""
+    a = np.full(len(covariance), centre)
+    value = scales_objective(a, Y, basis, covariance, tail, centre, inverse)
+    for _ in range(SCORING_STEPS):
+        gradient, information = scales_slope(a, Y, basis, covariance, tail, centre, inverse)
+        step = np.linalg.solve(information, gradient)
+        length = 1.0
+        while length > 1e-3:
+            trial = a + length * step
+            new = scales_objective(trial, Y, basis, covariance, tail, centre, inverse)
+            if new >= value:
+                break
+            length *= 0.5
+        else:
+            break
+        done = new - value < 1e-6
+        a, value = trial, new
+        if done:
+            break
+    return a, value, scales_slope(a, Y, basis, covariance, tail, centre, inverse)[1]
+
+
+def scales_objective(
+    a: np.ndarray,
+    Y: np.ndarray,
+    basis: np.ndarray,
+    covariance: np.ndarray,
+    tail: float,
+    centre: float,
+    inverse: np.ndarray,
+) -> float:
+    """Log density of residuals Y under t_nu(0, A S A), plus that of the prior of a, up to a constant of the prior."""
+    scale = np.exp(a)
+    S = basis.T @ (scale[:, None] * covariance * scale) @ basis
+    return _log_likelihood(Y, S, tail) - 0.5 * float((a - centre) @ inverse @ (a - centre))
+
+
+def scales_slope(
+    a: np.ndarray,
+    Y: np.ndarray,
+    basis: np.ndarray,
+    covariance: np.ndarray,
+    tail: float,
+    centre: float,
+    inverse: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Gradient (q,) of `scales_objective` and its expected negative Hessian (q, q)."""
+    m, p = Y.shape
+    scale = np.exp(a)
+    T = scale[:, None] * covariance * scale
+    M = basis @ np.linalg.inv(basis.T @ T @ basis) @ basis.T
+    E = Y @ basis.T
+    weight = _row_weights(Y, basis.T @ T @ basis, tail)
+    outer = M @ (E.T * weight) @ E @ M - m * M
+    gradient = np.diag(outer @ T) - inverse @ (a - centre)
+    # The t distribution tells less about its scale than the normal one, by (nu + p) / (nu + p + 2).
+    share = 1.0 if math.isinf(tail) else (tail + p) / (tail + p + 2)
+    information = share * m * ((M @ T) * (M @ T).T + (T @ M @ T) * M)
+    return gradient, information + inverse
+
+
+def fit_shape(Y: np.ndarray, weight: np.ndarray, reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Posterior means of T (p, p) and delta (p,) given weighted residuals, averaged over the strengths k and l."""
+    m, p = Y.shape
+    total = weight.sum()
+    mean = weight @ Y / total
+    scatter = ((Y - mean).T * weight) @ (Y - mean)
+    log_reference = np.linalg.slogdet(reference)[1]
+    evidence, covariances, shifts = [], [], []
+    for k in ROWS_OF_SHAPE:
+        freedom = k + p + 1
+        for strength in ROWS_OF_MEAN:
+            posterior = k * reference + scatter + strength * total / (strength + total) * np.outer(mean, mean)
+            evidence.append(
+                0.5 * p * math.log(strength / (strength + total))
+                + multigammaln(0.5 * (freedom + m), p)
+                - multigammaln(0.5 * freedom, p)
+                + 0.5 * freedom * (p * math.log(k) + log_reference)
+                - 0.5 * (freedom + m) * np.linalg.slogdet(posterior)[1]
+            )
+            covariances.append(posterior / (k + m))
+            shifts.append(total / (strength + total) * mean)
+    share = np.exp(evidence - logsumexp(evidence))
+    return np.einsum("k,kij->ij", share, covariances), share @ np.array(shifts)
+
+
+def _row_weights(Y: np.ndarray, S: np.ndarray, tail: float) -> Array:
+    """Expected weights (m,) of rows Y (m, p) under t_nu(0, S): (nu + p) / (nu + y^T S^-1 y)."""
+    if math.isinf(tail):
+        return np.ones(len(Y))
+    return (tail + Y.shape[1]) / (tail + np.einsum("ij,ij->i", Y @ np.linalg.inv(S), Y))
+
+
+def _log_likelihood(Y: np.ndarray, S: np.ndarray, tail: float) -> float:
+    """Log density of rows Y (m, p) under t_nu(0, S)."""
+    m, p = Y.shape
+    distance = np.einsum("ij,ij->i", Y @ np.linalg.inv(S), Y)
+    volume = 0.5 * np.linalg.slogdet(S)[1]
+    if math.isinf(tail):
+        return float(-0.5 * distance.sum() - m * (volume + 0.5 * p * math.log(2 * math.pi)))
+    constant = gammaln(0.5 * (tail + p)) - gammaln(0.5 * tail) - 0.5 * p * math.log(tail * math.pi)
+    return float(m * (constant - volume) - 0.5 * (tail + p) * np.log1p(distance / tail).sum())

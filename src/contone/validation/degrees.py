@@ -1,0 +1,116 @@
+"""Degrees that are known of some rows, from any container, checked and put in the order of the rows and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import narwhals.stable.v1 as nw
+import numpy as np
+from array_api_compat import is_dask_array
+
+from contone.backends import get_backend
+from contone.exceptions import LabelError, ShapeError
+from contone.validation.containers import as_frame, first_row, read_array
+
+DEGREE_TOLERANCE = 1e-3
+"""How far the sum of degrees may be from 1, because people, sliders and spreadsheets round; rows are renormalised."""
+
+
+class KnownDegrees(NamedTuple):
+    """Distributions (m, q) that are known, and the numbers (m,) of their rows, rising."""
+
+    rows: np.ndarray
+    degrees: np.ndarray
+
+
+NOTHING_KNOWN = KnownDegrees(np.empty(0, dtype=np.int64), np.empty((0, 0)))
+
+
+def check_degrees(degrees: Any, names: Sequence[str], n: int, X: Any, Y: Any) -> KnownDegrees:
+    """Known distributions of some of the n rows of a fit to X and Y, whose labels are called `names`.
+
+    `degrees` is (n, q), with rows on the simplex where they are known and NaN where not: an array, tensor, dask array,
+    or a frame with the labels as columns. A pandas frame may hold some of the rows only: its index says which.
+    """
+    values, rows = _open_degrees(degrees, names, n, X, Y)
+    if values.shape[1] != len(names):
+        raise ShapeError(
+            f"degrees has {values.shape[1]} columns; Y has {len(names)} labels. Give one degree per label."
+        )
+    if len(values) != len(rows):
+        raise ShapeError(
+            f"degrees has {len(values)} rows, X has {n}. Give one row per row of X, NaN where the degrees are not "
+            "known, or a pandas frame whose index says which rows they belong to."
+        )
+    missing = np.isnan(values)
+    partly = missing.any(axis=1) & ~missing.all(axis=1)
+    if partly.any():
+        row = first_row(partly)
+        raise LabelError(
+            f"degrees knows some labels of row {rows[row]} and not {names[int(np.argmax(missing[row]))]!r}: give all "
+            "degrees of a row, or none (NaN)."
+        )
+    known = ~missing.all(axis=1)
+    rows, values = rows[known], values[known]
+    if len(rows) == 0:
+        return KnownDegrees(rows, values)
+    total = values.sum(axis=1)
+    off = ~np.isfinite(values).all(axis=1) | (values < 0).any(axis=1) | (np.abs(total - 1.0) > DEGREE_TOLERANCE)
+    if off.any():
+        row = first_row(off)
+        shown = ", ".join(f"{v:g}" for v in values[row][:6])
+        raise LabelError(
+            f"degrees must hold label distributions: row {rows[row]} has {shown}, which sum to {total[row]:.6g} "
+            f"({int(off.sum())} such rows). Degrees are not negative and sum to 1 per row; divide each row by its sum."
+        )
+    order = np.argsort(rows, kind="stable")
+    return KnownDegrees(rows[order], (values / total[:, None])[order])
+
+
+def _open_degrees(degrees: Any, names: Sequence[str], n: int, X: Any, Y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Values (m, q) in the order of the labels, and the row number (m,) of each."""
+    if is_dask_array(degrees):
+        backend, missing = get_backend(degrees), np.isnan(degrees).all(axis=1)
+        known = np.flatnonzero(~np.asarray(backend.compute(missing)[0]))
+        return np.asarray(backend.compute(degrees[known])[0], dtype=np.float64), known
+    frame = as_frame(degrees)
+    if frame is None or isinstance(frame, nw.Series):
+        values = np.asarray(read_array(degrees, "degrees"), dtype=np.float64)
+        if values.ndim != 2:
+            raise ShapeError(f"degrees must be a matrix, one column per label; it has shape {values.shape}.")
+        return values, np.arange(n if len(values) == n else 0)
+    columns = {str(c): c for c in frame.columns}
+    absent = [name for name in names if name not in columns]
+    if absent:
+        raise LabelError(
+            f"degrees has no column {absent[0]!r} ({len(absent)} labels of Y are missing in it). Give one column per "
+            "label, under its name."
+        )
+    values = np.stack([np.asarray(frame[columns[name]].to_numpy(), dtype=np.float64) for name in names], axis=1)
+    index = nw.maybe_get_index(frame)
+    if index is None:
+        return values, np.arange(n if len(values) == n else 0)
+    return values, _find_rows(index, n, X, Y)
+
+
+def _find_rows(index: Any, n: int, X: Any, Y: Any) -> np.ndarray:
+    """The row number of every entry of a pandas index, by the index of Y or X, or else as a number."""
+    known = [nw.maybe_get_index(frame) for frame in (as_frame(Y), as_frame(X)) if frame is not None]
+    reference = next((i for i in known if i is not None), None)
+    if reference is not None and len(index) == n and index.equals(reference):
+        return np.arange(n)
+    if reference is not None and not (reference.is_unique and index.is_unique):
+        raise LabelError("degrees cannot be aligned: its index, or that of Y, holds a value twice. Reset both.")
+    if reference is None and (index.dtype.kind not in "iu" or not index.is_unique):
+        raise LabelError(
+            "degrees cannot be aligned: Y has no index, so that of degrees must hold row numbers, each once."
+        )
+    rows = np.asarray(index if reference is None else reference.get_indexer(index))
+    outside = (rows < 0) | (rows >= n)
+    if outside.any():
+        raise LabelError(
+            f"degrees has a row {index[first_row(outside)]!r} that is not in Y ({int(outside.sum())} such rows): its "
+            "index must hold entries of the index of Y."
+        )
+    return rows.astype(np.int64)

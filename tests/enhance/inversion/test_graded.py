@@ -1,0 +1,314 @@
+"""Graded rows: the mathematics of the calibration, what it gains on model data, and bad input."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.linalg import helmert
+
+from contone import CumulativeMass, Inversion, Threshold
+from contone.enhance.inversion import evidence
+from contone.enhance.inversion.logistic_normal import precision
+from contone.enhance.inversion.sampler import Rows
+from contone.exceptions import LabelError, LabelWarning, ShapeError
+from contone.numerics.simplex import kl_divergence, softmax
+
+SHORT = {"n_sweeps": 60, "n_burn": 30}
+
+
+def simulated(seed=0, n=400, q=5, spread=0.5, scales=1.0, rule=None):
+    """Data from the model, the labels on scales of their own: X (n, 3), L (n, q), D (n, q)."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    Z = (0.5 * X @ rng.normal(size=(3, q)) + rng.normal(size=(n, q))) * scales
+    Z -= Z.mean(axis=1, keepdims=True)
+    D = softmax(spread * Z / Z.std())
+    return X, (rule or CumulativeMass()).apply(D).astype(float), D
+
+
+def graded(D, m, seed=0):
+    rows = np.random.default_rng(seed).permutation(len(D))[:m]
+    G = np.full_like(D, np.nan)
+    G[rows] = D[rows]
+    return G, np.sort(rows)
+
+
+def mean_kl(D, answer, rows):
+    rest = np.setdiff1d(np.arange(len(D)), rows)
+    return float(np.mean(kl_divergence(D[rest], answer[rest])))
+
+
+# ---------------------------------------------------------------------------------------------------- mathematics
+
+
+def problem(m=40, q=4, tail=math.inf, seed=0):
+    rng = np.random.default_rng(seed)
+    basis = helmert(q).T
+    H = rng.normal(size=(q, q))
+    centred = basis @ basis.T
+    covariance = centred @ (H @ H.T / q + np.eye(q)) @ centred
+    Y = rng.multivariate_normal(np.zeros(q - 1), basis.T @ covariance @ basis, size=m)
+    if math.isfinite(tail):
+        Y /= np.sqrt(rng.chisquare(tail, size=(m, 1)) / tail)
+    return Y, basis, covariance
+
+
+@pytest.mark.parametrize("tail", [3, math.inf])
+def test_the_gradient_of_the_scales_is_that_of_the_objective(tail):
+    Y, basis, covariance = problem()
+    a, inverse = np.array([0.3, -0.2, 0.1, 0.0]), np.linalg.inv(0.04 * np.eye(4) + 0.01)
+    given = (Y, basis, covariance, tail, 0.1, inverse)
+    gradient, _ = evidence.scales_slope(a, *given)
+    for j, step in enumerate(1e-6 * np.eye(4)):
+        up, down = (evidence.scales_objective(a + sign * step, *given) for sign in (1, -1))
+        assert gradient[j] == pytest.approx((up - down) / 2e-6, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("tail", [6, math.inf])
+def test_the_information_is_the_expected_curvature(tail):
+    Y, basis, covariance = problem(m=200_000, tail=tail)
+    a, inverse = np.zeros(4), 1e-9 * np.eye(4)
+    given = (Y, basis, covariance, tail, 0.0, inverse)
+    _, information = evidence.scales_slope(a, *given)
+    rows = [evidence.scales_slope(a + s, *given)[0] - evidence.scales_slope(a - s, *given)[0] for s in 1e-4 * np.eye(4)]
+    curvature = -np.array(rows) / 2e-4
+    # The t distribution's information has a second, smaller term, which is left out.
+    assert np.abs(information - curvature).max() < (0.02 if math.isinf(tail) else 0.12) * np.abs(curvature).max()
+
+
+def test_shape_and_mean_move_as_far_as_the_rows_bear_out():
+    """Rows from the reference itself leave it nearly alone; rows from another distribution are believed."""
+    Y, basis, covariance = problem(m=300)
+    reference = basis.T @ covariance @ basis
+    same, shift = evidence.fit_shape(Y, np.ones(300), reference)
+    assert np.abs(same - reference).max() < 0.1 * np.abs(reference).max()
+    assert np.abs(shift).max() < 0.1
+    other = np.diag([4.0, 0.25, 1.0])
+    moved = np.random.default_rng(1).multivariate_normal([1.0, 0, 0], other, size=300)
+    found, shift = evidence.fit_shape(moved, np.ones(300), np.eye(3))
+    sample = np.cov(moved.T, bias=True)
+    assert np.abs(found - sample).max() < 0.1
+    assert shift == pytest.approx(moved.mean(axis=0), abs=0.05)
+
+
+def test_weights_of_rows_give_the_tails_that_they_are_meant_to():
+    """Without constraints the chain draws from t_6 itself: its variance and its share of far rows."""
+    n, q, tail = 4000, 3, 6
+    L = np.ones((n, q))
+    covariance = np.eye(q) - 1 / q
+    rows, rng, kept = Rows(Threshold(0.0), L, 0.0, tail=tail), np.random.default_rng(0), []
+    rows._interval = lambda j, weights: (weights.without(j), (np.full(n, -np.inf), np.full(n, np.inf)))[1]
+    for k in range(40):
+        rows.sweep(np.zeros((q, n)), precision(covariance), rng)
+        if k >= 10:
+            kept.append(rows.Z - rows.Z.mean(axis=0))
+    Z = np.stack(kept)
+    assert np.mean(Z**2) == pytest.approx(tail / (tail - 2) * np.trace(covariance) / q, rel=0.05)
+    assert np.mean(Z**4) / np.mean(Z**2) ** 2 == pytest.approx(3 * (tail - 2) / (tail - 4), rel=0.25)
+
+
+def test_zeros_are_drawn_below_what_the_grader_could_have_given():
+    L = np.array([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+    degrees = np.array([[0.7, 0.3, 0.0]])
+    grades = evidence.place_grades(np.array([1]), degrees, L)
+    assert grades.bound == 0.15
+    rows, rng = Rows(CumulativeMass(), L, 0.0, grades), np.random.default_rng(0)
+    for _ in range(20):
+        rows.sweep(np.zeros((3, 2)), np.eye(3), rng)
+        ratios = np.exp(rows.Z[:, 1] - rows.Z[0, 1])
+        assert ratios[1] == pytest.approx(3 / 7)
+        assert ratios[2] < 0.15 / 0.7
+
+
+# ---------------------------------------------------------------------------------------------------------- gains
+
+
+def test_graded_rows_come_back_as_given_and_do_no_harm():
+    X, L, D = simulated()
+    G, rows = graded(D, 20)
+    method = Inversion(**SHORT, n_samples=2)
+    answer = method.fit_enhance(X, L, degrees=G)
+    np.testing.assert_allclose(answer[rows], D[rows], rtol=1e-12)
+    np.testing.assert_allclose(method.samples_[:, rows], np.stack([D[rows]] * 2), rtol=1e-12)
+    assert method.solution_.info["graded_rows"] == 20
+    plain = Inversion(**SHORT).fit_enhance(X, L)
+    assert mean_kl(D, answer, rows) < 1.05 * mean_kl(D, plain, rows)
+    lower, upper = method.intervals_(0.9)
+    np.testing.assert_allclose(lower[rows], D[rows])
+    np.testing.assert_allclose(upper[rows], D[rows])
+
+
+def test_graded_rows_tell_the_scale_where_the_labels_do_not():
+    """The order alone says nothing of the spread: 30 graded rows do."""
+    X, L, D = simulated(spread=1.0)
+    G, rows = graded(D, 30)
+    plain, taught = (Inversion(degradation="topk", **SHORT) for _ in range(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LabelWarning)  # rows with another number of labels than the rule makes
+        without, with_grades = plain.fit_enhance(X, L), taught.fit_enhance(X, L, degrees=G)
+    assert taught.spread_ == pytest.approx(1.0, rel=0.25)
+    assert mean_kl(D, with_grades, rows) < 0.6 * mean_kl(D, without, rows)
+
+
+def test_graded_rows_tell_the_scales_of_single_labels():
+    X, L, D = simulated(n=600, q=6, spread=0.3, scales=[2.0, 0.5, 1.0, 1.0, 0.5, 1.5])
+    G, rows = graded(D, 60)
+    plain = mean_kl(D, Inversion().fit_enhance(X, L), rows)
+    assert mean_kl(D, Inversion().fit_enhance(X, L, degrees=G), rows) < 0.97 * plain
+
+
+@pytest.mark.parametrize("spread", [0.15, 0.5, 2.0])
+def test_intervals_cover_with_graded_rows(spread):
+    covered = []
+    for seed in (1, 2):
+        X, L, D = simulated(seed, n=500, q=6, spread=spread)
+        G, rows = graded(D, 30)
+        rest = np.setdiff1d(np.arange(len(D)), rows)
+        lower, upper = Inversion(n_sweeps=120, n_burn=60).fit(X, L, degrees=G).intervals_(0.9)
+        covered.append(np.mean(((lower <= D) & (upper >= D))[rest]))
+    assert 0.87 < np.mean(covered) < 0.93
+
+
+@pytest.mark.parametrize("m", [1, 150])
+def test_one_graded_row_and_all_of_them(m):
+    X, L, D = simulated(n=150)
+    G, rows = graded(D, m)
+    method = Inversion(**SHORT)
+    np.testing.assert_allclose(method.fit_enhance(X, L, degrees=G)[rows], D[rows], rtol=1e-12)
+    assert np.isfinite(method.predict(X)).all()
+
+
+def test_a_label_that_is_never_graded_above_zero():
+    X, L, D = simulated(n=150)
+    G, rows = graded(D, 30)
+    G[rows, 2] = 0.0
+    G[rows] /= G[rows].sum(axis=1, keepdims=True)
+    with pytest.warns(LabelWarning, match="graded rows have labels"):
+        answer = Inversion(**SHORT).fit_enhance(X, L, degrees=G)
+    np.testing.assert_allclose(answer.sum(axis=1), 1.0)
+    assert (answer[rows, 2] == 0).all()
+
+
+def test_nothing_known_is_as_without():
+    X, L, D = simulated(n=100)
+    expected = Inversion(**SHORT).fit_enhance(X, L)
+    np.testing.assert_array_equal(Inversion(**SHORT).fit_enhance(X, L, degrees=np.full_like(D, np.nan)), expected)
+
+
+def test_graded_rows_beyond_max_rows():
+    X, L, D = simulated()
+    G, rows = graded(D, 30)
+    method = Inversion(**SHORT, max_rows=100)
+    np.testing.assert_allclose(method.fit_enhance(X, L, degrees=G)[rows], D[rows], rtol=1e-12)
+
+
+# ----------------------------------------------------------------------------------------------------- containers
+
+
+def test_a_shorter_frame_is_aligned_by_its_index():
+    X, L, D = simulated(n=100, q=3)
+    names, index = ["a", "b", "c"], [f"row{i}" for i in range(100)]
+    Y = pd.DataFrame(L, columns=names, index=index)
+    few = pd.DataFrame(D, columns=names, index=index).loc[["row7", "row3", "row50"], ["c", "a", "b"]]
+    G = np.full_like(D, np.nan)
+    G[[7, 3, 50]] = D[[7, 3, 50]]
+    expected = Inversion(**SHORT).fit_enhance(X, L, degrees=G)
+    answer = Inversion(**SHORT).fit_enhance(X, Y, degrees=few)
+    assert list(answer.index) == index
+    np.testing.assert_allclose(answer.to_numpy(), expected, atol=1e-9)
+    numbered = few.set_axis([7, 3, 50])
+    np.testing.assert_allclose(
+        Inversion(**SHORT).fit_enhance(X, pd.DataFrame(L, columns=names), degrees=numbered).to_numpy(),
+        expected,
+        atol=1e-9,
+    )
+    with pytest.raises(LabelError, match="'row999' that is not in Y"):
+        Inversion().fit(X, Y, degrees=few.rename(index={"row3": "row999"}))
+    with pytest.raises(LabelError, match="no column 'b'"):
+        Inversion().fit(X, Y, degrees=few[["a", "c"]])
+
+
+def test_tensors_and_lazy_arrays_say_the_same():
+    torch, da = pytest.importorskip("torch"), pytest.importorskip("dask.array")
+    X, L, D = simulated(n=200, q=4)
+    G, rows = graded(D, 20)
+    expected = Inversion(**SHORT).fit_enhance(X, L, degrees=G)
+    answer = Inversion(**SHORT).fit_enhance(*(torch.tensor(A) for A in (X, L)), degrees=torch.tensor(G))
+    np.testing.assert_allclose(answer.numpy(), expected, atol=1e-6)
+    lazy = [da.from_array(A, chunks=(60, -1)) for A in (X, L, G)]
+    answer = Inversion(**SHORT).fit_enhance(lazy[0], lazy[1], degrees=lazy[2])
+    np.testing.assert_allclose(answer.compute(scheduler="synchronous"), expected, atol=1e-9)
+    sampled = Inversion(**SHORT, max_rows=80).fit_enhance(lazy[0], lazy[1], degrees=G).compute(scheduler="synchronous")
+    np.testing.assert_allclose(sampled[rows], D[rows], rtol=1e-12)
+    assert np.abs(sampled - expected).mean() < 0.03
+
+
+def test_bad_degrees_get_an_answer_in_words():
+    X, L, D = simulated(n=50, q=3)
+    G, rows = graded(D, 5)
+    first = rows[0]
+
+    def spoilt(row, value):
+        broken = G.copy()
+        broken[row] = value
+        return broken
+
+    with pytest.raises(LabelError, match=rf"row {first} has 0.5, 0.2, 0.2, which sum to 0.9 "):
+        Inversion().fit(X, L, degrees=spoilt(first, [0.5, 0.2, 0.2]))
+    with pytest.raises(LabelError, match="not negative"):
+        Inversion().fit(X, L, degrees=spoilt(first, [1.2, -0.1, -0.1]))
+    with pytest.raises(LabelError, match=rf"some labels of row {first} and not 'label_1'"):
+        Inversion().fit(X, L, degrees=spoilt(first, [0.5, np.nan, 0.5]))
+    with pytest.raises(ShapeError, match="2 columns"):
+        Inversion().fit(X, L, degrees=G[:, :2])
+    with pytest.raises(ShapeError, match="20 rows, X has 50"):
+        Inversion().fit(X, L, degrees=G[:20])
+    contradicting = spoilt(first, np.where(L[first] > 0, 0.1, 0.9) / np.where(L[first] > 0, 0.1, 0.9).sum())
+    with pytest.warns(LabelWarning, match=rf"1 of 5 graded rows .* \(rows {first}\)"):
+        answer = Inversion(**SHORT).fit_enhance(X, L, degrees=contradicting)
+    np.testing.assert_allclose(answer[first], contradicting[first])
+
+
+def test_graded_rows_name_the_rule():
+    """Two shares of mass that make the same numbers of labels differ in the rows that are known."""
+    X, L, D = simulated(n=300, rule=CumulativeMass(0.7), spread=0.8)
+    G, _ = graded(D, 30)
+    assert Inversion(degradation="auto", **SHORT).fit(X, L, degrees=G).degradation_ == CumulativeMass(0.7)
+
+
+# ------------------------------------------------------------------------------------------------------ intervals
+
+
+def test_intervals_of_any_rows_in_their_container():
+    X, L, D = simulated(n=900, q=4)
+    names = list("abcd")
+    method = Inversion().fit(X[:600], pd.DataFrame(L[:600], columns=names))
+    new = D[600:]
+    for given in ((X[600:],), (X[600:], L[600:])):
+        lower, upper = method.intervals(*given, level=0.9)
+        assert 0.87 < np.mean((lower <= new) & (new <= upper)) < 0.93
+    narrow, wide = method.intervals(X[600:], L[600:]), method.intervals(X[600:])
+    assert np.mean(narrow[1] - narrow[0]) < np.mean(wide[1] - wide[0])
+    frame = pd.DataFrame(L[600:], columns=names, index=range(600, 900))
+    lower, upper = method.intervals(X[600:], frame)
+    assert list(lower.index) == list(upper.index) == list(range(600, 900))
+    np.testing.assert_array_equal(lower.to_numpy(), narrow[0])
+
+
+def test_intervals_of_tensors_and_lazy_rows():
+    torch, da = pytest.importorskip("torch"), pytest.importorskip("dask.array")
+    X, L, _ = simulated(n=200, q=4)
+    method = Inversion(**SHORT).fit(X, L)
+    expected = method.intervals(X), method.intervals(X, L)
+    tensors = torch.tensor(X), torch.tensor(L)
+    for found, wanted in zip((method.intervals(tensors[0]), method.intervals(*tensors)), expected, strict=True):
+        np.testing.assert_allclose(found[0].numpy(), wanted[0], atol=1e-6)
+    lazy = da.from_array(X, chunks=(60, -1)), da.from_array(L, chunks=(60, -1))
+    lower, upper = (end.compute(scheduler="synchronous") for end in method.intervals(lazy[0]))
+    np.testing.assert_allclose(lower, expected[0][0], atol=1e-9)
+    lower, upper = (end.compute(scheduler="synchronous") for end in method.intervals(*lazy))
+    assert np.abs(upper - expected[1][1]).mean() < 0.03
