@@ -7,7 +7,7 @@ folds. No enhancer is, and the share of the way between the two ends,
     recovered = (KL_uniform - KL) / (KL_uniform - KL_limit),
 
 can be compared between data sets. The limit is what these learners reach, not a bound: a better learner would lower its
-KL, and a method that passes 100 % is no contradiction.
+KL, and a method may pass 100 %.
 
 The inputs are L, |L| and X, standardised (its first 40 principal components when d > 60). Predictions are clipped at
 1e-4 and renormalised. These learners compete, and the best one in KL(D || D^) is the limit:

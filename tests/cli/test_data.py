@@ -180,7 +180,7 @@ def test_fetch_downloads_into_the_cache_and_prints_the_path(contone, mirror, tmp
 
 def test_fetch_shows_a_bar_on_a_terminal(contone, mirror, monkeypatch):
     screen = io.StringIO()
-    monkeypatch.setattr(terminal, "talk", lambda: Console(file=screen, force_terminal=True, width=80))
+    monkeypatch.setattr(terminal, "messages", lambda: Console(file=screen, force_terminal=True, width=80))
     assert contone("fetch", "tiny").exit_code == 0
     size = (mirror / "Tiny.mat").stat().st_size
     assert f"{size}/{size} bytes" in screen.getvalue() or f"{size / 1000:.1f}/{size / 1000:.1f} kB" in screen.getvalue()

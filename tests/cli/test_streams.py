@@ -88,4 +88,4 @@ def test_what_is_harmless_is_left_as_it_is():
 def test_a_wrong_memory_limit_is_a_sentence(folder):
     done = shell(folder, f"contone {' '.join(UNIFORM)} o.csv", CONTONE_MEMORY_LIMIT="abc")
     assert done.returncode == 1
-    assert "error: CONTONE_MEMORY_LIMIT='abc' is not a size: write e.g. 8GB, or off." in done.stderr
+    assert "error: CONTONE_MEMORY_LIMIT='abc' is not a size: write for example 8GB, or off." in done.stderr

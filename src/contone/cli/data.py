@@ -256,7 +256,7 @@ class _Bar:
 @contextmanager
 def _progress(name: str) -> Iterator[_Bar]:
     """A bar on stderr; it vanishes when done, and is silent where stderr is not a terminal."""
-    console = terminal.talk()
+    console = terminal.messages()
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         yield _Bar(progress, name)

@@ -66,7 +66,9 @@ def enhance(
     ] = None,
     features: Annotated[
         list[str] | None,
-        typer.Option("--features", "-f", metavar="NAMES", help="Default: every other numeric column that is no id."),
+        typer.Option(
+            "--features", "-f", metavar="NAMES", help="Default: every other numeric column that is not an id."
+        ),
     ] = None,
     ids: Annotated[
         list[str] | None,
@@ -108,7 +110,7 @@ def enhance(
         ),
     ] = None,
     chunk_rows: Annotated[
-        int | None, typer.Option("--chunk-rows", metavar="N", min=1, help="Stream with this many rows a piece.")
+        int | None, typer.Option("--chunk-rows", metavar="N", min=1, help="Stream with this many rows per piece.")
     ] = None,
     sample_rows: Annotated[
         int | None,
@@ -134,7 +136,7 @@ def enhance(
 ) -> None:
     """Recover how much each label describes each row.
 
-    OUT is the table with one new column a label, LABEL_degree. The degrees of a row are not negative and sum to 1.
+    OUT is the table with one new column per label, LABEL_degree. The degrees of a row are not negative and sum to 1.
     All other columns come out as they went in: numeric ones called id, index or something_id are carried along like
     text. OUT appears whole or not at all.
 

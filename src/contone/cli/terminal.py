@@ -37,14 +37,14 @@ def out() -> Console:
     return Console(highlight=False)
 
 
-def talk() -> Console:
+def messages() -> Console:
     """Where everything else goes."""
     return Console(stderr=True, highlight=False)
 
 
 def say(message: str, style: str = "") -> None:
     """Print one message to stderr, never wrapped in the middle of a path."""
-    talk().print(clean(message), style=style, markup=False, soft_wrap=True)
+    messages().print(clean(message), style=style, markup=False, soft_wrap=True)
 
 
 def clean(text: str) -> str:
@@ -86,7 +86,7 @@ def usage_error(message: str, option: str) -> typer.BadParameter:
 @contextmanager
 def working(message: str, after: Callable[[], str] | None = None) -> Iterator[None]:
     """Show that something goes on: a spinner and a clock on a terminal; the line that stays is `after()` or message."""
-    console = talk()
+    console = messages()
     if not console.is_terminal:
         if after is None:
             say(message)
@@ -104,7 +104,7 @@ def working(message: str, after: Callable[[], str] | None = None) -> Iterator[No
 @contextmanager
 def counting(message: str, total: int, done: int = 0) -> Iterator[Callable[[], None]]:
     """A bar on a terminal, lines elsewhere, for `total` steps of which `done` are there; call what it gives a step."""
-    console = talk()
+    console = messages()
     if console.is_terminal:
         columns = (
             TextColumn("{task.description}", markup=False),

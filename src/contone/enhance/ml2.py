@@ -4,7 +4,7 @@
 
 with M = (I - W)^T (I - W) and W the reconstruction weights of the features (`numerics.lle`). One bound-constrained QP a
 label, all with the same sparse Hessian (`numerics.boxqp`). Reference: Hou, Geng and Zhang, "Multi-Label Manifold
-Learning", AAAI 2016, Eq. 3-6. Its second stage, a regression from X to U, predicts labels and is no part of recovery.
+Learning", AAAI 2016, Eq. 3-6. Its second stage, a regression from X to U, predicts labels and is not part of recovery.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def _outcome(cell: Cell) -> dict[str, Any]:
         raise InputError(f"{cell.dataset} has other content here ({found}) than in the plan ({cell.data_hash}).")
     degradation = build(cell.degradation)
     if not isinstance(degradation, Degradation):
-        raise InputError(f"{cell.degradation} is no degradation.")
+        raise InputError(f"{cell.degradation} is not a degradation.")
     L = degradation.apply(D).astype(float)
     answer = TASKS[cell.task["kind"]].work(cell, X, L, D)
     outcome: dict[str, Any] = {

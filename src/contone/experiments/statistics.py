@@ -152,7 +152,7 @@ def _nemenyi(methods: list[str], values: np.ndarray) -> dict[str, dict[str, floa
         raise MissingExtraError(
             "Comparing methods needs scikit-posthocs, which is not installed: pip install 'contone[cli]'."
         ) from error
-    # One row a data set, one column a method; the test is two-sided, so the direction of the measure is no matter.
+    # One row per data set, one column per method; the test is two-sided, so the measure's direction does not matter.
     table = posthoc_nemenyi_friedman(values.T).to_numpy()
     return {a: {b: float(table[i, j]) for j, b in enumerate(methods)} for i, a in enumerate(methods)}
 

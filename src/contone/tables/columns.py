@@ -121,7 +121,7 @@ def resolve(typed: Sequence[str], names: Sequence[str]) -> list[str]:
 
 
 def _range(part: str, names: Sequence[str], argument: str) -> list[str]:
-    """Columns from one to another in the order of the file, or the first or last few; empty where it is no range."""
+    """Columns from one to another in the order of the file, or the first or last few; empty where it is not a range."""
     first, colon, last = (piece.strip() for piece in part.partition(":"))
     if not colon:
         return []

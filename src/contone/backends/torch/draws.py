@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 FEW = 2**19
-"""Up to this many numbers a draw the host is as good as a GPU: about 2 ms, and 4 MB to send."""
+"""Up to this many numbers per draw the host is as good as a GPU: about 2 ms, and 4 MB to send."""
 
 
 class Source(Protocol):

@@ -92,7 +92,7 @@ class Inversion(InductiveMixin, Enhancer):
         Share of the entries of L that are wrong. 0 takes every label as exact. Above 0, the labels that a row would
         have without error are sampled along, at several times the cost.
     strength : float or None, default=None
-        How many rows the prior of Sigma (equal, unrelated labels) is worth; None means q, one row a label.
+        How many rows the prior of Sigma (equal, unrelated labels) is worth; None means q, one row per label.
     max_rows : int, default=20000
         Parameters are estimated on at most this many rows, drawn at random; the others then follow block by block.
     n_samples : int, default=0
