@@ -1,9 +1,9 @@
 """(D, D^) -> numbers: the measures of the field, with their direction and formula as data.
 
-Every measure maps two label distributions (n, q) to one value per instance; calling it averages them. KL is KL(D || D^),
-as in textbooks. The label enhancement literature mostly reports the reverse under the same name, in two variants that
-differ in what happens at zeros; they exist here by name, so that published numbers can be compared with the convention
-they used.
+Every measure maps two label distributions (n, q) to one value per instance; calling it averages them. KL is as in
+textbooks, KL(D || D^). The label enhancement literature mostly reports the reverse under the same name, in two variants
+that differ in what happens at zeros; they exist here by name, so that published numbers can be compared with the
+convention they used.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def say_what_is_missing(plan: Plan) -> None:
 @contextmanager
 def display() -> Iterator[Callable[[Any], None]]:
     """A live bar on a terminal; elsewhere one plain line every so often."""
-    console = terminal.talk()
+    console = terminal.messages()
     if not console.is_terminal:
         yield _plain_lines()
         return
