@@ -61,13 +61,14 @@ class _Rehearsed(Enhancer):
         self.best_params_ = {**found.best.params, "temperature": found.best.temperature}
         self.best_score_ = found.best.score
         info = {"rehearsed_score": found.best.score, "temperature": found.best.temperature}
-        return self.best_estimator_.solution_.with_value(self.best_estimator_.label_distributions_, **info)
+        solution: Solution = self.best_estimator_.solution_
+        return solution.with_value(self.best_estimator_.label_distributions_, **info)
 
-    def _enhance(self, X: np.ndarray, L: np.ndarray) -> np.ndarray:
+    def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
         return self.best_estimator_._enhance(X, L)
 
-    def _predict(self, X: np.ndarray) -> np.ndarray:
-        return self.best_estimator_._predict(X)  # type: ignore[attr-defined, no-any-return]
+    def _predict(self, X: np.ndarray) -> Array:
+        return self.best_estimator_._predict(X)
 
 
 class Tuned(_Rehearsed):
@@ -162,7 +163,7 @@ class Tuned(_Rehearsed):
     @available_if(lambda self: hasattr(self.enhancer, "predict"))
     def predict(self, X: Any) -> Any:
         """Label distributions (m, q) of new rows, where the enhancer can tell them; a frame in gives a frame out."""
-        return InductiveMixin.predict(self, X)  # type: ignore[arg-type]
+        return InductiveMixin.predict(self, X)
 
     @available_if(lambda self: hasattr(self.enhancer, "enhance"))
     def enhance(self, X: Any, Y: Any) -> Any:
@@ -246,7 +247,7 @@ class Best(_Rehearsed):
     @available_if(lambda self: hasattr(getattr(self, "best_estimator_", None), "predict"))
     def predict(self, X: Any) -> Any:
         """Label distributions (m, q) of new rows, where the chosen method can tell them."""
-        return InductiveMixin.predict(self, X)  # type: ignore[arg-type]
+        return InductiveMixin.predict(self, X)
 
     @available_if(lambda self: hasattr(getattr(self, "best_estimator_", None), "enhance"))
     def enhance(self, X: Any, Y: Any) -> Any:

@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from contone import __version__
 from contone.cli import data, listing, model, terminal
 from contone.cli.benchmark import benchmark
+from contone.cli.compare import compare
 from contone.cli.demo import demo
 from contone.cli.enhance import enhance
 from contone.cli.report import report
@@ -74,6 +75,7 @@ def contone(
 
 app.command()(demo)
 app.command()(enhance)
+app.command()(compare)
 app.command()(model.fit)
 app.command()(model.apply)
 app.command()(model.show)

@@ -80,7 +80,8 @@ def enhance(
             "--method",
             "-m",
             metavar="NAME",
-            help="See: contone methods; or a class of your own, MODULE:CLASS. Default: inversion.",
+            help="See: contone methods; best (chosen on a rehearsal); or a class of your own, MODULE:CLASS. "
+            "Default: inversion.",
         ),
     ] = None,
     preset: Annotated[
@@ -99,6 +100,9 @@ def enhance(
             "threshold:0.2, topk:3. Default: main (main labels, more than half of the weight).",
         ),
     ] = None,
+    tune: Annotated[
+        bool, typer.Option("--tune", help="Choose the parameters on data like the table's whose truth is known.")
+    ] = False,
     suffix: Annotated[
         str, typer.Option("--suffix", help="Name of the new columns: label + suffix. '' replaces the labels.")
     ] = "_degree",
@@ -151,9 +155,11 @@ def enhance(
 
     contone enhance songs.csv --labels calm,happy,sad --rule everything -o soft.csv
 
+    contone enhance songs.csv --labels calm,happy,sad --method glle --tune -o soft.csv
+
     contone enhance large.parquet --labels 'mood_*' --stream -o soft.parquet
     """
-    fitted = build_method(method or default_method(), preset, param or [])
+    fitted = build_method(method or default_method(), preset, param or [], tune=tune)
     if rule is not None:
         set_rule(fitted, rule)
     from contone.enhance.inversion.assessment import describe_rule
@@ -187,8 +193,15 @@ def enhance(
         )
     if described := describe_rule(done.method):
         terminal.say(described)
+    if hasattr(done.method, "best_params_"):
+        chosen = ", ".join(f"{k}={_shown(v)}" for k, v in done.method.best_params_.items())
+        terminal.say(f"  chosen on rehearsed data: {getattr(done.method, 'best_name_', method)}, {chosen}")
     if done.path is not None:
         terminal.say(f"wrote {done.path}: {done.n_rows:,} rows, new columns {listed(done.degrees)}")
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def default_method() -> str:
@@ -196,11 +209,12 @@ def default_method() -> str:
     return "inversion" if "inversion" in known_methods() else "temperature"
 
 
-def build_method(name: str, preset: str | None, typed: list[str]) -> Enhancer:
+def build_method(name: str, preset: str | None, typed: list[str], *, tune: bool = False) -> Enhancer:
     """The method with its settings, checked as far as possible before any data is read."""
+    from contone.check import Best, Tuned
     from contone.domains import InvalidParameterError
 
-    cls = find_method(name, "--method")
+    cls = Best if name.lower() == "best" else find_method(name, "--method")
     if preset is not None and preset not in cls.PRESETS:
         known = ", ".join(cls.PRESETS) or "none"
         raise usage_error(f"{name} has no preset {preset!r}; it has: {known}.", "--preset")
@@ -216,20 +230,32 @@ def build_method(name: str, preset: str | None, typed: list[str]) -> Enhancer:
         method._validate_params()
     except (InvalidParameterError, ValueError, TypeError) as error:
         raise usage_error(str(error), "--param") from error
-    return method
+    return Tuned(method) if tune and cls is not Best else method
 
 
 def set_rule(method: Enhancer, rule: str) -> None:
     """Give a method the rule that made the labels; refuse words that are no rule, and methods that assume none."""
+    checked_rule(rule)
+    known = method.get_params(deep=True)
+    if "degradation" not in known and "model" not in known:
+        raise usage_error(f"{type(method).__name__} assumes no rule: leave --rule out, or use inversion.", "--rule")
+    if "model" in known:  # chosen on a rehearsal, whose model makes labels by the rule
+        from contone.enhance import Inversion
+
+        method.set_params(model=Inversion(degradation=rule))
+    settings = [name for name in ("degradation", "enhancer__degradation") if name in known]
+    method.set_params(**dict.fromkeys(settings, rule))
+
+
+def checked_rule(rule: str) -> str:
+    """The rule as it was typed, if it is one."""
     from contone.enhance.inversion.rule_names import parse_rule
 
-    if "degradation" not in method.get_params(deep=False):
-        raise usage_error(f"{type(method).__name__} assumes no rule: leave --rule out, or use inversion.", "--rule")
     try:
         parse_rule(rule)
     except InputError as error:
         raise usage_error(str(error), "--rule") from error
-    method.set_params(degradation=rule)
+    return rule
 
 
 def parse_param(entry: str) -> tuple[str, Any]:

@@ -21,7 +21,7 @@ from contone.domains import Interval, StrOptions
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
 from contone.typing import Array
-from contone.validation import default_names
+from contone.validation.containers import default_names
 
 LARGEST_C = 30.0
 """Where L / |L| is reached to twelve digits."""

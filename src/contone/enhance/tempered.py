@@ -63,22 +63,23 @@ class Tempered(Enhancer):
     def _fit_enhance(self, X: Array, L: Array) -> Solution:
         # The public call: the method says itself which kinds of arrays it takes, and converts them.
         self.enhancer_ = clone(self.enhancer).fit(X, L)
-        return self.enhancer_.solution_.with_value(self._tempered(self.enhancer_.label_distributions_, L))
+        solution: Solution = self.enhancer_.solution_
+        return solution.with_value(self._tempered(self.enhancer_.label_distributions_, L))
 
     @available_if(lambda self: hasattr(self.enhancer, "predict"))
     def predict(self, X: Any) -> Any:
         """Label distributions (m, q) of new rows, where the enhancer can tell them; a frame in gives a frame out."""
-        return InductiveMixin.predict(self, X)  # type: ignore[arg-type]
+        return InductiveMixin.predict(self, X)
 
     @available_if(lambda self: hasattr(self.enhancer, "enhance"))
     def enhance(self, X: Any, Y: Any) -> Any:
         """Label distributions (m, q) of new rows that have labels, where the enhancer can tell them."""
         return Enhancer.enhance(self, X, Y)
 
-    def _enhance(self, X: np.ndarray, L: np.ndarray) -> np.ndarray:
+    def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
         return self._tempered(self.enhancer_._enhance(X, L), L)
 
-    def _predict(self, X: np.ndarray) -> np.ndarray:
+    def _predict(self, X: np.ndarray) -> Array:
         return self._tempered(self.enhancer_._predict(X), X)
 
     def _tempered(self, D: Array, model: Array) -> Array:

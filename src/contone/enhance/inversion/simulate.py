@@ -139,7 +139,7 @@ def _pairs(r: int) -> tuple[np.ndarray, np.ndarray]:
     return np.triu_indices(r) if r < MAX_LABELS else (np.arange(r), np.arange(r))
 
 
-def _shape_scores(e: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def _shape_scores(e: np.ndarray, first: np.ndarray, second: np.ndarray) -> Array:
     """Scores (s, n) of the entries of A at A = 0, of variance 1 for normal e (r, n): e_j e_k, (e_j^2 - 1) / sqrt 2."""
     products = e[first] * e[second]
     same = first == second
@@ -164,7 +164,7 @@ def _draw_shape(information: np.ndarray, strength: float, r: int, rng: np.random
     return drawn
 
 
-def _draw_mean(information: Information, theta: float, rng: np.random.Generator) -> np.ndarray:
+def _draw_mean(information: Information, theta: float, rng: np.random.Generator) -> Array:
     """What to add to B, in whitened coordinates (p, r)."""
     share, vectors = np.linalg.eigh(information.mean)
     p = len(information.gram)
@@ -177,7 +177,7 @@ def _draw_mean(information: Information, theta: float, rng: np.random.Generator)
     return np.stack(columns, axis=1) @ vectors.T
 
 
-def _clipped(matrix: np.ndarray, most: float) -> np.ndarray:
+def _clipped(matrix: np.ndarray, most: float) -> Array:
     """A symmetric matrix with its eigenvalues cut to [0, most]."""
     values, vectors = np.linalg.eigh(matrix)
     return (vectors * np.clip(values, 0.0, most)) @ vectors.T
