@@ -101,6 +101,14 @@ def test_wrong_labels_are_imitated():
     assert L.sum(axis=1).min() >= 1
 
 
+def test_where_only_the_order_counts_every_row_keeps_its_number_of_labels(model_data):
+    X, L, _ = model_data
+    found = Rehearsal(X, L, Inversion(degradation="order", n_sweeps=40, n_burn=10), n_replicates=1).replicates[0]
+    np.testing.assert_array_equal(found.labels.sum(axis=1), L.sum(axis=1))
+    lowest = np.where(found.labels > 0, found.distributions, np.inf).min(axis=1)
+    assert (lowest >= np.where(found.labels > 0, -np.inf, found.distributions).max(axis=1)).all()
+
+
 def test_a_sample_of_the_rows(model_data):
     X, L, _ = model_data
     few = Rehearsal(X, L, QUICK, n_replicates=1, max_rows=50)

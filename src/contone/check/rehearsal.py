@@ -190,7 +190,7 @@ def _draw(fit: Fit, X: np.ndarray, L: np.ndarray, n_replicates: int, rng: np.ran
     found = []
     for stream in rng.spawn(n_replicates):
         parameters = simulate.draw_parameters(fit, information, X, stream)
-        drawn = simulate.draw_rows(fit, parameters, X, stream)
+        drawn = simulate.draw_rows(fit, parameters, X, stream, (L > 0).sum(axis=1))
         labels = np.where(unasked, np.nan, drawn.labels)
         found.append(Replicate(drawn.distributions, labels, _spread(drawn.distributions), parameters))
     return tuple(found)

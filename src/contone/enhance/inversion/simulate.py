@@ -24,7 +24,7 @@ import numpy as np
 from scipy.linalg import expm
 
 from contone.backends import get_backend
-from contone.degrade import Degradation
+from contone.degrade import Degradation, Order
 from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.logistic_normal import Parameters
 from contone.enhance.inversion.model import Fit, _mean_features
@@ -105,20 +105,33 @@ def draw_spread(fit: Fit, rng: np.random.Generator) -> float:
     return float(fit.spread.mean * np.exp(np.sqrt(variance) * rng.standard_normal() - 0.5 * variance))
 
 
-def draw_rows(fit: Fit, parameters: Parameters, X: np.ndarray, rng: np.random.Generator) -> Draw:
-    """Distributions of rows X (n, d), and the labels that the rule, with the fit's share of wrong entries, gives."""
+def draw_rows(
+    fit: Fit, parameters: Parameters, X: np.ndarray, rng: np.random.Generator, sizes: np.ndarray | None = None
+) -> Draw:
+    """Distributions of rows X (n, d), and the labels that the rule, with the fit's share of wrong entries, gives.
+
+    `sizes` (n,) are the numbers of labels per row, for a rule that does not say them (`Order`).
+    """
     q = len(parameters.covariance)
     normals = rng.standard_normal((len(X), q))
     Z = _means(fit, parameters.coefficients, X) + normals @ logistic_normal.square_root(parameters.covariance).T
     D = softmax(Z)
-    return Draw(D, draw_labels(fit.rule, D, fit.settings.noise, rng), parameters)
+    return Draw(D, draw_labels(fit.rule, D, fit.settings.noise, rng, sizes), parameters)
 
 
-def draw_labels(rule: Degradation, D: np.ndarray, noise: float, rng: np.random.Generator) -> np.ndarray:
+def draw_labels(
+    rule: Degradation, D: np.ndarray, noise: float, rng: np.random.Generator, sizes: np.ndarray | None = None
+) -> np.ndarray:
     """Labels (n, q) of distributions D (n, q); a share `noise` of the entries is wrong, but no row loses all labels."""
-    positive = np.asarray(rule._apply(D))
+    positive = largest(D, sizes) if isinstance(rule, Order) and sizes is not None else np.asarray(rule._apply(D))
     flipped = positive ^ (rng.random(D.shape) < noise)
     return np.where(flipped.any(axis=1, keepdims=True), flipped, positive).astype(float)
+
+
+def largest(D: np.ndarray, sizes: np.ndarray) -> Array:
+    """Which degrees of every row of D (n, q) are among its `sizes` (n,) largest; ties by index."""
+    order = np.argsort(-D, axis=1, kind="stable")
+    return np.argsort(order, axis=1) < np.asarray(sizes)[:, None]
 
 
 def _means(fit: Fit, coefficients: np.ndarray, X: Array) -> np.ndarray:
