@@ -5,7 +5,7 @@ The public names, in the order of the pipeline: data, degrade, augment, enhance,
 
 from contone import datasets, degrade, measures
 from contone.augment import Augmented, HSICReducer, LabelConfidence
-from contone.check import Best, Rehearsal, Tuned, compare
+from contone.check import Best, Check, Rehearsal, Tuned, check, compare
 from contone.degrade import CumulativeMass, Threshold, TopK
 from contone.enhance import (
     FCM,
@@ -52,6 +52,7 @@ __all__ = [
     "ML2",
     "Augmented",
     "Best",
+    "Check",
     "ConLE",
     "CumulativeMass",
     "FromClassifier",
@@ -72,6 +73,7 @@ __all__ = [
     "Tuned",
     "Uniform",
     "benchmark",
+    "check",
     "compare",
     "datasets",
     "degrade",

@@ -1,7 +1,19 @@
 """Is this answer credible, and which method is best here, when no truth exists?"""
 
 from contone.check.compare import Comparison, Standing, compare
+from contone.check.credibility import Check, Finding, check
 from contone.check.rehearsal import Rehearsal, Replicate
 from contone.check.tuned import Best, Tuned
 
-__all__ = ["Best", "Comparison", "Rehearsal", "Replicate", "Standing", "Tuned", "compare"]
+__all__ = [
+    "Best",
+    "Check",
+    "Comparison",
+    "Finding",
+    "Rehearsal",
+    "Replicate",
+    "Standing",
+    "Tuned",
+    "check",
+    "compare",
+]

@@ -1,0 +1,507 @@
+"""Is this answer credible, when no truth exists? `check(method, X, Y) -> Check`.
+
+Each check is one sentence with a verdict, a number and what a picture needs. None of them needs the truth: they ask
+whether the model makes labels like those given, whether the answer hangs on what nobody knows (rule, spread), whether
+the sampler has mixed, and whether its intervals hold on data drawn from the model itself, at the size of the data.
+"""
+
+from __future__ import annotations
+
+import html
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from contone.backends import get_backend, to_numpy
+from contone.check import predictive
+from contone.degrade import Degradation
+from contone.enhance.inversion import Inversion
+from contone.enhance.inversion.blocks import take_sample
+from contone.enhance.inversion.expected_error import ExpectedError
+from contone.enhance.inversion.logistic_normal import Parameters
+from contone.enhance.inversion.rule_names import in_words, parse_rule
+from contone.exceptions import ArgumentError, InputError
+from contone.numerics.simplex import kl_divergence
+from contone.validation import check_training
+
+FINE, DOUBTFUL, OFF = "fine", "doubtful", "off"
+RULES = ("main", "everything", "threshold", "order")
+"""Rules that the answer is compared under."""
+SHOWN = 20
+"""Rows, labels or pairs that a list shows."""
+SHORT = {"n_sweeps": 60, "n_burn": 20}
+"""Length of the fits that only serve a comparison."""
+COMPARED_ROWS = 300
+"""At most how many rows these are made on."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check.
+
+    Attributes
+    ----------
+    name, title : str
+    verdict : str
+        "fine", "doubtful" or "off".
+    value : float
+        The number that the verdict is about.
+    sentence : str
+        What was looked at and what came out.
+    categories, observed, lower, upper : tuple
+        For the picture: what was observed in each category, and the band in which it was expected (empty: none).
+    axis : str
+        What the picture's vertical axis shows.
+    """
+
+    name: str
+    title: str
+    verdict: str
+    value: float
+    sentence: str
+    categories: tuple[str, ...] = field(default=(), repr=False)
+    observed: tuple[float, ...] = field(default=(), repr=False)
+    lower: tuple[float, ...] = field(default=(), repr=False)
+    upper: tuple[float, ...] = field(default=(), repr=False)
+    axis: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
+class LabelSummary:
+    """A label over all rows: how often it is marked, its mean degree, and a typical 90 % interval (median ends)."""
+
+    name: str
+    frequency: float
+    degree: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class RowSummary:
+    """A row that a person should look at: its number, a score, the labels given and the largest degrees."""
+
+    row: int
+    score: float
+    marked: tuple[str, ...]
+    degrees: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class Check:
+    """How far an answer can be believed; prints as a short list, in a notebook as a table.
+
+    Attributes
+    ----------
+    rule, rule_words : str
+        The rule that the answer assumes.
+    explained : float or None
+        Share of the numbers of labels per row that the rule explains.
+    yes_weight : float
+        Mean weight of the labels marked yes.
+    expected_error : ExpectedError
+    findings : tuple of Finding
+    labels : tuple of LabelSummary
+    ambiguous, doubtful : tuple of RowSummary
+        Rows with the largest expected error; rows whose labels the features and the other rows do not suggest.
+    pairs : tuple
+        Labels that go together: (label, label, correlation in the model), the strongest first.
+    advice : tuple of str
+        What to do next.
+    n_rows, n_checked : int
+        Rows of the data, and how many of them the checks looked at.
+    """
+
+    rule: str
+    rule_words: str
+    explained: float | None
+    yes_weight: float
+    expected_error: ExpectedError
+    findings: tuple[Finding, ...]
+    labels: tuple[LabelSummary, ...] = field(repr=False)
+    ambiguous: tuple[RowSummary, ...] = field(repr=False)
+    doubtful: tuple[RowSummary, ...] = field(repr=False)
+    pairs: tuple[tuple[str, str, float], ...] = field(repr=False)
+    advice: tuple[str, ...]
+    n_rows: int
+    n_checked: int
+
+    @property
+    def verdict(self) -> str:
+        """The worst verdict of all."""
+        return max((f.verdict for f in self.findings), key=[FINE, DOUBTFUL, OFF].index, default=FINE)
+
+    def headline(self) -> str:
+        """Rule, weight and expected error in one sentence."""
+        fits = "" if self.explained is None else f", which explains {self.explained:.0%} of the numbers of labels,"
+        return (
+            f"Under the rule “{self.rule_words}”{fits} labels marked yes keep {self.yes_weight:.0%} of the weight; "
+            f"{self.expected_error}."
+        )
+
+    def __str__(self) -> str:
+        width = max((len(f.verdict) for f in self.findings), default=0)
+        lines = [self.headline(), *(f"{f.verdict:>{width}}  {f.sentence}" for f in self.findings)]
+        return "\n".join([*lines, *(f"next: {text}" for text in self.advice)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        error = self.expected_error
+        return {
+            "rule": self.rule,
+            "rule_words": self.rule_words,
+            "explained": self.explained,
+            "yes_weight": self.yes_weight,
+            "verdict": self.verdict,
+            "expected_error": {"mean": error.mean, "lower": error.lower, "upper": error.upper},
+            "findings": [vars(f) | {"categories": list(f.categories)} for f in self.findings],
+            "labels": [vars(label) for label in self.labels],
+            "ambiguous": [vars(row) for row in self.ambiguous],
+            "doubtful": [vars(row) for row in self.doubtful],
+            "pairs": [list(pair) for pair in self.pairs],
+            "advice": list(self.advice),
+            "n_rows": self.n_rows,
+            "n_checked": self.n_checked,
+        }
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(f.verdict)}</td><td style='text-align:left'>{html.escape(f.sentence)}</td></tr>"
+            for f in self.findings
+        )
+        advice = "".join(f"<li>{html.escape(text)}</li>" for text in self.advice)
+        return f"<div><p>{html.escape(self.headline())}</p><table>{rows}</table><ul>{advice}</ul></div>"
+
+
+def check(method: Any, X: Any, Y: Any, *, n_replicates: int = 30, max_rows: int = 1000, random_state: int = 0) -> Check:
+    """Check how far the answer of `Inversion` to (X, Y) can be believed; no truth is needed.
+
+    Parameters
+    ----------
+    method : Inversion
+        Fitted to X and Y, or not fitted yet (it is then cloned and fitted).
+    X, Y
+        Features (n, d) and labels (n, q), as in `fit`.
+    n_replicates : int
+        Sets of labels that are drawn from the model for comparison.
+    max_rows : int
+        At most this many rows, drawn at random, are looked at.
+    random_state : int
+        Seed.
+
+    Examples
+    --------
+    >>> from contone import CumulativeMass, Inversion
+    >>> rng = np.random.default_rng(0)
+    >>> X, D = rng.normal(size=(60, 2)), rng.dirichlet([4.0] * 4, size=60)
+    >>> found = check(Inversion(), X, CumulativeMass().apply(D), n_replicates=5)
+    >>> found.rule
+    'CumulativeMass(t=0.5)'
+    """
+    if not isinstance(method, Inversion):
+        raise ArgumentError(
+            f"check: method must be an Inversion, whose model says which labels it expects; got "
+            f"{type(method).__name__}. contone.compare shows how other methods fare.",
+            "method",
+        )
+    if not isinstance(n_replicates, int) or n_replicates < 2:
+        raise ArgumentError(f"check: n_replicates must be at least 2; got {n_replicates!r}.", "n_replicates")
+    fitted = method if hasattr(method, "fit_") else clone(method).fit(X, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what there is to say about these data was said by `fit`
+        X_checked, L_checked, border = check_training(clone(method), X, Y)
+    n, q = L_checked.shape
+    if tuple(fitted.posterior_.mean.shape) != (n, q):
+        raise InputError(
+            f"check: the method was fitted to {fitted.posterior_.mean.shape[0]} rows; X and Y have {n}. Pass the data "
+            "that it was fitted to, or an unfitted method."
+        )
+    if q < 2:
+        raise InputError("check: one label has the degree 1 in every row; there is nothing to check.")
+    return _look(fitted, X_checked, L_checked, tuple(border.label_names), n_replicates, max_rows, random_state)
+
+
+def _look(
+    method: Inversion, X: Any, L: Any, names: tuple[str, ...], n_replicates: int, max_rows: int, seed: int
+) -> Check:
+    n = L.shape[0]
+    rows = _choose_rows(n, max_rows, seed)
+    X_some, L_some = _in_memory(X, L, rows, max_rows, seed)
+    D, lower, upper = (_taken(A, rows) for A in (method.posterior_.mean, *method.intervals_(0.9)))
+    rng = np.random.default_rng(seed)
+    replicates, _ = predictive.replicate_labels(method.fit_, X_some, L_some, n_replicates, rng)
+    error = method.expected_error_
+    findings = (
+        *_predictive_findings(L_some, replicates, names, method.degradation_),
+        _rule_finding(method, X_some, L_some, D),
+        _spread_finding(method, X_some, L_some, error, seed),
+        _calibration_finding(method, X_some, L_some, rng),
+        _chain_finding(method),
+    )
+    doubt, row_errors = predictive.surprise(L_some, replicates), _taken(error.rows, rows)
+    report = method.rule_report_
+    found = Check(
+        rule=str(method.degradation_),
+        rule_words=in_words(method.degradation_),
+        explained=report.explained,
+        yes_weight=report.yes_weight,
+        expected_error=error,
+        findings=findings,
+        labels=tuple(
+            LabelSummary(name, float((L_some[:, j] > 0).mean()), *(float(v) for v in _typical(D, lower, upper, j)))
+            for j, name in enumerate(names)
+        ),
+        ambiguous=_rows(row_errors, rows, L_some, D, names),
+        doubtful=_rows(doubt, rows, L_some, D, names),
+        pairs=_pairs(method.covariance_, names),
+        advice=_advice(findings, report.yes_weight, method),
+        n_rows=n,
+        n_checked=len(rows),
+    )
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------ the checks
+
+
+def _predictive_findings(
+    L: np.ndarray, replicates: np.ndarray, names: tuple[str, ...], rule: Degradation
+) -> tuple[Finding, ...]:
+    q = L.shape[1]
+    found = []
+    if rule.scale_matters:
+        sizes = predictive.compare_summaries(
+            predictive.cardinality_shares, L, replicates, [str(k) for k in range(q + 1)]
+        )
+        said = f"Numbers of labels per row: the model's differ from yours by {sizes.distance:.0%} of the rows"
+        found.append(_finding("cardinality", "Labels per row", sizes, sizes.distance, said, "share of the rows", 0.05))
+    often = predictive.compare_summaries(predictive.frequencies, L, replicates, names)
+    gap = float(np.abs(often.observed - often.expected).mean())
+    said = f"Frequencies of the labels: the model's differ from yours by {100 * gap:.1f} points in the mean"
+    found.append(_finding("frequency", "Label frequencies", often, gap, said, "share of the rows", 0.02))
+    first, second = predictive.chosen_pairs(L)
+    named = [f"{names[a]} & {names[b]}" for a, b in zip(first, second, strict=True)]
+    pairs = predictive.compare_summaries(lambda M: predictive.correlations(M, first, second), L, replicates, named)
+    apart = float(np.abs(pairs.observed - pairs.expected).mean())
+    said = f"Labels together: correlations of pairs of labels differ by {apart:.2f} in the mean"
+    found.append(_finding("co-occurrence", "Labels together", pairs, apart, said, "correlation", 0.05))
+    patterns = predictive.frequent_patterns(L, 8)
+    words = ["+".join(n for n, yes in zip(names, row, strict=True) if yes) or "none" for row in patterns]
+    whole = predictive.compare_summaries(
+        lambda M: predictive.pattern_shares(M, patterns), L, replicates, [w[:40] for w in words]
+    )
+    made = np.mean([predictive.n_patterns(R) for R in replicates])
+    said = f"Whole rows of labels: you have {predictive.n_patterns(L)} different ones, the model makes {made:.0f}"
+    found.append(_finding("patterns", "Whole rows of labels", whole, whole.distance, said, "share of the rows", 0.1))
+    return tuple(found)
+
+
+def _finding(
+    name: str, title: str, compared: predictive.Contrast, value: float, said: str, axis: str, small: float
+) -> Finding:
+    """Fine where the difference is small or no larger than chance; off where it is both large and beyond chance."""
+    verdict = FINE if value <= small or compared.p > 0.05 else DOUBTFUL if value <= 3 * small else OFF
+    beyond = "more than chance explains" if compared.p <= 0.05 else "no more than chance explains"
+    kept = _most_telling(compared)
+    return Finding(
+        name,
+        title,
+        verdict,
+        value,
+        f"{said}, {beyond}.",
+        tuple(compared.categories[k] for k in kept),
+        *(tuple(float(v) for v in part[kept]) for part in (compared.observed, compared.lower, compared.upper)),
+        axis=axis,
+    )
+
+
+def _most_telling(compared: predictive.Contrast) -> np.ndarray:
+    """At most `SHOWN` categories, those that differ most, in their order."""
+    used = np.flatnonzero((compared.observed != 0) | (compared.upper != 0))
+    gap = np.abs(compared.observed - compared.expected)[used]
+    return np.sort(used[np.argsort(-gap, kind="stable")[:SHOWN]])
+
+
+def _rule_finding(method: Inversion, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Finding:
+    """The weight of marked labels under other rules."""
+    X, L = X[:COMPARED_ROWS], L[:COMPARED_ROWS]
+    weights, words = [], []
+    for text in RULES:
+        rule = parse_rule(text)
+        if rule == method.degradation_:
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            other = clone(method).set_params(degradation=text, n_samples=0, verbose=False, **SHORT).fit(X, L)
+        weights.append(float(other.rule_report_.yes_weight))
+        words.append(in_words(other.degradation_))
+    own = method.rule_report_.yes_weight
+    spread = float(max(weights) - min(weights))
+    verdict = FINE if spread < 0.1 else DOUBTFUL
+    said = (
+        f"The rule matters: marked labels keep {own:.0%} of the weight under yours, {min(weights):.0%} to "
+        f"{max(weights):.0%} under others; say how the labels were made if you know."
+        if verdict != FINE
+        else f"The rule matters little: marked labels keep {min(weights):.0%} to {max(weights):.0%} under other rules."
+    )
+    return Finding(
+        "rule",
+        "Other rules",
+        verdict,
+        spread,
+        said,
+        (f"yours: {in_words(method.degradation_)}", *words),
+        (own, *weights),
+        axis="weight of marked labels",
+    )
+
+
+def _spread_finding(method: Inversion, X: np.ndarray, L: np.ndarray, error: ExpectedError, seed: int) -> Finding:
+    """How far the answer moves when the spread does, by one posterior deviation up and down."""
+    from dataclasses import replace
+
+    X, L, fit = X[:COMPARED_ROWS], L[:COMPARED_ROWS], method.fit_
+    r = min(fit.spread_deviation, 0.9)
+
+    def answer(factor: float) -> np.ndarray:
+        scaled: Parameters = fit.parameters.scaled(factor)
+        model = replace(fit, parameters=scaled)
+        return np.asarray(to_numpy(model.posterior_of_block(X, L, np.random.default_rng(seed)).mean))
+
+    low, high = answer(1 - r), answer(1 + r)
+    moved = float(np.mean(kl_divergence(high, low))) / 4  # two deviations apart, and KL is of second order
+    share = moved / max(error.mean, 1e-300)
+    verdict = FINE if share < 0.25 else DOUBTFUL
+    known = "little" if verdict == FINE else "much"
+    said = (
+        f"Unevenness of degrees: the spread is {method.spread_:.2g}, known to {r:.0%}; one deviation of it moves the "
+        f"answer by KL {moved:.2g}, {known} beside the expected error."
+    )
+    weights = tuple(float((A * (L > 0)).sum(axis=1).mean()) for A in (low, high))
+    return Finding(
+        "spread",
+        "Other spreads",
+        verdict,
+        share,
+        said,
+        ("one deviation less", "as estimated", "one deviation more"),
+        (weights[0], method.rule_report_.yes_weight, weights[1]),
+        axis="weight of marked labels",
+    )
+
+
+def _calibration_finding(method: Inversion, X: np.ndarray, L: np.ndarray, rng: np.random.Generator) -> Finding:
+    """Intervals on data drawn from the model, fitted anew: do they hold what they promise?"""
+    X, L = X[:COMPARED_ROWS], L[:COMPARED_ROWS]
+    levels = (0.5, 0.8, 0.9, 0.95)
+    covered = []
+    made, truth = predictive.replicate_labels(method.fit_, X, L, 2, rng)
+    for labels, D in zip(made, truth, strict=True):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            again = clone(method).set_params(degradation=method.degradation_, n_samples=0, verbose=False, **SHORT)
+            again.fit(X, labels)
+        ends = [again.intervals_(level) for level in levels]
+        covered.append([float(np.mean((a <= D) & (b >= D))) for a, b in ends])
+    coverage = np.mean(covered, axis=0)
+    value = float(coverage[2])
+    verdict = FINE if 0.82 <= value <= 0.97 else DOUBTFUL if value >= 0.7 else OFF
+    said = (
+        f"Intervals: on data drawn from the model at the size of yours, 90 % intervals hold {value:.0%} of the degrees."
+    )
+    return Finding(
+        "calibration",
+        "Intervals on data from the model",
+        verdict,
+        value,
+        said,
+        tuple(f"{level:.0%}" for level in levels),
+        tuple(float(v) for v in coverage),
+        tuple(level - 0.08 for level in levels),
+        tuple(min(level + 0.07, 1.0) for level in levels),
+        axis="share of degrees inside",
+    )
+
+
+def _chain_finding(method: Inversion) -> Finding:
+    size, split = method.fit_.effective_sample_size, method.fit_.split_r_hat
+    verdict = FINE if split < 1.1 and size >= 20 else DOUBTFUL if split < 1.3 else OFF
+    end = "" if verdict == FINE else "; raise n_sweeps"
+    return Finding(
+        "chain",
+        "The sampler",
+        verdict,
+        float(split),
+        f"The sampler: R-hat {split:.2f} (1 is best), a typical degree rests on {size:.0f} independent draws{end}.",
+    )
+
+
+# ------------------------------------------------------------------------------------- rows, labels and what to do
+
+
+def _typical(D: np.ndarray, lower: np.ndarray, upper: np.ndarray, j: int) -> tuple[float, float, float]:
+    return float(D[:, j].mean()), float(np.median(lower[:, j])), float(np.median(upper[:, j]))
+
+
+def _rows(
+    score: np.ndarray, numbers: np.ndarray, L: np.ndarray, D: np.ndarray, names: tuple[str, ...]
+) -> tuple[RowSummary, ...]:
+    """The rows with the highest scores."""
+    found = []
+    for i in np.argsort(-score, kind="stable")[:SHOWN]:
+        marked = tuple(names[j] for j in np.flatnonzero(L[i] > 0))
+        largest = np.argsort(-D[i], kind="stable")[:3]
+        degrees = tuple((names[j], float(D[i, j])) for j in largest)
+        found.append(RowSummary(int(numbers[i]), float(score[i]), marked, degrees))
+    return tuple(found)
+
+
+def _pairs(covariance: np.ndarray, names: tuple[str, ...]) -> tuple[tuple[str, str, float], ...]:
+    deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    correlation = covariance / np.outer(deviation, deviation)
+    first, second = np.triu_indices(len(names), 1)
+    values = correlation[first, second]
+    order = np.argsort(-np.abs(values), kind="stable")[:SHOWN]
+    return tuple((names[first[k]], names[second[k]], float(values[k])) for k in order)
+
+
+def _advice(findings: tuple[Finding, ...], yes_weight: float, method: Inversion) -> tuple[str, ...]:
+    verdicts = {f.name: f.verdict for f in findings}
+    found = []
+    if verdicts.get("cardinality", FINE) != FINE:
+        found.append('The rule does not explain how many labels rows have: try degradation="auto", or another rule.')
+    if yes_weight < 0.5:
+        found.append('Most weight lies on labels marked no: if that is not meant, use degradation="main".')
+    if verdicts["rule"] != FINE:
+        found.append(
+            "Find out how the labels were made (main labels, everything that matters, a bar): much hangs on it."
+        )
+    if verdicts["spread"] != FINE or not method.degradation_.scale_matters:
+        found.append("Grade a few rows by hand (fit(X, Y, degrees=...)): they tell how uneven degrees are.")
+    if verdicts["patterns"] == OFF or verdicts["co-occurrence"] == OFF:
+        found.append("Labels go together in ways the model does not make: look at the doubtful rows, try noise=0.05.")
+    if verdicts["chain"] != FINE:
+        found.append("Raise n_sweeps: the answer still depends on chance.")
+    found.append("Compare methods on data like yours with known truth: contone.compare.")
+    return tuple(found)
+
+
+def _choose_rows(n: int, max_rows: int, seed: int) -> np.ndarray:
+    """The rows that `take_sample` takes."""
+    if n <= max_rows:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(seed).choice(n, max_rows, replace=False, shuffle=False))
+
+
+def _in_memory(X: Any, L: Any, rows: np.ndarray, max_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    if not get_backend(X).in_memory:
+        return take_sample(X, L, max_rows, seed)[:2]
+    return to_numpy(X[rows]).astype(float), to_numpy(L[rows]).astype(float)
+
+
+def _taken(A: Any, rows: np.ndarray) -> np.ndarray:
+    backend = get_backend(A)
+    return np.asarray(to_numpy(backend.compute(A[rows])[0] if not backend.in_memory else A[rows]), dtype=float)
