@@ -101,7 +101,7 @@ def _heading(record: Mapping[str, Any]) -> str:
 
 def _caption(record: Mapping[str, Any]) -> str:
     share = record["recovered"]
-    kl = f"KL {record['scores']['kl']:.4f}"
+    kl = f"KL {words.number(record['scores']['kl'])}"
     return kl if share is None or not math.isfinite(share) else f"{kl}, {words.percent(share)} recovered"
 
 

@@ -196,6 +196,11 @@ def test_curves_pictures_and_provenance(summary, store):
     assert summary.provenance.runs[0].command == "test"
     assert summary.missing.datasets == {"flickr": "not available locally"}
     assert len(summary.headline.sentences) >= 3
+    said = " ".join(summary.headline.sentences)
+    # Nothing is said about data that nobody asked for, and the limit is not called what the data allow.
+    assert "None of the paper's data sets was run" in said
+    assert "not a bound" in said
+    assert "allow" not in said
 
 
 def test_a_file_that_was_edited_is_named_and_its_cell_is_pending(store, tmp_path):

@@ -26,11 +26,12 @@ def headline(results: Results, shares: Table, counts: VerdictCounts, found: Sequ
     if not means:
         return ["No recovery results are in this store yet."]
     best = max(means, key=means.__getitem__)
+    covers = "on average it covers" if len(datasets) > 1 else "it covers"
     sentences = [
         f"{words.count(len(methods), 'method')} with their presets were asked to recover the label distributions of "
         f"{words.count(len(datasets), 'data set')} from features and logical labels; {len(of_paper)} of the paper's 12 "
         "sets are among them.",
-        f"{best} comes furthest: on average it covers {words.percent(means[best])} of the way from the uniform "
+        f"{best} comes furthest: {covers} {words.percent(means[best])} of the way from the uniform "
         "distribution to the limit, which is what learners trained on the truth reach (a strong reference, not a "
         "bound).",
     ]
@@ -50,7 +51,9 @@ def _published(counts: VerdictCounts, inconsistencies: int) -> str:
     verdicts = counts.verdicts
     judged = counts.published - verdicts["not comparable"]
     if not judged:
-        return f"No published figure could be re-run without the paper's data; {inconsistent}"
+        return (
+            f"None of the paper's data sets was run, so no published figure has one of ours beside it; {inconsistent}"
+        )
     return (
         f"Of {judged} published figures that could be re-run, {verdicts['matches']} match, {verdicts['close']} are "
         f"close, {verdicts['better']} came out better and {verdicts['worse']} worse; {inconsistent}"
