@@ -7,7 +7,6 @@ import sys
 from importlib.metadata import version
 
 import numpy as np
-import pytest
 
 import contone
 from contone.runtime import versions
@@ -42,7 +41,9 @@ def test_a_source_tree_that_was_never_installed_still_shows_the_system(monkeypat
     assert sections["Dependencies"] == {}
 
 
-@pytest.mark.parametrize("heavy", ["torch", "dask", "polars", "matplotlib"])
-def test_nothing_heavy_is_imported(heavy):
-    code = f"import sys, contone; contone.show_versions(); sys.exit({heavy!r} in sys.modules)"
+def test_nothing_heavy_is_imported():
+    code = (
+        "import sys, contone; contone.show_versions()\n"
+        "sys.exit(bool({'torch', 'dask', 'polars', 'matplotlib'} & set(sys.modules)))"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=120).returncode == 0
