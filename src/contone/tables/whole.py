@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from contone.base import Enhancer
-from contone.exceptions import ArgumentError, DataError
+from contone.exceptions import ArgumentError, DataError, LabelError
 from contone.models import save_model
 from contone.tables import columns, formats
 from contone.tables.encoder import ColumnEncoder, described
@@ -92,7 +92,15 @@ def _fit(order: Order, problem: Problem, encoder: ColumnEncoder) -> tuple[Proble
     X = encoder.transform(problem.features)
     labelled = np.asarray(problem.L.to_numpy().any(axis=1))
     if order.unlabelled == "method" or labelled.all():
-        order.method.fit(X, problem.L)
+        try:
+            order.method.fit(X, problem.L)
+        except LabelError as error:
+            if labelled.all():
+                raise
+            raise LabelError(
+                f"{error} On the command line, --unlabelled predict fits on the other rows and predicts these; "
+                "--unlabelled drop leaves them out."
+            ) from error
         return problem, np.asarray(order.method.label_distributions_), np.ones(len(X), dtype=bool)
     count = int((~labelled).sum())
     if labelled.sum() < 2:
