@@ -7,6 +7,7 @@ method is fitted by `fit_checked`, to data that has been checked already.
 
 from __future__ import annotations
 
+import html
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -123,6 +124,30 @@ class Enhancer(_Estimator, ABC):
         _warn_if_short(solution, self)
         _warn_if_approximate(solution, self)
         return border.wrap(self.label_distributions_)
+
+    def summary(self) -> str:
+        """What a fit found, in a few lines for people."""
+        check_is_fitted(self)
+        return "\n".join(self._summary_lines())
+
+    def _summary_lines(self) -> list[str]:
+        """The lines of `summary`; methods that can tell more add theirs."""
+        n, q = self.label_distributions_.shape
+        ended = "" if self.solution_.converged else "; it stopped before its end"
+        lines = [f"{type(self).__name__}: {n:,} rows, {q} labels; {self.solution_.n_iter} iterations{ended}"]
+        if get_backend(self.label_distributions_).in_memory:
+            D = get_backend(self.label_distributions_).to_numpy(self.label_distributions_)
+            order = np.argsort(-D.mean(axis=0), kind="stable")[:5]
+            shown = ", ".join(f"{self.label_names_[j]} {D[:, j].mean():.0%}" for j in order)
+            lines.append(f"largest mean degrees: {shown}{', ...' if q > 5 else ''}")
+        return lines
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        """For notebooks: what a fit found, above the parameters."""
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle and hasattr(self, "label_distributions_"):
+            bundle["text/html"] = f"<pre>{html.escape(self.summary())}</pre>{bundle['text/html']}"
+        return bundle
 
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
         """Estimated memory of a fit beyond X (n, d) and L (n, q); methods that hold more than this override it."""

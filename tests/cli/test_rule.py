@@ -1,4 +1,4 @@
-"""`contone enhance --rule`: rules in plain words, and what is said about them."""
+"""`contone enhance --rule`, `--report` and `contone check`: rules in plain words, and what is said about an answer."""
 
 from __future__ import annotations
 
@@ -18,3 +18,21 @@ def test_words_that_are_no_rule_are_refused(folder, run):
     assert result.exit_code == 2
     assert "more than half of the weight" in " ".join(result.stderr.replace("│", " ").split())
     assert run("enhance", *SONGS, "--method", "uniform", "--rule", "main").exit_code == 2
+
+
+def test_check_prints_sentences_and_writes_a_page(folder, run):
+    result = run("check", *SONGS[:-2], "-o", "check.html", "--unlabelled", "method")
+    assert result.exit_code == 0, result.output
+    assert "labels marked yes keep" in result.stdout
+    assert "next: " in result.stdout
+    assert (folder / "check.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert run("check", *SONGS[:-2], "-o", "check.html").exit_code in (1, 2)  # it exists already
+    assert run("check", *SONGS[:-2], "-o", "check.pdf").exit_code == 2
+
+
+def test_a_report_beside_the_table(folder, run):
+    result = run("enhance", *SONGS, "--report", "page.html")
+    assert result.exit_code == 0, result.output
+    assert "expected KL" in result.stderr
+    assert (folder / "page.html").stat().st_size < 2_000_000
+    assert run("enhance", *SONGS, "--force", "-m", "uniform", "--report", "other.html").exit_code == 2

@@ -142,6 +142,11 @@ class Check:
             f"{self.expected_error}."
         )
 
+    def counted(self) -> str:
+        """How many checks had which verdict."""
+        verdicts = [f.verdict for f in self.findings]
+        return ", ".join(f"{verdicts.count(v)} {v}" for v in (FINE, DOUBTFUL, OFF) if v in verdicts) + " of the checks"
+
     def __str__(self) -> str:
         width = max((len(f.verdict) for f in self.findings), default=0)
         lines = [self.headline(), *(f"{f.verdict:>{width}}  {f.sentence}" for f in self.findings)]

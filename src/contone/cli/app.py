@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from contone import __version__
 from contone.cli import data, listing, model, terminal
 from contone.cli.benchmark import benchmark
+from contone.cli.check import check
 from contone.cli.compare import compare
 from contone.cli.demo import demo
 from contone.cli.enhance import enhance
@@ -76,6 +77,7 @@ def contone(
 app.command()(demo)
 app.command()(enhance)
 app.command()(compare)
+app.command()(check)
 app.command()(model.fit)
 app.command()(model.apply)
 app.command()(model.show)

@@ -137,6 +137,10 @@ def enhance(
     save_model: Annotated[
         str | None, typer.Option("--save-model", metavar="MODEL", help="Keep the fitted method for contone apply.")
     ] = None,
+    report: Annotated[
+        str | None,
+        typer.Option("--report", metavar="PAGE", help="Also check the answer and write a page about it, .html."),
+    ] = None,
 ) -> None:
     """Recover how much each label describes each row.
 
@@ -157,11 +161,15 @@ def enhance(
 
     contone enhance songs.csv --labels calm,happy,sad --method glle --tune -o soft.csv
 
+    contone enhance songs.csv --labels calm,happy,sad --report page.html -o soft.csv
+
     contone enhance large.parquet --labels 'mood_*' --stream -o soft.parquet
     """
     fitted = build_method(method or default_method(), preset, param or [], tune=tune)
     if rule is not None:
         set_rule(fitted, rule)
+    if report is not None:
+        refuse_report(fitted, report, overwrite=force)
     from contone.enhance.inversion.assessment import describe_rule
     from contone.tables import enhance_file
     from contone.tables.columns import listed
@@ -198,6 +206,42 @@ def enhance(
         terminal.say(f"  chosen on rehearsed data: {getattr(done.method, 'best_name_', method)}, {chosen}")
     if done.path is not None:
         terminal.say(f"wrote {done.path}: {done.n_rows:,} rows, new columns {listed(done.degrees)}")
+    if report is not None and done.streamed:
+        terminal.say("no page was written: the file was streamed. Use contone check on a sample of its rows.", "yellow")
+    elif report is not None:
+        from contone.check import page
+        from contone.check.files import check_file
+
+        found = check_file(
+            file,
+            labels=labels or [],
+            method=done.method,  # type: ignore[arg-type]
+            features=features or [],
+            ids=ids or [],
+            categorical=categorical or [],
+            separator=separator,
+            decimal=decimal,
+            label_separator=label_separator,
+            item=item,
+            missing=missing,
+            unlabelled=unlabelled,
+            progress=terminal.TerminalProgress(),
+        )
+        page.write(found, report, file.name, overwrite=force)
+        terminal.say(f"{found.expected_error}; {found.counted()}")
+        terminal.say(f"wrote {report}")
+
+
+def refuse_report(method: Enhancer, report: str, *, overwrite: bool) -> None:
+    """Refuse before any work a page that could not be written after it."""
+    from contone.enhance.inversion import Inversion
+    from contone.runtime.files import check_target
+
+    if not isinstance(method, Inversion):
+        raise usage_error(f"a page is made of inversion's answers; the method is {type(method).__name__}.", "--report")
+    if not report.lower().endswith((".html", ".htm")):
+        raise usage_error(f"{report} must end in .html.", "--report")
+    check_target(report, overwrite=overwrite)
 
 
 def _shown(value: Any) -> str:

@@ -268,6 +268,16 @@ class Inversion(InductiveMixin, Enhancer):
             )
         return self.posterior_.samples
 
+    def _summary_lines(self) -> list[str]:
+        size, split = self.fit_.effective_sample_size, self.fit_.split_r_hat
+        return [
+            *super()._summary_lines(),
+            str(self.rule_report_),
+            f"spread of the log degrees: {self.spread_:.2g} ± {self.spread_deviation_:.1g}",
+            str(self.expected_error_),
+            f"sampler: R-hat {split:.2f}, {size:.0f} independent draws of a typical degree",
+        ]
+
     @property
     def expected_error_(self) -> ExpectedError:
         """Expected KL(D || D^) of the training rows with a 90 % interval, and of each of them; no truth is used.

@@ -1,0 +1,99 @@
+"""`contone check`: can the degrees of this table be believed?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from contone.cli import terminal
+from contone.cli.enhance import (
+    Categorical,
+    Decimal,
+    Item,
+    LabelSeparator,
+    Missing,
+    Separator,
+    Unlabelled,
+    build_method,
+    set_rule,
+)
+
+
+def check(
+    file: Annotated[Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="As in contone enhance.")],
+    labels: Annotated[
+        list[str] | None, typer.Option("--labels", "-l", metavar="NAMES", help="As in contone enhance.")
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="PAGE", help="Write the checks with pictures as a page, .html."),
+    ] = None,
+    features: Annotated[
+        list[str] | None, typer.Option("--features", "-f", metavar="NAMES", help="As in contone enhance.")
+    ] = None,
+    ids: Annotated[list[str] | None, typer.Option("--id", metavar="NAMES", help="Columns not to learn from.")] = None,
+    rule: Annotated[str | None, typer.Option("--rule", metavar="RULE", help="As in contone enhance.")] = None,
+    param: Annotated[
+        list[str] | None, typer.Option("--param", "-p", metavar="KEY=VALUE", help="A parameter of inversion.")
+    ] = None,
+    max_rows: Annotated[int, typer.Option("--rows", metavar="N", min=10, help="Rows to look at.")] = 1000,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite PAGE.")] = False,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    label_separator: LabelSeparator = None,
+    item: Item = None,
+    categorical: Categorical = None,
+    missing: Missing = "impute",
+    unlabelled: Unlabelled = "drop",
+) -> None:
+    """Check how far the degrees of a table's labels can be believed, when no truth exists.
+
+    Fits inversion, draws labels from it and compares them with yours; tries other rules, other spreads and data drawn
+    from the model; says what error to expect and what to do next.
+
+    Examples:
+
+    contone check songs.csv --labels calm,happy,sad
+
+    contone check songs.csv --labels calm,happy,sad --rule everything -o check.html
+    """
+    from contone.check import page
+    from contone.check.files import check_file
+    from contone.enhance.inversion import Inversion
+    from contone.runtime.files import check_target
+
+    if output is not None:
+        if not output.lower().endswith((".html", ".htm")):
+            raise terminal.usage_error(f"{output} must end in .html.", "--output")
+        check_target(output, overwrite=force)
+    method = build_method("inversion", None, param or [])
+    assert isinstance(method, Inversion)
+    if rule is not None:
+        set_rule(method, rule)
+    with terminal.plain_warnings():
+        found = check_file(
+            file,
+            labels=labels or [],
+            method=method,
+            features=features or [],
+            ids=ids or [],
+            categorical=categorical or [],
+            max_rows=max_rows,
+            separator=separator,
+            decimal=decimal,
+            label_separator=label_separator,
+            item=item,
+            missing=missing,
+            unlabelled=unlabelled,
+            progress=terminal.TerminalProgress(),
+        )
+    if as_json:
+        terminal.print_json(found.to_dict())
+    else:
+        typer.echo(terminal.clean(str(found)))
+    if output is not None:
+        page.write(found, output, file.name, overwrite=force)
+        terminal.say(f"wrote {output}")
