@@ -53,12 +53,23 @@ def load(stem: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @lru_cache(maxsize=2)
-def rehearse(stem: str, seed: int, n_replicates: int, max_rows: int) -> Rehearsal:
-    X, _, L = load(stem)
+def rehearse(stem: str, seed: int, n_replicates: int, max_rows: int, n_graded: int) -> Rehearsal:
+    X, D, L = load(stem)
+    degrees = None
+    if n_graded:
+        degrees = np.full_like(D, np.nan)
+        rows = np.random.default_rng(seed).choice(len(D), n_graded, replace=False)
+        degrees[rows] = D[rows]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return Rehearsal(
-            X, L, Inversion(random_state=seed), n_replicates=n_replicates, max_rows=max_rows, random_state=seed
+            X,
+            L,
+            Inversion(random_state=seed),
+            degrees=degrees,
+            n_replicates=n_replicates,
+            max_rows=max_rows,
+            random_state=seed,
         )
 
 
@@ -69,7 +80,7 @@ def kl(D: np.ndarray, answer: np.ndarray | None) -> float:
 def order_task(stem: str, seed: int, options: argparse.Namespace) -> dict:
     """Every method at its defaults: KL on the replicates, and the true one."""
     X, D, L = load(stem)
-    rehearsal = rehearse(stem, seed, options.replicates, options.max_rows)
+    rehearsal = rehearse(stem, seed, options.replicates, options.max_rows, options.graded)
     found = {}
     for cls in contone.enhance.methods().values():
         if cls.__name__ in NETWORKS:
@@ -96,7 +107,7 @@ def order_task(stem: str, seed: int, options: argparse.Namespace) -> dict:
 def tuned_task(stem: str, seed: int, name: str, options: argparse.Namespace) -> dict:
     """One method: default, rehearsed and oracle parameters, the two latter from the same candidates."""
     X, D, L = load(stem)
-    rehearsal = rehearse(stem, seed, options.replicates, options.max_rows)
+    rehearsal = rehearse(stem, seed, options.replicates, options.max_rows, options.graded)
     method = getattr(contone, name)()
     found = search(method, rehearsal, n_iter=options.candidates, seed=seed)
     oracle = {"kl": math.inf}
@@ -221,6 +232,7 @@ def main() -> None:
     parser.add_argument("--replicates", type=int, default=4)
     parser.add_argument("--candidates", type=int, default=20)
     parser.add_argument("--max-rows", type=int, default=3000)
+    parser.add_argument("--graded", type=int, default=0, help="rows whose true degrees the rehearsal's model is told")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--summary", action="store_true")
     options = parser.parse_args()
@@ -237,7 +249,9 @@ def main() -> None:
         print(
             f"{done}/{len(todo)}  {key}  {record.get('failed', '')}  {spent:.0f} s, about {left:.0f} s left", flush=True
         )
-        settings = {k: v for k, v in vars(options).items() if k in ("replicates", "candidates", "max_rows", "seeds")}
+        settings = {
+            k: v for k, v in vars(options).items() if k in ("replicates", "candidates", "max_rows", "seeds", "graded")
+        }
         content = {"settings": settings, "tasks": tasks, "summary": summarise(tasks)}
         with replacing(options.out) as temporary:
             temporary.write_text(json.dumps(content, indent=1))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from contone import CumulativeMass, Inversion, Rehearsal
+from contone import CumulativeMass, Inversion, Rehearsal, TopK
 from contone.enhance.inversion import simulate
 from contone.exceptions import ArgumentError, LabelWarning
 from contone.numerics.simplex import kl_divergence, softmax
@@ -107,6 +107,23 @@ def test_where_only_the_order_counts_every_row_keeps_its_number_of_labels(model_
     np.testing.assert_array_equal(found.labels.sum(axis=1), L.sum(axis=1))
     lowest = np.where(found.labels > 0, found.distributions, np.inf).min(axis=1)
     assert (lowest >= np.where(found.labels > 0, -np.inf, found.distributions).max(axis=1)).all()
+
+
+def test_graded_rows_say_how_wide_the_degrees_are_spread():
+    """Three labels, one marked per row: labels leave the spread to its prior, which is far too narrow here."""
+    rng = np.random.default_rng(2)
+    D = softmax(1.5 * rng.normal(size=(200, 3)))
+    L, X = TopK(1).apply(D), rng.normal(size=(200, 2))
+    degrees = np.where(np.arange(200)[:, None] < 15, D, np.nan)
+    model = Inversion(degradation=TopK(1), n_sweeps=60, n_burn=20)
+    Z = np.log(D) - np.log(D).mean(axis=1, keepdims=True)
+    true = np.sqrt(np.mean(np.square(Z)))
+    blind, told = (Rehearsal(X, L, model, degrees=known, n_replicates=4) for known in (None, degrees))
+    error = [abs(np.log(np.mean([r.spread for r in found.replicates]) / true)) for found in (blind, told)]
+    assert error[1] < 0.35 < error[0]
+    for replicate in told.replicates:
+        np.testing.assert_array_equal(replicate.degrees[:15], replicate.distributions[:15])
+        assert np.isnan(replicate.degrees[15:]).all()
 
 
 def test_a_sample_of_the_rows(model_data):

@@ -119,6 +119,7 @@ def compare(
     Y: Any,
     *,
     model: Inversion | None = None,
+    degrees: Any = None,
     rehearsal: Rehearsal | None = None,
     n_replicates: int = 5,
     max_rows: int = 5000,
@@ -134,7 +135,7 @@ def compare(
         Names, classes or instances of enhancers. The baselines are added.
     X, Y
         Features (n, d) and labels (n, q), as in `fit`.
-    model, n_replicates, max_rows, random_state
+    model, degrees, n_replicates, max_rows, random_state
         Of `Rehearsal`.
     rehearsal : Rehearsal or None
         One that is there already; X and Y and its parameters are then not looked at.
@@ -158,7 +159,15 @@ def compare(
         if cls not in (type(method) for method in named.values()):
             named[cls.__name__] = cls()
     if rehearsal is None:
-        rehearsal = Rehearsal(X, Y, model, n_replicates=n_replicates, max_rows=max_rows, random_state=random_state)
+        rehearsal = Rehearsal(
+            X,
+            Y,
+            model,
+            degrees=degrees,
+            n_replicates=n_replicates,
+            max_rows=max_rows,
+            random_state=random_state,
+        )
     tried = Parallel(n_jobs=n_jobs)(delayed(_attempt)(method, rehearsal, budget) for method in named.values())
     return rank({name: (method.baseline, trials) for (name, method), trials in zip(named.items(), tried, strict=True)},
                 rehearsal)  # fmt: skip

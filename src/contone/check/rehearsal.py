@@ -7,7 +7,8 @@ data, its error, its best parameters, its rank, can be measured on (X, L*, D*). 
 
 Every replicate has its own draw of the parameters, so that what the labels do not say differs between replicates. What
 the real table looks like is imitated: entries that are unasked (NaN) stay unasked, and a share of wrong labels, if the
-model has one, is wrong in the replicates too.
+model has one, is wrong in the replicates too. Graded rows inform the model, and are graded in the replicates for the
+methods that can use them.
 
 References
 ----------
@@ -25,12 +26,12 @@ from sklearn.base import clone
 
 from contone.backends import get_backend, to_numpy
 from contone.enhance.inversion import Inversion, simulate
-from contone.enhance.inversion.blocks import take_sample
+from contone.enhance.inversion.blocks import choose_rows, take_rows
 from contone.enhance.inversion.logistic_normal import Parameters
 from contone.enhance.inversion.model import Fit
 from contone.exceptions import ArgumentError, LabelWarning
 from contone.runtime.warnings import warn
-from contone.validation import check_training
+from contone.validation import NOTHING_KNOWN, KnownDegrees, check_degrees, check_training
 
 MISFIT = 0.1
 """Total-variation distance of the numbers of labels per row, real against rehearsed, from which a rehearsal warns,
@@ -53,12 +54,15 @@ class Replicate:
         Root mean square of the centred log degrees.
     parameters : Parameters
         B and Sigma that made it.
+    degrees : (m, q) or None
+        D* where the real rows are graded, NaN elsewhere; None where none is.
     """
 
     distributions: np.ndarray
     labels: np.ndarray
     spread: float
     parameters: Parameters = field(repr=False)
+    degrees: np.ndarray | None = None
 
 
 @dataclass(frozen=True, init=False)
@@ -71,6 +75,9 @@ class Rehearsal:
         Features (n, d) and labels (n, q), as every method takes them; dask arrays and tensors too.
     model : Inversion or None
         The model to fit, which says by what rule labels are made; None means ``Inversion()``.
+    degrees : (n, q) or None
+        Degrees of some rows that are known, as `Inversion.fit` takes them: they tell the model how wide the degrees are
+        spread where the labels do not.
     n_replicates : int
         How many data sets to draw.
     max_rows : int
@@ -118,6 +125,7 @@ class Rehearsal:
         Y: Any,
         model: Inversion | None = None,
         *,
+        degrees: Any = None,
         n_replicates: int = 5,
         max_rows: int = 5000,
         random_state: int = 0,
@@ -132,11 +140,14 @@ class Rehearsal:
             )
         fitted = clone(model) if model is not None else Inversion()
         X_checked, L_checked, border = check_training(fitted, X, Y)
-        rows = _choose_rows(L_checked.shape[0], max_rows, random_state)
-        X_some, L_some = _in_memory(X_checked, L_checked, max_rows, random_state)
-        fitted.fit(X_some, L_some)
+        n = L_checked.shape[0]
+        known = NOTHING_KNOWN if degrees is None else check_degrees(degrees, border.label_names, n, X, Y)
+        rows = choose_rows(n, max_rows, random_state, known.rows)
+        X_some, L_some = _in_memory(X_checked, L_checked, rows)
+        graded = _graded(known, rows, L_some.shape)
+        fitted.fit(X_some, L_some, degrees=graded)
         rng = np.random.default_rng(random_state)
-        replicates = _draw(fitted.fit_, X_some, L_some, n_replicates, rng)
+        replicates = _draw(fitted.fit_, X_some, L_some, graded, n_replicates, rng)
         misfit, chance = _compare_cardinalities(L_some, replicates)
         warnings = _reasons_to_doubt(misfit, chance, fitted.n_relaxed_ / len(L_some))
         for name, found in {
@@ -166,33 +177,41 @@ class Rehearsal:
         return tuple(found)
 
 
-def _choose_rows(n: int, max_rows: int, seed: int) -> np.ndarray:
-    """The rows that `take_sample` takes."""
-    if n <= max_rows:
-        return np.arange(n)
-    return np.sort(np.random.default_rng(seed).choice(n, max_rows, replace=False, shuffle=False))
-
-
-def _in_memory(X: Any, L: Any, max_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _in_memory(X: Any, L: Any, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Some rows of X (n, d) and L (n, q), as NumPy arrays."""
     if not get_backend(X).in_memory:
-        return take_sample(X, L, max_rows, seed)
-    rows = _choose_rows(L.shape[0], max_rows, seed)
+        return take_rows(X, L, rows)
     return to_numpy(X[rows]).astype(np.float64), to_numpy(L[rows]).astype(np.float64)
 
 
-def _draw(fit: Fit, X: np.ndarray, L: np.ndarray, n_replicates: int, rng: np.random.Generator) -> tuple[Replicate, ...]:
-    """Replicates of rows X (m, d) with labels L (m, q)."""
+def _graded(known: KnownDegrees, rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
+    """The known degrees among some rows, (m, q) with NaN elsewhere; None where there are none."""
+    among = np.isin(known.rows, rows)
+    if not among.any():
+        return None
+    found = np.full(shape, np.nan)
+    found[np.searchsorted(rows, known.rows[among])] = known.degrees[among]
+    return found
+
+
+def _draw(
+    fit: Fit, X: np.ndarray, L: np.ndarray, graded: np.ndarray | None, n_replicates: int, rng: np.random.Generator
+) -> tuple[Replicate, ...]:
+    """Replicates of rows X (m, d) with labels L (m, q) and known degrees (m, q)."""
     unasked = np.isnan(L)
     if L.shape[1] == 1:
         ones = np.ones_like(L)
         return (Replicate(ones, np.where(unasked, np.nan, ones), 0.0, fit.parameters),) * n_replicates
     information = simulate.learn_information(fit, X, L, rng)
+    if graded is not None:
+        information = simulate.with_graded_rows(information, len(L), int((~np.isnan(graded[:, 0])).sum()))
     found = []
     for stream in rng.spawn(n_replicates):
         parameters = simulate.draw_parameters(fit, information, X, stream)
-        drawn = simulate.draw_rows(fit, parameters, X, stream, (L > 0).sum(axis=1))
-        labels = np.where(unasked, np.nan, drawn.labels)
-        found.append(Replicate(drawn.distributions, labels, _spread(drawn.distributions), parameters))
+        D, drawn, _ = simulate.draw_rows(fit, parameters, X, stream, (L > 0).sum(axis=1))
+        labels = np.where(unasked, np.nan, drawn)
+        degrees = None if graded is None else np.where(np.isnan(graded), np.nan, D)
+        found.append(Replicate(D, labels, _spread(D), parameters, degrees))
     return tuple(found)
 
 

@@ -28,8 +28,8 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
 from contone.base import Enhancer
-from contone.check.rehearsal import Rehearsal
-from contone.check.trials import shared_memory, try_once
+from contone.check.rehearsal import Rehearsal, Replicate
+from contone.check.trials import Trial, shared_memory, try_once
 from contone.enhance.tempered import FLOOR
 from contone.exceptions import ArgumentError
 from contone.measures import evaluate
@@ -99,13 +99,13 @@ def search(
     work = Parallel(n_jobs=n_jobs)
     with shared_memory(enhancer) as able:
         first = rehearsal.replicates[:1]
-        answers = work(delayed(_answers)(able, params, rehearsal.X, [r.labels for r in first]) for params in given)
+        answers = work(delayed(_answers)(able, params, rehearsal.X, first) for params in given)
         tried = [_judged(params, found, first, temperature) for params, found in zip(given, answers, strict=True)]
         rest = rehearsal.replicates[1:]
         order = np.argsort([c.score for c in tried], kind="stable")
         kept = [k for k in order[: max(2, math.ceil(KEPT * len(tried)))] if math.isfinite(tried[k].score)]
         if rest and len(tried) > 0:
-            more = work(delayed(_answers)(able, given[k], rehearsal.X, [r.labels for r in rest]) for k in kept)
+            more = work(delayed(_answers)(able, given[k], rehearsal.X, rest) for k in kept)
             for k, found in zip(kept, more, strict=True):
                 tried[k] = _judged(given[k], [*answers[k], *found], rehearsal.replicates, temperature)
     final = [tried[k] for k in kept if math.isfinite(tried[k].score)]
@@ -151,9 +151,9 @@ def best_temperature(truths: Sequence[np.ndarray], answers: Sequence[np.ndarray]
     return math.exp(found.x), float(found.fun)
 
 
-def _answers(method: Enhancer, params: dict[str, Any], X: np.ndarray, labels: list[np.ndarray]) -> list[Any]:
+def _answers(method: Enhancer, params: dict[str, Any], X: np.ndarray, replicates: Sequence[Replicate]) -> list[Trial]:
     settled = clone(method).set_params(**params)
-    return [try_once(settled, X, L) for L in labels]
+    return [try_once(settled, X, r.labels, r.degrees) for r in replicates]
 
 
 def _judged(params: dict[str, Any], trials: Sequence[Any], replicates: Sequence[Any], temperature: bool) -> Candidate:

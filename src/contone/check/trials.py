@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from inspect import signature
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -41,13 +42,17 @@ class Trial:
     notes: tuple[str, ...] = ()
 
 
-def try_once(method: Enhancer, X: np.ndarray, labels: np.ndarray) -> Trial:
-    """A fresh copy of a method on features X (m, d) and labels (m, q); whatever it raises is kept as a text."""
+def try_once(method: Enhancer, X: np.ndarray, labels: np.ndarray, degrees: np.ndarray | None = None) -> Trial:
+    """A fresh copy of a method on features X (m, d) and labels (m, q); whatever it raises is kept as a text.
+
+    Known degrees (m, q) are handed to methods that take them.
+    """
+    more = {"degrees": degrees} if degrees is not None and "degrees" in signature(method.fit).parameters else {}
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            answer = np.asarray(clone(method).fit(X, labels).label_distributions_, dtype=np.float64)
+            answer = np.asarray(clone(method).fit(X, labels, **more).label_distributions_, dtype=np.float64)
         except Exception as error:  # a method from anywhere may fail in any way; the others must still be tried
             reason = (str(error).strip() or "no message").splitlines()[0]
             return Trial(None, time.perf_counter() - start, f"{type(error).__name__}: {reason}")
@@ -62,7 +67,7 @@ def try_all(method: Enhancer, rehearsal: Rehearsal, budget: float | None) -> lis
     for replicate in rehearsal.replicates:
         if budget is not None and trials and spent + trials[-1].seconds > budget:
             break
-        trials.append(try_once(method, rehearsal.X, replicate.labels))
+        trials.append(try_once(method, rehearsal.X, replicate.labels, replicate.degrees))
         spent += trials[-1].seconds
     return trials
 

@@ -86,6 +86,14 @@ def learn_information(fit: Fit, X: np.ndarray, L: np.ndarray, rng: np.random.Gen
     return Information(_clipped(product[:r, :r] / len(X), 1.0), _clipped(product[r:, r:], np.inf), phi @ phi.T)
 
 
+def with_graded_rows(information: Information, n: int, n_graded: int) -> Information:
+    """The information of n rows where the degrees of some are known: these rows keep all of it."""
+    r, s = len(information.mean), len(information.shape)
+    share = n_graded / n
+    mean = (1.0 - share) * information.mean + share * np.eye(r)
+    return Information(mean, (1.0 - share) * information.shape + n_graded * np.eye(s), information.gram)
+
+
 def draw_parameters(fit: Fit, information: Information, X: np.ndarray, rng: np.random.Generator) -> Parameters:
     """B, Sigma and their overall spread, from the posterior; see the top of this file."""
     now, q = fit.parameters, len(fit.parameters.covariance)
@@ -95,7 +103,8 @@ def draw_parameters(fit: Fit, information: Information, X: np.ndarray, rng: np.r
     covariance = unwhiten @ _draw_shape(information.shape, strength, q - 1, rng) @ unwhiten.T
     drawn = Parameters(coefficients, covariance, now.theta)
     wanted = draw_spread(fit, rng)
-    size = float(np.sqrt(np.mean(np.square(_means(fit, coefficients, X))) + np.trace(covariance) / q))
+    widened = fit.tail / (fit.tail - 2.0) if 2.0 < fit.tail < np.inf else 1.0
+    size = float(np.sqrt(np.mean(np.square(_means(fit, coefficients, X))) + widened * np.trace(covariance) / q))
     return drawn.scaled(wanted / size) if size > 0 else drawn
 
 
@@ -114,6 +123,8 @@ def draw_rows(
     """
     q = len(parameters.covariance)
     normals = rng.standard_normal((len(X), q))
+    if np.isfinite(fit.tail):
+        normals /= np.sqrt(rng.chisquare(fit.tail, (len(X), 1)) / fit.tail)
     Z = _means(fit, parameters.coefficients, X) + normals @ logistic_normal.square_root(parameters.covariance).T
     D = softmax(Z)
     return Draw(D, draw_labels(fit.rule, D, fit.settings.noise, rng, sizes), parameters)
