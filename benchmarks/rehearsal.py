@@ -209,7 +209,7 @@ def table(tasks: dict) -> str:
     """Recovered shares in per cent, default / rehearsed / oracle, means over seeds; one row per set."""
     summary = summarise(tasks)
     names = list(summary["shares"])
-    lines = [f"| set | Spearman | {' | '.join(names)} |", "|---" * (len(names) + 2) + "|"]
+    lines = [f"| set | Spearman | {' | '.join(names)} | Inversion |", "|---" * (len(names) + 3) + "|"]
     for stem in [key.split("/")[0] for key in tasks if key.endswith("/limit")]:
         rho = [v for k, v in summary["spearman"].items() if k.startswith(f"{stem}/")]
         cells = [f"{np.mean(rho):.2f}" if rho else ""]
@@ -217,10 +217,42 @@ def table(tasks: dict) -> str:
             found = [s for k, s in summary["shares"][name].items() if k.startswith(f"{stem}/")]
             means = [100 * np.mean([s[k] for s in found]) for k in ("default", "rehearsed", "oracle")] if found else []
             cells.append(" / ".join(f"{m:.0f}" for m in means))
+        ends, own = (
+            tasks[f"{stem}/limit"],
+            [
+                record["methods"]["Inversion"]["true"]
+                for key, record in tasks.items()
+                if key.startswith(f"{stem}/") and key.endswith("/order")
+            ],
+        )
+        shares = [recovered(value, ends["uniform"], ends["limit"]) for value in own]
+        cells.append(f"{100 * np.mean(shares):.0f}" if shares else "")
         lines.append(f"| {stem.removeprefix('Yeast_')} | {' | '.join(cells)} |")
     gaps = [f"{100 * summary['gap_mean'][name]:.1f}" for name in names]
-    lines.append(f"| behind the oracle, mean | | {' | '.join(gaps)} |")
+    lines.append(f"| behind the oracle, mean | | {' | '.join(gaps)} | |")
     return "\n".join(lines)
+
+
+def fill(tasks: dict) -> None:
+    """Put the numbers into docs/fair-comparison.md, between its markers."""
+    page, found = HERE.parent / "docs" / "fair-comparison.md", summarise(tasks)
+    seeds = len({key.split("/")[1] for key in tasks if key.count("/") == 2})
+    behind = [
+        f"{name} on {stem.removeprefix('Yeast_')} ({100 * gap:.0f})"
+        for name, gaps in found["gaps_over_10"].items()
+        for stem, gap in gaps.items()
+    ]
+    lines = [
+        table(tasks),
+        "",
+        f"{seeds} seed{'s' if seeds > 1 else ''}. Spearman: median {found['spearman_median']:.2f}, least "
+        f"{found['spearman_least']:.2f}. Expected KL against the actual, over methods and sets: a factor of "
+        f"{found['kl_factor_median']:.2f} in the median. More than ten points behind the oracle: "
+        f"{', '.join(sorted(behind)) or 'none'}.",
+    ]
+    before, rest = page.read_text().split("<!-- numbers -->\n", 1)
+    after = rest.split("<!-- end -->", 1)[1]
+    page.write_text(before + "<!-- numbers -->\n" + "\n".join(lines) + "\n<!-- end -->" + after)
 
 
 def main() -> None:
@@ -234,7 +266,8 @@ def main() -> None:
     parser.add_argument("--max-rows", type=int, default=3000)
     parser.add_argument("--graded", type=int, default=0, help="rows whose true degrees the rehearsal's model is told")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--summary", action="store_true")
+    parser.add_argument("--summary", action="store_true", help="run nothing")
+    parser.add_argument("--fill", action="store_true", help="put the numbers into docs/fair-comparison.md")
     options = parser.parse_args()
     stored = json.loads(options.out.read_text()) if options.out.exists() else {"tasks": {}}
     tasks = stored["tasks"]
@@ -255,6 +288,8 @@ def main() -> None:
         content = {"settings": settings, "tasks": tasks, "summary": summarise(tasks)}
         with replacing(options.out) as temporary:
             temporary.write_text(json.dumps(content, indent=1))
+    if options.fill:
+        fill(tasks)
     print(table(tasks))
     print(json.dumps({k: v for k, v in summarise(tasks).items() if k not in ("shares",)}, indent=1))
 
