@@ -241,7 +241,8 @@ class Inversion(InductiveMixin, Enhancer):
     def _report_rule(self, found: Fit, X: Array, L: Array, posterior: Posterior) -> None:
         """Say how well the rule does; a person who named it, and did not make it, hears where it leads off."""
         self.rule_report_ = report_rule(found, X, L, posterior.mean)
-        self._error_sample, self._expected_error = ErrorSample.of(X, L, posterior.mean), None
+        self._error_sample = ErrorSample.of(X, L, posterior.mean)
+        self._expected_error: ExpectedError | None = None
         if isinstance(self.degradation, str):
             warn_of_denied_labels(self.rule_report_)
 
