@@ -256,7 +256,7 @@ def _look(
         expected_error=error,
         findings=findings,
         labels=tuple(
-            LabelSummary(name, float((L_some[:, j] > 0).mean()), *(float(v) for v in _typical(D, lower, upper, j)))
+            LabelSummary(name, float((L_some[:, j] > 0).mean()), *_typical(D, lower, upper, j))
             for j, name in enumerate(names)
         ),
         ambiguous=_rows(row_errors, rows, L_some, D, names),
@@ -318,9 +318,15 @@ def _finding(
         value,
         f"{said}, {beyond}.",
         tuple(compared.categories[k] for k in kept),
-        *(tuple(float(v) for v in part[kept]) for part in (compared.observed, compared.lower, compared.upper)),
-        axis=axis,
+        _floats(compared.observed[kept]),
+        _floats(compared.lower[kept]),
+        _floats(compared.upper[kept]),
+        axis,
     )
+
+
+def _floats(values: np.ndarray) -> tuple[float, ...]:
+    return tuple(float(v) for v in values)
 
 
 def _most_telling(compared: predictive.Contrast) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,12 @@ def check_file(
     X = fitted.encoder.transform(fitted.problem.features)[fitted.fitted_rows]
     L = fitted.problem.L.filter(fitted.fitted_rows)
     with (progress or Progress()).working("checking the answer"):
-        return check(chosen if is_fitted else fitted.method, X, L, max_rows=max_rows)
+        found = check(chosen if is_fitted else fitted.method, X, L, max_rows=max_rows)
+    numbers = np.flatnonzero(fitted.fitted_rows)  # rows of the file, where those without a label were left out
+    ambiguous, doubtful = (
+        tuple(replace(row, row=int(numbers[row.row])) for row in rows) for rows in (found.ambiguous, found.doubtful)
+    )
+    return replace(found, ambiguous=ambiguous, doubtful=doubtful)
 
 
 class _Kept:

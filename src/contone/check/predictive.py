@@ -107,7 +107,7 @@ def correlations(L: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.nda
     deviation = P.std(axis=0)
     product = (P[:, first] * P[:, second]).mean(axis=0)
     scale = deviation[first] * deviation[second]
-    return np.divide(product, scale, out=np.zeros_like(product), where=scale > 0)
+    return np.asarray(np.divide(product, scale, out=np.zeros_like(product), where=scale > 0))
 
 
 def pattern_shares(L: np.ndarray, patterns: np.ndarray) -> np.ndarray:

@@ -47,7 +47,7 @@ def check(
     item: Item = None,
     categorical: Categorical = None,
     missing: Missing = "impute",
-    unlabelled: Unlabelled = "drop",
+    unlabelled: Unlabelled = "predict",
 ) -> None:
     """Check how far the degrees of a table's labels can be believed, when no truth exists.
 

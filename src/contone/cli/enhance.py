@@ -215,7 +215,7 @@ def enhance(
         found = check_file(
             file,
             labels=labels or [],
-            method=done.method,  # type: ignore[arg-type]
+            method=done.method,
             features=features or [],
             ids=ids or [],
             categorical=categorical or [],

@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from contone.degrade import CumulativeMass, Degradation, Threshold, TopK
@@ -32,7 +33,7 @@ WORDS = {
 """Short names, and the words that mean the same."""
 NEARLY_ALL = 0.9
 """The share of the weight that "everything that matters" has."""
-CLASSES: dict[str, tuple[type[Degradation], type]] = {
+CLASSES: dict[str, tuple[Callable[..., Degradation], type]] = {
     "cumulative": (CumulativeMass, float),
     "threshold": (Threshold, float),
     "topk": (TopK, int),
