@@ -119,7 +119,7 @@ class Enhancer(_Estimator, ABC):
         training = check_training(self, X, Y)
         X_checked, L, border = training
         evidence = {} if read_evidence is None else read_evidence(training)
-        self._check_memory(X_checked, L.shape[1])
+        refuse_too_large(self, X_checked, L.shape[1])
         solution = fit_checked(self, X_checked, L, border.label_names, **evidence)
         _warn_if_short(solution, self)
         _warn_if_approximate(solution, self)
@@ -152,35 +152,11 @@ class Enhancer(_Estimator, ABC):
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
         """Estimated memory of a fit beyond X (n, d) and L (n, q); methods that hold more than this override it."""
         k = getattr(self, "n_neighbors", 0)
-        return memory.fit_bytes(n, d, q, k if isinstance(k, int) else q + 1)
+        return memory.fit_bytes(n, d, q, min(k if isinstance(k, int) else q + 1, n - 1))
 
     def _solver_bytes(self, n: int, q: int) -> float:
         """The same where the rows are elsewhere: what the solver holds in this process; 0 where it holds nothing."""
         return memory.fit_bytes(n, 0, q) if hasattr(self, "n_neighbors") else 0.0
-
-    def _check_memory(self, X: Array, q: int) -> None:
-        """Refuse, before any work, what would not fit into memory."""
-        (n, d), backend = X.shape, get_backend(X)
-        needed = self._fit_bytes(n, d, q) if backend.in_memory else self._solver_bytes(n, q)
-        available = backend.available_bytes(X)
-        if needed <= available:
-            return
-        name, limit = type(self).__name__, memory.LIMIT_VARIABLE
-        sizes = f"{memory.shown(needed)} of memory{{}}; {memory.shown(available)} are available."
-        if backend.in_memory:
-            raise MemoryEstimateError(
-                f"{name} on {n:,} rows with {d} features and {q} labels needs about {sizes.format('')} Use a setting "
-                'that grows with n and not with its square (a "knn" graph, an "exact" solver), fit on a sample of the '
-                "rows and predict the others, or stream the file: contone enhance --stream. If the estimate is wrong, "
-                f"set {limit}, to a size such as 64GB or to off."
-            )
-        # Features and edges are with the workers; the solver's matrices, of the shape of Y, are here.
-        raise MemoryEstimateError(
-            f"{name} on {n:,} rows with {q} labels needs about {sizes.format(' in the process that solves for them')} "
-            "Use Inversion, which never brings all labels together; or fit on a sample of the rows in memory and "
-            f"predict the others (dask arrays will do). If the estimate is wrong, set {limit}, to a size such as 64GB "
-            "or to off."
-        )
 
     @available_if(can_enhance_new_rows)
     def enhance(self, X: Any, Y: Any) -> Any:
@@ -238,10 +214,15 @@ class DistributionLearner(_Estimator, ABC):
         self._validate_params()
         refuse_other_kinds(self, X, y)
         X_checked, D_checked, border = check_learning(self, X, y)
+        refuse_too_large(self, X_checked, D_checked.shape[1])
         self.label_names_ = border.label_names
         self.solution_ = self._fit(X_checked, D_checked)
         _warn_if_short(self.solution_, self)
         return self
+
+    def _fit_bytes(self, n: int, d: int, q: int) -> float:
+        """Estimated memory of a fit beyond X (n, d) and D (n, q); learners that hold more than this override it."""
+        return memory.fit_bytes(n, d, q)
 
     def predict(self, X: Any) -> Any:
         """Label distributions (m, q) of new rows; a frame in gives a frame out."""
@@ -274,6 +255,31 @@ def fit_checked(method: Enhancer, X: Array, L: Array, label_names: list[str], **
     method.label_distributions_ = _on_simplex(solution.value, L.shape, method)
     method.solution_ = solution
     return solution
+
+
+def refuse_too_large(estimator: Any, X: Array, q: int) -> None:
+    """Refuse, before any work, what would not fit into memory."""
+    (n, d), backend = X.shape, get_backend(X)
+    needed = estimator._fit_bytes(n, d, q) if backend.in_memory else estimator._solver_bytes(n, q)
+    available = backend.available_bytes(X)
+    if needed <= available:
+        return
+    name, limit = type(estimator).__name__, memory.LIMIT_VARIABLE
+    sizes = f"{memory.shown(needed)} of memory{{}}; {memory.shown(available)} are available."
+    if backend.in_memory:
+        raise MemoryEstimateError(
+            f"{name} on {n:,} rows with {d} features and {q} labels needs about {sizes.format('')} Use a setting "
+            'that grows with n and not with its square (a "knn" graph, an "exact" solver), fit on a sample of the '
+            "rows and predict the others, or stream the file: contone enhance --stream. If the estimate is wrong, "
+            f"set {limit}, to a size such as 64GB or to off."
+        )
+    # Features and edges are with the workers; the solver's matrices, of the shape of Y, are here.
+    raise MemoryEstimateError(
+        f"{name} on {n:,} rows with {q} labels needs about {sizes.format(' in the process that solves for them')} "
+        "Use Inversion, which never brings all labels together; or fit on a sample of the rows in memory and "
+        f"predict the others (dask arrays will do). If the estimate is wrong, set {limit}, to a size such as 64GB "
+        "or to off."
+    )
 
 
 def refuse_other_kinds(estimator: Any, *arrays: Any) -> None:

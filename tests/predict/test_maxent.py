@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from contone import MaxEnt, measures
+from contone.exceptions import FeatureError
 from contone.numerics.simplex import softmax
 from contone.predict.maxent import entropy, objective
 
@@ -185,3 +186,11 @@ def test_solvers_meet_on_real_data(real, name):
     iis, lbfgs = (MaxEnt(solver=s, fit_intercept=False).fit(X, D) for s in ("iis", "lbfgs"))
     np.testing.assert_allclose(iis.predict(X), lbfgs.predict(X), atol=1e-4)
     assert iis.solution_.objective == pytest.approx(lbfgs.solution_.objective, abs=1e-8)
+
+
+@pytest.mark.parametrize("solver", ["iis", "lbfgs"])
+@pytest.mark.parametrize("size", [1e-310, 1e160])
+def test_features_beyond_floating_point_are_refused_with_a_sentence(solver, size):
+    X, D = size * np.arange(1.0, 7.0).reshape(3, 2), np.array([[0.5, 0.5], [0.6, 0.4], [0.7, 0.3]])
+    with pytest.raises(FeatureError, match="largest entry of X.*Scale the features"):
+        MaxEnt(solver=solver, fit_intercept=False).fit(X, D)

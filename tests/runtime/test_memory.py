@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from contone import GLLE, LabelConfidence, Temperature, enhance
+from contone import FCM, GLLE, LEMLL, LP, Augmented, HSICReducer, LabelConfidence, LCdr, PTBayes, Temperature, enhance
 from contone.exceptions import ContoneError, MemoryEstimateError
 from contone.runtime import memory
 
@@ -71,3 +71,26 @@ def test_an_estimate_knows_what_grows_with_the_square():
     a_million = 1_000_000
     assert GLLE()._fit_bytes(a_million, 24, 8) < 8e9
     assert GLLE.preset("paper")._fit_bytes(a_million, 24, 8) > 1e13
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [LCdr(), HSICReducer(), Augmented(LP()), PTBayes(), FCM(n_clusters=10**6), LEMLL(kernel="rbf", n_components=10**6)],
+    ids=lambda e: type(e).__name__,
+)
+def test_wide_features_and_many_clusters_count(estimator, monkeypatch):
+    wide = isinstance(estimator, (LCdr, HSICReducer, Augmented, PTBayes))
+    n, d = (20, 15_000) if wide else (20_000, 3)
+    assert estimator._fit_bytes(n, d, 3) > 5e9
+    monkeypatch.setenv(memory.LIMIT_VARIABLE, "2GB")
+    X = np.zeros((n, d))
+    X[:, 0] = np.arange(n)
+    L = np.eye(3)[np.arange(n) % 3]
+    with pytest.raises(MemoryEstimateError, match=f"{type(estimator).__name__} on {n:,} rows with"):
+        estimator.fit(X, L)
+
+
+def test_more_neighbours_than_rows_are_not_counted(monkeypatch):
+    monkeypatch.setenv(memory.LIMIT_VARIABLE, "100MB")
+    X, L = np.random.default_rng(0).normal(size=(30, 2)), np.eye(3)[np.arange(30) % 3]
+    assert LabelConfidence(n_neighbors=10**6).fit_enhance(X, L).shape == (30, 3)

@@ -86,6 +86,11 @@ class Augmented(Enhancer):
         _fit_step(self.enhancer_, X_reduced, F, self.label_names_)
         return _joint_solution(self.confidence_, self.reducer_, self.enhancer_)
 
+    def _fit_bytes(self, n: int, d: int, q: int) -> float:
+        steps = (_step(self.confidence, LabelConfidence), _step(self.reducer, HSICReducer), self.enhancer)
+        known = [step._fit_bytes(n, d, q) for step in steps if hasattr(step, "_fit_bytes")]
+        return max(known, default=super()._fit_bytes(n, d, q))
+
     @available_if(lambda self: hasattr(self.enhancer, "predict"))
     def predict(self, X: Any) -> Any:
         """Label distributions (m, q) of new rows, where the enhancer can tell them; a frame in gives a frame out."""

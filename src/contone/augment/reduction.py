@@ -20,6 +20,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from contone.backends import get_backend, like, to_numpy
+from contone.base import refuse_too_large
 from contone.domains import Interval, StrOptions
 from contone.exceptions import FeatureError, RankWarning
 from contone.numerics.eigen import Eigenpairs, thin_generalised_eigen
@@ -100,6 +101,7 @@ class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Find the projection for features X (n, d) and label confidence Y = F (n, q), or any other targets."""
         self._validate_params()
         X, F, _ = check_supervision(self, X, Y)
+        refuse_too_large(self, X, F.shape[1])
         self.fit_checked(X, F)
         kept = self.projection_.shape[1]
         if self.n_components and kept > self.rank_:
@@ -125,6 +127,13 @@ class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.hsic_ = float(self.eigenvalues_.sum()) / (X.shape[0] - 1) ** 2
         ones = array_namespace(self.eigenvalues_).ones_like(self.eigenvalues_)
         self.scale_ = _deviation(self.projection_, scatter, X.shape[0]) if self.rescale else ones
+
+    def _fit_bytes(self, n: int, d: int, q: int) -> float:
+        """Two matrices of the shape of F, and six of d x d: B, the scatter, their decompositions and copies."""
+        return 8.0 * (2 * n * q + 6 * d * d)
+
+    def _solver_bytes(self, n: int, q: int) -> float:
+        return 0.0
 
     def transform(self, X: Any) -> Array:
         """X~ = X P (m, d'); a tensor in gives a tensor out, a dask array a dask array."""

@@ -138,6 +138,10 @@ class FCM(Enhancer):
         self.scores_ = F
         return clusters.with_value(to_distributions(F, self.output))
 
+    def _fit_bytes(self, n: int, d: int, q: int) -> float:
+        # Memberships, their powers, distances and temporaries: six matrices of rows by clusters.
+        return super()._fit_bytes(n, d, q) + 6 * 8.0 * n * min(self.n_clusters, n)
+
 
 def fuzzy_c_means(X: np.ndarray, start: np.ndarray, beta: float, *, tol: float, max_iter: int) -> Solution:
     """Alternate memberships and centres from the centres `start` (p, d); the value is (M (n, p), V (p, d))."""

@@ -153,6 +153,9 @@ class LCdr(InductiveMixin, Enhancer):
             )
         return solution
 
+    def _fit_bytes(self, n: int, d: int, q: int) -> float:
+        return self._pipeline()._fit_bytes(n, d, q)
+
     def _pipeline(self) -> Augmented:
         """The three steps with this instance's parameters."""
         return Augmented(

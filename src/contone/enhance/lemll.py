@@ -154,6 +154,11 @@ class LEMLL(InductiveMixin, Enhancer):
         U = self._features(self._scaling(X)) @ self.coef_ + self.intercept_
         return softmax(self.scale * U)
 
+    def _fit_bytes(self, n: int, d: int, q: int) -> float:
+        m = min(self.n_components, n) if self.kernel == "rbf" else d
+        # Features of the kernel, weighted and solved for: three matrices (n, m), and a small system (m, m).
+        return super()._fit_bytes(n, d, q) + 8.0 * (3 * n * m + 3 * m * m)
+
     def _features(self, scaled: np.ndarray) -> np.ndarray:
         return scaled if self._nystroem is None else self._nystroem.transform(scaled)
 

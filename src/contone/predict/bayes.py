@@ -72,6 +72,10 @@ class PTBayes(DistributionLearner):
             ) from error
         return Solution(self.classes_)
 
+    def _fit_bytes(self, n: int, d: int, q: int) -> float:
+        # A covariance and its factor per label, and a copy of the rows, centred.
+        return super()._fit_bytes(n, d, q) + 8.0 * (2 * q * d * d + n * d)
+
     def _predict(self, X: np.ndarray) -> Array:
         return normalise_rows(np.maximum(softmax(log_joint(self._in_units(X), self.classes_)), FLOOR))
 

@@ -22,11 +22,15 @@ from scipy.special import xlogy
 
 from contone.base import DistributionLearner
 from contone.domains import Interval, StrOptions
+from contone.exceptions import FeatureError
 from contone.numerics.iterative_scaling import centre_over_labels, improved_iterative_scaling, softmax_and_log_partition
 from contone.numerics.optimise import lbfgs
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
 from contone.typing import Array
+
+SMALLEST_FEATURE = 1e-150
+"""Features whose largest entry is below this, or above its inverse, have squares that floating point cannot hold."""
 
 
 class MaxEnt(DistributionLearner):
@@ -113,6 +117,12 @@ class MaxEnt(DistributionLearner):
 
     def _fit(self, X: np.ndarray, D: np.ndarray) -> Solution:
         d, q = X.shape[1], D.shape[1]
+        largest = float(np.abs(X).max())
+        if largest and not SMALLEST_FEATURE <= largest <= 1.0 / SMALLEST_FEATURE:
+            raise FeatureError(
+                f"MaxEnt: the largest entry of X is {largest:.3g}; its squares, or the coefficients that it needs, are "
+                "beyond floating point. Scale the features, e.g. with sklearn.preprocessing.StandardScaler."
+            )
         Theta = np.eye(d, q) if self.init == "eye" else np.zeros((d, q))
         common = (self.fit_intercept, self.l2, self.max_iter, self.tol)
         if self.solver == "iis":

@@ -100,7 +100,7 @@ def in_words(rule: Degradation) -> str:
     return WORDS["order"] if not rule.scale_matters else str(rule)
 
 
-class RuleText(StrOptions):  # type: ignore[misc]
+class RuleText(StrOptions):
     """The domain of a parameter that takes a rule as text."""
 
     def __init__(self) -> None:
