@@ -315,9 +315,10 @@ def check_errors(enhancer: Enhancer) -> None:
 def check_parameters(enhancer: Enhancer) -> None:
     """Parameters are keyword-only, stored as given, with a declared domain; presets can be built."""
     cls = type(enhancer)
+    wrapped = {"enhancer", "methods"}  # an estimator around others takes them first
     for parameter in inspect.signature(cls).parameters.values():
-        required = parameter.default is parameter.empty  # an estimator around another one takes it first
-        assert parameter.kind is parameter.KEYWORD_ONLY or required, f"{parameter.name} is not keyword-only"
+        keyword = parameter.kind is parameter.KEYWORD_ONLY or parameter.name in wrapped
+        assert keyword, f"{parameter.name} is not keyword-only"
     undeclared = set(enhancer.get_params(deep=False)) - set(cls._parameter_constraints)
     assert not undeclared, f"no domain in _parameter_constraints: {', '.join(sorted(undeclared))}"
     for name, settings in cls.PRESETS.items():

@@ -29,7 +29,7 @@ def test_temperature_is_a_power_of_the_answer():
     for t in (0.0, 0.5, 1.0, 3.0):
         power = answer**t
         expected = power / power.sum(axis=1, keepdims=True)
-        np.testing.assert_allclose(Tempered(Temperature(c=0.8), t).fit_enhance(X, L), expected)
+        np.testing.assert_allclose(Tempered(Temperature(c=0.8), t=t).fit_enhance(X, L), expected)
 
 
 def test_the_best_temperature_of_a_tempered_truth_undoes_it():
@@ -58,14 +58,14 @@ def test_temperature_by_itself(data):
 
 def test_what_was_tried_and_what_is_passed_on(data):
     X, L, _ = data
-    tuned = Tuned(GLLE(), {"lambda_": [0.1, 1.0]}, model=QUICK, n_replicates=2).fit(X, L)
+    tuned = Tuned(GLLE(), search={"lambda_": [0.1, 1.0]}, model=QUICK, n_replicates=2).fit(X, L)
     assert tuned.rehearsal_["params"] == [{}, {"lambda_": 0.1}, {"lambda_": 1.0}]
     assert tuned.best_score_ == min(
         tuned.rehearsal_["score"][k] for k, n in enumerate(tuned.rehearsal_["n_replicates"]) if n == 2
     )
     assert not hasattr(Tuned(LP()), "enhance")
     np.testing.assert_allclose(tuned.enhance(X[:5], L[:5]).sum(axis=1), 1.0)
-    again = Tuned(GLLE(), {"lambda_": [0.1, 1.0]}, model=QUICK, n_replicates=2).fit(X, L)
+    again = Tuned(GLLE(), search={"lambda_": [0.1, 1.0]}, model=QUICK, n_replicates=2).fit(X, L)
     np.testing.assert_array_equal(again.label_distributions_, tuned.label_distributions_)
 
 

@@ -160,6 +160,7 @@ def test_auto_finds_the_rule(rule):
     assert found.n_relaxed_ == 0
 
 
+@pytest.mark.filterwarnings("ignore:degradation=.auto. took:contone.exceptions.LabelWarning")  # 68 % sure on SJAFFE
 @pytest.mark.parametrize("name", ["Yeast_heat", "SJAFFE"])
 def test_auto_finds_the_rule_of_real_labels(real, name):
     """Labels that hang together: judged as if they were independent, another share of mass looks likelier here."""

@@ -57,7 +57,7 @@ class _Rehearsed(Enhancer):
     def _fit_best(self, enhancer: Enhancer, found: Found, X: Array, L: Array) -> Solution:
         """The enhancer with what was found, fitted to the real data."""
         settled = clone(enhancer).set_params(**found.best.params)
-        self.best_estimator_ = Tempered(settled, found.best.temperature).fit(X, L)
+        self.best_estimator_ = Tempered(settled, t=found.best.temperature).fit(X, L)
         self.best_params_ = {**found.best.params, "temperature": found.best.temperature}
         self.best_score_ = found.best.score
         info = {"rehearsed_score": found.best.score, "temperature": found.best.temperature}
@@ -123,8 +123,8 @@ class Tuned(_Rehearsed):
     def __init__(
         self,
         enhancer: Any,
-        search: dict[str, Any] | None = None,
         *,
+        search: dict[str, Any] | None = None,
         temperature: bool = True,
         n_iter: int = 20,
         n_replicates: int = 3,

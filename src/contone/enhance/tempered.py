@@ -56,7 +56,7 @@ class Tempered(Enhancer):
         "t": [Interval(Real, 0, None, closed="left")],
     }
 
-    def __init__(self, enhancer: Any, t: float = 1.0) -> None:
+    def __init__(self, enhancer: Any, *, t: float = 1.0) -> None:
         self.enhancer = enhancer
         self.t = t
 
