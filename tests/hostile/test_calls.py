@@ -277,7 +277,8 @@ def inside(constraint: Any) -> list[Any]:
 
 def build(cls: type, settings_: dict[str, Any]) -> Any:
     """An instance; what wraps another estimator gets a plain one."""
-    wrapped = {"Augmented": contone.Temperature(), "FromRegressor": Ridge(), "FromClassifier": LogisticRegression()}
+    around = dict.fromkeys(("Augmented", "Tempered", "Tuned"), contone.Temperature())
+    wrapped = {**around, "FromRegressor": Ridge(), "FromClassifier": LogisticRegression()}
     if cls.__name__ in wrapped:
         return cls(wrapped[cls.__name__], **settings_)
     return cls(**settings_)

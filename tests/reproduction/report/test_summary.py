@@ -198,7 +198,7 @@ def test_curves_pictures_and_provenance(summary, store):
     assert len(summary.headline.sentences) >= 3
     said = " ".join(summary.headline.sentences)
     # Nothing is said about data that nobody asked for, and the limit is not called what the data allow.
-    assert "None of the paper's data sets was run" in said
+    assert "The paper's data sets were not run" in said
     assert "not a bound" in said
     assert "allow" not in said
 

@@ -122,6 +122,7 @@ class Inversion(InductiveMixin, Enhancer):
     Examples
     --------
     >>> from contone import CumulativeMass
+    >>> from contone.numerics.simplex import softmax
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(100, 2))
     >>> truth = softmax(X @ [[0.5, 0.0, -0.5], [0.0, 0.5, 0.0]] + 0.3 * rng.normal(size=(100, 3)))

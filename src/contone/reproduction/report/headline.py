@@ -51,9 +51,7 @@ def _published(counts: VerdictCounts, inconsistencies: int) -> str:
     verdicts = counts.verdicts
     judged = counts.published - verdicts["not comparable"]
     if not judged:
-        return (
-            f"None of the paper's data sets was run, so no published figure has one of ours beside it; {inconsistent}"
-        )
+        return f"The paper's data sets were not run, so no published figure has one of ours beside it; {inconsistent}"
     return (
         f"Of {judged} published figures that could be re-run, {verdicts['matches']} match, {verdicts['close']} are "
         f"close, {verdicts['better']} came out better and {verdicts['worse']} worse; {inconsistent}"
