@@ -31,12 +31,15 @@ INNER = {"enhancer": contone.Temperature(), "estimator": Ridge()}
 """What an estimator around another one is filled with."""
 
 
+QUICK = {"n_iter": 1, "n_replicates": 1, "model": contone.Inversion(n_sweeps=12, n_burn=4)}
 SHORT = {
+    "Best": {"methods": ["uniform", "temperature", "lp"], **QUICK},
+    "Tuned": QUICK,
     "ConLE": {"epochs": 2, "n_hidden": 8, "n_code": 4},
     "LEVI": {"epochs": 2, "n_hidden": 8},
     "LIBLE": {"pretrain_epochs": 1, "epochs": 2, "n_hidden": 8, "n_code": 4},
 }
-"""Networks are trained for a moment only: what is asked here does not depend on how long."""
+"""Networks are trained and rehearsals made for a moment only: what is asked here does not depend on how long."""
 
 
 def build(cls: type) -> BaseEstimator:
