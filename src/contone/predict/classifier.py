@@ -139,6 +139,9 @@ class FromClassifier(DistributionLearner):
             return "native"
         return "counts" if weight_name is None else "weights"
 
+    def _fit_bytes(self, n: int, d: int, q: int) -> float:
+        return 0.0  # what counts are the copies, whose number is known later (`_check_copies`)
+
     def _check_copies(self, n_copies: int, X: np.ndarray) -> None:
         """Refuse, before any work, copies that would not fit into memory."""
         needed, available = 8.0 * n_copies * (X.shape[1] + 3), memory.available_bytes()
