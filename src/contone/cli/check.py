@@ -2,52 +2,35 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from contone.cli import terminal
-from contone.cli.enhance import (
-    Categorical,
-    Decimal,
-    Item,
-    LabelSeparator,
-    Missing,
-    Separator,
-    Unlabelled,
-    build_method,
-    set_rule,
-)
+from contone.cli import options, terminal
+from contone.cli.enhance import build_method, set_rule
 
 
 def check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="As in contone enhance.")],
-    labels: Annotated[
-        list[str] | None, typer.Option("--labels", "-l", metavar="NAMES", help="As in contone enhance.")
-    ] = None,
+    file: options.File,
+    labels: options.Labels = None,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", metavar="PAGE", help="Write the checks with pictures as a page, .html."),
     ] = None,
-    features: Annotated[
-        list[str] | None, typer.Option("--features", "-f", metavar="NAMES", help="As in contone enhance.")
-    ] = None,
-    ids: Annotated[list[str] | None, typer.Option("--id", metavar="NAMES", help="Columns not to learn from.")] = None,
-    rule: Annotated[str | None, typer.Option("--rule", metavar="RULE", help="As in contone enhance.")] = None,
-    param: Annotated[
-        list[str] | None, typer.Option("--param", "-p", metavar="KEY=VALUE", help="A parameter of inversion.")
-    ] = None,
+    features: options.Features = None,
+    ids: options.Ids = None,
+    rule: options.Rule = None,
+    param: options.Param = None,
     max_rows: Annotated[int, typer.Option("--rows", metavar="N", min=10, help="Rows to look at.")] = 1000,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite PAGE.")] = False,
-    separator: Separator = None,
-    decimal: Decimal = None,
-    label_separator: LabelSeparator = None,
-    item: Item = None,
-    categorical: Categorical = None,
-    missing: Missing = "impute",
-    unlabelled: Unlabelled = "predict",
+    as_json: options.AsJson = False,
+    force: options.Force = False,
+    separator: options.Separator = None,
+    decimal: options.Decimal = None,
+    label_separator: options.LabelSeparator = None,
+    item: options.Item = None,
+    categorical: options.Categorical = None,
+    missing: options.Missing = "impute",
+    unlabelled: options.Unlabelled = "predict",
 ) -> None:
     """Check how far the degrees of a table's labels can be believed, when no truth exists.
 

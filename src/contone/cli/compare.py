@@ -10,9 +10,9 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from contone.cli import terminal
-from contone.cli.enhance import Categorical, Decimal, Item, LabelSeparator, Missing, Separator, checked_rule
-from contone.cli.listing import AsJson, find_method
+from contone.cli import options, terminal
+from contone.cli.enhance import checked_rule
+from contone.cli.listing import find_method
 
 if TYPE_CHECKING:
     from contone.check import Comparison
@@ -22,30 +22,15 @@ METHODS = ("inversion", "glle", "lp", "lesc", "lemll", "km", "fcm", "lcdr")
 
 
 def compare(
-    file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="A table, as for contone enhance."),
-    ],
-    labels: Annotated[
-        list[str] | None,
-        typer.Option("--labels", "-l", metavar="NAMES", help="Label columns, as for contone enhance."),
-    ] = None,
-    features: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--features", "-f", metavar="NAMES", help="Default: every other numeric column that is not an id."
-        ),
-    ] = None,
-    ids: Annotated[
-        list[str] | None, typer.Option("--id", metavar="NAMES", help="Numeric columns not to learn from.")
-    ] = None,
+    file: options.File,
+    labels: options.Labels = None,
+    features: options.Features = None,
+    ids: options.Ids = None,
     method: Annotated[
         list[str] | None,
         typer.Option("--method", "-m", metavar="NAME", help="May be repeated; see: contone methods; or MODULE:CLASS."),
     ] = None,
-    rule: Annotated[
-        str, typer.Option("--rule", metavar="RULE", help="How the labels were made, as for contone enhance.")
-    ] = "main",
+    rule: options.Rule = None,
     replicates: Annotated[
         int, typer.Option("--replicates", metavar="N", min=1, help="How many data sets to rehearse.")
     ] = 5,
@@ -60,13 +45,13 @@ def compare(
     figure: Annotated[
         Path | None, typer.Option("--figure", metavar="PATH", help="Draw the scores: .svg, .png or .pdf.")
     ] = None,
-    as_json: AsJson = False,
-    separator: Separator = None,
-    decimal: Decimal = None,
-    label_separator: LabelSeparator = None,
-    item: Item = None,
-    categorical: Categorical = None,
-    missing: Missing = "impute",
+    as_json: options.AsJson = False,
+    separator: options.Separator = None,
+    decimal: options.Decimal = None,
+    label_separator: options.LabelSeparator = None,
+    item: options.Item = None,
+    categorical: options.Categorical = None,
+    missing: options.Missing = "impute",
 ) -> None:
     """Compare methods on data like the table's whose truth is known.
 
@@ -85,7 +70,7 @@ def compare(
     from contone.enhance import Inversion, Uniform
     from contone.tables import order, whole
 
-    model = Inversion(degradation=checked_rule(rule))
+    model = Inversion(degradation=checked_rule(rule or "main"))
     wanted = order.Order(
         source=file,
         target="",

@@ -14,17 +14,15 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from contone.cli import terminal
+from contone.cli import options, terminal
 from contone.datasets import Status
 from contone.exceptions import DataError
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 app = typer.Typer(no_args_is_help=True, help="Data sets with known distributions: list, fetch, describe them.")
 
 
 @app.command("list")
-def list_sets(as_json: AsJson = False) -> None:
+def list_sets(as_json: options.AsJson = False) -> None:
     """List the data sets: size, what they hold, and where each file is found now.
 
     Files are looked for in the folder CONTONE_DATA, then in the user's cache (CONTONE_CACHE moves it). Other .mat and
@@ -116,7 +114,7 @@ def fetch(
 @app.command()
 def info(
     name: Annotated[str, typer.Argument(help="Name of a data set, as 'contone data list' shows.")],
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Describe one data set: size, labels per row, zeros, what to cite, licence.
 

@@ -4,109 +4,32 @@ from __future__ import annotations
 
 import ast
 import re
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from contone.base import Enhancer
-from contone.cli import terminal
+from contone.cli import options, terminal
 from contone.cli.listing import find_method, known_methods
 from contone.cli.terminal import usage_error
 from contone.exceptions import InputError
 
-Separator = Annotated[
-    str | None, typer.Option("--separator", metavar="CHAR", help="Between columns of a text file. Default: found out.")
-]
-Decimal = Annotated[
-    str | None, typer.Option("--decimal", metavar="CHAR", help="Decimal mark: . or a comma. Default: found out.")
-]
-LabelSeparator = Annotated[
-    str | None,
-    typer.Option("--label-separator", metavar="TEXT", help="Between the labels of one column such as a|b|c."),
-]
-Item = Annotated[
-    str | None, typer.Option("--item", metavar="NAME", help="Column of the item, for one row per (item, label).")
-]
-Categorical = Annotated[
-    list[str] | None,
-    typer.Option("--categorical", metavar="NAMES", help="Features whose entries name classes: one column per class."),
-]
-Missing = Annotated[
-    str, typer.Option("--missing", metavar="HOW", help="Missing features: impute (with an indicator), drop, error.")
-]
-Unlabelled = Annotated[
-    str,
-    typer.Option("--unlabelled", metavar="HOW", help="Rows without a label: method (its own way), predict, drop."),
-]
-
 
 def enhance(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE", exists=True, dir_okay=False, help="CSV, TSV (also .gz) or Parquet; a row is an instance."
-        ),
-    ],
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output", "-o", metavar="OUT", help="Where to write: .csv, .tsv or .parquet; - is CSV on stdout."
-        ),
-    ],
-    labels: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--labels",
-            "-l",
-            metavar="NAMES",
-            help="Label columns: a,b,c; 'genre_*'; last:6; f10:f16; @names.txt; labels.xml. "
-            "Default: what the format says (ARFF, libsvm).",
-        ),
-    ] = None,
-    features: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--features", "-f", metavar="NAMES", help="Default: every other numeric column that is not an id."
-        ),
-    ] = None,
-    ids: Annotated[
-        list[str] | None,
-        typer.Option("--id", metavar="NAMES", help="Numeric columns to carry along, not to learn from."),
-    ] = None,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            "--method",
-            "-m",
-            metavar="NAME",
-            help="See: contone methods; best (chosen on a rehearsal); or a class of your own, MODULE:CLASS. "
-            "Default: inversion.",
-        ),
-    ] = None,
-    preset: Annotated[
-        str | None, typer.Option("--preset", metavar="NAME", help="Settings of that name, e.g. paper.")
-    ] = None,
-    param: Annotated[
-        list[str] | None,
-        typer.Option("--param", "-p", metavar="KEY=VALUE", help="A parameter of the method, may be repeated."),
-    ] = None,
-    rule: Annotated[
-        str | None,
-        typer.Option(
-            "--rule",
-            metavar="RULE",
-            help="How the labels were made: main, everything, bar, best, order, auto; or cumulative:0.9, "
-            "threshold:0.2, topk:3. Default: main (main labels, more than half of the weight).",
-        ),
-    ] = None,
+    file: options.File,
+    output: options.Output,
+    labels: options.Labels = None,
+    features: options.Features = None,
+    ids: options.Ids = None,
+    method: options.Method = None,
+    preset: options.Preset = None,
+    param: options.Param = None,
+    rule: options.Rule = None,
     tune: Annotated[
         bool, typer.Option("--tune", help="Choose the parameters on data like the table's whose truth is known.")
     ] = False,
-    suffix: Annotated[
-        str, typer.Option("--suffix", help="Name of the new columns: label + suffix. '' replaces the labels.")
-    ] = "_degree",
-    force: Annotated[bool, typer.Option("--force", help="Overwrite OUT.")] = False,
+    suffix: options.Suffix = "_degree",
+    force: options.Force = False,
     stream: Annotated[
         bool | None,
         typer.Option(
@@ -120,20 +43,15 @@ def enhance(
         int | None,
         typer.Option("--sample-rows", metavar="N", min=2, help="Stream, and fit on this many rows (50,000)."),
     ] = None,
-    separator: Separator = None,
-    decimal: Decimal = None,
-    label_separator: LabelSeparator = None,
-    item: Item = None,
-    categorical: Categorical = None,
-    missing: Missing = "impute",
-    unlabelled: Unlabelled = "method",
-    intervals: Annotated[
-        float | None,
-        typer.Option("--intervals", metavar="LEVEL", help="Add LABEL_low and LABEL_high at this level, e.g. 0.9."),
-    ] = None,
-    top: Annotated[
-        int | None, typer.Option("--top", metavar="K", min=1, help="Add the names of the first K labels: top_1, top_2.")
-    ] = None,
+    separator: options.Separator = None,
+    decimal: options.Decimal = None,
+    label_separator: options.LabelSeparator = None,
+    item: options.Item = None,
+    categorical: options.Categorical = None,
+    missing: options.Missing = "impute",
+    unlabelled: options.Unlabelled = "method",
+    intervals: options.Intervals = None,
+    top: options.Top = None,
     save_model: Annotated[
         str | None, typer.Option("--save-model", metavar="MODEL", help="Keep the fitted method for contone apply.")
     ] = None,

@@ -16,16 +16,14 @@ from rich.table import Table
 from rich.text import Text
 
 from contone.base import Enhancer, InductiveMixin
-from contone.cli import terminal
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+from contone.cli import options, terminal
 
 
 def methods(
     name: Annotated[
         str | None, typer.Argument(help="Show this one in full, with its parameters; may be MODULE:CLASS.")
     ] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """List the methods: name, what it does, reference, whether it predicts new rows, presets.
 
@@ -54,7 +52,7 @@ def methods(
         _print_methods(records)
 
 
-def measures(as_json: AsJson = False) -> None:
+def measures(as_json: options.AsJson = False) -> None:
     """List the measures: name, which direction is better, formula (d is the truth, r the recovered degree).
 
     Examples:

@@ -9,51 +9,32 @@ import typer
 from rich import box
 from rich.table import Table
 
-from contone.cli import terminal
-from contone.cli.enhance import (
-    Categorical,
-    Decimal,
-    Item,
-    LabelSeparator,
-    Missing,
-    Separator,
-    Unlabelled,
-    build_method,
-    default_method,
-)
+from contone.cli import options, terminal
+from contone.cli.enhance import build_method, default_method, set_rule
 
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="A file that contone fit wrote.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite the output.")]
 
 
 def fit(
-    file: Annotated[Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="As in contone enhance.")],
+    file: options.File,
     output: Annotated[str, typer.Option("--output", "-o", metavar="MODEL", help="Where to write the model.")],
-    labels: Annotated[
-        list[str] | None, typer.Option("--labels", "-l", metavar="NAMES", help="As in contone enhance.")
-    ] = None,
-    features: Annotated[
-        list[str] | None, typer.Option("--features", "-f", metavar="NAMES", help="As in contone enhance.")
-    ] = None,
-    ids: Annotated[list[str] | None, typer.Option("--id", metavar="NAMES", help="Columns not to learn from.")] = None,
-    method: Annotated[
-        str | None, typer.Option("--method", "-m", metavar="NAME", help="See: contone methods. Default: inversion.")
-    ] = None,
-    preset: Annotated[str | None, typer.Option("--preset", metavar="NAME", help="Settings of that name.")] = None,
-    param: Annotated[
-        list[str] | None, typer.Option("--param", "-p", metavar="KEY=VALUE", help="A parameter of the method.")
-    ] = None,
-    force: Force = False,
-    separator: Separator = None,
-    decimal: Decimal = None,
-    label_separator: LabelSeparator = None,
-    item: Item = None,
-    categorical: Categorical = None,
-    missing: Missing = "impute",
-    unlabelled: Unlabelled = "method",
+    labels: options.Labels = None,
+    features: options.Features = None,
+    ids: options.Ids = None,
+    method: options.Method = None,
+    preset: options.Preset = None,
+    param: options.Param = None,
+    rule: options.Rule = None,
+    force: options.Force = False,
+    separator: options.Separator = None,
+    decimal: options.Decimal = None,
+    label_separator: options.LabelSeparator = None,
+    item: options.Item = None,
+    categorical: options.Categorical = None,
+    missing: options.Missing = "impute",
+    unlabelled: options.Unlabelled = "method",
 ) -> None:
     """Fit a method on a table and keep it, with the columns it needs, for contone apply.
 
@@ -65,12 +46,15 @@ def fit(
     """
     from contone.tables import fit_file
 
+    chosen = build_method(method or default_method(), preset, param or [])
+    if rule is not None:
+        set_rule(chosen, rule)
     with terminal.plain_warnings():
         model = fit_file(
             file,
             output,
             labels=labels or [],
-            method=build_method(method or default_method(), preset, param or []),
+            method=chosen,
             features=features or [],
             ids=ids or [],
             overwrite=force,
@@ -88,16 +72,14 @@ def fit(
 
 def apply(
     model: Model,
-    file: Annotated[Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="New rows.")],
-    output: Annotated[str, typer.Option("--output", "-o", metavar="OUT", help="As in contone enhance.")],
-    suffix: Annotated[str, typer.Option("--suffix", help="Name of the new columns: label + suffix.")] = "_degree",
-    force: Force = False,
-    separator: Separator = None,
-    decimal: Decimal = None,
-    label_separator: LabelSeparator = None,
-    top: Annotated[
-        int | None, typer.Option("--top", metavar="K", min=1, help="Add the names of the first K labels.")
-    ] = None,
+    file: options.File,
+    output: options.Output,
+    suffix: options.Suffix = "_degree",
+    force: options.Force = False,
+    separator: options.Separator = None,
+    decimal: options.Decimal = None,
+    label_separator: options.LabelSeparator = None,
+    top: options.Top = None,
 ) -> None:
     """Tell the degrees of the rows of another table by a model.
 
@@ -128,7 +110,7 @@ def apply(
         terminal.say(f"wrote {done.path}: {done.n_rows:,} rows, new columns {listed(done.degrees)}")
 
 
-def show(model: Model, as_json: AsJson = False) -> None:
+def show(model: Model, as_json: options.AsJson = False) -> None:
     """Show what a model file holds: method, parameters, labels, features.
 
     Examples:
@@ -169,7 +151,7 @@ def evaluate(
     item: Annotated[
         str | None, typer.Option("--item", metavar="NAME", help="Column that names the rows. Default: by their order.")
     ] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Say how close degrees are to the truth, beside baselines that know nothing of the features.
 
