@@ -20,6 +20,7 @@ from contone.runtime import memory
 from contone.tables import formats as tables
 from contone.tables import pieces, streaming, text
 from contone.tables.progress import Progress
+from contone.tables.reading import LabelReading
 
 LABELS = ["calm", "happy", "sad"]
 DEGREES = [f"{name}_degree" for name in LABELS]
@@ -119,7 +120,7 @@ def test_the_sample_is_drawn_evenly_from_the_whole_file():
         progress = Progress()
         missing = "impute"
 
-    X, L = streaming._sample(source, chosen, {"a": None, "b": None}, Wanted())  # type: ignore[arg-type]
+    X, L = streaming._sample(source, chosen, LabelReading(["a", "b"], {"a": None, "b": None}), Wanted())  # type: ignore[arg-type]
     drawn = X["x"].to_numpy()
     assert len(drawn) == len(L) == len(set(drawn)) == 200
     assert (np.diff(drawn) > 0).all()

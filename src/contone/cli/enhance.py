@@ -52,6 +52,7 @@ def enhance(
     unlabelled: options.Unlabelled = "method",
     intervals: options.Intervals = None,
     top: options.Top = None,
+    degrees_as: options.DegreesAs = "columns",
     save_model: Annotated[
         str | None, typer.Option("--save-model", metavar="MODEL", help="Keep the fitted method for contone apply.")
     ] = None,
@@ -114,6 +115,7 @@ def enhance(
             unlabelled=unlabelled,
             intervals=intervals,
             top=top,
+            degrees_as=degrees_as,
             save_model=save_model,
             progress=terminal.TerminalProgress(),
         )

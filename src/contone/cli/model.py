@@ -80,6 +80,8 @@ def apply(
     decimal: options.Decimal = None,
     label_separator: options.LabelSeparator = None,
     top: options.Top = None,
+    intervals: options.Intervals = None,
+    degrees_as: options.DegreesAs = "columns",
 ) -> None:
     """Tell the degrees of the rows of another table by a model.
 
@@ -104,6 +106,8 @@ def apply(
             decimal=decimal,
             label_separator=label_separator,
             top=top,
+            intervals=intervals,
+            degrees_as=degrees_as,
             progress=terminal.TerminalProgress(),
         )
     if done.path is not None:

@@ -109,5 +109,11 @@ Intervals = Annotated[
 Top = Annotated[
     int | None, typer.Option("--top", metavar="K", min=1, help="Add the names of the first K labels: top_1, top_2.")
 ]
+DegreesAs = Annotated[
+    str,
+    typer.Option(
+        "--degrees-as", metavar="WAY", help="columns; or one column called degrees that holds a list or a struct."
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the output.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

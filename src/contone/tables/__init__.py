@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from contone.base import Enhancer
     from contone.tables.compare import Comparison
-    from contone.tables.life import TableModel
+    from contone.tables.kept import TableModel
     from contone.tables.order import EnhancedFile
 
 __all__ = [
@@ -70,6 +70,7 @@ def enhance_file(
     unlabelled: str = "method",
     intervals: float | None = None,
     top: int | None = None,
+    degrees_as: str = "columns",
     save_model: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> EnhancedFile:
@@ -115,6 +116,9 @@ def enhance_file(
         Add LABEL_low and LABEL_high, credible intervals of that level, where the method gives them.
     top : int or None
         Add top_1, top_2, …: the names of the labels with the largest degrees.
+    degrees_as : {"columns", "list", "struct"}
+        One column per label; or one column ``degrees`` that holds a list in the order of the labels, or a struct with
+        their names (Parquet, Arrow, JSON lines).
     save_model : path or None
         Keep the fitted method with its columns for `apply_model`.
     progress : Progress or None
@@ -155,6 +159,7 @@ def enhance_file(
             unlabelled=unlabelled,
             intervals=intervals,
             top=top,
+            degrees_as=degrees_as,
             save_model=None if save_model is None else str(save_model),
             progress=progress or Progress(),
         )
@@ -219,12 +224,15 @@ def apply_model(
     decimal: str | None = None,
     label_separator: str | None = None,
     top: int | None = None,
+    intervals: float | None = None,
+    degrees_as: str = "columns",
     progress: Progress | None = None,
 ) -> EnhancedFile:
     """Tell the degrees of the rows of another file by a model that `fit_file` wrote.
 
     With the model's label columns in the file, they are used (`enhance`); without, the degrees come from the features
-    alone (`predict`). Columns are found by name, in any order; a missing one is refused by name.
+    alone (`predict`). Columns are found by name, in any order; a missing one is refused by name. `top`, `intervals` and
+    `degrees_as` as in `enhance_file`.
     """
     _need_polars()
     from contone import Uniform
@@ -243,6 +251,8 @@ def apply_model(
             decimal=decimal,
             label_separator=label_separator,
             top=top,
+            intervals=intervals,
+            degrees_as=degrees_as,
             progress=progress or Progress(),
         ),
     )
@@ -251,9 +261,9 @@ def apply_model(
 def load_table_model(model: str | os.PathLike[str]) -> TableModel:
     """A model that `fit_file` wrote: the fitted method, its labels, its columns and their encoder."""
     _need_polars()
-    from contone.tables import life
+    from contone.tables import kept
 
-    return life.load(model)
+    return kept.load(model)
 
 
 def compare_files(

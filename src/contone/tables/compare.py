@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ from contone import measures
 from contone.enhance import Logical, Temperature
 from contone.exceptions import ArgumentError, DataError
 from contone.tables import columns, formats, labels
+from contone.tables.answer import ONE_COLUMN
 from contone.tables.order import check_source
 from contone.validation import check_distributions
 
@@ -36,7 +37,7 @@ def compare_files(truth: Path, answer: Path, *, suffix: str = "_degree", item: s
         check_source(path)
         if not formats.suffix_of(path):
             raise ArgumentError(f"{path} must end in one of {', '.join(formats.READABLE)}.", "source")
-        tables.append(formats.read(path))
+        tables.append(_unpacked(formats.read(path), suffix))
     first, second = tables
     names = [c.removesuffix(suffix) for c in second.stored.columns if c.endswith(suffix) and c != suffix]
     found = {n: next((c for c in (f"{n}{suffix}", n) if c in first.stored.columns), None) for n in names}
@@ -56,6 +57,15 @@ def compare_files(truth: Path, answer: Path, *, suffix: str = "_degree", item: s
             rows["temperature"] = Temperature().fit_enhance(nothing, L)
     scores = {name: {k: float(m(D, found_D)) for k, m in measures.MEASURES.items()} for name, found_D in rows.items()}
     return Comparison(tuple(names), len(D), scores)
+
+
+def _unpacked(table: formats.Table, suffix: str) -> formats.Table:
+    """A struct of degrees as one column per label."""
+    column = table.stored[ONE_COLUMN] if ONE_COLUMN in table.stored.columns else None
+    if column is None or not isinstance(column.dtype, pl.Struct):
+        return table
+    degrees = column.struct.unnest()
+    return replace(table, stored=table.stored.with_columns(c.alias(f"{c.name}{suffix}") for c in degrees))
 
 
 def _order(first: formats.Table, second: formats.Table, item: str | None, truth: Path, answer: Path) -> np.ndarray:

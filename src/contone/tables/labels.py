@@ -101,25 +101,44 @@ def are_sets(column: pl.Series, words: Words, separator: str | None) -> bool:
     return separator is not None or words is None or not set(words) - {""} <= YES | NO | MINUS
 
 
-def split_sets(column: pl.Series, separator: str | None = None) -> tuple[str, pl.DataFrame]:
+def split_sets(
+    column: pl.Series, separator: str | None = None, names: Sequence[str] | None = None
+) -> tuple[str, pl.DataFrame]:
     """One column per label from a column of sets; the delimiter found, and 0/1 columns in the order of the alphabet.
+
+    Where the `names` are known, as they are for a piece of a file, these are the columns.
 
     Examples
     --------
     >>> split_sets(pl.Series("mood", ["calm|sad", "happy", ""]))[1].rows()
     [(1.0, 0.0, 1.0), (0.0, 1.0, 0.0), (0.0, 0.0, 0.0)]
     """
-    if isinstance(column.dtype, (pl.List, pl.Array)):
-        sets, delimiter = column.cast(pl.List(pl.String)).to_list(), ""
-    else:
-        text = column.fill_null("")
-        delimiter = separator or next((d for d in DELIMITERS if text.str.contains(d, literal=True).any()), "")
-        sets = [entry.split(delimiter) if delimiter else [entry] for entry in text.to_list()]
-    cleaned = [{label.strip() for label in entry or () if label and label.strip()} for entry in sets]
-    names = sorted(set().union(*cleaned)) if cleaned else []
-    if not names:
+    delimiter = next(iter(delimiters_in(column)), "") if separator is None else separator
+    cleaned = _sets(column, delimiter)
+    found = sorted(set().union(*cleaned)) if names is None else list(names)
+    if not found:
         raise LabelError(f"the label column {column.name!r} names no label in any row.")
-    return delimiter, pl.DataFrame({name: [float(name in entry) for entry in cleaned] for name in names})
+    return delimiter, pl.DataFrame({name: [float(name in entry) for entry in cleaned] for name in found})
+
+
+def delimiters_in(column: pl.Series) -> list[str]:
+    """Those of the usual delimiters that a column of text has somewhere, the most telling first."""
+    if column.dtype != pl.String:
+        return []
+    return [d for d in DELIMITERS if column.str.contains(d, literal=True).any()]
+
+
+def names_in(column: pl.Series, delimiter: str) -> set[str]:
+    """The different labels of a column of sets."""
+    return set().union(*_sets(column.unique(), delimiter))
+
+
+def _sets(column: pl.Series, delimiter: str) -> list[set[str]]:
+    if isinstance(column.dtype, (pl.List, pl.Array)):
+        entries = column.cast(pl.List(pl.String)).to_list()
+    else:
+        entries = [e.split(delimiter) if delimiter else [e] for e in column.fill_null("").to_list()]
+    return [{label.strip() for label in entry or () if label and label.strip()} for entry in entries]
 
 
 def grouped(frame: pl.DataFrame, item: str, label: str) -> pl.DataFrame:

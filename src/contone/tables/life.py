@@ -3,33 +3,18 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from contone.exceptions import ArgumentError, DataError, LabelError
-from contone.models import StoredModel, read_model
-from contone.tables import columns, formats, labels, run, whole
+from contone.tables import answer, columns, formats, labels, run, whole
 from contone.tables.columns import Columns
-from contone.tables.encoder import ColumnEncoder
+from contone.tables.kept import TableModel, load
 from contone.tables.order import STDOUT, EnhancedFile, Order, check_output, check_source
 from contone.tables.prepare import Problem
-
-
-@dataclass(frozen=True)
-class TableModel:
-    """A fitted method with the columns that it was fitted on."""
-
-    method: Any
-    chosen: Columns
-    labels: list[str]
-    is_set: bool
-    encoder: ColumnEncoder
-    n_rows: int
-    contone_version: str
 
 
 def fit(order: Order, path: str) -> TableModel:
@@ -43,31 +28,12 @@ def fit(order: Order, path: str) -> TableModel:
     return load(path)
 
 
-def load(path: str | os.PathLike[str]) -> TableModel:
-    """A model that `fit` (or ``enhance --save-model``) wrote."""
-    stored: StoredModel = read_model(path)
-    try:
-        made = TableModel(
-            method=stored.method,
-            chosen=Columns(**stored.details["columns"]),
-            labels=[str(name) for name in stored.details["labels"]],
-            is_set=bool(stored.details["is_set"]),
-            encoder=stored.details["encoder"],
-            n_rows=int(stored.details["n_rows"]),
-            contone_version=stored.contone_version,
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{path} is a model without a table: contone fit writes those that can be applied.") from error
-    if not isinstance(made.encoder, ColumnEncoder):
-        raise DataError(f"{path} is a model without a table: contone fit writes those that can be applied.")
-    return made
-
-
 def apply(model_path: str | os.PathLike[str], order: Order) -> EnhancedFile:
     """The degrees of the rows of another file: from features and labels where it has them, else from features."""
     model = load(model_path)
     check_source(order.source)
     run.check_format(order.source)
+    run.check_settings(replace(order, method=model.method))
     run.check_target(order)
     with order.progress.working(f"reading {order.source}"):
         before = formats.state_of(order.source)
@@ -80,6 +46,7 @@ def apply(model_path: str | os.PathLike[str], order: Order) -> EnhancedFile:
     order.progress.note(f"  {table.stored.height:,} rows, {'with' if L is not None else 'without'} labels")
     with order.progress.working(f"applying {type(model.method).__name__}"):
         D = _degrees(model, X, L)
+        ends = answer.ends_of_new_rows(order, model.method, X, L)
     used = {*model.chosen.labels, *model.chosen.features}
     chosen = Columns(
         [c for c in model.chosen.labels if c in table.stored.columns],
@@ -87,7 +54,7 @@ def apply(model_path: str | os.PathLike[str], order: Order) -> EnhancedFile:
         [c for c in table.stored.columns if c not in used],
         model.chosen.categories,
     )
-    new = whole.added_columns(order, chosen, model.labels, D, model.method, np.ones(len(D), dtype=bool))
+    new = answer.added_columns(order, chosen, model.labels, D, ends)
     problem = Problem(table, chosen, pl.DataFrame(), pl.DataFrame(), model.is_set)
     whole.write_answer(order, problem, new)
     return EnhancedFile(
@@ -96,7 +63,7 @@ def apply(model_path: str | os.PathLike[str], order: Order) -> EnhancedFile:
         labels=tuple(model.labels),
         features=tuple(chosen.features),
         carried=tuple(chosen.carried),
-        degrees=tuple(chosen.degrees(order.suffix, model.labels)),
+        degrees=tuple(answer.degree_columns(order, chosen, model.labels)),
         method=model.method,
         streamed=False,
     )

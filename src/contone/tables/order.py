@@ -41,6 +41,7 @@ class Order:
     unlabelled: str = "method"
     intervals: float | None = None
     top: int | None = None
+    degrees_as: str = "columns"
     save_model: str | None = None
     progress: Progress = field(default_factory=Progress)
 

@@ -95,8 +95,12 @@ class Pieces:
         if self.kinds:
             return {name: self.kinds[name].words for name in columns}
         scan = pl.scan_parquet(self.path, glob=False)
+        nested = {name for name, kind in self.schema().items() if kind.is_nested()}
         with readable(self.path):
-            return {name: words_of(scan.select(pl.col(name).unique()).collect().to_series()) for name in columns}
+            return {
+                name: None if name in nested else words_of(scan.select(pl.col(name).unique()).collect().to_series())
+                for name in columns
+            }
 
     def as_plain(self) -> dict[str, Any]:
         """Everything as values that JSON can hold."""

@@ -8,13 +8,14 @@ from contone import enhance
 from contone.exceptions import ArgumentError, MemoryEstimateError
 from contone.runtime import memory
 from contone.runtime.files import remove_leftovers
-from contone.tables import formats, pieces, streaming, whole
+from contone.tables import answer, formats, pieces, streaming, whole
 from contone.tables.order import STDOUT, EnhancedFile, Order, check_output, check_source
 
 CHOICES = {
     "missing": ("impute", "drop", "error"),
     "unlabelled": ("method", "predict", "drop"),
     "decimal": (None, ".", ","),
+    "degrees_as": answer.WAYS,
 }
 
 
@@ -22,8 +23,10 @@ def carry_out(order: Order) -> EnhancedFile:
     """Check the places, choose the way, and go it."""
     check_source(order.source)
     check_format(order.source)
-    check_target(order)
     check_settings(order)
+    check_target(order)
+    if order.save_model:
+        check_model_place(order.save_model, overwrite=order.overwrite)
     in_pieces = is_streamed(order)
     if in_pieces:
         refuse_unless_streamable(order)
@@ -45,11 +48,21 @@ def check_format(path: Path) -> None:
 def check_target(order: Order) -> None:
     """Refuse before any work what could not be written after it; remove what a killed run left there."""
     if order.target == STDOUT:
+        answer.check_way(order)
         return
     if formats.suffix_of(order.target) not in formats.WRITABLE or order.target.lower().endswith(".gz"):
         raise ArgumentError(f"{order.target} must end in one of {', '.join(formats.WRITABLE)}.", "target")
+    answer.check_way(order)
     check_output(order.target, overwrite=order.overwrite)
     remove_leftovers(order.target)
+
+
+def check_model_place(path: str, *, overwrite: bool) -> None:
+    """The same for the file of the model."""
+    try:
+        check_output(path, overwrite=overwrite)
+    except ArgumentError as error:
+        raise ArgumentError(str(error), "save_model") from error
 
 
 def check_settings(order: Order) -> None:
@@ -57,10 +70,10 @@ def check_settings(order: Order) -> None:
     for name, allowed in CHOICES.items():
         if getattr(order, name) not in allowed:
             raise ArgumentError(f"{getattr(order, name)!r} is none of {', '.join(filter(None, allowed))}.", name)
-    if order.intervals is not None and not 0 < order.intervals < 1:
-        raise ArgumentError(f"the level must be between 0 and 1; got {order.intervals}.", "intervals")
-    if order.intervals is not None and not hasattr(order.method, "intervals_"):
-        raise ArgumentError(f"{type(order.method).__name__} gives no intervals; inversion does.", "intervals")
+    if order.intervals is not None:
+        if not 0 < order.intervals < 1:
+            raise ArgumentError(f"the level must be between 0 and 1; got {order.intervals}.", "intervals")
+        answer.refuse_intervals(order.method)
     if order.top is not None and order.top < 1:
         raise ArgumentError(f"must be 1 or more; got {order.top}.", "top")
     if order.separator is not None and len(order.separator.encode()) != 1:
@@ -74,12 +87,19 @@ def refuse_unless_streamable(order: Order) -> None:
             raise ArgumentError(
                 f"{place} cannot be read or written in pieces; these can: {', '.join(formats.STREAMED)}.", argument
             )
-    for name in ("intervals", "top", "save_model", "item", "label_separator"):
-        if getattr(order, name) is not None:
-            raise ArgumentError("needs the whole table in memory: leave out --stream.", name)
+    if order.item is not None:
+        raise ArgumentError(
+            "the rows of an item may be anywhere in the file, so the whole table must be in memory: leave out "
+            "--stream, or bring the table to one row per item first.",
+            "item",
+        )
     for name, only in (("missing", ("impute", "error")), ("unlabelled", ("method",))):
         if getattr(order, name) not in only:
-            raise ArgumentError(f"{getattr(order, name)!r} needs the whole table in memory: leave out --stream.", name)
+            raise ArgumentError(
+                f"a streamed table has as many rows out as in and all of them labelled, so {getattr(order, name)!r} "
+                "needs the whole table in memory: leave out --stream, or take these rows out of the file first.",
+                name,
+            )
 
 
 def is_streamed(order: Order) -> bool:

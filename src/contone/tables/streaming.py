@@ -15,7 +15,7 @@ import json
 import secrets
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -30,10 +30,11 @@ from contone.base import Enhancer
 from contone.exceptions import ArgumentError, ContoneError, DataError, InputError, OutputError
 from contone.models import read_model, save_model
 from contone.runtime.files import replacing
-from contone.tables import columns, formats, labels, pieces, prepare
+from contone.tables import answer, columns, formats, kept, pieces, prepare
 from contone.tables import parts as work
 from contone.tables.encoder import ColumnEncoder, described
 from contone.tables.order import STDOUT, EnhancedFile, Order
+from contone.tables.reading import LabelReading, decide
 from contone.validation import check_new_labels
 
 SAMPLE_ROWS = 50_000
@@ -48,7 +49,7 @@ class Job:
     chosen: columns.Columns
     method: Enhancer
     encoder: ColumnEncoder
-    meanings: dict[str, dict[str, float | None] | None]
+    labels: LabelReading
     state: tuple[int, ...]
     token: str
 
@@ -61,13 +62,15 @@ def enhance_in_pieces(order: Order) -> EnhancedFile:
         formats.refuse_changed(order.source, job.state)
         _merge([done[i] for i in range(len(job.source))], order, job)
         work.empty(folder)
+        if order.save_model:
+            _save(order, job)
     return EnhancedFile(
         path=None if order.target == STDOUT else Path(order.target),
         n_rows=job.source.n_rows,
-        labels=tuple(job.chosen.labels),
+        labels=tuple(job.labels.names),
         features=tuple(job.chosen.features),
         carried=tuple(job.chosen.carried),
-        degrees=tuple(job.chosen.degrees(order.suffix)),
+        degrees=tuple(answer.degree_columns(order, job.chosen, job.labels.names)),
         method=job.method,
         streamed=True,
     )
@@ -121,7 +124,7 @@ def _resumed(order: Order, folder: Path) -> Job | None:
                 chosen=columns.Columns(**plan["columns"]),
                 method=stored.method,
                 encoder=stored.details["encoder"],
-                meanings=plan["meanings"],
+                labels=LabelReading(**plan["labels"]),
                 state=tuple(plan["state"]),
                 token=plan["token"],
             )
@@ -150,23 +153,22 @@ def _started(order: Order, folder: Path) -> Job:
         )
         schema = source.schema()
         chosen = prepare.choose_columns(order, schema, source.kinds)
-        chosen.degrees(order.suffix)
         formats.refuse_nested(schema, as_text=_format(order) in formats.SEPARATORS)
-        words = source.words(chosen.labels)
-        meanings = labels.meanings(words, source.numeric)
+        read = decide(source, chosen, order.label_separator)
+        answer.degree_columns(order, chosen, read.names)
         prepare.ask_about_labels(order, chosen, source.words(chosen.features) if source.kinds else {})
         prepare.say_what_was_read(order, chosen, source.kinds)
     progress.note(
-        f"  {source.n_rows:,} rows in {len(source)} parts; {len(chosen.labels)} labels, {len(chosen.features)} features"
+        f"  {source.n_rows:,} rows in {len(source)} parts; {len(read.names)} labels, {len(chosen.features)} features"
     )
-    X, L = _sample(source, chosen, meanings, order)
+    X, L = _sample(source, chosen, read, order)
     formats.refuse_changed(order.source, state)
     encoder = prepare.encoder_for(order, chosen).fit(X)
     for line in described(encoder, X):
         progress.note(f"  {line}")
     with progress.working(f"fitting {type(order.method).__name__} on {len(X):,} rows"):
         order.method.fit(encoder.transform(X), L)
-    job = Job(source, chosen, order.method, encoder, meanings, state, secrets.token_hex(8))
+    job = Job(source, chosen, order.method, encoder, read, state, secrets.token_hex(8))
     if order.target != STDOUT and _kept(order, encoder, folder):
         work.write_plan(
             folder,
@@ -176,7 +178,7 @@ def _started(order: Order, folder: Path) -> Job:
                 "state": state,
                 "source": source.as_plain(),
                 "columns": asdict(chosen),
-                "meanings": meanings,
+                "labels": asdict(read),
             },
         )
     return job
@@ -206,7 +208,11 @@ def fingerprint(order: Order) -> str:
         order.missing,
         order.separator,
         order.decimal,
+        order.label_separator,
         order.suffix,
+        order.intervals,
+        order.top,
+        order.degrees_as,
         order.chunk_rows,
         order.sample_rows,
         type(order.method).__name__,
@@ -219,7 +225,7 @@ def fingerprint(order: Order) -> str:
 
 
 def _sample(
-    source: pieces.Pieces, chosen: columns.Columns, meanings: Mapping[str, Any], order: Order
+    source: pieces.Pieces, chosen: columns.Columns, read: LabelReading, order: Order
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Rows drawn evenly from the whole file (the smallest of random keys), while every row of it is checked."""
     wanted = min(order.sample_rows or SAMPLE_ROWS, source.n_rows)
@@ -228,7 +234,7 @@ def _sample(
     with order.progress.counting("checking all rows and drawing a sample", len(source)) as step:
         for i, piece in source.read():
             with _located(source, i):
-                X, L = prepare.features_of(piece, chosen), piece.label_numbers(meanings)
+                X, L = prepare.features_of(piece, chosen), read.read(piece)
                 _check_rows(order, X, L, chosen)
             frame = pl.concat([X, L], how="horizontal")
             keys = np.concatenate([keys, rng.random(len(frame))])
@@ -237,7 +243,7 @@ def _sample(
                 rows = np.sort(np.argpartition(keys, wanted - 1)[:wanted])
                 keys, kept = keys[rows], kept[rows]
             step()
-    return kept.select(chosen.features), kept.select(chosen.labels)
+    return kept.select(chosen.features), kept.select(read.names)
 
 
 def _check_rows(order: Order, X: pl.DataFrame, L: pl.DataFrame, chosen: columns.Columns) -> None:
@@ -248,7 +254,7 @@ def _check_rows(order: Order, X: pl.DataFrame, L: pl.DataFrame, chosen: columns.
     infinite = [c.name for c in numbers if c.is_infinite().any()]
     if infinite:
         raise DataError(f"The feature {infinite[0]!r} is infinite: drop or correct such rows first.")
-    check_new_labels(order.method, np.zeros((len(L), 1)), L, chosen.labels)
+    check_new_labels(order.method, np.zeros((len(L), 1)), L, L.columns)
 
 
 @contextmanager
@@ -280,22 +286,38 @@ def _write_parts(order: Order, job: Job, folder: Path) -> dict[int, work.Part]:
 
 def _write_part(order: Order, job: Job, folder: Path, i: int, piece: formats.Table) -> work.Part:
     suffix = _format(order)
-    D = _degrees(job, i, piece)
-    names, as_text = job.chosen.degrees(order.suffix), suffix in formats.SEPARATORS
-    new = pl.DataFrame([pl.Series(name, D[:, j]) for j, name in enumerate(names)])
-    used = [name for name in (*job.chosen.labels, *job.chosen.features) if name not in job.chosen.categories]
-    frame = piece.with_columns(new, used, as_text=as_text)
+    D, ends = _degrees(order, job, i, piece)
+    new = answer.added_columns(order, job.chosen, job.labels.names, D, ends)
+    used = [*([] if job.labels.is_set else job.chosen.labels), *job.chosen.features]
+    used = [name for name in used if name not in job.chosen.categories]
+    frame = piece.with_columns(new, used, as_text=suffix in formats.SEPARATORS)
     dialect = job.source.dialect if formats.suffix_of(order.source) == ".csv" else None
     write = partial(formats.write_frame, frame, suffix=suffix, header=i == 0, dialect=dialect)
     return work.add_part(folder, i, job.token, frame.height, suffix, write)
 
 
-def _degrees(job: Job, i: int, piece: formats.Table) -> np.ndarray:
-    """The degrees (m, q) of a piece, by the fitted method."""
+def _degrees(order: Order, job: Job, i: int, piece: formats.Table) -> tuple[np.ndarray, answer.Ends | None]:
+    """The degrees (m, q) of a piece, by the fitted method, and the ends of their intervals if they are asked for."""
     with _located(job.source, i), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit has said what there is to say
         X = job.encoder.transform(prepare.features_of(piece, job.chosen))
-        return np.asarray(job.method.enhance(X, piece.label_numbers(job.meanings)))
+        L = job.labels.read(piece)
+        return np.asarray(job.method.enhance(X, L)), answer.ends_of_new_rows(order, job.method, X, L)
+
+
+def _save(order: Order, job: Job) -> None:
+    """The method, fitted on the sample, for `contone apply`."""
+    assert order.save_model is not None
+    n_rows = len(job.method.label_distributions_)
+    kept.save(
+        order.save_model,
+        job.method,
+        job.encoder,
+        job.chosen,
+        job.labels.names,
+        is_set=job.labels.is_set,
+        n_rows=n_rows,
+    )
 
 
 def _rows_of(job: Job, i: int) -> int:

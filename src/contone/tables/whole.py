@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from contone.base import Enhancer
 from contone.exceptions import ArgumentError, DataError, LabelError
-from contone.models import save_model
-from contone.tables import columns, formats
+from contone.tables import answer, columns, formats, kept
 from contone.tables.encoder import ColumnEncoder, described
 from contone.tables.order import STDOUT, EnhancedFile, Order
 from contone.tables.prepare import Problem, encoder_for, posed
@@ -34,8 +32,9 @@ def enhance_whole(order: Order) -> EnhancedFile:
     """Carry out an order with all rows in memory."""
     fitted = fit_whole(order)
     problem, names = fitted.problem, fitted.problem.L.columns
-    degrees = problem.chosen.degrees(order.suffix, names)
-    new = added_columns(order, problem.chosen, names, fitted.D, fitted.method, fitted.fitted_rows)
+    X = fitted.encoder.transform(problem.features) if order.intervals is not None else np.empty((len(fitted.D), 0))
+    ends = answer.ends_of_fitted_rows(order, fitted.method, X, fitted.fitted_rows)
+    new = answer.added_columns(order, problem.chosen, names, fitted.D, ends)
     write_answer(order, problem, new)
     if order.save_model:
         save_fitted(fitted, order.save_model)
@@ -45,7 +44,7 @@ def enhance_whole(order: Order) -> EnhancedFile:
         labels=tuple(names),
         features=tuple(problem.chosen.features),
         carried=tuple(problem.chosen.carried),
-        degrees=tuple(degrees),
+        degrees=tuple(answer.degree_columns(order, problem.chosen, names)),
         method=fitted.method,
         streamed=False,
     )
@@ -58,7 +57,7 @@ def fit_whole(order: Order) -> Fitted:
         problem = read_problem(order)
         if order.target:
             refuse_text(order, problem.table)
-        problem.chosen.degrees(order.suffix, problem.L.columns)
+        answer.degree_columns(order, problem.chosen, problem.L.columns)
     chosen = problem.chosen
     say(f"  {problem.L.height:,} rows; labels: {columns.listed(problem.L.columns)}; "
         f"features: {columns.listed(chosen.features)}")  # fmt: skip
@@ -139,44 +138,6 @@ def _without_missing(order: Order, problem: Problem) -> Problem:
 # ------------------------------------------------------------------------------------------------------ the answer
 
 
-def added_columns(
-    order: Order,
-    chosen: columns.Columns,
-    names: list[str],
-    D: np.ndarray,
-    method: Any,
-    fitted_rows: np.ndarray,
-) -> pl.DataFrame:
-    """Degrees, and what else was asked for: ends of intervals, names of the first labels."""
-    degrees = chosen.degrees(order.suffix, names)
-    new = [pl.Series(name, D[:, j]) for j, name in enumerate(degrees)]
-    if order.intervals is not None:
-        low, high = _intervals(order.intervals, method, len(D), fitted_rows)
-        for j, name in enumerate(names):
-            new += [pl.Series(f"{name}_low", low[:, j]), pl.Series(f"{name}_high", high[:, j])]
-    if order.top:
-        first = np.argsort(-D, axis=1, kind="stable")[:, : min(order.top, len(names))]
-        new += [pl.Series(f"top_{k + 1}", [names[j] for j in first[:, k]]) for k in range(first.shape[1])]
-    made = [column.name for column in new]
-    taken = next((n for i, n in enumerate(made) if n in made[:i] or (n not in degrees and n in _all(chosen))), None)
-    if taken is not None:
-        raise ArgumentError(f"the output would have two columns {taken!r}: rename it in the table.", "suffix")
-    return pl.DataFrame(new)
-
-
-def _all(chosen: columns.Columns) -> set[str]:
-    return {*chosen.labels, *chosen.features, *chosen.carried}
-
-
-def _intervals(level: float, method: Any, n: int, fitted_rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    if not hasattr(method, "intervals_"):
-        raise ArgumentError(f"{type(method).__name__} gives no intervals; inversion does.", "intervals")
-    low, high = method.intervals_(level)
-    filled = np.full((2, n, low.shape[1]), np.nan)
-    filled[0, fitted_rows], filled[1, fitted_rows] = low, high
-    return filled[0], filled[1]
-
-
 def write_answer(order: Order, problem: Problem, new: pl.DataFrame) -> None:
     """The table with the new columns, whole or not at all."""
     as_text = order.target == STDOUT or formats.suffix_of(order.target) in formats.SEPARATORS
@@ -198,11 +159,12 @@ def _flat(frame: pl.DataFrame) -> pl.DataFrame:
 
 def save_fitted(fitted: Fitted, path: str) -> None:
     """The method with its columns and encoder as a model file."""
-    details = {
-        "columns": asdict(fitted.problem.chosen),
-        "labels": list(fitted.problem.L.columns),
-        "is_set": fitted.problem.is_set,
-        "encoder": fitted.encoder,
-        "n_rows": len(fitted.D),
-    }
-    save_model(fitted.method, path, details=details)
+    kept.save(
+        path,
+        fitted.method,
+        fitted.encoder,
+        fitted.problem.chosen,
+        fitted.problem.L.columns,
+        is_set=fitted.problem.is_set,
+        n_rows=int(fitted.fitted_rows.sum()),
+    )
