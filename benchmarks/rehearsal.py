@@ -1,12 +1,16 @@
 """Does a rehearsal, which sees no truth, say what the truth says? Order of methods, best parameters, expected KL.
 
-    CONTONE_DATA=... python benchmarks/rehearsal.py --out benchmarks/results/rehearsal.json --seeds 3 --jobs 16
-    CONTONE_DATA=... python benchmarks/rehearsal.py --out ... --sets SJAFFE Yeast_dtt --seeds 1 --replicates 2
-    python benchmarks/rehearsal.py --out benchmarks/results/rehearsal.json --summary      # only: what the file says
+    CONTONE_DATA=... python benchmarks/rehearsal.py                         # goes on where it stopped
+    CONTONE_DATA=... python benchmarks/rehearsal.py --sets SJAFFE Yeast_dtt --seeds 1 --out trial.jsonl
+    python benchmarks/rehearsal.py --summary --fill   # runs nothing: results/rehearsal.json, docs/fair-comparison.md
 
-Every set and seed gives one task for the order (all methods at their defaults, rehearsed and true KL) and one per tuned
-method (default, rehearsed and oracle parameters from the same candidates). Finished tasks are in the file; an
-interrupted run goes on where it stopped. Truth is used to score answers, and in the rows called oracle.
+Every seed draws its own sample of rows from every set, and everything below is on that sample. Cells:
+
+    SET/SEED/order      all methods at their defaults, KL on the replicates and the true one
+    SET/SEED/METHOD     default, rehearsed and oracle parameters, the latter two from the same candidates
+    SET/SEED/METHOD+10  the same with the degrees of ten rows known to the rehearsal's model
+
+A cell is a line of the store, written when it is finished. Truth is used to score answers and for the oracle alone.
 """
 
 from __future__ import annotations
@@ -15,10 +19,12 @@ import argparse
 import json
 import math
 import os
+import subprocess
 import time
 import warnings
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -33,54 +39,58 @@ from contone import CumulativeMass, Inversion, Rehearsal, evaluate
 from contone.check.search import best_temperature, candidates, search
 from contone.check.trials import shared_memory, try_all, try_once
 from contone.enhance.tempered import temper
-from contone.limits import limit, recovered
+from contone.limits import recovered
 from contone.runtime.files import replacing
 
 HERE = Path(__file__).parent
+RESULTS = HERE / "results"
 YEAST = ["spoem", "alpha", "spo5", "cdc", "cold", "diau", "dtt", "elu", "heat", "spo"]
-SETS = [*(f"Yeast_{name}" for name in YEAST), "SJAFFE", "Movie"]
+SETS = ["SJAFFE", *(f"Yeast_{name}" for name in YEAST), "Movie"]
+ROWS = {"Movie": 300, "Movie/LEMLL": 150, "Movie/LCdr": 150}
+"""Rows of a sample, by set or by set and method, where they are not `OTHER_ROWS`: Movie has 1,869 features."""
+OTHER_ROWS = 1000
 TUNED = ["Temperature", "GLLE", "LESC", "LP", "KM", "FCM", "LEMLL", "LCdr"]
+GRADED_SETS, GRADED_METHODS = ["Yeast_dtt", "Yeast_cold", "Yeast_heat"], ["Temperature", "GLLE", "LP"]
+"""Where ten graded rows are measured, too: sets whose spread is largely that of its prior, and fast methods."""
 NETWORKS = {"LEVI", "LIBLE", "ConLE"}
 """Methods that train networks: not ordered here, for their time."""
 
 
+def rows_of(stem: str, name: str = "") -> int:
+    return ROWS.get(f"{stem}/{name}", ROWS.get(stem, OTHER_ROWS))
+
+
 @lru_cache(maxsize=2)
-def load(stem: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def load(stem: str, seed: int, n_rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Features, distributions and labels of the rows that this seed draws."""
     content = loadmat(Path(os.environ["CONTONE_DATA"]) / f"{stem}.mat")
     X, D = (np.asarray(content[key], dtype=float) for key in ("features", "labels"))
-    D /= D.sum(axis=1, keepdims=True)
+    rows = np.sort(np.random.default_rng(seed).choice(len(X), min(n_rows, len(X)), replace=False))
+    X, D = X[rows], D[rows] / D[rows].sum(axis=1, keepdims=True)
     return X, D, CumulativeMass().apply(D).astype(float)
 
 
 @lru_cache(maxsize=2)
-def rehearse(stem: str, seed: int, n_replicates: int, max_rows: int, n_graded: int) -> Rehearsal:
-    X, D, L = load(stem)
+def rehearse(stem: str, seed: int, n_rows: int, n_replicates: int, n_graded: int) -> Rehearsal:
+    X, D, L = load(stem, seed, n_rows)
     degrees = None
     if n_graded:
         degrees = np.full_like(D, np.nan)
         rows = np.random.default_rng(seed).choice(len(D), n_graded, replace=False)
         degrees[rows] = D[rows]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return Rehearsal(
-            X,
-            L,
-            Inversion(random_state=seed),
-            degrees=degrees,
-            n_replicates=n_replicates,
-            max_rows=max_rows,
-            random_state=seed,
-        )
+    model = Inversion(random_state=seed)
+    return Rehearsal(X, L, model, degrees=degrees, n_replicates=n_replicates, random_state=seed)
 
 
 def kl(D: np.ndarray, answer: np.ndarray | None) -> float:
     return math.nan if answer is None else float(evaluate(D, answer).kl)
 
 
-def order_task(stem: str, seed: int, options: argparse.Namespace) -> dict:
+def order_cell(stem: str, seed: int, options: argparse.Namespace) -> dict:
     """Every method at its defaults: KL on the replicates, and the true one."""
-    X, D, L = load(stem)
-    rehearsal = rehearse(stem, seed, options.replicates, options.max_rows, options.graded)
+    n_rows = rows_of(stem)
+    X, D, L = load(stem, seed, n_rows)
+    rehearsal = rehearse(stem, seed, n_rows, options.replicates, 0)
     found = {}
     for cls in contone.enhance.methods().values():
         if cls.__name__ in NETWORKS:
@@ -88,217 +98,263 @@ def order_task(stem: str, seed: int, options: argparse.Namespace) -> dict:
         method = cls(random_state=seed) if "random_state" in cls().get_params() else cls()
         trials = try_all(method, rehearsal, None)
         rehearsed = [kl(r.distributions, t.answer) for r, t in zip(rehearsal.replicates, trials, strict=True)]
-        true = try_once(method, X, L)
-        found[cls.__name__] = {
-            "rehearsed": rehearsed, "true": kl(D, true.answer), "error": true.error or trials[0].error,
-            "seconds": true.seconds,
-        }  # fmt: skip
-    limits = [kl(r.distributions, A) for r, A in zip(rehearsal.replicates, rehearsal.limits, strict=True)]
+        if cls is Inversion:  # the rehearsal has fitted it to these rows already
+            true, error = kl(D, rehearsal.model.label_distributions_), trials[0].error
+        else:
+            trial = try_once(method, X, L)
+            true, error = kl(D, trial.answer), trial.error or trials[0].error
+        found[cls.__name__] = {"rehearsed": rehearsed, "true": true, "error": error}
+    return {"methods": found, **told_by(rehearsal, D)}
+
+
+def tuned_cell(stem: str, seed: int, name: str, n_graded: int, options: argparse.Namespace) -> dict:
+    """One method: default, rehearsed and oracle parameters, the two latter from the same candidates."""
+    n_rows = rows_of(stem, name)
+    X, D, L = load(stem, seed, n_rows)
+    rehearsal = rehearse(stem, seed, n_rows, options.replicates, n_graded)
+    method = getattr(contone, name)()
+    found = search(method, rehearsal, n_iter=options.candidates, seed=seed)
+    best: dict[str, Any] = {"kl": math.inf}
+    default = tuned = math.nan
+    with shared_memory(method) as able:
+        for params in candidates(method, type(method).SEARCH, options.candidates, seed):
+            answer = try_once(clone(able).set_params(**params), X, L).answer
+            if answer is None:
+                continue
+            t, _ = best_temperature([D], [answer])
+            here = kl(D, temper(answer, t))
+            if not params:
+                default = kl(D, answer)
+            if here < best["kl"]:
+                best = {"kl": here, "params": {**params, "temperature": t}}
+            if params == found.best.params:
+                tuned = kl(D, temper(answer, found.best.temperature))
     return {
-        "methods": found,
-        "limits": limits,
+        "default": default, "rehearsed": tuned, "oracle": best["kl"],
+        "rehearsed_params": {**found.best.params, "temperature": found.best.temperature},
+        "oracle_params": best["params"],
+        "expected_relative_kl": found.best.score,
+        **told_by(rehearsal, D),
+    }  # fmt: skip
+
+
+def told_by(rehearsal: Rehearsal, D: np.ndarray) -> dict:
+    """What the rehearsal says of itself, beside the KL of the uniform distribution and the spread of the truth."""
+    Z = np.log(np.maximum(D, np.finfo(float).tiny))
+    return {
+        "rows": len(D),
+        "uniform": kl(D, np.full_like(D, 1.0 / D.shape[1])),
+        "true_spread": float(np.sqrt(np.mean(np.square(Z - Z.mean(axis=1, keepdims=True))))),
         "spread": rehearsal.model.spread_,
         "spread_deviation": rehearsal.model.spread_deviation_,
-        "misfit": rehearsal.misfit,
+        "replicate_spreads": [r.spread for r in rehearsal.replicates],
         "warnings": list(rehearsal.warnings),
     }
 
 
-def tuned_task(stem: str, seed: int, name: str, options: argparse.Namespace) -> dict:
-    """One method: default, rehearsed and oracle parameters, the two latter from the same candidates."""
-    X, D, L = load(stem)
-    rehearsal = rehearse(stem, seed, options.replicates, options.max_rows, options.graded)
-    method = getattr(contone, name)()
-    found = search(method, rehearsal, n_iter=options.candidates, seed=seed)
-    oracle = {"kl": math.inf}
-    with shared_memory(method) as able:
-        for params in candidates(method, type(method).SEARCH, options.candidates, seed):
-            trial = try_once(clone(able).set_params(**params), X, L)
-            if trial.answer is None:
-                continue
-            t, _ = best_temperature([D], [trial.answer])
-            here = kl(D, temper(trial.answer, t))
-            if not params:
-                default = kl(D, trial.answer)
-            if here < oracle["kl"]:
-                oracle = {"kl": here, "params": params, "temperature": t}
-            if params == found.best.params:
-                tuned = kl(D, temper(trial.answer, found.best.temperature))
-    return {
-        "default": default, "rehearsed": tuned, "oracle": oracle["kl"],
-        "rehearsed_params": {**found.best.params, "temperature": found.best.temperature},
-        "oracle_params": {**oracle["params"], "temperature": oracle["temperature"]},
-        "expected_relative_kl": found.best.score,
-    }  # fmt: skip
-
-
-def limit_task(stem: str) -> dict:
-    X, D, L = load(stem)
-    known = HERE / "results" / "inversion.json"
-    if known.exists() and stem in (sets := json.loads(known.read_text())["sets"]):
-        best = sets[stem]["kl_limit"]
-    else:
-        best = min(limit(X, L, D).candidates.values())
-    return {"limit": best, "uniform": kl(D, np.full_like(D, 1.0 / D.shape[1])), "n": len(D), "q": D.shape[1]}
-
-
 def run(key: str, options: argparse.Namespace) -> tuple[str, dict]:
-    stem, *rest = key.split("/")
-    start = time.perf_counter()
+    stem, seed, what = key.split("/")
+    name, _, n_graded = what.partition("+")
+    start = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if rest[0] == "limit":
-            record = limit_task(stem)
-        elif rest[1] == "order":
-            record = order_task(stem, int(rest[0]), options)
-        else:
-            record = tuned_task(stem, int(rest[0]), rest[1], options)
-    return key, {**record, "task_seconds": time.perf_counter() - start}
+        try:
+            if what == "order":
+                cell = order_cell(stem, int(seed), options)
+            else:
+                cell = tuned_cell(stem, int(seed), name, int(n_graded or 0), options)
+        except Exception as error:  # one cell must not end the others; it is tried again by the next run
+            return key, {"failed": f"{type(error).__name__}: {error}"}
+    return key, {**cell, "seconds": time.process_time() - start}
 
 
 def keys(options: argparse.Namespace) -> list[str]:
-    seeds = range(options.seeds)
-    large_first = sorted(options.sets, key=lambda stem: stem != "Movie")
-    found = [f"{stem}/limit" for stem in large_first]
-    found += [f"{stem}/{seed}/order" for stem in large_first for seed in seeds]
-    return found + [f"{stem}/{seed}/{name}" for stem in large_first for seed in seeds for name in options.methods]
+    """All cells, those of the first seed first."""
+    found = []
+    for seed in range(options.seeds):
+        for stem in options.sets:
+            found += [f"{stem}/{seed}/{what}" for what in ["order", *options.methods]]
+        graded = [stem for stem in GRADED_SETS if stem in options.sets]
+        found += [f"{stem}/{seed}/{name}+10" for stem in graded for name in GRADED_METHODS]
+    return found
 
 
-def summarise(tasks: dict) -> dict:
-    """The figures that a rehearsal is judged by, from finished tasks."""
-    sets = [key.split("/")[0] for key in tasks if key.endswith("/limit")]
-    orders = {key: record for key, record in tasks.items() if key.endswith("/order")}
-    spearman, ratios = {}, {}
-    for key, record in orders.items():
-        rows = {n: r for n, r in record["methods"].items() if not r["error"] and math.isfinite(r["true"])}
-        expected = {n: float(np.mean(r["rehearsed"])) for n, r in rows.items()}
-        rows = {n: r for n, r in rows.items() if math.isfinite(expected[n])}
-        truth = [r["true"] for r in rows.values()]
-        spearman[key.removesuffix("/order")] = float(spearmanr([expected[n] for n in rows], truth).statistic)
-        ratios[key.removesuffix("/order")] = {n: expected[n] / r["true"] for n, r in rows.items()}
-    shares: dict[str, dict[str, dict[str, float]]] = {}
-    for key, record in tasks.items():
-        parts = key.split("/")
-        if len(parts) == 3 and parts[2] != "order" and f"{parts[0]}/limit" in tasks:
-            ends = tasks[f"{parts[0]}/limit"]
-            share = {
-                k: recovered(record[k], ends["uniform"], ends["limit"]) for k in ("default", "rehearsed", "oracle")
-            }
-            shares.setdefault(parts[2], {})[f"{parts[0]}/{parts[1]}"] = share
-    gaps = {
-        name: {
-            stem: float(np.mean([s["oracle"] - s["rehearsed"] for k, s in rows.items() if k.startswith(f"{stem}/")]))
-            for stem in sets
-            if any(k.startswith(f"{stem}/") for k in rows)
-        }
-        for name, rows in shares.items()
-    }
-    flat = [max(r, 1 / r) for rows in ratios.values() for r in rows.values() if r > 0]
+def share(record: dict, stem: str, which: str) -> float:
+    """Recovered share of a cell; the limit is that of all rows of the set, relative to the uniform distribution."""
+    whole = ends()[stem]
+    limit = record["uniform"] * whole["kl_limit"] / whole["kl_uniform"]
+    return recovered(record[which], record["uniform"], limit)
+
+
+@lru_cache(maxsize=1)
+def ends() -> dict[str, dict]:
+    found: dict[str, dict] = json.loads((RESULTS / "inversion.json").read_text())["sets"]
+    return found
+
+
+def summarise(cells: dict[str, dict]) -> dict:
+    """The figures that a rehearsal is judged by."""
+    spearman, ratios = {}, []
+    for key, cell in cells.items():
+        if not key.endswith("/order"):
+            continue
+        rows = {n: (r["rehearsed"], r["true"]) for n, r in cell["methods"].items() if not r["error"]}
+        rows = {n: pair for n, pair in rows.items() if None not in (*pair[0], pair[1])}
+        expected, true = [float(np.mean(r)) for r, _ in rows.values()], [t for _, t in rows.values()]
+        spearman[key.removesuffix("/order")] = float(spearmanr(expected, true).statistic)
+        ratios += [max(e / t, t / e) for e, t in zip(expected, true, strict=True)]
+    gaps: dict[str, dict[str, list[float]]] = {}
+    for key, cell in cells.items():
+        stem, _, what = key.split("/")
+        if what != "order":
+            gap = share(cell, stem, "oracle") - share(cell, stem, "rehearsed")
+            gaps.setdefault(what, {}).setdefault(stem, []).append(gap)
+    means = {name: {stem: float(np.mean(g)) for stem, g in rows.items()} for name, rows in gaps.items()}
     return {
-        "spearman": spearman,
+        "cells": len(cells),
+        "seeds": len({key.split("/")[1] for key in cells}),
         "spearman_median": float(np.median(list(spearman.values()))) if spearman else None,
         "spearman_least": min(spearman.values(), default=None),
-        "kl_factor_median": float(np.median(flat)) if flat else None,
-        "shares": shares,
-        "gap_mean": {name: float(np.mean(list(g.values()))) for name, g in gaps.items()},
-        "gaps_over_10": {name: {s: v for s, v in g.items() if v > 0.10} for name, g in gaps.items()},
+        "kl_factor_median": float(np.median(ratios)) if ratios else None,
+        "gap_mean": {name: float(np.mean(list(g.values()))) for name, g in means.items()},
+        "gaps_over_10": {name: {s: v for s, v in g.items() if v > 0.10} for name, g in means.items()},
+        "spearman": spearman,
+        "gaps": means,
     }
 
 
-def table(tasks: dict) -> str:
+def mean_over_seeds(cells: dict[str, dict], stem: str, what: str, which: str) -> float | None:
+    found = [share(c, stem, which) for k, c in cells.items() if k.startswith(f"{stem}/") and k.endswith(f"/{what}")]
+    return float(np.mean(found)) if found else None
+
+
+def shares_text(cells: dict[str, dict], stem: str, what: str) -> str:
+    means = [mean_over_seeds(cells, stem, what, which) for which in ("default", "rehearsed", "oracle")]
+    return " / ".join(f"{100 * m:.0f}" for m in means if m is not None)
+
+
+def table(cells: dict[str, dict]) -> str:
     """Recovered shares in per cent, default / rehearsed / oracle, means over seeds; one row per set."""
-    summary = summarise(tasks)
-    names = list(summary["shares"])
+    summary = summarise(cells)
+    names = [name for name in TUNED if name in summary["gaps"]]
     lines = [f"| set | Spearman | {' | '.join(names)} | Inversion |", "|---" * (len(names) + 3) + "|"]
-    for stem in [key.split("/")[0] for key in tasks if key.endswith("/limit")]:
+    for stem in [stem for stem in SETS if any(key.startswith(f"{stem}/") for key in cells)]:
         rho = [v for k, v in summary["spearman"].items() if k.startswith(f"{stem}/")]
-        cells = [f"{np.mean(rho):.2f}" if rho else ""]
-        for name in names:
-            found = [s for k, s in summary["shares"][name].items() if k.startswith(f"{stem}/")]
-            means = [100 * np.mean([s[k] for s in found]) for k in ("default", "rehearsed", "oracle")] if found else []
-            cells.append(" / ".join(f"{m:.0f}" for m in means))
-        ends, own = (
-            tasks[f"{stem}/limit"],
-            [
-                record["methods"]["Inversion"]["true"]
-                for key, record in tasks.items()
-                if key.startswith(f"{stem}/") and key.endswith("/order")
-            ],
-        )
-        shares = [recovered(value, ends["uniform"], ends["limit"]) for value in own]
-        cells.append(f"{100 * np.mean(shares):.0f}" if shares else "")
-        lines.append(f"| {stem.removeprefix('Yeast_')} | {' | '.join(cells)} |")
+        orders = [c for k, c in cells.items() if k.startswith(f"{stem}/") and k.endswith("/order")]
+        own = [share({**c, "own": c["methods"]["Inversion"]["true"]}, stem, "own") for c in orders]
+        row = [f"{np.mean(rho):.2f}" if rho else "", *(shares_text(cells, stem, name) for name in names)]
+        row.append(f"{100 * np.mean(own):.0f}" if own else "")
+        lines.append(f"| {stem.removeprefix('Yeast_')} | {' | '.join(row)} |")
     gaps = [f"{100 * summary['gap_mean'][name]:.1f}" for name in names]
     lines.append(f"| behind the oracle, mean | | {' | '.join(gaps)} | |")
     return "\n".join(lines)
 
 
-def fill(tasks: dict) -> None:
-    """Put the numbers into docs/fair-comparison.md, between its markers."""
-    page, found = HERE.parent / "docs" / "fair-comparison.md", summarise(tasks)
-    seeds = len({key.split("/")[1] for key in tasks if key.count("/") == 2})
+def graded_table(cells: dict[str, dict]) -> str:
+    """What ten graded rows change: the spread as the model has it, and points behind the oracle."""
+    lines = [
+        "| set | true spread | spread, no row graded | ten rows graded | behind the oracle, none / ten |",
+        "|---" * 5 + "|",
+    ]
+    for stem in GRADED_SETS:
+        rows = []
+        for suffix in ("", "+10"):
+            rows.append([c for k, c in cells.items() for n in GRADED_METHODS
+                         if k.startswith(f"{stem}/") and k.endswith(f"/{n}{suffix}")])  # fmt: skip
+        if not all(rows):
+            continue
+        spreads = [
+            f"{np.mean([c['spread'] for c in r]):.3f} ± {np.mean([c['spread_deviation'] for c in r]):.3f}" for r in rows
+        ]
+        behind = [np.mean([share(c, stem, "oracle") - share(c, stem, "rehearsed") for c in r]) for r in rows]
+        true = np.mean([c["true_spread"] for c in rows[0]])
+        lines.append(
+            f"| {stem.removeprefix('Yeast_')} | {true:.3f} | {spreads[0]} | {spreads[1]} "
+            f"| {100 * behind[0]:.1f} / {100 * behind[1]:.1f} |"
+        )
+    return "\n".join(lines)
+
+
+def page_text(cells: dict[str, dict]) -> str:
+    found = summarise(cells)
     behind = [
         f"{name} on {stem.removeprefix('Yeast_')} ({100 * gap:.0f})"
         for name, gaps in found["gaps_over_10"].items()
         for stem, gap in gaps.items()
+        if "+" not in name
     ]
+    seeds = "1 seed" if found["seeds"] == 1 else f"{found['seeds']} seeds"
     lines = [
-        table(tasks),
+        table(cells),
         "",
-        f"{seeds} seed{'s' if seeds > 1 else ''}. Spearman: median {found['spearman_median']:.2f}, least "
-        f"{found['spearman_least']:.2f}. Expected KL against the actual, over methods and sets: a factor of "
-        f"{found['kl_factor_median']:.2f} in the median. More than ten points behind the oracle: "
-        f"{', '.join(sorted(behind)) or 'none'}.",
+        f"{seeds}. Spearman: median {found['spearman_median']:.2f}, least {found['spearman_least']:.2f}. "
+        f"Expected KL against the actual, over methods, sets and seeds: a factor of {found['kl_factor_median']:.2f} in "
+        f"the median. More than ten points behind the oracle: {', '.join(sorted(behind)) or 'none'}.",
+        "",
+        graded_table(cells),
     ]
+    return "\n".join(lines)
+
+
+def fill(cells: dict[str, dict]) -> None:
+    """Put the numbers into docs/fair-comparison.md, between its markers."""
+    page = HERE.parent / "docs" / "fair-comparison.md"
     before, rest = page.read_text().split("<!-- numbers -->\n", 1)
     after = rest.split("<!-- end -->", 1)[1]
-    page.write_text(before + "<!-- numbers -->\n" + "\n".join(lines) + "\n<!-- end -->" + after)
+    page.write_text(before + "<!-- numbers -->\n" + page_text(cells) + "\n<!-- end -->" + after)
+
+
+def plain(value: Any) -> Any:
+    """For JSON: six digits, and null for what is not finite."""
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if isinstance(value, float | np.floating):
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+    return value
+
+
+def read(path: Path) -> dict[str, dict]:
+    lines = path.read_text().splitlines() if path.exists() else []
+    return {record.pop("key"): record for record in map(json.loads, lines)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=RESULTS / "rehearsal.jsonl")
     parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
     parser.add_argument("--methods", nargs="*", default=TUNED)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--replicates", type=int, default=4)
-    parser.add_argument("--candidates", type=int, default=20)
-    parser.add_argument("--max-rows", type=int, default=3000)
-    parser.add_argument("--graded", type=int, default=0, help="rows whose true degrees the rehearsal's model is told")
+    parser.add_argument("--replicates", type=int, default=3)
+    parser.add_argument("--candidates", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--summary", action="store_true", help="run nothing")
     parser.add_argument("--fill", action="store_true", help="put the numbers into docs/fair-comparison.md")
     options = parser.parse_args()
-    stored = json.loads(options.out.read_text()) if options.out.exists() else {"tasks": {}}
-    tasks = stored["tasks"]
-    todo = [] if options.summary else [key for key in keys(options) if key not in tasks]
+    cells = read(options.out)
+    todo = [] if options.summary else [key for key in keys(options) if key not in cells]
+    if todo:
+        described = subprocess.run(
+            ["git", "describe", "--always", "--dirty"], cwd=HERE, capture_output=True, text=True, check=False
+        )
+        made_by = {"commit": described.stdout.strip(), **{k: vars(options)[k] for k in ("replicates", "candidates")}}
     start = time.perf_counter()
     work = Parallel(n_jobs=options.jobs, return_as="generator_unordered")
-    for done, (key, record) in enumerate(work(delayed(_safely)(key, options) for key in todo), 1):
-        if "failed" not in record:
-            tasks[key] = record
+    for done, (key, cell) in enumerate(work(delayed(run)(key, options) for key in todo), 1):
+        if "failed" not in cell:
+            cells[key] = plain(cell)
+            with options.out.open("a") as store:
+                store.write(json.dumps({"key": key, **made_by, **cells[key]}, allow_nan=False) + "\n")
         spent = time.perf_counter() - start
         left = spent / done * (len(todo) - done)
-        print(
-            f"{done}/{len(todo)}  {key}  {record.get('failed', '')}  {spent:.0f} s, about {left:.0f} s left", flush=True
-        )
-        settings = {
-            k: v for k, v in vars(options).items() if k in ("replicates", "candidates", "max_rows", "seeds", "graded")
-        }
-        content = {"settings": settings, "tasks": tasks, "summary": summarise(tasks)}
-        with replacing(options.out) as temporary:
-            temporary.write_text(json.dumps(content, indent=1))
+        print(f"{done}/{len(todo)} {key} {cell.get('failed', '')} {spent:.0f} s, about {left:.0f} s left", flush=True)
     if options.fill:
-        fill(tasks)
-    print(table(tasks))
-    print(json.dumps({k: v for k, v in summarise(tasks).items() if k not in ("shares",)}, indent=1))
-
-
-def _safely(key: str, options: argparse.Namespace) -> tuple[str, dict]:
-    try:
-        return run(key, options)
-    except Exception as error:  # one task must not end the others; it is tried again by the next run
-        return key, {"failed": f"{type(error).__name__}: {error}"}
+        fill(cells)
+        with replacing(RESULTS / "rehearsal.json") as temporary:
+            temporary.write_text(json.dumps(plain(summarise(cells)), indent=1, allow_nan=False) + "\n")
+    print(page_text(cells))
+    print(json.dumps({k: v for k, v in summarise(cells).items() if k not in ("gaps", "spearman")}, indent=1))
 
 
 if __name__ == "__main__":

@@ -119,6 +119,18 @@ def test_scale_shift_and_order_do_not_matter(small):
     np.testing.assert_allclose(moved, D[rows][:, labels], atol=1e-6)
 
 
+def test_more_columns_than_rows_are_solved_in_their_row_space(small):
+    X, L, _ = small
+    few, labels = np.tile(X[:6], (1, 4)) ** 2 + np.random.default_rng(0).normal(size=(6, 4 * X.shape[1])), L[:6]
+    model = LEMLL(n_neighbors=2, ridge=0.7, closeness=0.5, topology=2.0, scale=1.0, tol=1e-9).fit(few, labels)
+    scaled = standardisation(few)(few)
+    M = lle_matrix(lle_weights(scaled, 2))
+    wide = Problem(np.hstack([scaled, np.ones((6, 1))]), 2 * labels - 1, M, 0.1, 0.7, 0.5, 2.0)
+    U, Theta = irwls(wide, tol=1e-9, max_iter=1000).value
+    np.testing.assert_allclose(model.label_distributions_, softmax(U), atol=1e-7)
+    np.testing.assert_allclose(model.coef_, Theta[:-1], atol=1e-6)
+
+
 def test_prediction_is_the_regression(small):
     X, L, _ = small
     model = LEMLL(scale=1.0).fit(X, L)

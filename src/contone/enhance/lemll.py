@@ -136,8 +136,9 @@ class LEMLL(InductiveMixin, Enhancer):
         self._scaling = standardisation(X)
         scaled = self._scaling(X)
         self._nystroem = _nystroem(scaled, self.n_components, self.random_state) if self.kernel == "rbf" else None
+        features, basis = _narrowed(self._features(scaled))
         problem = Problem(
-            Phi=np.hstack([self._features(scaled), np.ones((len(X), 1))]),
+            Phi=np.hstack([features, np.ones((len(X), 1))]),
             Y=2.0 * L - 1.0,
             M=lle_matrix(lle_weights(scaled, self.n_neighbors)),
             epsilon=self.epsilon,
@@ -147,7 +148,7 @@ class LEMLL(InductiveMixin, Enhancer):
         )
         solution = irwls(problem, tol=self.tol, max_iter=self.max_iter)
         U, Theta = solution.value
-        self.coef_, self.intercept_ = Theta[:-1], Theta[-1]
+        self.coef_, self.intercept_ = Theta[:-1] if basis is None else basis @ Theta[:-1], Theta[-1]
         return solution.with_value(softmax(self.scale * U))
 
     def _predict(self, X: np.ndarray) -> Array:
@@ -240,6 +241,18 @@ def irwls(p: Problem, *, tol: float, max_iter: int) -> Solution:
             t *= 0.5
         U, Theta, value = U + t * step_U, Theta + t * step_Theta, new
     return Solution((U, Theta), value, residual, n_iter, residual <= tol)
+
+
+def _narrowed(features: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """Features (n, m) with more columns than rows in coordinates of their row space, (n, n), and its basis (m, n).
+
+    Theta lies in the row space, or its ridge would be larger for the same residuals; a rotation changes no ridge.
+    """
+    n, m = features.shape
+    if m <= n:
+        return features, None
+    basis = np.linalg.qr(features.T)[0]
+    return features @ basis, basis
 
 
 def _nystroem(scaled: np.ndarray, n_components: int, random_state: Any) -> Nystroem:
