@@ -22,9 +22,10 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from contone.backends import get_backend
+from contone.backends import get_backend, to_numpy
 from contone.exceptions import AnswerError, ApproximationWarning, InputError, InputTypeError, MemoryEstimateError
 from contone.numerics.graphs import GOOD_RECALL
+from contone.numerics.label_score import label_score
 from contone.numerics.simplex import kl_divergence
 from contone.numerics.solution import Solution
 from contone.runtime import memory
@@ -178,6 +179,19 @@ class Enhancer(_Estimator, ABC):
             answer = backend.map_rows(self._enhance, X_checked, L, columns=L.shape[1])
         return border.wrap(_on_simplex(answer, L.shape, self))
 
+    @available_if(lambda self: hasattr(self, "predict"))
+    def score(self, X: Any, Y: Any) -> float:
+        """How well the degrees that are predicted for rows X (m, d) tell their labels Y (m, q); more is better.
+
+        The share of the labels' entropy that the predicted degrees explain: 0 where they say no more than how frequent
+        labels are, 1 where they tell every label (`contone.numerics.label_score`). It means the same for all methods,
+        and scikit-learn's cross-validation uses it. Labels say which degrees are larger and nothing about their
+        scale; `contone.Tuned`, which chooses parameters on rehearsed data, sees the scale as well.
+        """
+        check_is_fitted(self)
+        X_checked, L, _ = check_new_rows(self, X, Y, self.label_names_)
+        return label_score(to_numpy(L), to_numpy(_predict_checked(self, X_checked)))
+
     @abstractmethod
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         """X (n, d) and L (n, q), checked and read-only, to a `Solution` whose value is D^ (n, q)."""
@@ -311,7 +325,11 @@ def _subclasses(cls: Any) -> Iterator[Any]:
 
 def _predict(estimator: Any, X: Any) -> Any:
     check_is_fitted(estimator)
-    X_checked = check_features(estimator, X, reset=False)
+    D = _predict_checked(estimator, check_features(estimator, X, reset=False))
+    return open_border(X, estimator.label_names_).wrap(D)
+
+
+def _predict_checked(estimator: Any, X_checked: Array) -> Array:
     shape, backend = (X_checked.shape[0], len(estimator.label_names_)), get_backend(X_checked)
     if backend.in_memory or "dask" in estimator.kinds:
         answer = estimator._predict(X_checked)
@@ -319,7 +337,7 @@ def _predict(estimator: Any, X: Any) -> Any:
         answer = backend.map_rows(estimator._predict, X_checked, columns=shape[1])
     if backend.in_memory:
         answer = get_backend(answer).gather(answer)  # a method that was fitted to lazy rows may answer lazily
-    return open_border(X, estimator.label_names_).wrap(_on_simplex(answer, shape, estimator))
+    return _on_simplex(answer, shape, estimator)
 
 
 def _on_simplex(D: Array, shape: tuple[int, ...], estimator: Any) -> Array:
