@@ -150,6 +150,10 @@ class Enhancer(_Estimator, ABC):
             bundle["text/html"] = f"<pre>{html.escape(self.summary())}</pre>{bundle['text/html']}"
         return bundle
 
+    def takes_levels(self) -> bool:
+        """Whether Y may hold whole numbers beyond 0 and 1, of which the order within a row counts."""
+        return False
+
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
         """Estimated memory of a fit beyond X (n, d) and L (n, q); methods that hold more than this override it."""
         k = getattr(self, "n_neighbors", 0)

@@ -85,6 +85,11 @@ class Degradation(ABC):
     def negative_share(self, n_positive: Any, q: int) -> Any:
         """A ratio (n,) of every negative to every positive weight that gives back L, where any ratio does."""
 
+    def agrees(self, D: Any, L: Any) -> Any:
+        """Whether labels L (m, q) are those of distributions D (m, q), bool (m,)."""
+        xp = array_namespace(D, L)
+        return xp.all(self._apply(D) == (L > 0), axis=1)
+
     def start(self, L: Any) -> tuple[Any, Any]:
         """Log weights (n, q) of a distribution that degrades to L, and where there is none, bool (n,).
 
@@ -197,9 +202,15 @@ class TopK(Degradation):
 
 @dataclass(frozen=True)
 class Order(Degradation):
-    """Marked labels above the others, no more: the order is what the labels tell, each row has its own number of them.
+    """Larger numbers, degrees at least as large, no more: rankings, levels such as 0 to 3, and plain 0 and 1.
 
-    It leads back from labels only. `apply` would have to know how many labels to mark: that is `TopK`.
+    L holds whole numbers, of which only the order within a row counts; ties leave open which degree is the larger. It
+    leads back from labels only: `apply` would have to know how many levels to tell apart (`TopK` makes two).
+
+    Examples
+    --------
+    >>> Order().agrees(np.array([[0.2, 0.5, 0.3], [0.2, 0.5, 0.3]]), np.array([[1, 3, 1], [2, 1, 0]])).tolist()
+    [True, False]
     """
 
     scale_matters = False
@@ -207,8 +218,23 @@ class Order(Degradation):
     def _apply(self, D: Any) -> Any:
         raise InputError("Order does not say how many labels a row has, so it makes none from degrees: use TopK(k).")
 
+    def agrees(self, D: Any, L: Any) -> Any:
+        xp = array_namespace(D, L)
+        swapped = [xp.any((L[:, j : j + 1] > L) & (D[:, j : j + 1] < D), axis=1) for j in range(D.shape[1])]
+        return ~xp.any(xp.stack(swapped), axis=0)
+
     def interval(self, others: Others, positive: Any) -> tuple[Any, Any]:
+        """For two levels; `level_interval` has any number of them."""
         return TopK().interval(others, positive)
+
+    def level_interval(self, Z: Any, levels: Any, j: int) -> tuple[Any, Any]:
+        """Ends (n,), (n,) for label j between labels of lower and of higher levels; Z and levels are (q, n).
+
+        A level that is NaN bounds nothing and is bounded by nothing.
+        """
+        xp = array_namespace(Z)
+        far, own = xp.full_like(Z, xp.inf), levels[j, :]
+        return xp.max(xp.where(levels < own, Z, -far), axis=0), xp.min(xp.where(levels > own, Z, far), axis=0)
 
     def cardinality(self, ranked: Any) -> Any:
         raise InputError("Order does not say how many labels a row has.")
@@ -218,8 +244,17 @@ class Order(Degradation):
 
     def start(self, L: Any) -> tuple[Any, Any]:
         xp = array_namespace(L)
-        Z, _ = TopK().start(L)
-        return Z, xp.zeros_like(L[:, 0], dtype=xp.bool)
+        impossible = xp.zeros_like(L[:, 0], dtype=xp.bool)
+        if not has_levels(L):
+            return TopK().start(L)[0], impossible
+        q = L.shape[1]
+        below = [xp.sum(xp.astype(L[:, j : j + 1] > L, xp.float64), axis=1) for j in range(q)]
+        return xp.astype(xp.stack(below, axis=1), L.dtype) / q, impossible
+
+
+def has_levels(L: Any) -> bool:
+    """Whether labels L (n, q) hold anything but 0 and 1."""
+    return bool(array_namespace(L).any((L != 0) & (L != 1)))
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ def examine(X: Array | None, Y: Array | None, tolerance: float) -> Findings:
         off_value=value,
         lowest=_host(xp.min(Y, axis=0)),
         highest=_host(xp.max(Y, axis=0)),
+        not_whole=_first(~_all_rows(xp.round(Y) == Y)),
     )
 
 
@@ -56,7 +57,7 @@ def merge(parts: Sequence[Findings]) -> Findings:
     for part, first in zip(parts[1:], start[1:-1], strict=True):
         later = {
             name: int(first) + getattr(part, name)
-            for name in ("bad_features", "bad_labels", "empty")
+            for name in ("bad_features", "bad_labels", "empty", "not_whole")
             if getattr(found, name) < 0 <= getattr(part, name)
         }
         # A row that is neither logical nor a distribution says more than a row of 0 and 1 among confidences.

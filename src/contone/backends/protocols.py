@@ -66,6 +66,8 @@ class Findings:
         The first label there that is not 0 or 1 and its value; -1 and the sum of the row where there is none.
     lowest, highest : (q,)
         Smallest and largest entry of every label.
+    not_whole : int
+        First row of Y with an entry that is not a whole number.
     """
 
     n: int
@@ -79,6 +81,7 @@ class Findings:
     off_value: float
     lowest: np.ndarray
     highest: np.ndarray
+    not_whole: int = -1
 
 
 class Graph(Protocol):

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from contone.degrade import Order
 from contone.enhance.inversion import simulate
 from contone.enhance.inversion.model import Fit
 from contone.typing import Array
@@ -52,8 +53,8 @@ def replicate_labels(
             D, made = drawn.distributions, drawn.labels
         else:
             D = _draw_distributions(fit, parameters, X, stream)
-            place = np.argsort(np.argsort(-D, axis=1), axis=1)
-            made = (place < (L > 0).sum(axis=1, keepdims=True)).astype(float)
+            given = L if isinstance(fit.rule, Order) else np.where(np.isnan(L), np.nan, L > 0)
+            made = simulate.in_order_of(D, given)
         labels.append(np.where(np.isnan(L), np.nan, made))
         distributions.append(D)
     return np.stack(labels), np.stack(distributions)

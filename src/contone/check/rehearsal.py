@@ -208,7 +208,7 @@ def _draw(
     found = []
     for stream in rng.spawn(n_replicates):
         parameters = simulate.draw_parameters(fit, information, X, stream)
-        D, drawn, _ = simulate.draw_rows(fit, parameters, X, stream, (L > 0).sum(axis=1))
+        D, drawn, _ = simulate.draw_rows(fit, parameters, X, stream, L)
         labels = np.where(unasked, np.nan, drawn)
         degrees = None if graded is None else np.where(np.isnan(graded), np.nan, D)
         found.append(Replicate(D, labels, _spread(D), parameters, degrees))

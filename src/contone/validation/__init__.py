@@ -72,13 +72,14 @@ def check_training(estimator: BaseEstimator, X: Any, Y: Any) -> Training:
     """Check features and labels for an enhancer's fit.
 
     Y is logical, (n, q) in {0, 1} with at least one 1 per row; or a confidence matrix, rows on the simplex; or one
-    class per row, (n,), which is read as scikit-learn reads it and one-hot encoded.
+    class per row, (n,), which is read as scikit-learn reads it and one-hot encoded; or whole numbers, for an estimator
+    that takes levels.
     """
     X_checked, labels, border = check_supervision(estimator, X, Y, examine=False)
     tolerance = tolerance_of(labels)
     found = get_backend(labels).examine(_unexamined(X_checked), labels, tolerance)
     judge_features(found)
-    judge_labels(found, border.label_names)
+    judge_labels(found, border.label_names, levels=_takes_levels(estimator))
     return Training(X_checked, labels, border)
 
 
@@ -146,7 +147,7 @@ def check_new_rows(estimator: Any, X: Any, Y: Any, label_names: Sequence[str]) -
         X_lazy, Y_lazy = _align_lazily(X, Y)
         _count_features(estimator, X_lazy, reset=False)
         _same_labels(Y_lazy, label_names)
-        labels = checks.refuse_labels_later(Y_lazy, SIMPLEX_TOLERANCE)
+        labels = checks.refuse_labels_later(Y_lazy, SIMPLEX_TOLERANCE, levels=_takes_levels(estimator))
         return Training(checks.refuse_later(X_lazy), labels, Border(list(label_names), model=X_lazy))
     X_checked = check_features(estimator, X, reset=False)
     labels = check_new_labels(estimator, X_checked, Y, label_names)
@@ -159,7 +160,8 @@ def check_new_labels(estimator: Any, X: Any, Y: Any, label_names: Sequence[str])
     _same_rows(X, labels, "Y")
     _same_labels(labels, label_names)
     labels = place_beside(X, labels)
-    judge_labels(get_backend(labels).examine(None, labels, tolerance_of(labels)), border.label_names, constant=False)
+    found = get_backend(labels).examine(None, labels, tolerance_of(labels))
+    judge_labels(found, border.label_names, constant=False, levels=_takes_levels(estimator))
     return labels
 
 
@@ -264,6 +266,12 @@ def _count_features(estimator: Any, X: Any, *, reset: bool) -> None:
         check_n_features(estimator, X, reset=reset)
     except ValueError as error:
         raise FeatureError(str(error)) from error
+
+
+def _takes_levels(estimator: Any) -> bool:
+    """Whether the labels of an enhancer may be whole numbers, of which the order within a row counts."""
+    takes = getattr(estimator, "takes_levels", None)
+    return takes is not None and bool(takes())
 
 
 def _same_labels(labels: Any, label_names: Sequence[str]) -> None:

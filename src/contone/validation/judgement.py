@@ -31,9 +31,19 @@ def judge_finite(found: Findings) -> None:
         raise missing_label("Y", found.bad_labels)
 
 
-def judge_labels(found: Findings, names: Sequence[str], *, constant: bool = True) -> None:
-    """Refuse what is neither logical labels nor confidences; warn of labels that say nothing, if `constant` asks."""
+def judge_labels(found: Findings, names: Sequence[str], *, constant: bool = True, levels: bool = False) -> None:
+    """Refuse what is neither logical labels nor confidences; warn of labels that say nothing, if `constant` asks.
+
+    With `levels`, labels are whole numbers, of which the order within a row counts.
+    """
     judge_finite(found)
+    if levels and (found.not_whole < 0 or found.off < 0):
+        return
+    if levels:
+        raise LabelError(
+            f"Y must hold whole numbers, larger where the degree is larger (ranks, levels, or 0 and 1); row "
+            f"{found.not_whole} has others. Round them, or number the levels 0, 1, 2, ..."
+        )
     if found.is_logical and found.n_empty:
         raise LabelError(
             f"Y has rows without any label ({found.n_empty} of {found.n}, first row {found.empty}): "
@@ -44,7 +54,7 @@ def judge_labels(found: Findings, names: Sequence[str], *, constant: bool = True
         what = f"label {names[found.off_label]!r} is {value:g}" if found.off_label >= 0 else f"the sum is {value:g}"
         raise LabelError(
             f"Y must hold 0 and 1 only (or confidences: rows that are not negative and sum to 1); in row {found.off}, "
-            f"{what}. Turn the labels into 0 and 1, or divide each row of confidences by its sum."
+            f"{what}. Turn the labels into 0 and 1, or divide each row of confidences by its sum.{_if_levels(found)}"
         )
     same = np.flatnonzero((found.lowest == found.highest) & ((found.lowest == 0) | (found.lowest == 1)))
     if constant and same.size:
@@ -54,6 +64,12 @@ def judge_labels(found: Findings, names: Sequence[str], *, constant: bool = True
             f"{shown}. Consider dropping them.",
             LabelWarning,
         )
+
+
+def _if_levels(found: Findings) -> str:
+    if found.not_whole >= 0:
+        return ""
+    return ' For ranks or levels (larger means more), use Inversion(degradation="order").'
 
 
 def tolerance_of(labels: Array) -> float:

@@ -8,17 +8,26 @@ from typing import Any
 import numpy as np
 
 from contone.backends import to_numpy
-from contone.degrade import Degradation
+from contone.degrade import Degradation, Order, has_levels
 from contone.enhance.inversion import logistic_normal
+from contone.enhance.inversion.evidence import find_contradictions
 from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.rule_names import in_words
 from contone.exceptions import LabelWarning
 from contone.numerics.simplex import softmax
 from contone.runtime.warnings import warn
 from contone.typing import Array
+from contone.validation import KnownDegrees
 
 ASSESSED_ROWS = 2000
 """Rows that are simulated to see which numbers of labels a fitted model gives."""
+
+
+_SCALES = {
+    "labels": "",
+    "prior": "; the order does not say how uneven degrees are: a weak prior does, and graded rows (degrees=) would",
+    "graded rows": "; how uneven degrees are comes from the graded rows",
+}
 
 
 @dataclass(frozen=True)
@@ -32,12 +41,18 @@ class RuleReport:
         Overlap of the numbers of labels per row, as given and as the fitted model makes them (1 minus the total
         variation between the two histograms); None where the rule takes the numbers as given.
     yes_weight : float
-        Mean weight of the labels marked yes.
+        Mean weight of the labels marked yes; with levels, of those with the highest one of their row.
+    levels : bool
+        Whether the labels are levels or ranks beyond 0 and 1.
+    scale_from : str
+        What says how uneven degrees are: "labels", "prior" or "graded rows".
     """
 
     rule: Degradation
     explained: float | None
     yes_weight: float
+    levels: bool = False
+    scale_from: str = "labels"
 
     def __str__(self) -> str:
         fits = (
@@ -45,18 +60,23 @@ class RuleReport:
             if self.explained is None
             else f"explains {self.explained:.0%} of the numbers of labels per row"
         )
-        return (
-            f"rule: {in_words(self.rule)} ({self.rule}); {fits}; labels marked yes keep {self.yes_weight:.0%} of the "
-            "weight"
-        )
+        words, marked = in_words(self.rule), "labels marked yes keep"
+        if self.levels:
+            words, marked = "higher levels above lower ones, no more", "labels of the highest level have"
+            fits = "takes the levels as given"
+        kept = f"{marked} {self.yes_weight:.0%} of the weight"
+        return f"rule: {words} ({self.rule}); {fits}; {kept}{_SCALES[self.scale_from]}"
 
 
-def report_rule(fit: Fit, X: Array, L: Array, D: Array) -> RuleReport:
+def report_rule(fit: Fit, X: Array, L: Array, D: Array, *, is_graded: bool = False) -> RuleReport:
     """The report for rows X (n, d), L (n, q) in memory and their recovered degrees D (n, q)."""
-    positive = to_numpy(L) > 0
+    labels = to_numpy(L)
+    levels = isinstance(fit.rule, Order) and has_levels(np.nan_to_num(labels))
+    positive = labels == np.nan_to_num(labels).max(axis=1, keepdims=True) if levels else labels > 0
     yes_weight = float((to_numpy(D) * positive).sum(axis=1).mean())
     if not fit.rule.scale_matters or L.shape[1] == 1:
-        return RuleReport(fit.rule, None, yes_weight)
+        scale_from = "labels" if fit.rule.scale_matters else "graded rows" if is_graded else "prior"
+        return RuleReport(fit.rule, None, yes_weight, levels, scale_from)
     sizes = positive.sum(axis=1)
     made = simulate_labels(fit, X, np.random.default_rng(0)).sum(axis=1)
     q = L.shape[1]
@@ -74,7 +94,7 @@ def simulate_labels(fit: Fit, X: Array, rng: np.random.Generator, max_rows: int 
 
 def warn_of_denied_labels(report: RuleReport) -> None:
     """Say so where most of the weight lies on labels that are marked no."""
-    if report.yes_weight < 0.5:
+    if report.yes_weight < 0.5 and not report.levels:
         reason = (
             "the order alone does not say how uneven degrees are, so a weak assumption decided it"
             if report.explained is None
@@ -83,6 +103,30 @@ def warn_of_denied_labels(report: RuleReport) -> None:
         warn(
             f"Most of the weight ({1 - report.yes_weight:.0%}) lies on labels that are not marked: {reason}. If marked "
             f'labels should have most of it, use degradation="main" ("main labels, more than half of the weight").',
+            LabelWarning,
+        )
+
+
+def warn_of_contradictions(known: KnownDegrees, L: np.ndarray, rule: Degradation) -> None:
+    """Say which graded rows have other labels than their degrees would give; L (m, q) are their labels."""
+    if len(known.rows) == 0:
+        return
+    odd = known.rows[find_contradictions(rule, known.degrees, L)]
+    if len(odd):
+        shown = ", ".join(map(str, odd[:5])) + (", ..." if len(odd) > 5 else "")
+        warn(
+            f"{len(odd)} of {len(known.rows)} graded rows have labels that {rule} does not make from their degrees "
+            f"(rows {shown}). Their degrees are kept; check the labels of these rows, or try another `degradation`.",
+            LabelWarning,
+        )
+
+
+def warn_of_relaxed_rows(n_relaxed: int, among: str, rule: Degradation) -> None:
+    """Say how many rows the rule cannot have made."""
+    if n_relaxed:
+        warn(
+            f"{n_relaxed} of {among} have labels that {rule} cannot have made; for these only the order is used: "
+            "marked labels above the others. Another `degradation` (or noise > 0) may fit better.",
             LabelWarning,
         )
 

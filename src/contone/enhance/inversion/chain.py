@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from contone.backends import get_backend, like, to_numpy
 from contone.degrade import Degradation
@@ -77,12 +76,11 @@ def learn_parameters(
     some, normals = _model_draws(phi, q, rng)
     with one_blas_thread():
         gram = to_numpy(phi @ phi.T)
-        met = array_namespace(phi).astype(rows.given, phi.dtype)
         coefficients = np.zeros((len(phi), q))
-        coefficients[0], covariance = logistic_normal.moments(to_numpy(met @ met.T), n)
+        coefficients[0], covariance = rows.moments()
         now = Parameters(coefficients, covariance, 0.5)
         size = _root_mean_square(now, some)
-        spread = estimate_spread(rows.rule, _unit_draws(now, some, normals, size), counts)
+        spread = _starting_spread(rows) or estimate_spread(rows.rule, _unit_draws(now, some, normals, size), counts)
         now = now.scaled(spread.mean / size)
         total: list[Any] = [np.zeros_like(coefficients), np.zeros_like(covariance), 0.0]
         scatter = np.zeros((q, q))
@@ -103,7 +101,7 @@ def learn_parameters(
             theta = logistic_normal.draw_theta(coefficients, covariance, rng) if len(phi) > 1 else now.theta
             now = Parameters(coefficients, covariance, theta)
             size = _root_mean_square(now, some)
-            if k % 20 == 0 or k in (5, 10):
+            if rows.rule.scale_matters and (k % 20 == 0 or k in (5, 10)):
                 spread = estimate_spread(rows.rule, _unit_draws(now, some, normals, size), counts)
             now = now.scaled(spread.mean / size)
             scatter *= (spread.mean / size) ** 2
@@ -199,6 +197,19 @@ def estimate_spread(rule: Degradation, Z: np.ndarray, counts: np.ndarray) -> Spr
     if not rule.scale_matters:
         return logistic_normal.spread_prior(SPREAD_PRIOR)
     return logistic_normal.spread_posterior(Z, counts, rule.cardinality, SPREAD_PRIOR)
+
+
+def _starting_spread(rows: Rows) -> Spread | None:
+    """The spread of the graded rows, where labels say nothing of it: none where they do, or where there are none.
+
+    The prior enters in `calibrate_parameters`; here a spread far off would bend the coefficients of the features.
+    """
+    if rows.rule.scale_matters or rows.grades is None:
+        return None
+    Z = to_numpy(rows.grades.log_weights())[to_numpy(rows.grades.known)]
+    size = float(np.sqrt(np.mean(np.square(Z - Z.mean(axis=1, keepdims=True)))))
+    prior = logistic_normal.spread_prior(SPREAD_PRIOR)
+    return Spread(max(size, 0.1 * prior.mean), prior.deviation)
 
 
 def simulated_rows(q: int) -> int:

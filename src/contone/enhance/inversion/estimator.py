@@ -38,20 +38,24 @@ from sklearn.utils.validation import check_is_fitted
 
 from contone.backends import get_backend, to_numpy
 from contone.base import Enhancer, InductiveMixin
-from contone.degrade import Degradation
+from contone.degrade import Degradation, Order
 from contone.domains import Interval
 from contone.enhance.inversion import blocks
-from contone.enhance.inversion.assessment import report_rule, warn_of_denied_labels
+from contone.enhance.inversion.assessment import (
+    report_rule,
+    warn_of_contradictions,
+    warn_of_denied_labels,
+    warn_of_relaxed_rows,
+)
 from contone.enhance.inversion.chain import Settings
-from contone.enhance.inversion.evidence import find_contradictions, place_grades
+from contone.enhance.inversion.evidence import place_grades
 from contone.enhance.inversion.expected_error import ErrorSample, ExpectedError, expect_error
 from contone.enhance.inversion.model import Fit, fit
 from contone.enhance.inversion.posterior import Posterior
-from contone.enhance.inversion.rule_names import RuleText
+from contone.enhance.inversion.rule_names import RuleText, parse_rule
 from contone.enhance.inversion.rules import choose_rule
-from contone.exceptions import InputError, LabelWarning
+from contone.exceptions import InputError
 from contone.numerics.solution import Solution
-from contone.runtime.warnings import warn
 from contone.typing import Array
 from contone.validation import (
     NOTHING_KNOWN,
@@ -72,16 +76,21 @@ class Inversion(InductiveMixin, Enhancer):
 
     A confidence matrix in place of L counts by its support: a label is marked where its confidence is positive.
 
+    Under the rule "order", Y holds whole numbers: a larger one means a degree at least as large, and ties leave the
+    order within them open. Rankings (the best label has the largest number), levels such as 0 to 3, and plain 0 and 1
+    are cases of it; confidences count by their order. The order does not say how uneven degrees are: that scale comes
+    from graded rows (`degrees`), or else from a weak prior, and `summary` says from which.
+
     Parameters
     ----------
     degradation : Degradation or str, default="cumulative"
         The rule that made L, as an object or in words: "main" (main labels, more than half of the weight:
         `CumulativeMass(0.5)`, also "cumulative"), "everything" (`CumulativeMass(0.9)`), "bar" (`Threshold`, its height
         estimated; "threshold" has 1 / q), "best" (`TopK`, k the most frequent number of labels), "order" (marked above
-        unmarked, with each row's own number of labels), or with a parameter: "cumulative:0.9", "threshold:0.2",
-        "topk:3". "auto" chooses among these by the likelihood of the number of labels per row, with a model fitted
-        under each; it takes several seconds and warns where the labels leave the choice open. `degradation_` says
-        which rule it was, `rule_report_` how well it explains the labels.
+        unmarked, with each row's own number of labels; or ranks and levels, as above), or with a parameter:
+        "cumulative:0.9", "threshold:0.2", "topk:3". "auto" chooses among these by the likelihood of the number of
+        labels per row, with a model fitted under each; it takes several seconds and warns where the labels leave the
+        choice open. `degradation_` says which rule it was, `rule_report_` how well it explains the labels.
     features : bool, default=True
         Let the mean of z depend on X. False uses L alone.
     n_components : int, default=60
@@ -179,6 +188,11 @@ class Inversion(InductiveMixin, Enhancer):
         self.random_state = random_state
         self.verbose = verbose
 
+    def takes_levels(self) -> bool:
+        """Whether Y may hold ranks or levels: under the rule "order"."""
+        rule = parse_rule(self.degradation) if isinstance(self.degradation, str) else self.degradation
+        return rule == "order" or isinstance(rule, Order)
+
     def fit(self, X: Any, Y: Any, degrees: Any = None) -> Self:
         """Recover the distributions of these rows and keep what `predict` and `enhance` need; see `fit_enhance`."""
         self.fit_enhance(X, Y, degrees=degrees)
@@ -209,6 +223,11 @@ class Inversion(InductiveMixin, Enhancer):
     def _fit_enhance(self, X: Array, L: Array, known: KnownDegrees = NOTHING_KNOWN) -> Solution:
         if self.n_burn >= self.n_sweeps:
             raise InputError(f"Inversion: n_burn ({self.n_burn}) must be less than n_sweeps ({self.n_sweeps}).")
+        if self.noise > 0 and self.takes_levels():
+            raise InputError(
+                f"Inversion: noise={self.noise:g} needs a rule that says which labels degrees give; "
+                'degradation="order" does not. Use noise=0, or another rule.'
+            )
         self.fit_, self.posterior_ = self._fit_model(X, L, known)
         self.degradation_ = self.fit_.rule
         self.coefficients_, self.covariance_ = self.fit_.parameters.coefficients, self.fit_.parameters.covariance
@@ -223,9 +242,9 @@ class Inversion(InductiveMixin, Enhancer):
             labels = to_numpy(L)
             rule = choose_rule(self.degradation, labels, known)
             found, posterior = fit(X, L, rule, settings, rng, place_grades(*known, L))
-            _warn_of_relaxed_rows(posterior.n_relaxed, f"{len(L)} rows", rule)
-            _warn_of_contradictions(known, labels[known.rows], rule)
-            self._report_rule(found, X, L, posterior)
+            warn_of_relaxed_rows(posterior.n_relaxed, f"{len(L)} rows", rule)
+            warn_of_contradictions(known, labels[known.rows], rule)
+            self._report_rule(found, X, L, posterior, known)
             return found, posterior
         seed = _seed(self.random_state)
         numbers = blocks.choose_rows(L.shape[0], self.max_rows, seed, known.rows)
@@ -234,14 +253,14 @@ class Inversion(InductiveMixin, Enhancer):
         among = KnownDegrees(np.searchsorted(numbers, known.rows[in_sample]), known.degrees[in_sample])
         rule = choose_rule(self.degradation, L_some, among)
         found, posterior = fit(X_some, L_some, rule, settings, rng, place_grades(*among, L_some))
-        _warn_of_relaxed_rows(posterior.n_relaxed, f"{len(L_some)} sampled rows", rule)
-        _warn_of_contradictions(KnownDegrees(numbers[among.rows], among.degrees), L_some[among.rows], rule)
-        self._report_rule(found, X_some, L_some, posterior)
+        warn_of_relaxed_rows(posterior.n_relaxed, f"{len(L_some)} sampled rows", rule)
+        warn_of_contradictions(KnownDegrees(numbers[among.rows], among.degrees), L_some[among.rows], rule)
+        self._report_rule(found, X_some, L_some, posterior, among)
         return found, blocks.posterior(found, X, L, seed, known) if L.shape[0] > self.max_rows else posterior
 
-    def _report_rule(self, found: Fit, X: Array, L: Array, posterior: Posterior) -> None:
+    def _report_rule(self, found: Fit, X: Array, L: Array, posterior: Posterior, known: KnownDegrees) -> None:
         """Say how well the rule does; a person who named it, and did not make it, hears where it leads off."""
-        self.rule_report_ = report_rule(found, X, L, posterior.mean)
+        self.rule_report_ = report_rule(found, X, L, posterior.mean, is_graded=len(known.rows) > 0)
         self._error_sample = ErrorSample.of(X, L, posterior.mean)
         self._expected_error: ExpectedError | None = None
         if isinstance(self.degradation, str):
@@ -354,29 +373,6 @@ def _as_solution(found: Fit, posterior: Posterior, n_relaxed: int, n_graded: int
 def _check_level(level: float) -> None:
     if not 0 < level < 1:
         raise InputError(f"intervals: level must be between 0 and 1; got {level}.")
-
-
-def _warn_of_contradictions(known: KnownDegrees, L: np.ndarray, rule: Degradation) -> None:
-    """Say which graded rows have other labels than their degrees would give; L (m, q) are their labels."""
-    if len(known.rows) == 0:
-        return
-    odd = known.rows[find_contradictions(rule, known.degrees, L)]
-    if len(odd):
-        shown = ", ".join(map(str, odd[:5])) + (", ..." if len(odd) > 5 else "")
-        warn(
-            f"{len(odd)} of {len(known.rows)} graded rows have labels that {rule} does not make from their degrees "
-            f"(rows {shown}). Their degrees are kept; check the labels of these rows, or try another `degradation`.",
-            LabelWarning,
-        )
-
-
-def _warn_of_relaxed_rows(n_relaxed: int, among: str, rule: Degradation) -> None:
-    if n_relaxed:
-        warn(
-            f"{n_relaxed} of {among} have labels that {rule} cannot have made; for these only the order is used: "
-            "marked labels above the others. Another `degradation` (or noise > 0) may fit better.",
-            LabelWarning,
-        )
 
 
 def _generator(random_state: Any) -> np.random.Generator:

@@ -42,6 +42,8 @@ MODEL_DEVIATION = 0.05
 """Relative deviation of the spread that the histogram of |L| says, beyond that of counting: no data are logistic normal
 to a per cent, which is how far a few thousand rows would pin it down."""
 SCORING_STEPS = 25
+LONGEST_STEP = 1.0
+"""The most that a log scale moves in a step."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def find_contradictions(rule: Degradation, degrees: np.ndarray, L: np.ndarray) -
     """Which of the known degrees (m, q) the rule turns into other labels than L (m, q), bool (m,)."""
     if len(degrees) == 0:
         return np.zeros(0, dtype=bool)
-    return (rule.apply(degrees) != (L > 0)).any(axis=1)
+    return ~rule.agrees(degrees, L)
 
 
 class Calibration(NamedTuple):
@@ -159,6 +161,8 @@ def _mode(
     for _ in range(SCORING_STEPS):
         gradient, information = scales_slope(a, Y, basis, covariance, tail, centre, inverse)
         step = np.linalg.solve(information, gradient)
+        # Far from the mode the gradient grows with the square of the scale, and a full step would leave floating point.
+        step *= min(1.0, LONGEST_STEP / max(float(np.abs(step).max()), 1e-300))
         length = 1.0
         while length > 1e-3:
             trial = a + length * step

@@ -138,6 +138,22 @@ def moments(counts: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     return C @ ndtri(share), C @ (positive / np.outer(scale, scale)) @ C
 
 
+def level_moments(levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same from levels (q, n) of which the order within a row counts: moments of the row's normal scores.
+
+    A label has the score Phi^-1 of its mid-rank; one without a level (NaN) stands in the middle.
+    """
+    q, n = levels.shape
+    below = np.stack([(levels < own).sum(axis=0) + 0.5 * (levels == own).sum(axis=0) for own in levels])
+    known = np.maximum((~np.isnan(levels)).sum(axis=0), 1)
+    scores = np.where(np.isnan(levels), 0.0, ndtri(np.clip(below / known, 1e-3, 1 - 1e-3)))
+    C = centring(q)
+    scores = C @ scores
+    mean = scores.mean(axis=1)
+    residual = scores - mean[:, None]
+    return mean, covariance_mode(residual @ residual.T, n, float(q))
+
+
 Cardinality = Callable[[np.ndarray], np.ndarray]
 
 

@@ -6,7 +6,7 @@
 | everything | everything that matters, nearly all of the weight | CumulativeMass(0.9) |
 | bar | whatever passes a bar | Threshold, its height estimated |
 | best | the k best | TopK, k the most frequent number of labels per row |
-| order | marked above unmarked, no more | the order alone, with each row's own number of labels |
+| order | marked above unmarked, no more | the order alone, of each row's own number of labels or levels |
 | auto | | the likeliest of these |
 
 ``cumulative:0.9``, ``threshold:0.2`` and ``topk:3`` (or ``the 3 best``) set the parameter.

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from contone.backends import get_backend, like
-from contone.degrade import Degradation, Others, TopK
+from contone.backends import get_backend, like, to_numpy
+from contone.degrade import Degradation, Order, Others, TopK, has_levels
+from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.evidence import Grades
 from contone.numerics.simplex import softmax
 from contone.numerics.truncated import reflected_normal, truncated_normal
@@ -29,6 +30,8 @@ Interval = Callable[[int, "Weights"], tuple[Array, Array]]
 
 LOWEST = -60.0
 """Log weight below the row's largest at which a label is as good as absent; keeps exp(z) clear of underflow."""
+STARTING_ROWS = 5000
+"""About how many rows with levels a start is worked out from."""
 
 
 class Rows:
@@ -51,6 +54,7 @@ class Rows:
     ) -> None:
         self.rule, self.noise, self.grades, self.tail = rule, noise, grades, tail
         self.given = get_backend(L).transpose(L > 0)
+        self.levels = get_backend(L).transpose(L) if isinstance(rule, Order) and has_levels(L) else None
         Z, self.relaxed = rule.start(L)
         if grades is not None:
             self.relaxed = self.relaxed & ~grades.known
@@ -68,6 +72,14 @@ class Rows:
             self.highest_zero = xp.log(grades.bound / xp.max(grades.degrees, axis=1))
         self.Z = get_backend(Z).transpose(Z)
         self.positive = self._labels(self.Z) if noise > 0 else self.given
+
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """A start for mean (q,) and Sigma (q, q) of z from the labels alone, up to a common scale."""
+        if self.levels is not None:
+            step = max(self.levels.shape[1] // STARTING_ROWS, 1)
+            return logistic_normal.level_moments(to_numpy(self.levels[:, ::step]))
+        met = array_namespace(self.Z).astype(self.given, self.Z.dtype)
+        return logistic_normal.moments(to_numpy(met @ met.T), met.shape[1])
 
     def sweep(self, mean: Array, precision: Array, rng: Any, *, reflect: bool = False) -> None:
         """Redraw (or reflect) all log weights once."""
@@ -93,7 +105,10 @@ class Rows:
 
     def _interval(self, j: int, weights: Weights) -> tuple[Array, Array]:
         others = Others(*weights.without(j))
-        lower, upper = self.rule.interval(others, self.positive[j])
+        if self.levels is not None and isinstance(self.rule, Order):
+            lower, upper = self.rule.level_interval(weights.Z, self.levels, j)
+        else:
+            lower, upper = self.rule.interval(others, self.positive[j])
         if self.n_relaxed:
             where = array_namespace(lower).where
             order = TopK().interval(others, self.positive[j])

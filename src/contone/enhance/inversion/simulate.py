@@ -115,11 +115,11 @@ def draw_spread(fit: Fit, rng: np.random.Generator) -> float:
 
 
 def draw_rows(
-    fit: Fit, parameters: Parameters, X: np.ndarray, rng: np.random.Generator, sizes: np.ndarray | None = None
+    fit: Fit, parameters: Parameters, X: np.ndarray, rng: np.random.Generator, given: np.ndarray | None = None
 ) -> Draw:
     """Distributions of rows X (n, d), and the labels that the rule, with the fit's share of wrong entries, gives.
 
-    `sizes` (n,) are the numbers of labels per row, for a rule that does not say them (`Order`).
+    `given` (n, q) are labels whose numbers (and levels) per row are kept, for a rule that does not say them (`Order`).
     """
     q = len(parameters.covariance)
     normals = rng.standard_normal((len(X), q))
@@ -127,22 +127,26 @@ def draw_rows(
         normals /= np.sqrt(rng.chisquare(fit.tail, (len(X), 1)) / fit.tail)
     Z = _means(fit, parameters.coefficients, X) + normals @ logistic_normal.square_root(parameters.covariance).T
     D = softmax(Z)
-    return Draw(D, draw_labels(fit.rule, D, fit.settings.noise, rng, sizes), parameters)
+    return Draw(D, draw_labels(fit.rule, D, fit.settings.noise, rng, given), parameters)
 
 
 def draw_labels(
-    rule: Degradation, D: np.ndarray, noise: float, rng: np.random.Generator, sizes: np.ndarray | None = None
+    rule: Degradation, D: np.ndarray, noise: float, rng: np.random.Generator, given: np.ndarray | None = None
 ) -> np.ndarray:
     """Labels (n, q) of distributions D (n, q); a share `noise` of the entries is wrong, but no row loses all labels."""
-    positive = largest(D, sizes) if isinstance(rule, Order) and sizes is not None else np.asarray(rule._apply(D))
+    if isinstance(rule, Order) and given is not None:
+        return in_order_of(D, given)
+    positive = np.asarray(rule._apply(D))
     flipped = positive ^ (rng.random(D.shape) < noise)
     return np.where(flipped.any(axis=1, keepdims=True), flipped, positive).astype(float)
 
 
-def largest(D: np.ndarray, sizes: np.ndarray) -> Array:
-    """Which degrees of every row of D (n, q) are among its `sizes` (n,) largest; ties by index."""
-    order = np.argsort(-D, axis=1, kind="stable")
-    return np.argsort(order, axis=1) < np.asarray(sizes)[:, None]
+def in_order_of(D: np.ndarray, given: np.ndarray) -> np.ndarray:
+    """The labels (or levels) of every row of `given` (n, q), the largest where D (n, q) is largest; NaN stays."""
+    placed = np.empty_like(given, dtype=float)
+    order = np.argsort(np.where(np.isnan(given), np.inf, -D), axis=1, kind="stable")
+    np.put_along_axis(placed, order, -np.sort(-given, axis=1), axis=1)
+    return placed
 
 
 def _means(fit: Fit, coefficients: np.ndarray, X: Array) -> np.ndarray:
