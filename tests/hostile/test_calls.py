@@ -385,7 +385,8 @@ def test_estimators(name):
         Y = put_into(kind_Y, data.draw(labels(n, q)))
         settings_ = data.draw(parameters(cls), label="parameters")
         kept = copied(X), copied(Y)
-        note(f"X = {X!r}\nY = {Y!r}")
+        with calm():  # pandas warns while it writes half precision
+            note(f"X = {X!r}\nY = {Y!r}")
         with bounded(), calm():
             try:
                 answer = answer_of(cls, settings_, X, Y)

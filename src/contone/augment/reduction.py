@@ -10,6 +10,7 @@ solved by the leading eigenvectors of  A v = lambda B v,  A = C C^T,  C = X^T H 
 
 from __future__ import annotations
 
+import math
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -26,7 +27,7 @@ from contone.exceptions import FeatureError, RankWarning
 from contone.numerics.eigen import Eigenpairs, thin_generalised_eigen
 from contone.runtime.warnings import warn
 from contone.typing import Array
-from contone.validation import check_features, check_supervision
+from contone.validation import check_features, check_supervision, refuse_beyond_squares
 
 
 class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -38,7 +39,10 @@ class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     and the paper's eigenvectors arbitrary. Here the rest is filled with the directions along which X varies most
     (B-orthonormal to those before, so the answer is determined), or cut off: `on_rank_deficient`.
 
-    X is not centred inside B, as in the paper (HSIC itself does not depend on the centre of X).
+    X is not centred inside B, as in the paper (HSIC itself does not depend on the centre of X), and with alpha < 1 the
+    answer depends on the unit of X, since B adds X^T X to I: features in small units get directions that are nearly
+    orthonormal, features in large ones projections that are nearly uncorrelated. With alpha = 1 there is no unit. Put a
+    `sklearn.preprocessing.StandardScaler` in front where the features have units of their own.
 
     Parameters
     ----------
@@ -116,8 +120,15 @@ class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def fit_checked(self, X: Array, F: Array) -> None:
         """The same for data that has been checked, as a step inside another method; says nothing about the rank."""
         self.n_features_in_ = X.shape[1]
-        C, B, scatter = hsic_matrices(X, F, self.alpha)
-        pairs = thin_generalised_eigen(C, B, scatter)
+        C, scatter, mean = hsic_matrices(X, F)
+        n, d = X.shape
+        xp = array_namespace(C)
+        # Paper: 1/m in H is 1/n, and X is not centred in B although MDDM, where this comes from, asks for it. So
+        # B = alpha X^T X + (1 - alpha) I, taken apart into what varies and the mean: a large offset hides nothing.
+        varying = self.alpha * scatter + (1.0 - self.alpha) * xp.eye(
+            d, dtype=C.dtype, device=getattr(C, "device", None)
+        )
+        pairs = thin_generalised_eigen(C, varying, scatter, math.sqrt(self.alpha * n) * mean)
         if pairs.values.shape[0] == 0:
             raise FeatureError("X is zero everywhere and alpha is 1, so no projection exists: use alpha < 1.")
         kept = _number_kept(pairs, self.n_components, self.on_rank_deficient)
@@ -155,19 +166,26 @@ class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return tags
 
 
-def hsic_matrices(X: Array, F: Array, alpha: float) -> tuple[Array, Array, Array]:
-    """C = X^T H F (d, q), B = alpha X^T X + (1 - alpha) I (d, d) and the scatter X^T H X (d, d)."""
+def hsic_matrices(X: Array, F: Array) -> tuple[Array, Array, Array]:
+    """C = X^T H F (d, q), the scatter X^T H X (d, d) and the mean of X (d,)."""
     xp = array_namespace(X, F)
     centred = F - xp.mean(F, axis=0)
     # A constant column leaves rounding when centred; it must not pass for dependence.
     centred = xp.where(xp.abs(centred) <= 1e-14 * xp.max(xp.abs(F)), xp.zeros_like(F), centred)
-    C = xp.matmul(X.T, centred)
-    gram = xp.matmul(X.T, X)
-    identity = xp.eye(X.shape[1], dtype=X.dtype, device=getattr(X, "device", None))
-    # Paper: 1/m in H is 1/n, and X is not centred in B although MDDM, where this comes from, asks for it.
-    B = alpha * gram + (1.0 - alpha) * identity
-    mean = xp.mean(X, axis=0)
-    return get_backend(C).compute(C, B, gram - X.shape[0] * mean[:, None] * mean[None, :])
+    # H ignores an offset. Measured from one of the rows, X loses nothing to it, and is read once.
+    origin = X[:1, :]
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):  # refused below
+        moved = X - origin
+        C, gram, mean, origin, largest = get_backend(X).compute(
+            xp.matmul(moved.T, centred),
+            xp.matmul(moved.T, moved),
+            xp.mean(moved, axis=0),
+            origin,
+            xp.max(xp.abs(X), axis=0),
+        )
+        scatter = gram - X.shape[0] * mean[:, None] * mean[None, :]
+    refuse_beyond_squares("HSICReducer", to_numpy(largest))
+    return C, scatter, origin[0, :] + mean
 
 
 def _number_kept(pairs: Eigenpairs, n_components: int | float | None, on_rank_deficient: str) -> int:

@@ -89,7 +89,7 @@ def minimise_on_simplices(
         objective, gap = _certificate(programme, point)
         if rejected or gap > 0.5 * last_gap:
             run = min(2 * run, max(max_iter - n_iter, 1))
-    scale = max(objective, scale_floor)
+    scale = max(objective, scale_floor) or 1.0  # 0 without rows
     return Solution(point.F, objective, gap / scale, n_iter, gap <= tol * scale, {"gap": gap})
 
 

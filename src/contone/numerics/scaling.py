@@ -14,6 +14,11 @@ SMALLEST, LARGEST = 1e-140, 1e140
 """Features between these have squares that can be added up; the moments of others are taken in a unit of their own."""
 
 
+CONSTANT = 8.0
+"""A column that varies by less than this many roundings of its largest entry is constant: the rest is not a feature.
+An offset of 1e12 leaves a deviation of 1 some 10,000 roundings, so it hides nothing."""
+
+
 class Standardisation(NamedTuple):
     """x -> (x - mean) / scale, column by column; a constant column becomes 0."""
 
@@ -28,21 +33,29 @@ class Standardisation(NamedTuple):
 def standardisation(X: Array, *, ddof: int = 1) -> Standardisation:
     """The z-scores of the columns of X (n, d), with n - ddof in the variance (MATLAB's zscore has ddof 1)."""
     with np.errstate(over="ignore", invalid="ignore"):  # seen and repaired below
-        mean, scale, largest = _moments(X, ddof)
+        mean, scale, low, high = _moments(X, ddof)
     xp = array_namespace(scale)
+    largest = xp.maximum(xp.abs(low), xp.abs(high))
     extreme = (largest > LARGEST) | ((largest < SMALLEST) & (largest > 0.0))
     if bool(xp.any(extreme)):
         unit = xp.where(extreme, 2.0 ** xp.floor(xp.log2(xp.where(extreme, largest, xp.ones_like(largest)))), 1.0)
-        mean, scale, largest = (moment * unit for moment in _moments(X / like(unit, X), ddof))
-    # A constant column has a deviation of rounding size only; dividing by it would turn rounding into a feature.
-    constant = scale <= 1e-12 * largest
-    return Standardisation(mean, xp.where(constant, xp.ones_like(scale), scale))
+        mean, scale, low, high = (moment * unit for moment in _moments(X / like(unit, X), ddof))
+    return Standardisation(mean, xp.where(_is_constant(scale, low, high), xp.ones_like(scale), scale))
 
 
 def _moments(X: Array, ddof: int) -> tuple[Array, ...]:
-    """Mean, deviation and largest magnitude of the columns of X, in one pass."""
+    """Mean, deviation, least and largest entry of the columns of X, in one pass."""
     xp = array_namespace(X)
-    return get_backend(X).compute(xp.mean(X, axis=0), xp.std(X, axis=0, correction=ddof), xp.max(xp.abs(X), axis=0))
+    return get_backend(X).compute(
+        xp.mean(X, axis=0), xp.std(X, axis=0, correction=ddof), xp.min(X, axis=0), xp.max(X, axis=0)
+    )
+
+
+def _is_constant(scale: Array, low: Array, high: Array) -> Array:
+    """Columns whose deviation or range is of rounding size; dividing by it would turn rounding into a feature."""
+    xp = array_namespace(scale)
+    rounding = float(xp.finfo(scale.dtype).eps) * xp.maximum(xp.abs(low), xp.abs(high))
+    return (low == high) | (scale <= CONSTANT * rounding)
 
 
 class MinMax(NamedTuple):
@@ -59,6 +72,6 @@ class MinMax(NamedTuple):
 def min_max_scaling(X: Array) -> MinMax:
     """The map of the columns of X (n, d) to [0, 1]."""
     xp = array_namespace(X)
-    low, high, largest = xp.min(X, axis=0), xp.max(X, axis=0), xp.max(xp.abs(X), axis=0)
+    low, high = xp.min(X, axis=0), xp.max(X, axis=0)
     scale = high - low
-    return MinMax(low, xp.where(scale <= 1e-12 * largest, xp.ones_like(scale), scale))
+    return MinMax(low, xp.where(_is_constant(scale, low, high), xp.ones_like(scale), scale))

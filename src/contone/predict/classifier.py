@@ -28,6 +28,7 @@ from contone.domains import HasMethods, Interval, StrOptions
 from contone.exceptions import InputError, MemoryEstimateError
 from contone.numerics.simplex import normalise_rows
 from contone.numerics.solution import Solution
+from contone.predict.inner import named_errors
 from contone.runtime import memory
 from contone.typing import Array
 
@@ -109,7 +110,8 @@ class FromClassifier(DistributionLearner):
         weight_name = weight_parameter(estimator)
         self.targets_ = self._choice(estimator, weight_name)
         if self.targets_ == "native":
-            self.estimator_ = estimator.fit(X, D)
+            with named_errors(self, estimator):
+                self.estimator_ = estimator.fit(X, D)
             return Solution(self.estimator_)
         if self.targets_ == "counts":
             row, label = copies_by_count(D, self.n_copies)
@@ -123,7 +125,8 @@ class FromClassifier(DistributionLearner):
         if len(self._present) == 1:  # small degrees were left out
             self.estimator_ = None
             return Solution(None)
-        self.estimator_ = estimator.fit(X[row], code, **weights)
+        with named_errors(self, estimator):
+            self.estimator_ = estimator.fit(X[row], code, **weights)
         return Solution(self.estimator_, info={"copies": len(row)})
 
     def _choice(self, estimator: Any, weight_name: str | None) -> str:

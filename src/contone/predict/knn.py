@@ -15,10 +15,14 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.neighbors import KNeighborsRegressor
 
+from contone.backends.numpy.neighbours import safe_unit
 from contone.base import DistributionLearner
 from contone.domains import Interval, StrOptions
 from contone.numerics.solution import Solution
 from contone.typing import Array
+
+FARTHEST = 1e150
+"""New rows count as being at most this many units away, so that squares stay in floating point."""
 
 
 class AAKNN(DistributionLearner):
@@ -51,8 +55,10 @@ class AAKNN(DistributionLearner):
 
     def _fit(self, X: np.ndarray, D: np.ndarray) -> Solution:
         k = min(self.n_neighbors, len(X))
-        self.neighbours_ = KNeighborsRegressor(k, weights=self.weights).fit(X, D)
+        self.unit_ = safe_unit(X)
+        self.neighbours_ = KNeighborsRegressor(k, weights=self.weights).fit(X / self.unit_, D)
         return Solution(self.neighbours_)
 
     def _predict(self, X: np.ndarray) -> Array:
-        return self.neighbours_.predict(X)
+        with np.errstate(over="ignore"):  # rows so far away that all neighbours are equally near
+            return self.neighbours_.predict(np.clip(X / self.unit_, -FARTHEST, FARTHEST))

@@ -26,7 +26,7 @@ from contone.domains import Interval
 from contone.numerics.iterative_scaling import centre_over_labels
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
-from contone.predict.maxent import Extra, fit_lbfgs
+from contone.predict.maxent import Extra, fit_lbfgs, refuse_extreme_columns
 from contone.typing import Array
 
 
@@ -92,6 +92,7 @@ class LDLLRR(DistributionLearner):
         self.tol = tol
 
     def _fit(self, X: np.ndarray, D: np.ndarray) -> Solution:
+        refuse_extreme_columns("LDLLRR", X)
         start = np.zeros((X.shape[1], D.shape[1]))
         extra = ranking_term(D, self.ranking) if self.ranking > 0 else None
         solution = fit_lbfgs(X, D, start, self.fit_intercept, self.l2, self.max_iter, self.tol, extra=extra)

@@ -22,15 +22,12 @@ from scipy.special import xlogy
 
 from contone.base import DistributionLearner
 from contone.domains import Interval, StrOptions
-from contone.exceptions import FeatureError
 from contone.numerics.iterative_scaling import centre_over_labels, improved_iterative_scaling, softmax_and_log_partition
 from contone.numerics.optimise import lbfgs
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
 from contone.typing import Array
-
-SMALLEST_FEATURE = 1e-150
-"""Features whose largest entry is below this, or above its inverse, have squares that floating point cannot hold."""
+from contone.validation import refuse_beyond_squares
 
 
 class MaxEnt(DistributionLearner):
@@ -117,12 +114,7 @@ class MaxEnt(DistributionLearner):
 
     def _fit(self, X: np.ndarray, D: np.ndarray) -> Solution:
         d, q = X.shape[1], D.shape[1]
-        largest = float(np.abs(X).max())
-        if largest and not SMALLEST_FEATURE <= largest <= 1.0 / SMALLEST_FEATURE:
-            raise FeatureError(
-                f"MaxEnt: the largest entry of X is {largest:.3g}; its squares, or the coefficients that it needs, are "
-                "beyond floating point. Scale the features, e.g. with sklearn.preprocessing.StandardScaler."
-            )
+        refuse_extreme_columns("MaxEnt", X)
         Theta = np.eye(d, q) if self.init == "eye" else np.zeros((d, q))
         common = (self.fit_intercept, self.l2, self.max_iter, self.tol)
         if self.solver == "iis":
@@ -176,6 +168,11 @@ def through_softmax(P: np.ndarray, by_P: np.ndarray) -> Array:
     return weighted - P * weighted.sum(axis=0)
 
 
+def refuse_extreme_columns(name: str, X: np.ndarray) -> None:
+    """Refuse X (n, d) with a column whose squares, or whose coefficient, floating point cannot hold."""
+    refuse_beyond_squares(name, np.abs(X).max(axis=0))
+
+
 def fit_lbfgs(
     X: np.ndarray,
     D: np.ndarray,
@@ -196,6 +193,9 @@ def fit_lbfgs(
     """
     n, d = X.shape
     q = D.shape[1]
+    # Without a penalty no column has a unit: those in small ones must not pass for rounding of the others.
+    unit = column_units(X, centred=fit_intercept) if l2 == 0 else np.ones(d)
+    X, Theta = X / unit, Theta * unit[:, None]
     mean = X.mean(axis=0) if fit_intercept else np.zeros(d)
     white, V, scale = whiten(X - mean if fit_intercept else X, q, l2)
     r = white.shape[1]
@@ -229,7 +229,8 @@ def fit_lbfgs(
     value, gradient = objective(X, D, Theta, b, l2, extra)
     moments = append_row(gradient.Theta, gradient.b) if fit_intercept else gradient.Theta
     residual = float(np.abs(moments / rms[: len(moments), None]).max())
-    return Solution(Parameters(Theta, b), value - entropy(D), residual, answer.n_iter, residual <= tol)
+    parameters = Parameters(Theta / unit[:, None], b)
+    return Solution(parameters, value - entropy(D), residual, answer.n_iter, residual <= tol)
 
 
 def fit_iis(
@@ -271,6 +272,12 @@ def whiten(X: np.ndarray, q: int, l2: float) -> tuple[np.ndarray, np.ndarray, np
     seen = eigenvalues > 10 * len(V) * np.finfo(float).eps * eigenvalues[-1]
     V, scale = V[:, seen], np.sqrt(eigenvalues[seen] / q + l2)
     return X @ V / scale, V, scale
+
+
+def column_units(X: np.ndarray, *, centred: bool) -> np.ndarray:
+    """A power of two near the deviation, or the root mean square, of every column (d,); 1 for a column without any."""
+    size = X.std(axis=0) if centred else root_mean_square(X)
+    return np.exp2(np.floor(np.log2(np.where(size > 0, size, 1.0))))
 
 
 def root_mean_square(X: np.ndarray) -> np.ndarray:

@@ -20,6 +20,7 @@ from contone.base import DistributionLearner
 from contone.domains import HasMethods, Interval, StrOptions
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
+from contone.predict.inner import named_errors
 from contone.typing import Array
 
 
@@ -60,11 +61,13 @@ class FromRegressor(DistributionLearner):
     def _fit(self, X: np.ndarray, D: np.ndarray) -> Solution:
         T = centred_log_ratio(D, self.floor) if self.target == "logratio" else D
         # scikit-learn wants a vector where there is one target.
-        self.estimator_ = clone(self.estimator).fit(X, T if D.shape[1] > 1 else T[:, 0])
+        with named_errors(self, self.estimator):
+            self.estimator_ = clone(self.estimator).fit(X, T if D.shape[1] > 1 else T[:, 0])
         return Solution(self.estimator_)
 
     def _predict(self, X: np.ndarray) -> Array:
-        T = np.asarray(self.estimator_.predict(X), dtype=float).reshape(len(X), -1)
+        with named_errors(self, self.estimator):
+            T = np.asarray(self.estimator_.predict(X), dtype=float).reshape(len(X), -1)
         return softmax(T) if self.target == "logratio" else normalise_rows(np.maximum(T, self.floor))
 
 

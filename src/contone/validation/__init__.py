@@ -37,6 +37,7 @@ from contone.validation.judgement import (
     judge_features,
     judge_finite,
     judge_labels,
+    refuse_beyond_squares,
     tolerance_of,
 )
 
@@ -57,6 +58,7 @@ __all__ = [
     "check_training",
     "check_truth",
     "open_border",
+    "refuse_beyond_squares",
 ]
 
 

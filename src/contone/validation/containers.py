@@ -152,7 +152,9 @@ def read_array(container: Any, name: str) -> Array:
     frame = as_frame(container)
     if isinstance(frame, nw.DataFrame) and all(_is_number(t) for t in frame.schema.values()):
         # Column by column, because pandas makes objects of numbers beside truth values, and of nullable types.
-        return np.asarray(frame.select(nw.all().cast(nw.Float64)).to_numpy(), dtype=np.float64)
+        # By position, because names may be anything, NaN among them.
+        columns = [np.asarray(c.cast(nw.Float64).to_numpy(), dtype=np.float64) for c in frame.iter_columns()]
+        return np.stack(columns, axis=1) if columns else np.zeros(frame.shape)
     if frame is not None:
         return frame.to_numpy()
     try:

@@ -18,6 +18,21 @@ SINGLE_TOLERANCE = 1e-4
 """The same for tensors in single precision."""
 
 
+SMALLEST_FEATURE = 1e-150
+"""Features whose largest entry is below this, or above its inverse, have squares that floating point cannot hold."""
+
+
+def refuse_beyond_squares(name: str, largest: Array) -> None:
+    """Refuse features with a column whose largest entry, (d,), is so small or large that its square is lost."""
+    for column, entry in enumerate(largest):
+        if entry and not SMALLEST_FEATURE <= entry <= 1.0 / SMALLEST_FEATURE:
+            raise FeatureError(
+                f"{name}: the largest entry of X in column {column} is {float(entry):.3g}; its square, or the "
+                "coefficient that it needs, is beyond floating point. Scale the features, e.g. with "
+                "sklearn.preprocessing.StandardScaler."
+            )
+
+
 def judge_features(found: Findings) -> None:
     if found.bad_features >= 0:
         raise FeatureError(

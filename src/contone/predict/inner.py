@@ -1,0 +1,24 @@
+"""Estimators of other libraries inside a learner: what they say about the data, said by contone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from contone.exceptions import ContoneError, InputError
+
+
+@contextmanager
+def named_errors(learner: Any, estimator: Any) -> Iterator[None]:
+    """Errors of the estimator about data become contone's, with the name of both."""
+    try:
+        yield
+    except ContoneError:
+        raise
+    except (ValueError, ArithmeticError) as error:
+        inner = type(estimator).__name__
+        raise InputError(
+            f"{type(learner).__name__}: {inner} cannot use this data: {error}. Change the data, e.g. scale the "
+            f"features, or the parameters of {inner}."
+        ) from error
