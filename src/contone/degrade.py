@@ -109,6 +109,11 @@ class Degradation(ABC):
 class CumulativeMass(Degradation):
     """Labels from the largest degree down, until their sum is strictly more than t.
 
+    Parameters
+    ----------
+    t : float, default=0.5
+        Share of the weight, in [0, 1).
+
     Examples
     --------
     >>> CumulativeMass(0.5).apply([[0.2, 0.5, 0.3], [0.6, 0.3, 0.1]]).tolist()
@@ -166,6 +171,11 @@ class CumulativeMass(Degradation):
 @dataclass(frozen=True)
 class TopK(Degradation):
     """The k labels with the largest degrees.
+
+    Parameters
+    ----------
+    k : int, default=1
+        How many.
 
     Examples
     --------
@@ -260,6 +270,11 @@ def has_levels(L: Any) -> bool:
 @dataclass(frozen=True)
 class Threshold(Degradation):
     """The labels with a degree of more than tau; the largest one where no label reaches it.
+
+    Parameters
+    ----------
+    tau : float, default=0.1
+        The bar, in [0, 1).
 
     Examples
     --------

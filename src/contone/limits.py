@@ -100,11 +100,11 @@ def limit(
     ----------
     X, L, D : arrays
         Features (n, d), logical labels (n, q) and true distributions (n, q).
-    learners : sequence of str
+    learners : sequence of str, default=("ridge", "trees")
         Names of the learners that compete: `PLAIN`, `STRONG`, or a choice of your own.
-    n_splits, seed : int
+    n_splits, seed : int, default=10, 0
         Number of shuffled folds, and the seed of the shuffling, of the trees and of Inversion.
-    n_jobs : int or None
+    n_jobs : int or None, default=1
         Threads that grow the trees, which take nearly all of the time. The answer does not depend on it.
     """
     unknown = [name for name in learners if name not in STRONG]

@@ -145,6 +145,11 @@ def get(name: str) -> Measure:
 def evaluate(D: Any, D_hat: Any) -> Bunch:
     """All measures of D^ against the truth D as one record, readable by key and by attribute.
 
+    Parameters
+    ----------
+    D, D_hat : (n, q)
+        The truth and the answer: arrays, frames or tensors, rows on the simplex.
+
     Examples
     --------
     >>> evaluate([[0.5, 0.5]], [[0.75, 0.25]]).chebyshev

@@ -84,7 +84,13 @@ def save_model(method: Any, path: str | os.PathLike[str], *, details: Mapping[st
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
-    """The fitted method of a file that `save_model` wrote. Reading a file never runs code that came with it."""
+    """The fitted method of a file that `save_model` wrote. Reading a file never runs code that came with it.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    """
     return read_model(path).method
 
 

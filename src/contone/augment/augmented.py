@@ -36,9 +36,9 @@ class Augmented(Enhancer):
     ----------
     enhancer : Enhancer
         The method to run on the augmented data; it must take confidences as labels, as every enhancer here does.
-    confidence : Enhancer, "default" or None
+    confidence : Enhancer, "default" or None, default="default"
         Anything with `fit_enhance`; "default" is ``LabelConfidence()``.
-    reducer : transformer, "default" or None
+    reducer : transformer, "default" or None, default="default"
         Any scikit-learn transformer, fitted as ``fit(X, F)``; "default" is ``HSICReducer()``.
 
     Attributes

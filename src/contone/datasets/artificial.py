@@ -32,7 +32,7 @@ def artificial(part: str = "recovery", *, n: int = 500, seed: int | None = 0) ->
 
     Parameters
     ----------
-    part : {"recovery", "training"}
+    part : {"recovery", "training"}, default="recovery"
         ``"recovery"``: the 51 x 51 grid on (x_1, x_2) in [-1, 1]^2 with x_3 = sin((x_1 + x_2) pi), 2601 points on a
         surface that can be drawn. ``"training"``: n points uniform in [-1, 1]^3.
     n : int, default=500

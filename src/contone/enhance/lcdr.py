@@ -36,8 +36,8 @@ class LCdr(InductiveMixin, Enhancer):
 
     Logical labels and confidences are both taken; of confidences only the support counts.
 
-    Presets
-    -------
+    Presets:
+
     paper
         k = 10, d' = 10, alpha = beta = 0.1, averaged loss: the defaults.
     near_published
@@ -52,12 +52,16 @@ class LCdr(InductiveMixin, Enhancer):
 
     Parameters
     ----------
-    n_neighbors, sigma, confidence_tol
+    n_neighbors, sigma, confidence_tol : default=10, "mean_knn", 1e-12
         Of `LabelConfidence`.
-    n_components, alpha, on_rank_deficient, rescale
+    n_components, alpha, on_rank_deficient, rescale : default=10, 0.1, "fill", None
         Of `HSICReducer`.
-    beta, weight_decay, reduction, solver, max_iter, n_init, learning_rate, momentum, batch_size, epochs, random_state
+    beta, weight_decay, reduction : default=0.1, 5e-4, "mean"
         Of `RectifiedSoftmax`.
+    solver, max_iter, n_init, random_state : default="lbfgs", 1000, 1, 0
+        Of `RectifiedSoftmax`.
+    learning_rate, momentum, batch_size, epochs : default=0.01, 0.9, 64, 200
+        Of `RectifiedSoftmax`, for its solver "sgd".
 
     Attributes
     ----------

@@ -86,22 +86,22 @@ def benchmark(
 
     Parameters
     ----------
-    methods : "all", or names, classes, estimators, or a dict of estimators by name
+    methods : "all", or names, classes, estimators, or a dict of estimators by name, default="all"
         "GLLE" is a method with its defaults, "GLLE (paper)" with a preset, "module:Class" one of your own. Baselines
         and references are always there.
-    datasets : names, files or `Dataset` objects
+    datasets : names, files or `Dataset` objects, default="artificial"
         Registered names, ``.mat`` and ``.npz`` files, and CSV or Parquet tables with feature and degree columns.
     spec : path or Spec
         A TOML file in place of `methods`, and of `datasets` where it names its own.
-    store : path
+    store : path, default="contone-benchmark"
         The folder of the results.
     degradation : Degradation
         The rule that makes logical labels from the truth; ``CumulativeMass(0.5)`` where none is given.
-    degrees, features : names or patterns
+    degrees, features : names or patterns, default=(), ()
         Columns of tables; degrees are those that end in ``_degree`` where none are named.
     seeds : int
         Seeds of each random method; 3, or what the spec says.
-    jobs : int
+    jobs : int, default=1
         Processes; -1 for one per core. The default computes in this process: a script that starts others must protect
         its main module, as always with `multiprocessing`.
     observer : callable
