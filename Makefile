@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test lint format docs report bench hostile oldest wheel-check clean
+.PHONY: help demo test lint format docs site report bench hostile oldest wheel-check release-check clean
 
 help:                         ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,12 @@ $(VENV)/installed-test: pyproject.toml constraints.txt
 	@$(PIP) -e '.[lint]'
 	@touch $@ $(VENV)/installed-cli
 
+$(VENV)/installed-docs: pyproject.toml constraints.txt
+	$(ensure_venv)
+	@echo "installing contone with what builds its site (a few minutes the first time)"
+	@$(PIP) -e '.[docs]'
+	@touch $@
+
 demo: $(VENV)/installed-cli   ## run every method on the built-in data; print a table, write figures and a page
 	@$(BIN)/python -m contone demo $(ARGS)
 
@@ -55,6 +61,12 @@ format: $(VENV)/installed-test ## format the code and apply the safe corrections
 docs: $(VENV)/installed-cli   ## write the pages that are generated from the code: docs/cli.md
 	@$(BIN)/python -m contone.cli.reference > docs/cli.md.new && mv docs/cli.md.new docs/cli.md
 
+SITE := docs/_build/html
+site: $(VENV)/installed-docs  ## build the documentation site in docs/_build/html; it runs every example and follows every link
+	@rm -rf docs/_build docs/gallery docs/reference/generated
+	$(BIN)/python -m sphinx -b html -W --keep-going -q docs $(SITE)
+	@$(BIN)/python scripts/check_links.py $(SITE)
+
 STORE ?= contone-results
 report: $(VENV)/installed-cli ## run the paper's experiments on the data available locally; write report.html and docs/reproduction.md
 	-@$(BIN)/python -m contone reproduce --store $(STORE)  # failed cells are shown in the report
@@ -74,5 +86,8 @@ oldest: $(VENV)/installed-cli ## run a part of the suite with the oldest support
 wheel-check: $(VENV)/installed-cli ## build the wheel and try it in a new environment
 	$(BIN)/python scripts/wheel_check.py
 
+release-check: $(VENV)/installed-cli ## everything that a release needs: sdist and wheel, metadata, size, the same bytes twice, both tried
+	$(BIN)/python scripts/release_check.py
+
 clean:                        ## remove the environments and everything built
-	rm -rf $(VENV) .venv-oldest build dist .pytest_cache .mypy_cache .ruff_cache .coverage contone-demo
+	rm -rf $(VENV) .venv-oldest build dist docs/_build docs/_generated docs/gallery docs/reference/generated .pytest_cache .mypy_cache .ruff_cache .coverage contone-demo

@@ -2,13 +2,14 @@
 The error, without the truth
 ============================
 
-`expected_error_` says how far the answer is expected to be from the truth, with an interval. On generated tables, from nearly
-even to very uneven degrees, it can be compared with the actual error.
+`expected_error_` says how far the answer is expected to be from the truth, with an interval. On generated tables,
+from nearly even to very uneven degrees, it can be compared with the actual error.
 """
 
-import contone
 import matplotlib.pyplot as plt
 import numpy as np
+
+import contone
 
 rng = np.random.default_rng(3)
 figure, axis = plt.subplots(figsize=(4.8, 4.4), layout="constrained")
@@ -27,5 +28,7 @@ for spread in (0.15, 0.3, 0.6, 1.2, 2.0):
     axis.annotate(f" spread {spread}", (actual, expected.mean), fontsize=8)
 ends = (2e-4, 1.0)
 axis.plot(ends, ends, color="0.7", lw=1, zorder=0)
-axis.set(xscale="log", yscale="log", xlim=ends, ylim=ends, xlabel="actual KL", ylabel="expected KL with its 90 % interval")
+axis.set(
+    xscale="log", yscale="log", xlim=ends, ylim=ends, xlabel="actual KL", ylabel="expected KL with its 90 % interval"
+)
 plt.show()

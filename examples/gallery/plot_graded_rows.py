@@ -2,13 +2,14 @@
 Thirty graded rows
 ==================
 
-Labels leave the scale of degrees open. A few rows that somebody graded close the gap: here the error of the rows that were
-*not* graded, against the number of graded ones.
+Labels leave the scale of degrees open. A few rows that somebody graded close the gap: here the error of the rows that
+were *not* graded, against the number of graded ones.
 """
 
-import contone
 import matplotlib.pyplot as plt
 import numpy as np
+
+import contone
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 5))

@@ -2,7 +2,8 @@
 How sure is a degree?
 =====================
 
-`Inversion` gives an interval for every degree. Here the truth is known: ninety per cent of the intervals should contain it.
+`Inversion` gives an interval for every degree. Here the truth is known: ninety per cent of the intervals should
+contain it.
 """
 
 import matplotlib.pyplot as plt
@@ -16,7 +17,7 @@ method = contone.Inversion().fit(data.X, L)
 answer = method.label_distributions_
 lower, upper = method.intervals(data.X, L, level=0.9)
 
-inside = (lower <= data.D) & (data.D <= upper)
+inside = (lower <= data.D) & (upper >= data.D)
 rows = np.argsort(data.D[:, 0])[::6]
 figure, axis = plt.subplots(figsize=(9, 3.6), layout="constrained")
 at = np.arange(len(rows))

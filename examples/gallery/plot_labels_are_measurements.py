@@ -2,9 +2,9 @@
 What a row of labels says
 =========================
 
-Three labels, of which the first two are marked. The triangle holds all distributions; the coloured part are those that the
-rule turns into exactly these labels. `Inversion` weighs that part with a model learnt from all rows, and answers with
-the mean.
+Three labels, of which the first two are marked. The triangle holds all distributions; the coloured part are those
+that the rule turns into exactly these labels. `Inversion` weighs that part with a model learnt from all rows, and
+answers with the mean.
 """
 
 import matplotlib.pyplot as plt

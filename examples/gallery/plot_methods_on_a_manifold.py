@@ -2,8 +2,9 @@
 Every method on one picture
 ===========================
 
-Red, green and blue are the degrees of three labels on a surface. Methods see the features and the 0/1 labels; what they
-make of them is coloured in the same way. Below each: the share of the way from uniform to the limit that it recovers.
+Red, green and blue are the degrees of three labels on a surface. Methods see the features and the 0/1 labels; what
+they make of them is coloured in the same way. Below each: the share of the way from uniform to the limit that it
+recovers.
 """
 
 import warnings

@@ -2,13 +2,15 @@
 How soft should labels be?
 ==========================
 
-softmax(c L) knows nothing but the labels, and one number c decides how good it is. Without the truth nobody can see the
-black curve; a rehearsal draws the blue ones, from data like yours whose truth is known, and finds nearly the same minimum.
+softmax(c L) knows nothing but the labels, and one number c decides how good it is. Without the truth nobody can see
+the black curve; a rehearsal draws the blue ones, from data like yours whose truth is known, and finds nearly the same
+minimum.
 """
 
-import contone
 import matplotlib.pyplot as plt
 import numpy as np
+
+import contone
 
 data = contone.datasets.artificial("training", n=300)
 L = contone.CumulativeMass().apply(data.D)

@@ -2,13 +2,14 @@
 Train on degrees
 ================
 
-A learner trained on 0/1 labels, on the degrees that `Inversion` recovers from them, and on the truth, judged on new rows.
+A learner trained on 0/1 labels, on the degrees that `Inversion` recovers from them, and on the truth, judged on new
+rows.
 """
 
-import contone
 import matplotlib.pyplot as plt
-import numpy as np
 from sklearn.ensemble import RandomForestRegressor
+
+import contone
 
 train = contone.datasets.artificial("training", n=300, seed=0)
 test = contone.datasets.artificial("training", n=500, seed=1)

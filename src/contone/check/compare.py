@@ -135,7 +135,7 @@ def compare(
         Names, classes or instances of enhancers. The baselines are added.
     X, Y
         Features (n, d) and labels (n, q), as in `fit`.
-    model, degrees, n_replicates, max_rows, random_state
+    model, degrees, n_replicates, max_rows, random_state : default=None, None, 5, 5000, 0
         Of `Rehearsal`.
     rehearsal : Rehearsal or None
         One that is there already; X and Y and its parameters are then not looked at.

@@ -190,11 +190,11 @@ def check(method: Any, X: Any, Y: Any, *, n_replicates: int = 30, max_rows: int 
         Fitted to X and Y, or not fitted yet (it is then cloned and fitted).
     X, Y
         Features (n, d) and labels (n, q), as in `fit`.
-    n_replicates : int
+    n_replicates : int, default=30
         Sets of labels that are drawn from the model for comparison.
-    max_rows : int
+    max_rows : int, default=1000
         At most this many rows, drawn at random, are looked at.
-    random_state : int
+    random_state : int, default=0
         Seed.
 
     Examples

@@ -78,11 +78,11 @@ class Rehearsal:
     degrees : (n, q) or None
         Degrees of some rows that are known, as `Inversion.fit` takes them: they tell the model how wide the degrees are
         spread where the labels do not.
-    n_replicates : int
+    n_replicates : int, default=5
         How many data sets to draw.
-    max_rows : int
+    max_rows : int, default=5000
         At most this many rows, drawn at random, are rehearsed; all that follows is on these.
-    random_state : int
+    random_state : int, default=0
         Seed.
 
     Attributes

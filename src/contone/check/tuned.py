@@ -84,7 +84,7 @@ class Tuned(_Rehearsed):
         Let the answer be rescaled (`Tempered`).
     n_iter : int, default=20
         How many settings to try; the given one is among them.
-    n_replicates, max_rows, model, random_state
+    n_replicates, max_rows, model, random_state : default=3, 5000, None, 0
         Of `Rehearsal`.
     n_jobs : int or None, default=None
         Processes, as joblib counts them.
@@ -186,7 +186,7 @@ class Best(_Rehearsed):
         Names, classes or instances of enhancers; None is one of every kind.
     n_iter : int, default=10
         Settings to try per method.
-    n_replicates, max_rows, model, random_state, n_jobs
+    n_replicates, max_rows, model, random_state, n_jobs : default=3, 2000, None, 0, None
         As in `Tuned`.
 
     Attributes

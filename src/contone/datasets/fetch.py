@@ -110,6 +110,11 @@ def load(name: str) -> Dataset:
     registry name must be the published one (its hash is checked); a conversion of it to ``.npz`` is accepted, and any
     other ``.mat`` or ``.npz`` file in CONTONE_DATA is loaded by the name of the file.
 
+    Parameters
+    ----------
+    name : str
+        One of `contone data list`, or the name of a file in CONTONE_DATA.
+
     Raises
     ------
     DataError

@@ -84,17 +84,17 @@ def enhance_file(
         CSV, TSV, ARFF (MULAN, MEKA), JSON lines, libsvm (all also .gz), Parquet, Arrow, Excel; one instance per row.
     target : path
         .csv, .tsv, .parquet, .arrow or .jsonl; ``"-"`` is CSV on stdout.
-    labels, features, ids, categorical : str or sequence of str
+    labels, features, ids, categorical : str or sequence of str, default=()
         Columns: names, lists with commas, patterns such as ``"genre_*"``, ranges such as ``"last:6"`` or
         ``"f10:f16"``; `labels` may also be ``"@file"`` with one name per line, or the XML file of MULAN, and nothing
         where the format names them. Without `features`, every other numeric column whose name does not say that it is
         an id, and categories that the format declares. `ids` are numeric columns to carry along; `categorical` are
         features whose entries are names of classes. A single label column may hold sets such as ``a|b|c``, or lists.
-    method : str or Enhancer
+    method : str or Enhancer, default="inversion"
         A name (`contone.enhance.methods()`), ``"module:Class"``, or a method with its settings; it is cloned.
-    suffix : str
+    suffix : str, default="_degree"
         Name of the new columns: label + suffix. "" puts the degrees in place of the labels.
-    overwrite : bool
+    overwrite : bool, default=False
         Replace `target` if it is there.
     stream : bool or None
         Piece by piece with a bounded amount of memory, the method fitted on a sample of the rows; None decides by an
@@ -107,16 +107,16 @@ def enhance_file(
         Between the labels of a column of sets; None finds it out.
     item : str or None
         The column that names the item, for a table with one row per (item, label).
-    missing : {"impute", "drop", "error"}
+    missing : {"impute", "drop", "error"}, default="impute"
         What to do with missing features: fill with the median beside a column that says where, leave the row out,
         refuse.
-    unlabelled : {"method", "predict", "drop"}
+    unlabelled : {"method", "predict", "drop"}, default="method"
         What to do with rows without any label: leave it to the method, fit on the others and predict these, leave out.
     intervals : float or None
         Add LABEL_low and LABEL_high, credible intervals of that level, where the method gives them.
     top : int or None
         Add top_1, top_2, …: the names of the labels with the largest degrees.
-    degrees_as : {"columns", "list", "struct"}
+    degrees_as : {"columns", "list", "struct"}, default="columns"
         One column per label; or one column ``degrees`` that holds a list in the order of the labels, or a struct with
         their names (Parquet, Arrow, JSON lines).
     save_model : path or None

@@ -1,0 +1,57 @@
+"""Follow every internal link of the built site: the file must be there, and the place in it.
+
+    python scripts/check_links.py docs/_build/html
+
+Links to other hosts are counted, not followed: the check needs no network.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+
+class Page(HTMLParser):
+    """The links of a page and the places that can be linked to."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.places: set[str] = set()
+        self.images_without_words: list[str] = []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attributes}
+        self.places |= {values[name] for name in ("id", "name") if name in values}
+        self.links += [values[name] for name in ("href", "src") if values.get(name)]
+        if tag == "img" and not values.get("alt"):
+            self.images_without_words.append(values.get("src", "?"))
+
+
+def main(folder: Path) -> int:
+    pages = sorted(folder.rglob("*.html"))
+    read = cache(Page)
+    broken, external = [], 0
+    for page in pages:
+        for link in read(page).links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                external += 1
+                continue
+            path = page.parent / unquote(parts.path) if parts.path else page
+            place = unquote(parts.fragment)
+            if not path.exists():
+                broken.append(f"{page.relative_to(folder)}: {link}: no such file")
+            elif place and path.suffix == ".html" and place not in read(path).places:
+                broken.append(f"{page.relative_to(folder)}: {link}: no such place")
+        broken += [f"{page.relative_to(folder)}: {src}: no alt text" for src in read(page).images_without_words]
+    print("\n".join(broken) or f"{len(pages)} pages, no broken link; {external} links to other hosts were not followed")
+    return bool(broken) or not pages
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]).resolve()))
