@@ -332,8 +332,8 @@ def _is_share(value: Any) -> bool:
 def _log(w: Any) -> Any:
     """log(w), and -inf for weights that are not positive."""
     xp = array_namespace(w)
-    tiny = xp.finfo(w.dtype).smallest_normal
-    return xp.where(w > 0, xp.log(xp.clip(w, min=tiny)), xp.full_like(w, -xp.inf))
+    tiny = xp.full_like(w, xp.finfo(w.dtype).smallest_normal)
+    return xp.where(w > 0, xp.log(xp.maximum(w, tiny)), xp.full_like(w, -xp.inf))
 
 
 def _ratio(a: Any, b: float) -> Any:

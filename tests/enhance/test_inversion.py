@@ -61,7 +61,7 @@ def test_impossible_rows_keep_the_order_and_are_reported():
 
 
 def test_two_runs_agree_exactly_and_seeds_agree_nearly():
-    X, L, _ = simulated()
+    X, L, _ = simulated(n=150)
     first = Inversion(random_state=3).fit_enhance(X, L)
     np.testing.assert_array_equal(first, Inversion(random_state=3).fit_enhance(X, L))
     other = Inversion(random_state=4).fit_enhance(X, L)
@@ -70,7 +70,7 @@ def test_two_runs_agree_exactly_and_seeds_agree_nearly():
 
 
 def test_the_label_order_does_not_matter():
-    X, L, _ = simulated()
+    X, L, _ = simulated(n=150)
     order = [3, 1, 4, 0, 2]
     answer, permuted = Inversion().fit_enhance(X, L), Inversion().fit_enhance(X, L[:, order])
     assert np.abs(answer[:, order] - permuted).mean() < 0.01
@@ -83,7 +83,7 @@ def test_the_spread_is_found_from_the_cardinalities(spread):
 
 
 def test_features_help_where_they_matter():
-    X, L, D = simulated(n=1000)
+    X, L, D = simulated(n=400)
     with_features = mean_kl(D, Inversion().fit_enhance(X, L))
     without = mean_kl(D, Inversion(features=False).fit_enhance(X, L))
     assert with_features < 0.9 * without
@@ -103,13 +103,13 @@ def test_intervals_cover_what_they_promise():
         method.intervals_(1.0)
 
 
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("spread", [0.15, 0.3, 1.2])
-def test_intervals_cover_at_any_spread(spread):
+def test_intervals_cover_at_any_spread(spread, seed):
     """At 0.15 six labels hardly tell the spread, and its doubt has to be part of the intervals."""
-    for seed in (1, 2):
-        X, L, D = simulated(seed, n=800, q=6, spread=spread)
-        lower, upper = Inversion().fit(X, L).intervals_(0.9)
-        assert 0.85 < np.mean((lower <= D) & (upper >= D)) < 0.95
+    X, L, D = simulated(seed, n=500, q=6, spread=spread)
+    lower, upper = Inversion().fit(X, L).intervals_(0.9)
+    assert 0.85 < np.mean((lower <= D) & (upper >= D)) < 0.95
 
 
 def test_where_the_labels_say_nothing_the_spread_is_that_of_the_prior():
@@ -123,26 +123,26 @@ def test_where_the_labels_say_nothing_the_spread_is_that_of_the_prior():
 
 
 def test_prediction_for_new_rows_with_and_without_labels():
-    X, L, D = simulated(n=1200)
-    method = Inversion().fit(X[:800], L[:800])
-    uniform = mean_kl(D[800:], np.full_like(D[800:], 1 / D.shape[1]))
-    without, with_labels = method.predict(X[800:]), method.enhance(X[800:], L[800:])
-    assert mean_kl(D[800:], with_labels) < mean_kl(D[800:], without) < uniform
+    X, L, D = simulated(n=600)
+    method = Inversion().fit(X[:400], L[:400])
+    uniform = mean_kl(D[400:], np.full_like(D[400:], 1 / D.shape[1]))
+    without, with_labels = method.predict(X[400:]), method.enhance(X[400:], L[400:])
+    assert mean_kl(D[400:], with_labels) < mean_kl(D[400:], without) < uniform
     assert method.enhance(X[:1], L[:1]).shape == (1, L.shape[1])
     with pytest.raises(InputError, match="labels"):
         method.enhance(X[:2], L[:2, :3])
 
 
 def test_rows_beyond_max_rows_follow_block_by_block():
-    X, L, D = simulated(n=1200)
+    X, L, D = simulated(n=600)
     whole = Inversion().fit_enhance(X, L)
-    blocks = Inversion(max_rows=500).fit_enhance(X, L)
+    blocks = Inversion(max_rows=250).fit_enhance(X, L)
     assert mean_kl(D, blocks) < 1.15 * mean_kl(D, whole)
 
 
-@pytest.mark.parametrize("share", [0.05, 0.1])
+@pytest.mark.parametrize("share", [pytest.param(0.05, marks=pytest.mark.exhaustive), 0.1])
 def test_noise_makes_wrong_labels_harmless(share):
-    X, L, D = simulated(n=500)
+    X, L, D = simulated(n=300)
     rng = np.random.default_rng(1)
     flipped = np.where(rng.random(L.shape) < share, 1 - L, L)
     flipped[flipped.sum(axis=1) == 0, 0] = 1
@@ -152,8 +152,9 @@ def test_noise_makes_wrong_labels_harmless(share):
 
 
 @pytest.mark.filterwarnings("ignore::contone.exceptions.LabelWarning")  # two labels in every row: hardly told apart
-@pytest.mark.parametrize("rule", [CumulativeMass(0.5), CumulativeMass(0.8), Threshold(0.2), TopK(2)], ids=str)
+@pytest.mark.parametrize("rule", [CumulativeMass(0.8), Threshold(0.2), TopK(2)], ids=str)
 def test_auto_finds_the_rule(rule):
+    """One half, which is the convention of the field, is looked for in `inversion/test_rules.py`."""
     X, L, _ = simulated(n=800, rule=rule, spread=0.8)
     found = Inversion(degradation="auto", **SHORT).fit(X, L)
     assert found.degradation_ == rule
@@ -161,7 +162,7 @@ def test_auto_finds_the_rule(rule):
 
 
 @pytest.mark.filterwarnings("ignore:degradation=.auto. took:contone.exceptions.LabelWarning")  # 68 % sure on SJAFFE
-@pytest.mark.parametrize("name", ["Yeast_heat", "SJAFFE"])
+@pytest.mark.parametrize("name", [pytest.param("Yeast_heat", marks=pytest.mark.exhaustive), "SJAFFE"])
 def test_auto_finds_the_rule_of_real_labels(real, name):
     """Labels that hang together: judged as if they were independent, another share of mass looks likelier here."""
     X, D = real(name)
@@ -224,7 +225,7 @@ def test_short_runs_are_refused_or_named():
     assert info["split_r_hat"] < 1.5
 
 
-@pytest.mark.parametrize("name", ["spo5", "heat", "cold"])
+@pytest.mark.parametrize("name", ["spo5", *(pytest.param(s, marks=pytest.mark.exhaustive) for s in ("heat", "cold"))])
 def test_ahead_of_the_baselines_on_real_data(real, name):
     X, D = real(f"Yeast_{name}")
     L = CumulativeMass().apply(D).astype(float)

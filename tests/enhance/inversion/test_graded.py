@@ -155,7 +155,7 @@ def test_graded_rows_tell_the_scale_where_the_labels_do_not():
 
 
 def test_graded_rows_tell_the_scales_of_single_labels():
-    X, L, D = simulated(n=600, q=6, spread=0.3, scales=[2.0, 0.5, 1.0, 1.0, 0.5, 1.5])
+    X, L, D = simulated(n=300, q=6, spread=0.3, scales=[2.0, 0.5, 1.0, 1.0, 0.5, 1.5])
     G, rows = graded(D, 60)
     plain = mean_kl(D, Inversion().fit_enhance(X, L), rows)
     assert mean_kl(D, Inversion().fit_enhance(X, L, degrees=G), rows) < 0.97 * plain
@@ -165,7 +165,7 @@ def test_graded_rows_tell_the_scales_of_single_labels():
 def test_intervals_cover_with_graded_rows(spread):
     covered = []
     for seed in (1, 2):
-        X, L, D = simulated(seed, n=500, q=6, spread=spread)
+        X, L, D = simulated(seed, n=300, q=6, spread=spread)
         G, rows = graded(D, 30)
         rest = np.setdiff1d(np.arange(len(D)), rows)
         lower, upper = Inversion(n_sweeps=120, n_burn=60).fit(X, L, degrees=G).intervals_(0.9)
@@ -211,18 +211,19 @@ def test_graded_rows_beyond_max_rows():
 
 def test_a_shorter_frame_is_aligned_by_its_index():
     X, L, D = simulated(n=100, q=3)
+    brief = {"n_sweeps": 20, "n_burn": 10}
     names, index = ["a", "b", "c"], [f"row{i}" for i in range(100)]
     Y = pd.DataFrame(L, columns=names, index=index)
     few = pd.DataFrame(D, columns=names, index=index).loc[["row7", "row3", "row50"], ["c", "a", "b"]]
     G = np.full_like(D, np.nan)
     G[[7, 3, 50]] = D[[7, 3, 50]]
-    expected = Inversion(**SHORT).fit_enhance(X, L, degrees=G)
-    answer = Inversion(**SHORT).fit_enhance(X, Y, degrees=few)
+    expected = Inversion(**brief).fit_enhance(X, L, degrees=G)
+    answer = Inversion(**brief).fit_enhance(X, Y, degrees=few)
     assert list(answer.index) == index
     np.testing.assert_allclose(answer.to_numpy(), expected, atol=1e-9)
     numbered = few.set_axis([7, 3, 50])
     np.testing.assert_allclose(
-        Inversion(**SHORT).fit_enhance(X, pd.DataFrame(L, columns=names), degrees=numbered).to_numpy(),
+        Inversion(**brief).fit_enhance(X, pd.DataFrame(L, columns=names), degrees=numbered).to_numpy(),
         expected,
         atol=1e-9,
     )
@@ -234,15 +235,16 @@ def test_a_shorter_frame_is_aligned_by_its_index():
 
 def test_tensors_and_lazy_arrays_say_the_same():
     torch, da = pytest.importorskip("torch"), pytest.importorskip("dask.array")
-    X, L, D = simulated(n=200, q=4)
+    X, L, D = simulated(n=120, q=4)
     G, rows = graded(D, 20)
-    expected = Inversion(**SHORT).fit_enhance(X, L, degrees=G)
-    answer = Inversion(**SHORT).fit_enhance(*(torch.tensor(A) for A in (X, L)), degrees=torch.tensor(G))
+    brief = {"n_sweeps": 20, "n_burn": 10}  # enough to be the same
+    expected = Inversion(**brief).fit_enhance(X, L, degrees=G)
+    answer = Inversion(**brief).fit_enhance(*(torch.tensor(A) for A in (X, L)), degrees=torch.tensor(G))
     np.testing.assert_allclose(answer.numpy(), expected, atol=1e-6)
     lazy = [da.from_array(A, chunks=(60, -1)) for A in (X, L, G)]
-    answer = Inversion(**SHORT).fit_enhance(lazy[0], lazy[1], degrees=lazy[2])
+    answer = Inversion(**brief).fit_enhance(lazy[0], lazy[1], degrees=lazy[2])
     np.testing.assert_allclose(answer.compute(scheduler="synchronous"), expected, atol=1e-9)
-    sampled = Inversion(**SHORT, max_rows=80).fit_enhance(lazy[0], lazy[1], degrees=G).compute(scheduler="synchronous")
+    sampled = Inversion(**brief, max_rows=80).fit_enhance(lazy[0], lazy[1], degrees=G).compute(scheduler="synchronous")
     np.testing.assert_allclose(sampled[rows], D[rows], rtol=1e-12)
     assert np.abs(sampled - expected).mean() < 0.03
 

@@ -211,13 +211,14 @@ def _log_prior(grid: np.ndarray, prior: tuple[float, float]) -> np.ndarray:
 
 def _log_likelihood(Z: np.ndarray, counts: np.ndarray, cardinality: Cardinality, grid: np.ndarray) -> np.ndarray:
     q = Z.shape[1]
-    # The order of a row does not depend on the spread: sort once.
-    ranked = -np.sort(-Z, axis=1)
-    ranked -= ranked[:, :1]
+    # The order of a row does not depend on the spread: sort once. Labels-first, so that sums run over long rows.
+    falling = np.sort(-Z, axis=1)
+    ranked = np.ascontiguousarray((falling[:, :1] - falling).T)
     score = np.empty(len(grid))
     for k, s in enumerate(grid):
         W = np.exp(s * ranked)
-        size = cardinality(W / W.sum(axis=1, keepdims=True))
+        W /= W.sum(axis=0)
+        size = cardinality(W.T)
         simulated = np.bincount(size, minlength=q + 1)[1 : q + 1] + 0.5
         score[k] = counts @ np.log(simulated / simulated.sum())
     return score
