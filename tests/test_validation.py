@@ -282,7 +282,7 @@ def test_the_labels_decide_the_container():
 
 
 def test_a_learner_predicts_in_the_container_of_its_features():
-    D = pd.DataFrame([[0.5, 0.5], [1.0, 0.0], [0.25, 0.75], [0.5, 0.5]], columns=["calm", "loud"])
+    D = pd.DataFrame([[0.5, 0.5], [1.0, 0.0], [0.25, 0.75], [0.5, 0.5]], columns=["calm", "loud"], index=[9, 8, 7, 6])
     features = pd.DataFrame(X, columns=list("abc"), index=[9, 8, 7, 6])
     model = AAKNN(n_neighbors=1).fit(features, D)
     predicted = model.predict(features)

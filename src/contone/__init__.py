@@ -29,6 +29,7 @@ from contone.enhance import (
 from contone.enhance.tempered import Tempered
 from contone.experiments.benchmark import benchmark
 from contone.measures import evaluate
+from contone.pipeline import Pipeline, make_pipeline
 from contone.predict import AAKNN, LDLLRR, LDLSCL, FromClassifier, FromRegressor, LDLForest, MaxEnt, PTBayes
 from contone.runtime.versions import show_versions
 from contone.tables import enhance_file
@@ -65,6 +66,7 @@ __all__ = [
     "Logical",
     "MaxEnt",
     "PTBayes",
+    "Pipeline",
     "Rehearsal",
     "Temperature",
     "Tempered",
@@ -79,6 +81,7 @@ __all__ = [
     "degrade",
     "enhance_file",
     "evaluate",
+    "make_pipeline",
     "measures",
     "show_versions",
 ]

@@ -22,6 +22,7 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from contone.answers import Answers, SaysWhatIsMissing
 from contone.backends import get_backend, to_numpy
 from contone.exceptions import AnswerError, ApproximationWarning, InputError, InputTypeError, MemoryEstimateError
 from contone.numerics.graphs import GOOD_RECALL
@@ -38,11 +39,11 @@ from contone.validation import (
     check_new_rows,
     check_training,
     check_truth,
-    open_border,
+    open_answer,
 )
 
 
-class _Estimator(BaseEstimator):
+class _Estimator(Answers, BaseEstimator):
     """What enhancers and learners share: tags, presets, parameter domains as data."""
 
     reference: ClassVar[str] = ""
@@ -79,7 +80,7 @@ def can_enhance_new_rows(method: Any) -> bool:
     return bool(cls._enhance is not Enhancer._enhance)
 
 
-class Enhancer(_Estimator, ABC):
+class Enhancer(SaysWhatIsMissing, _Estimator, ABC):
     """Recovers label distributions from features and logical labels.
 
     A method implements `_fit_enhance`. After `fit`:
@@ -124,7 +125,7 @@ class Enhancer(_Estimator, ABC):
         solution = fit_checked(self, X_checked, L, border.label_names, **evidence)
         _warn_if_short(solution, self)
         _warn_if_approximate(solution, self)
-        return border.wrap(self.label_distributions_)
+        return self.wrapped(border, X, self.label_distributions_)
 
     def summary(self) -> str:
         """What a fit found, in a few lines for people."""
@@ -181,7 +182,7 @@ class Enhancer(_Estimator, ABC):
             answer = self._enhance(X_checked, L)
         else:
             answer = backend.map_rows(self._enhance, X_checked, L, columns=L.shape[1])
-        return border.wrap(_on_simplex(answer, L.shape, self))
+        return self.wrapped(border, X, _on_simplex(answer, L.shape, self))
 
     @available_if(lambda self: hasattr(self, "predict"))
     def score(self, X: Any, Y: Any) -> float:
@@ -330,7 +331,7 @@ def _subclasses(cls: Any) -> Iterator[Any]:
 def _predict(estimator: Any, X: Any) -> Any:
     check_is_fitted(estimator)
     D = _predict_checked(estimator, check_features(estimator, X, reset=False))
-    return open_border(X, estimator.label_names_).wrap(D)
+    return open_answer(X, X, estimator).wrap(D)
 
 
 def _predict_checked(estimator: Any, X_checked: Array) -> Array:

@@ -36,7 +36,7 @@ MEGABYTES = 600
 ESTIMATORS = {
     name: value
     for name in contone.__all__
-    if inspect.isclass(value := getattr(contone, name)) and hasattr(value, "fit")
+    if inspect.isclass(value := getattr(contone, name)) and hasattr(value, "fit") and value is not contone.Pipeline
 }
 RULES = {
     name: value

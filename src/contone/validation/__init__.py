@@ -7,6 +7,7 @@ refuse what cannot be used, with an error that says what to do (`judgement`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,12 +25,14 @@ from contone.validation.containers import (
     check_columns,
     default_names,
     first_row,
+    index_of,
     open_border,
     open_labels,
     place_beside,
     read_array,
     read_only,
     refuse_odd_arrays,
+    refuse_other_index,
 )
 from contone.validation.degrees import NOTHING_KNOWN, KnownDegrees, check_degrees
 from contone.validation.judgement import (
@@ -57,8 +60,11 @@ __all__ = [
     "check_supervision",
     "check_training",
     "check_truth",
+    "index_of",
+    "open_answer",
     "open_border",
     "refuse_beyond_squares",
+    "refuse_other_index",
 ]
 
 
@@ -95,6 +101,7 @@ def check_supervision(estimator: BaseEstimator, X: Any, Y: Any, *, examine: bool
             f"{type(estimator).__name__} requires y to be passed, but the target y is None. "
             "Pass the labels Y: one row per instance, one column per label."
         )
+    refuse_other_index(X, Y)
     if is_dask_array(X) or is_dask_array(Y):
         X_checked, labels = _align_lazily(X, Y)
         _count_features(estimator, X_checked, reset=True)
@@ -117,6 +124,7 @@ def check_supervision(estimator: BaseEstimator, X: Any, Y: Any, *, examine: bool
 
 def check_learning(estimator: BaseEstimator, X: Any, D: Any) -> Training:
     """Check features and label distributions for a learner's fit; a 1-D D holds one class per row."""
+    refuse_other_index(X, D, "D")
     X_checked = check_features(estimator, X, reset=True)
     D_array, border = open_labels(D, name="D", estimator=estimator)
     _same_rows(X_checked, D_array, "D")
@@ -151,6 +159,7 @@ def check_new_rows(estimator: Any, X: Any, Y: Any, label_names: Sequence[str]) -
         _same_labels(Y_lazy, label_names)
         labels = checks.refuse_labels_later(Y_lazy, SIMPLEX_TOLERANCE, levels=_takes_levels(estimator))
         return Training(checks.refuse_later(X_lazy), labels, Border(list(label_names), model=X_lazy))
+    refuse_other_index(X, Y)
     X_checked = check_features(estimator, X, reset=False)
     labels = check_new_labels(estimator, X_checked, Y, label_names)
     return Training(X_checked, labels, open_border(Y, label_names))
@@ -165,6 +174,12 @@ def check_new_labels(estimator: Any, X: Any, Y: Any, label_names: Sequence[str])
     found = get_backend(labels).examine(None, labels, tolerance_of(labels))
     judge_labels(found, border.label_names, constant=False, levels=_takes_levels(estimator))
     return labels
+
+
+def open_answer(container: Any, X: Any, estimator: Any) -> Border:
+    """The way out for an answer of a fitted estimator about rows X: as `container`, or what `set_output` asks for."""
+    border = open_border(container, estimator.label_names_)
+    return replace(border, wanted=getattr(estimator, "answer_container", None), index=index_of(X))
 
 
 def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:

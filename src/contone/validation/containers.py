@@ -28,9 +28,15 @@ class Border:
     frame: Any = None
     model: Any = None
     """The tensor or dask array whose kind, device, precision or blocks the answer shares."""
+    wanted: str | None = None
+    """"pandas" or "polars" where the user asked for that (`set_output`), whatever came in."""
+    index: Any = None
+    """Of the rows, where `frame` has none."""
 
     def wrap(self, D: Array) -> Any:
-        """D (n, q) as the kind of container that came in."""
+        """D (n, q) as the kind of container that came in, or that is wanted."""
+        if self.wanted is not None:
+            return self._wanted_frame(D)
         if self.model is not None and is_torch_array(self.model):
             return _as_tensor(D, self.model)
         if self.model is not None:
@@ -47,11 +53,49 @@ class Border:
                 answer.columns = columns
         return answer
 
+    def _wanted_frame(self, D: Array) -> Any:
+        if is_dask_array(D):
+            raise InputError(
+                f"set_output asks for {self.wanted} frames, which would bring all rows of a dask array into memory: "
+                'use set_output(transform="default") with dask arrays.'
+            )
+        values = get_backend(D).to_numpy(D)
+        answer = nw.to_native(nw.from_numpy(values, schema=self.label_names, backend=self.wanted))
+        index = self.index if self.frame is None else index_of(nw.to_native(self.frame))
+        if index is not None and self.wanted == "pandas":
+            answer.index = index
+        return answer
+
 
 def open_border(container: Any, label_names: Sequence[str]) -> Border:
     """The way out for an answer about the rows of `container` (predict's X)."""
     model = container if is_torch_array(container) or is_dask_array(container) else None
     return Border(list(label_names), as_frame(container), model)
+
+
+def index_of(container: Any) -> Any:
+    """The index of a pandas object; None for anything else."""
+    index = getattr(container, "index", None)
+    return index if nw.dependencies.is_pandas_index(index) else None
+
+
+def refuse_other_index(X: Any, Y: Any, name: str = "Y") -> None:
+    """Refuse pandas objects of one length whose indexes disagree: rows of one number need not belong together."""
+    first, second = index_of(X), index_of(Y)
+    if first is None or second is None or len(first) != len(second) or first.equals(second):
+        return
+    if first.is_unique and second.is_unique and first.isin(second).all():
+        raise InputError(
+            f"X and {name} have the same index in another order: pass {name}.loc[X.index], so that their rows belong "
+            "together."
+        )
+    row = first_row(np.asarray(first != second))
+    one, other = first[row : row + 1].tolist()[0], second[row : row + 1].tolist()[0]
+    raise InputError(
+        f"X and {name} have different indexes (row {row} is {one!r} in X and {other!r} in {name}), so "
+        f"that their rows may not belong together. Where they do, pass X.reset_index(drop=True) and "
+        f"{name}.reset_index(drop=True)."
+    )
 
 
 def open_labels(Y: Any, *, name: str, estimator: Any) -> tuple[Any, Border]:

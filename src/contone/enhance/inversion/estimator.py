@@ -332,7 +332,7 @@ class Inversion(InductiveMixin, Enhancer):
             checked, L, border = check_new_rows(self, X, Y, self.label_names_)
             found = self._posterior_of(checked, L)
         lower, upper = found.intervals(level, self.fit_.spread_deviation)
-        return border.wrap(lower), border.wrap(upper)
+        return self.wrapped(border, X, lower), self.wrapped(border, X, upper)
 
     def _enhance(self, X: Array, L: Array) -> Array:
         """The posterior mean E[d | x, l]."""

@@ -1,0 +1,87 @@
+"""scikit-learn's pipeline with the verbs of an enhancer: `fit_enhance` and `enhance` through all steps.
+
+scikit-learn's own `Pipeline` knows `fit` and `predict` only. A method of contone may stand at its end, but `predict`
+tells the degrees from the features alone, without the labels: for Inversion, the prior. The degrees of the fitted rows
+are then ``pipeline[-1].label_distributions_``. This class says so in verbs, and refuses frames whose rows do not belong
+together before a step in between drops their index.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from sklearn import pipeline as sklearn_pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from contone.answers import Answers
+from contone.validation import open_answer, refuse_other_index
+
+
+class Pipeline(sklearn_pipeline.Pipeline):  # type: ignore[misc]
+    """Steps that transform the features, and an enhancer at the end.
+
+    Everything of scikit-learn's `Pipeline` is there: parameters of steps by ``step__name``, ``memory``, slices,
+    metadata routing. Metadata for `fit_enhance`, such as `degrees`, is routed as for `fit`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from contone import LCdr, make_pipeline
+    >>> X, L = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 1.0]]), np.array([[1, 0], [1, 1], [0, 1]])
+    >>> pipeline = make_pipeline(StandardScaler(), LCdr())
+    >>> D = pipeline.fit_enhance(X, L)
+    >>> bool((D == LCdr().fit_enhance(StandardScaler().fit_transform(X), L)).all())
+    True
+    """
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Fit all steps, the enhancer last, to features X (n, d) and labels y (n, q)."""
+        refuse_other_index(X, y)
+        super().fit(X, y, **params)
+        return self
+
+    def fit_enhance(self, X: Any, Y: Any, **params: Any) -> Any:
+        """Fit all steps and return the distributions (n, q) of these rows in the kind of container that Y came in."""
+        self.fit(X, Y, **params)
+        method = self.steps[-1][1]
+        return open_answer(Y, X, method).wrap(method.label_distributions_)
+
+    def enhance(self, X: Any, Y: Any) -> Any:
+        """Recover the distributions (m, q) of new rows that have labels, as the enhancer at the end does."""
+        check_is_fitted(self)
+        refuse_other_index(X, Y)
+        enhance = self.steps[-1][1].enhance
+        return enhance(self._transformed(X), Y)
+
+    def intervals(self, X: Any, Y: Any = None, level: float = 0.9) -> tuple[Any, Any]:
+        """Credible intervals of any rows, where the enhancer at the end gives them."""
+        check_is_fitted(self)
+        refuse_other_index(X, Y)
+        found: tuple[Any, Any] = self.steps[-1][1].intervals(self._transformed(X), Y, level)
+        return found
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """The container of what the steps give: "default", "pandas" or "polars"; of the degrees as well."""
+        super().set_output(transform=transform)
+        if isinstance(self.steps[-1][1], Answers):
+            self.steps[-1][1].set_output(transform=transform)
+        return self
+
+    def _transformed(self, X: Any) -> Any:
+        return self[:-1].transform(X) if len(self.steps) > 1 else X
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """What scikit-learn's pipeline hides because its last step lacks it: the step says why."""
+            steps = self.__dict__.get("steps")
+            if steps and name in ("predict", "score"):
+                getattr(steps[-1][1], name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+def make_pipeline(*steps: Any, memory: Any = None, verbose: bool = False) -> Pipeline:
+    """A `Pipeline` whose steps are named after their classes, as scikit-learn's `make_pipeline` names them."""
+    named = sklearn_pipeline.make_pipeline(*steps).steps
+    return Pipeline(named, memory=memory, verbose=verbose)
