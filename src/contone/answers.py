@@ -15,7 +15,7 @@ MISSING_VERBS = {
     "`fit_enhance` gives.",
     "enhance": "{0} has no `enhance`: it recovers the degrees of all rows together, and its answer says nothing of "
     "other rows. Give all rows to `fit_enhance`, or use a method that takes new ones (Inversion, GLLE, LCdr).",
-    "score": "{0} has no `score`, because it has no `predict`: it cannot tell the degrees of rows without their labels.",
+    "score": "{0} has no `score`, because it has no `predict`: it cannot tell degrees without labels.",
     "intervals": "{0} gives no intervals; Inversion does.",
     "intervals_": "{0} gives no intervals; Inversion does.",
 }
