@@ -49,3 +49,13 @@ def test_singular_b_and_empty_c(problem):
 def test_signs_make_the_largest_entry_positive():
     V = np.array([[1.0, -3.0], [-2.0, 1.0]])
     np.testing.assert_array_equal(fix_signs(V), [[-1.0, 3.0], [2.0, -1.0]])
+
+
+def test_whitening_takes_no_rounding_of_a_tiny_shift_for_a_direction():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        A = rng.normal(size=(5, 3))
+        B, b = A.T @ A + np.eye(3), 1e-17 * rng.normal(size=3)
+        K = whitening(B, b)
+        assert K.shape == (3, 3)
+        np.testing.assert_allclose(K.T @ (B + np.outer(b, b)) @ K, np.eye(3), atol=1e-12)

@@ -82,7 +82,8 @@ def whitening(B: Array, shift: Array | None = None) -> Array:
     rest = b - xp.matmul(basis, xp.matmul(basis.T, b))
     w = xp.matmul(K.T, shift)
     length = float(xp.linalg.vector_norm(rest))
-    if length > rounding * float(xp.linalg.vector_norm(b)):
+    reached = K.shape[1] == B.shape[0] or length <= math.sqrt(rounding) * float(xp.linalg.vector_norm(b))
+    if not reached:  # a full basis reaches everything: what it leaves of b is rounding, and no direction
         z = rest / length / unit
         return xp.concat([K - z[:, None] * w[None, :] / length, z[:, None] / length], axis=1)
     norm = float(xp.linalg.vector_norm(w))
