@@ -116,3 +116,21 @@ def test_a_struct_of_degrees_can_be_compared_with_the_truth(frame):
     found = compare_files("a.parquet", "b.parquet")
     assert found.labels == tuple(NAMES)
     assert found.scores["answer"]["kl"] == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_text_is_carried_along_unless_it_is_asked_for(frame, stream):
+    words = np.array(["slow piano", "loud drums", "soft piano", "fast drums"])[np.arange(40) % 4]
+    frame.with_columns(review=pl.Series(words)).write_csv("t.csv")
+    options = {"labels": NAMES, "method": "lcdr", "stream": stream}
+    assert enhance_file("t.csv", "a.csv", **options).carried == ("review",)
+    done = enhance_file("t.csv", "b.csv", text="review", save_model="m.contone", **options)
+    assert done.features == ("x", "y", "review")
+    found = pl.read_csv("b.csv")
+    assert found["review"].to_list() == words.tolist()
+    assert (
+        np.abs(found.select(done.degrees).to_numpy() - pl.read_csv("a.csv").select(done.degrees).to_numpy()).max() > 0
+    )
+    apply_model("m.contone", "t.csv", "c.csv")
+    expected = done.method.enhance(load_table_model("m.contone").encoder.transform(pl.read_csv("t.csv")), frame[NAMES])
+    np.testing.assert_array_equal(pl.read_csv("c.csv").select(done.degrees).to_numpy(), expected.to_numpy())

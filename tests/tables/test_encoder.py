@@ -11,7 +11,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 
 import contone
-from contone.exceptions import FeatureError, InputTypeError
+from contone.exceptions import ArgumentError, FeatureError, InputTypeError
 from contone.models import read_model, save_model
 from contone.tables import vectorizer
 from contone.tables.encoder import ColumnEncoder
@@ -91,3 +91,49 @@ def test_its_state_fits_into_a_model_file(small, tmp_path):
     again = read_model(tmp_path / "m").details["encoder"]
     assert again.steps_ == encoder.steps_
     np.testing.assert_array_equal(again.transform(pl.DataFrame(FRAME)), encoder.transform(pl.DataFrame(FRAME)))
+
+
+TEXTS = [
+    *("slow piano in the evening", "piano, slow and soft", "fast guitars and loud drums", "loud drums, fast guitars"),
+    *("quiet evening with piano", "drums and guitars", "", "soft and quiet piano"),
+]
+
+
+def test_texts_become_the_columns_of_skrub_up_to_their_signs():
+    skrub = pytest.importorskip("skrub")
+    frame = pl.DataFrame({"t": TEXTS})
+    encoder = ColumnEncoder(text=["t"], n_text=3).fit(frame)
+    assert encoder.get_feature_names_out().tolist() == ["t_0", "t_1", "t_2"]
+    found = encoder.transform(frame)
+    expected = skrub.StringEncoder(n_components=3, random_state=0).fit_transform(frame["t"]).to_numpy()
+    signs = np.sign((found * expected).sum(axis=0))
+    np.testing.assert_allclose(found, signs * expected, atol=2e-4)
+
+
+def test_texts_by_the_letters_they_share(tmp_path):
+    frame = pl.DataFrame({"t": TEXTS, "x": range(8)})
+    encoder = ColumnEncoder(text=["t"], n_text=2).fit(frame)
+    found = encoder.transform(frame)[:, :2]
+    np.testing.assert_allclose(found.var(axis=0).sum(), 1.0)
+    np.testing.assert_array_equal(found[6], 0.0)  # nothing is written there
+    distance = np.linalg.norm(found[:, None] - found[None], axis=2)
+    assert distance[0, 1] < distance[0, 2]  # piano beside piano
+    assert distance[2, 3] < distance[0, 3]
+    misspelt = encoder.transform(pl.DataFrame({"t": ["slow paino in the evening", "xyz", None], "x": [0, 0, 0]}))
+    assert np.linalg.norm(misspelt[0, :2] - found[0]) < 0.5 * distance[0, 2]
+    np.testing.assert_array_equal(misspelt[1:, :2], 0.0)
+    # A text that says nothing is left out; a model file holds the map to the bit.
+    assert ColumnEncoder(text=["t"]).fit(pl.DataFrame({"t": ["a b"] * 3, "x": [1, 2, 3]})).steps_[0].kind == "constant"
+    method = contone.Temperature().fit(np.zeros((2, 1)), [[1, 0], [0, 1]])
+    save_model(method, tmp_path / "m", details={"encoder": encoder})
+    again = read_model(tmp_path / "m").details["encoder"]
+    np.testing.assert_array_equal(again.transform(frame), encoder.transform(frame))
+
+
+def test_skrub_may_decide_what_the_columns_are():
+    pytest.importorskip("skrub")
+    frame = pd.DataFrame({"x": [1.0, None, 3.0, 4.0], "c": ["u", "v", "u", "w"]})
+    found = vectorizer(automatic=True).fit_transform(frame)
+    np.testing.assert_array_equal(np.asarray(found)[:, 0], [1.0, 3.0, 3.0, 4.0])
+    with pytest.raises(ArgumentError, match="leave the other arguments out"):
+        vectorizer(automatic=True, text=["c"])

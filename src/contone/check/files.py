@@ -24,6 +24,7 @@ def check_file(
     features: str | Sequence[str] = (),
     ids: str | Sequence[str] = (),
     categorical: str | Sequence[str] = (),
+    text: str | Sequence[str] = (),
     progress: Progress | None = None,
     max_rows: int = 1000,
     **reading: Any,
@@ -32,7 +33,7 @@ def check_file(
 
     Parameters
     ----------
-    source, labels, features, ids, categorical
+    source, labels, features, ids, categorical, text
         As in `contone.enhance_file`.
     method : Inversion or None
         Not fitted, or fitted to this very file by `enhance_file`; None means ``Inversion()``.
@@ -60,6 +61,7 @@ def check_file(
             features=order.as_list(features),
             ids=order.as_list(ids),
             categorical=order.as_list(categorical),
+            text=order.as_list(text),
             progress=Progress() if is_fitted else progress or Progress(),
             **reading,
         )

@@ -29,6 +29,7 @@ def check(
     label_separator: options.LabelSeparator = None,
     item: options.Item = None,
     categorical: options.Categorical = None,
+    text: options.Text = None,
     missing: options.Missing = "impute",
     unlabelled: options.Unlabelled = "predict",
 ) -> None:
@@ -64,6 +65,7 @@ def check(
             features=features or [],
             ids=ids or [],
             categorical=categorical or [],
+            text=text or [],
             max_rows=max_rows,
             separator=separator,
             decimal=decimal,

@@ -51,6 +51,7 @@ def compare(
     label_separator: options.LabelSeparator = None,
     item: options.Item = None,
     categorical: options.Categorical = None,
+    text: options.Text = None,
     missing: options.Missing = "impute",
 ) -> None:
     """Compare methods on data like the table's whose truth is known.
@@ -83,6 +84,7 @@ def compare(
         label_separator=label_separator,
         item=item,
         categorical=order.as_list(categorical or []),
+        text=order.as_list(text or []),
         missing=missing,
         unlabelled="drop",
         progress=terminal.TerminalProgress(),

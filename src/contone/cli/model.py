@@ -33,6 +33,7 @@ def fit(
     label_separator: options.LabelSeparator = None,
     item: options.Item = None,
     categorical: options.Categorical = None,
+    text: options.Text = None,
     missing: options.Missing = "impute",
     unlabelled: options.Unlabelled = "method",
 ) -> None:
@@ -63,6 +64,7 @@ def fit(
             label_separator=label_separator,
             item=item,
             categorical=categorical or [],
+            text=text or [],
             missing=missing,
             unlabelled=unlabelled,
             progress=terminal.TerminalProgress(),
@@ -132,6 +134,7 @@ def show(model: Model, as_json: options.AsJson = False) -> None:
         "labels": found.labels,
         "features": found.chosen.features,
         "categories": found.chosen.categories,
+        "texts": found.chosen.texts,
         "contone": found.contone_version,
     }
     if as_json:

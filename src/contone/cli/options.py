@@ -53,6 +53,10 @@ Categorical = Annotated[
     list[str] | None,
     typer.Option("--categorical", metavar="NAMES", help="Features whose entries name classes: one column per class."),
 ]
+Text = Annotated[
+    list[str] | None,
+    typer.Option("--text", metavar="NAMES", help="Columns of free text to learn from; others are carried along."),
+]
 Missing = Annotated[
     str, typer.Option("--missing", metavar="HOW", help="Missing features: impute (with an indicator), drop, error.")
 ]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contone.exceptions import MissingExtraError
+from contone.exceptions import ArgumentError, MissingExtraError
 from contone.tables.progress import Progress
 
 if TYPE_CHECKING:
@@ -29,23 +29,51 @@ __all__ = [
 ]
 
 
-def vectorizer(*, categorical: Sequence[str] = (), missing: str = "impute") -> Pipeline:
+def vectorizer(
+    *,
+    categorical: Sequence[str] = (),
+    text: Sequence[str] = (),
+    missing: str = "impute",
+    automatic: bool = False,
+) -> Pipeline:
     """A scikit-learn pipeline from a data frame as it is to a matrix of numbers, as `enhance_file` makes it.
 
     Missing numbers become the median of their column beside a column that says where, categories one column per class,
-    dates days, and constant columns are left out.
+    texts a few numbers each, dates days, and constant columns are left out. This is `ColumnEncoder`: what a column is
+    comes from its type and from what is named here, so that the same frame gives the same columns whatever its entries
+    are, and its fitted state is plain values, which a model file can hold without a pickle.
+
+    With `automatic`, skrub's `TableVectorizer` decides by what the columns hold: strings that are numbers or dates are
+    read as such, strings with many values are taken as text, a date becomes its year, month, day and so on. That is the
+    better part for a frame nobody has looked at; a model file cannot hold it.
 
     Parameters
     ----------
-    categorical : sequence of str
-        Columns of numbers that name classes; columns of text are categories in any case.
-    missing : {"impute", "error"}
+    categorical : sequence of str, default=()
+        Columns of numbers that name classes; columns of strings are categories unless they are `text`.
+    text : sequence of str, default=()
+        Columns of free text.
+    missing : {"impute", "error"}, default="impute"
+    automatic : bool, default=False
+        Let skrub decide (``pip install 'contone[text]'``); the other arguments are then left at their defaults.
     """
     from sklearn.pipeline import make_pipeline
 
     from contone.tables.encoder import ColumnEncoder
 
-    return make_pipeline(ColumnEncoder(categorical=tuple(categorical), missing=missing))
+    if not automatic:
+        return make_pipeline(ColumnEncoder(categorical=tuple(categorical), text=tuple(text), missing=missing))
+    if categorical or text or missing != "impute":
+        raise ArgumentError("skrub decides what each column is: leave the other arguments out.", "automatic")
+    try:
+        from skrub import TableVectorizer
+    except ImportError as error:
+        raise MissingExtraError(
+            "vectorizer(automatic=True) needs skrub, which is not installed: pip install 'contone[text]'."
+        ) from error
+    from sklearn.impute import SimpleImputer
+
+    return make_pipeline(TableVectorizer(), SimpleImputer(strategy="median", add_indicator=True))
 
 
 def enhance_file(
@@ -66,6 +94,7 @@ def enhance_file(
     label_separator: str | None = None,
     item: str | None = None,
     categorical: str | Sequence[str] = (),
+    text: str | Sequence[str] = (),
     missing: str = "impute",
     unlabelled: str = "method",
     intervals: float | None = None,
@@ -84,12 +113,13 @@ def enhance_file(
         CSV, TSV, ARFF (MULAN, MEKA), JSON lines, libsvm (all also .gz), Parquet, Arrow, Excel; one instance per row.
     target : path
         .csv, .tsv, .parquet, .arrow or .jsonl; ``"-"`` is CSV on stdout.
-    labels, features, ids, categorical : str or sequence of str, default=()
+    labels, features, ids, categorical, text : str or sequence of str, default=()
         Columns: names, lists with commas, patterns such as ``"genre_*"``, ranges such as ``"last:6"`` or
         ``"f10:f16"``; `labels` may also be ``"@file"`` with one name per line, or the XML file of MULAN, and nothing
         where the format names them. Without `features`, every other numeric column whose name does not say that it is
         an id, and categories that the format declares. `ids` are numeric columns to carry along; `categorical` are
-        features whose entries are names of classes. A single label column may hold sets such as ``a|b|c``, or lists.
+        features whose entries are names of classes, `text` columns of free text to learn from. A single label column
+        may hold sets such as ``a|b|c``, or lists.
     method : str or Enhancer, default="inversion"
         A name (`contone.enhance.methods()`), ``"module:Class"``, or a method with its settings; it is cloned.
     suffix : str, default="_degree"
@@ -155,6 +185,7 @@ def enhance_file(
             label_separator=label_separator,
             item=item,
             categorical=order.as_list(categorical),
+            text=order.as_list(text),
             missing=missing,
             unlabelled=unlabelled,
             intervals=intervals,
@@ -180,6 +211,7 @@ def fit_file(
     label_separator: str | None = None,
     item: str | None = None,
     categorical: str | Sequence[str] = (),
+    text: str | Sequence[str] = (),
     missing: str = "impute",
     unlabelled: str = "method",
     progress: Progress | None = None,
@@ -205,6 +237,7 @@ def fit_file(
             label_separator=label_separator,
             item=item,
             categorical=order.as_list(categorical),
+            text=order.as_list(text),
             missing=missing,
             unlabelled=unlabelled,
             progress=progress or Progress(),

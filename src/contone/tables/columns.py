@@ -27,6 +27,13 @@ class Columns:
     carried: list[str]
     categories: list[str] = field(default_factory=list)
     """Features whose entries are names of classes, not quantities."""
+    texts: list[str] = field(default_factory=list)
+    """Features that are free text."""
+
+    @property
+    def as_written(self) -> list[str]:
+        """Features that are taken as the text of the file has them: categories and free text."""
+        return [*self.categories, *self.texts]
 
     def degrees(self, suffix: str, names: Sequence[str] | None = None) -> list[str]:
         """Names of the new columns, one per label. An empty suffix puts them in place of the labels."""
@@ -46,6 +53,7 @@ def choose(
     features: Sequence[str] = (),
     ids: Sequence[str] = (),
     categorical: Sequence[str] = (),
+    text: Sequence[str] = (),
     declared: Iterable[str] = (),
 ) -> Columns:
     """Resolve what was typed against the columns of the table.
@@ -56,7 +64,7 @@ def choose(
         All columns, in the order of the file.
     numeric
         Those that hold numbers.
-    labels, features, ids, categorical
+    labels, features, ids, categorical, text
         What was typed: names, lists of names with commas between, patterns such as ``genre_*``, ranges such as
         ``f10:f16``, ``first:3`` or ``last:6``.
     declared
@@ -65,7 +73,7 @@ def choose(
     Examples
     --------
     >>> choose(["id", "x", "a", "b"], ["id", "x", "a", "b"], labels=["a,b"])
-    Columns(labels=['a', 'b'], features=['x'], carried=['id'], categories=[])
+    Columns(labels=['a', 'b'], features=['x'], carried=['id'], categories=[], texts=[])
     """
     chosen_labels = _resolve(labels, names, "labels")
     if not chosen_labels:
@@ -76,24 +84,40 @@ def choose(
     numbers = set(numeric)
     classes = {*_resolve(categorical, names, "categorical", skip=taken), *(c for c in declared if c not in taken)}
     _apart(list(taken), list(classes), "categorical")
+    texts = set(_resolve(text, names, "text", skip={*taken, *classes}))
+    _apart([*taken, *classes], list(texts), "text")
     if features:
         chosen_features = _resolve(features, names, "features", skip=taken)
         _apart(list(taken), chosen_features, "features")
-        text = [c for c in chosen_features if c not in numbers and c not in classes]
-        if text:
+        chosen_features += [c for c in names if c in texts and c not in chosen_features]
+        odd = [c for c in chosen_features if c not in numbers and c not in classes and c not in texts]
+        if odd:
             raise ArgumentError(
-                f"features must hold numbers; {_shown(text)} do not. Name columns of categories with --categorical.",
+                f"features must hold numbers; {_shown(odd)} do not. Name columns of categories with --categorical, of "
+                "free text with --text.",
                 "features",
             )
     else:
         chosen_features = [
-            c for c in names if c not in taken and (c in classes or (c in numbers and not ID_NAME.fullmatch(c)))
+            c
+            for c in names
+            if c not in taken and (c in classes or c in texts or (c in numbers and not ID_NAME.fullmatch(c)))
         ]
     if not chosen_features:
-        raise ArgumentError("no numeric column is left that could be a feature.", "features")
+        raise ArgumentError(
+            "no numeric column is left that could be a feature. Name columns of categories with --categorical, of free "
+            "text with --text.",
+            "features",
+        )
     used = {*chosen_labels, *chosen_features}
     carried = [c for c in names if c not in used]
-    return Columns(chosen_labels, chosen_features, carried, [c for c in chosen_features if c in classes])
+    return Columns(
+        chosen_labels,
+        chosen_features,
+        carried,
+        [c for c in chosen_features if c in classes],
+        [c for c in chosen_features if c in texts],
+    )
 
 
 def _resolve(typed: Sequence[str], names: Sequence[str], argument: str, skip: Iterable[str] = ()) -> list[str]:

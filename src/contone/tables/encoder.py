@@ -2,6 +2,7 @@
 
     number      the number; a missing one is the median of the column, beside a 0/1 column that says so
     category    one 0/1 column per class (one for two classes); a class that was not seen is none of them
+    text        a few numbers: groups of letters by tf-idf and truncated SVD (`contone.tables.text_columns`)
     date        days since 1970
     constant    left out, as long as another column is left
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import narwhals as nw
@@ -20,8 +22,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from contone.domains import StrOptions
+from contone.domains import Interval, StrOptions
 from contone.exceptions import FeatureError, InputTypeError
+from contone.tables.text_columns import TextMap, fit_text
 
 FEW = 10
 """Whole numbers with so many different values or fewer may be names of classes."""
@@ -35,7 +38,7 @@ class ColumnStep:
     ----------
     name : str
     kind : str
-        "number", "category", "date" or "constant".
+        "number", "category", "text", "date" or "constant".
     fill : float
         What stands for a missing number.
     indicator : bool
@@ -44,6 +47,8 @@ class ColumnStep:
         Of a category; the first is left out where there are two.
     n_missing : int
         In the rows of `fit`.
+    text : TextMap or None
+        Of a text.
     """
 
     name: str
@@ -52,12 +57,15 @@ class ColumnStep:
     indicator: bool = False
     classes: tuple[str, ...] = ()
     n_missing: int = 0
+    text: TextMap | None = None
 
     @property
     def outputs(self) -> list[str]:
         """Names of the columns that come out."""
         if self.kind == "constant":
             return []
+        if self.text is not None:
+            return [f"{self.name}_{k}" for k in range(self.text.n_columns)]
         made = [f"{self.name}={c}" for c in self.shown_classes] if self.kind == "category" else [self.name]
         return [*made, f"{self.name} is missing"] if self.indicator else made
 
@@ -72,7 +80,11 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     categorical : sequence of str, default=()
-        Columns of numbers whose values are names of classes. Columns of text are categories in any case.
+        Columns of numbers whose values are names of classes. Columns of strings are categories unless they are `text`.
+    text : sequence of str, default=()
+        Columns of free text.
+    n_text : int, default=30
+        Numbers that stand for a text.
     missing : {"impute", "error"}, default="impute"
         What to do with missing entries (None, NaN).
 
@@ -94,11 +106,22 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "categorical": ["array-like", tuple],
+        "text": ["array-like", tuple],
+        "n_text": [Interval(Integral, 1, None, closed="left")],
         "missing": [StrOptions({"impute", "error"})],
     }
 
-    def __init__(self, *, categorical: Sequence[str] = (), missing: str = "impute") -> None:
+    def __init__(
+        self,
+        *,
+        categorical: Sequence[str] = (),
+        text: Sequence[str] = (),
+        n_text: int = 30,
+        missing: str = "impute",
+    ) -> None:
         self.categorical = categorical
+        self.text = text
+        self.n_text = n_text
         self.missing = missing
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -135,6 +158,9 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
 
     def _step(self, column: Any) -> ColumnStep:
         name = column.name
+        if name in self.text:
+            found = fit_text(_texts(column), self.n_text)
+            return ColumnStep(name, "constant" if found is None else "text", text=found)
         if _is_category(column, self.categorical):
             values = _classes(column)
             missing = sum(v is None for v in values)
@@ -164,6 +190,8 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     def _columns(self, step: ColumnStep, column: Any) -> list[np.ndarray]:
         if step.kind == "constant":
             return []
+        if step.text is not None:
+            return [step.text(_texts(column))]
         if step.kind == "category":
             values = np.array(_classes(column), dtype=object)
             absent = np.array([v is None for v in values])
@@ -189,6 +217,9 @@ def described(encoder: ColumnEncoder, frame: Any, *, ask: bool = True) -> list[s
     classes = [f"{s.name} ({len(s.classes)})" for s in steps if s.kind == "category"]
     if classes:
         lines.append(f"categories, one column per class: {_few(classes)}")
+    texts = [f"{s.name} ({s.text.n_columns})" for s in steps if s.text is not None]
+    if texts:
+        lines.append(f"texts, as numbers (groups of letters, tf-idf, truncated SVD): {_few(texts)}")
     constant = [s.name for s in steps if s.kind == "constant"]
     if constant:
         lines.append(f"constant columns, left out: {_few(constant)}")
@@ -226,6 +257,10 @@ def _numbers(column: Any) -> np.ndarray:
         numbers = days.astype(np.int64) / 86_400_000_000
         return np.where(np.isnat(days), np.nan, numbers)
     return np.asarray(column.cast(nw.Float64).to_numpy(), dtype=float)
+
+
+def _texts(column: Any) -> list[str]:
+    return ["" if value is None or value != value else str(value) for value in column.to_list()]
 
 
 def _classes(column: Any) -> list[str | None]:

@@ -53,6 +53,7 @@ def apply(model_path: str | os.PathLike[str], order: Order) -> EnhancedFile:
         model.chosen.features,
         [c for c in table.stored.columns if c not in used],
         model.chosen.categories,
+        model.chosen.texts,
     )
     new = answer.added_columns(order, chosen, model.labels, D, ends)
     problem = Problem(table, chosen, pl.DataFrame(), pl.DataFrame(), model.is_set)
@@ -75,7 +76,7 @@ def _features(table: formats.Table, model: TableModel) -> pl.DataFrame:
     if absent:
         shown = ", ".join(map(repr, absent[:5]))
         raise DataError(f"the table lacks {len(absent)} columns that the model was fitted on: {shown}.")
-    categories, found = set(model.chosen.categories), []
+    categories, found = set(model.chosen.as_written), []
     for name in model.chosen.features:
         column = (table.stored if name in categories else table.values)[name]
         if name not in categories and column.dtype == pl.String:

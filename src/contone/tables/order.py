@@ -37,6 +37,7 @@ class Order:
     label_separator: str | None = None
     item: str | None = None
     categorical: list[str] = field(default_factory=list)
+    text: list[str] = field(default_factory=list)
     missing: str = "impute"
     unlabelled: str = "method"
     intervals: float | None = None

@@ -69,6 +69,7 @@ def choose_columns(
         features=order.features,
         ids=order.ids,
         categorical=order.categorical,
+        text=order.text,
         declared=classes,
     )
     if not order.features:
@@ -128,13 +129,15 @@ def _schema(table: Table) -> Mapping[str, Any]:
 
 def features_of(table: Table, chosen: Columns) -> pl.DataFrame:
     """The features of a table or piece: numbers, and the text of categories."""
-    text = set(chosen.categories)
+    text = set(chosen.as_written)
     return pl.DataFrame([(table.stored if name in text else table.values)[name] for name in chosen.features])
 
 
 def encoder_for(order: Order, chosen: Columns) -> ColumnEncoder:
     return ColumnEncoder(
-        categorical=tuple(chosen.categories), missing="error" if order.missing == "error" else "impute"
+        categorical=tuple(chosen.categories),
+        text=tuple(chosen.texts),
+        missing="error" if order.missing == "error" else "impute",
     )
 
 
@@ -149,7 +152,7 @@ def say_what_was_read(order: Order, chosen: Columns, kinds: Mapping[str, ColumnK
 
 def ask_about_labels(order: Order, chosen: Columns, words: Mapping[str, labels.Words]) -> None:
     """A feature that holds yes and no like the labels may be a label that was forgotten."""
-    like = [c for c in chosen.features if c in words and c not in chosen.categories and labels.is_logical(words[c])]
+    like = [c for c in chosen.features if c in words and c not in chosen.as_written and labels.is_logical(words[c])]
     if like and not order.features:
         order.progress.note(
             f"  question: {columns.listed(like)} hold yes and no like the labels, but are used as features: are they "

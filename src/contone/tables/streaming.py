@@ -205,6 +205,7 @@ def fingerprint(order: Order) -> str:
         order.features,
         order.ids,
         order.categorical,
+        order.text,
         order.missing,
         order.separator,
         order.decimal,
@@ -289,7 +290,7 @@ def _write_part(order: Order, job: Job, folder: Path, i: int, piece: formats.Tab
     D, ends = _degrees(order, job, i, piece)
     new = answer.added_columns(order, job.chosen, job.labels.names, D, ends)
     used = [*([] if job.labels.is_set else job.chosen.labels), *job.chosen.features]
-    used = [name for name in used if name not in job.chosen.categories]
+    used = [name for name in used if name not in job.chosen.as_written]
     frame = piece.with_columns(new, used, as_text=suffix in formats.SEPARATORS)
     dialect = job.source.dialect if formats.suffix_of(order.source) == ".csv" else None
     write = partial(formats.write_frame, frame, suffix=suffix, header=i == 0, dialect=dialect)

@@ -142,7 +142,7 @@ def write_answer(order: Order, problem: Problem, new: pl.DataFrame) -> None:
     """The table with the new columns, whole or not at all."""
     as_text = order.target == STDOUT or formats.suffix_of(order.target) in formats.SEPARATORS
     used = [*([] if problem.is_set else problem.chosen.labels), *problem.chosen.features]
-    used = [name for name in used if name not in problem.chosen.categories]
+    used = [name for name in used if name not in problem.chosen.as_written]
     frame = problem.table.with_columns(new, used, as_text=as_text)
     if as_text:
         frame = _flat(frame)
