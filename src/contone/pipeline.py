@@ -23,6 +23,17 @@ class Pipeline(sklearn_pipeline.Pipeline):  # type: ignore[misc]
     Everything of scikit-learn's `Pipeline` is there: parameters of steps by ``step__name``, ``memory``, slices,
     metadata routing. Metadata for `fit_enhance`, such as `degrees`, is routed as for `fit`.
 
+    Parameters
+    ----------
+    steps : list of (str, estimator)
+        Names and steps; all but the last transform, the last is an enhancer.
+    transform_input : list of str, default=None
+        Metadata that goes through the steps before the one that asks for it, as in scikit-learn.
+    memory : str or joblib.Memory, default=None
+        Where fitted transformers are kept.
+    verbose : bool, default=False
+        Say how long each step took.
+
     Examples
     --------
     >>> import numpy as np
@@ -82,6 +93,16 @@ class Pipeline(sklearn_pipeline.Pipeline):  # type: ignore[misc]
 
 
 def make_pipeline(*steps: Any, memory: Any = None, verbose: bool = False) -> Pipeline:
-    """A `Pipeline` whose steps are named after their classes, as scikit-learn's `make_pipeline` names them."""
+    """A `Pipeline` whose steps are named after their classes, as scikit-learn's `make_pipeline` names them.
+
+    Parameters
+    ----------
+    *steps : estimators
+        All but the last transform, the last is an enhancer.
+    memory : str or joblib.Memory, default=None
+        Where fitted transformers are kept.
+    verbose : bool, default=False
+        Say how long each step took.
+    """
     named = sklearn_pipeline.make_pipeline(*steps).steps
     return Pipeline(named, memory=memory, verbose=verbose)
