@@ -26,6 +26,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from contone.runtime.progress import Report, listening
 from contone.tables.progress import Progress as FileProgress
 
 NARROW = 90
@@ -101,6 +102,56 @@ def working(message: str, after: Callable[[], str] | None = None) -> Iterator[No
     say(message if after is None else after())
 
 
+LONG_FIT = 20.0
+"""Seconds from which on a fit is announced with the time that it will take."""
+FEW_STEPS = 3
+"""Steps after which the time of a fit is estimated."""
+
+
+@contextmanager
+def fitting(message: str) -> Iterator[None]:
+    """Around a fit: on a terminal an estimate of a long one and a bar, as soon as its first steps are done."""
+    console = messages()
+    if not console.is_terminal:
+        say(message)
+        yield
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(clean(message), total=None)
+        told: list[str] = []
+
+        def hear(report: Report) -> None:
+            if report.done >= FEW_STEPS and report.expected_seconds >= LONG_FIT and report.name not in told:
+                told.append(report.name)
+                line = f"  about {shown_time(report.expected_seconds)} for {report.total} steps of {report.name}"
+                bar.console.print(clean(line), markup=False, soft_wrap=True)
+            bar.update(task, completed=report.done, total=report.total)
+
+        with listening(hear):
+            yield
+    say(message)
+
+
+def shown_time(seconds: float) -> str:
+    """A rough time in words.
+
+    Examples
+    --------
+    >>> shown_time(42.3), shown_time(100), shown_time(8000)
+    ('42 s', '2 min', '2.2 h')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
 @contextmanager
 def counting(message: str, total: int, done: int = 0) -> Iterator[Callable[[], None]]:
     """A bar on a terminal, lines elsewhere, for `total` steps of which `done` are there; call what it gives a step."""
@@ -141,6 +192,9 @@ class TerminalProgress(FileProgress):
 
     def working(self, message: str) -> AbstractContextManager[None]:
         return working(message)
+
+    def fitting(self, message: str) -> AbstractContextManager[None]:
+        return fitting(message)
 
     def counting(self, message: str, total: int, done: int = 0) -> AbstractContextManager[Callable[[], None]]:
         return counting(message, total, done)

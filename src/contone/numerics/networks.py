@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from contone.exceptions import InputError, MissingExtraError
+from contone.runtime import progress
 
 if TYPE_CHECKING:
     import torch
@@ -172,7 +173,7 @@ def train(
     mean, square = torch.zeros_like(start), torch.zeros_like(start)
     step = 0
     with torch.enable_grad():
-        for epoch in range(epochs):
+        for epoch in progress.reported(range(epochs), epochs, "training"):
             rate = rates(epoch)
             for rows in batches(n_rows, batch_size, rng, start):
                 (gradient,) = torch.autograd.grad(objective(w, rows), w)

@@ -19,6 +19,10 @@ class Progress:
         """Around a step of unknown length."""
         return nullcontext()
 
+    def fitting(self, message: str) -> AbstractContextManager[None]:
+        """Around a fit, which may tell how far it is (`contone.runtime.progress`)."""
+        return self.working(message)
+
     def counting(self, message: str, total: int, done: int = 0) -> AbstractContextManager[Callable[[], None]]:
         """Around `total` equal steps of which `done` are there; call what it gives after each."""
         return nullcontext(lambda: None)

@@ -166,7 +166,7 @@ def _started(order: Order, folder: Path) -> Job:
     encoder = prepare.encoder_for(order, chosen).fit(X)
     for line in described(encoder, X):
         progress.note(f"  {line}")
-    with progress.working(f"fitting {type(order.method).__name__} on {len(X):,} rows"):
+    with progress.fitting(f"fitting {type(order.method).__name__} on {len(X):,} rows"):
         order.method.fit(encoder.transform(X), L)
     job = Job(source, chosen, order.method, encoder, read, state, secrets.token_hex(8))
     if order.target != STDOUT and _kept(order, encoder, folder):

@@ -67,7 +67,7 @@ def fit_whole(order: Order) -> Fitted:
     encoder = encoder_for(order, chosen).fit(problem.features)
     for line in described(encoder, problem.features, ask=not problem.table.label_names):
         say(f"  {line}")
-    with order.progress.working(f"enhancing with {type(order.method).__name__}"):
+    with order.progress.fitting(f"enhancing with {type(order.method).__name__}"):
         problem, D, fitted_rows = _fit(order, problem, encoder)
     return Fitted(problem, encoder, order.method, D, fitted_rows)
 

@@ -23,6 +23,7 @@ from contone.enhance.inversion.evidence import Calibration
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.sampler import Rows
+from contone.runtime import progress
 from contone.runtime.threads import one_blas_thread
 from contone.typing import Array
 
@@ -219,7 +220,10 @@ def simulated_rows(q: int) -> int:
 
 
 def show_progress(steps: Iterable[Step], total: int, work: float, verbose: bool | None) -> Iterator[Step]:
-    """The steps, behind a progress bar on stderr where one is wanted and rich is there."""
+    """The steps, told to whoever listens, or behind a progress bar on stderr where one is wanted and rich is there."""
+    if progress.is_heard():
+        yield from progress.reported(steps, total, "Inversion")
+        return
     if verbose is False or (verbose is None and work < DRAWS_WORTH_A_BAR):
         yield from steps
         return

@@ -1,0 +1,76 @@
+"""Long work tells whoever listens how far it is; nobody listens unless asked.
+
+A loop says `reported(steps, total, name)`; the command line listens around a fit and shows the time that is left. The
+work knows nothing of bars and terminals, and the listener nothing of the work.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TypeVar
+
+Step = TypeVar("Step")
+
+
+@dataclass(frozen=True)
+class Report:
+    """How far a loop is: `done` of `total` steps, in so many seconds."""
+
+    name: str
+    done: int
+    total: int
+    seconds: float
+
+    @property
+    def expected_seconds(self) -> float:
+        """Of the whole loop, if the steps that are left take as long as those that are done."""
+        return self.seconds * self.total / self.done if self.done else float("inf")
+
+
+Listener = Callable[[Report], None]
+_listener: ContextVar[Listener | None] = ContextVar("contone_progress", default=None)
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Hear of the loops inside, one report per step."""
+    before = _listener.get()
+    _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.set(before)
+
+
+def is_heard() -> bool:
+    """Whether anybody listens."""
+    return _listener.get() is not None
+
+
+def reported(steps: Iterable[Step], total: int, name: str) -> Iterator[Step]:
+    """The same steps; a listener hears of each when it is done. Loops inside a step are not heard.
+
+    Examples
+    --------
+    >>> heard = []
+    >>> with listening(lambda report: heard.append((report.name, report.done, report.total))):
+    ...     total = sum(x for x in reported([3, 4], 2, "sum") for _ in reported([0], 1, "inner"))
+    >>> total, heard
+    (7, [('sum', 1, 2), ('sum', 2, 2)])
+    """
+    listener = _listener.get()
+    if listener is None:
+        yield from steps
+        return
+    started = time.perf_counter()
+    _listener.set(None)
+    try:
+        for done, step in enumerate(steps, start=1):
+            yield step
+            listener(Report(name, done, total, time.perf_counter() - started))
+    finally:
+        _listener.set(listener)

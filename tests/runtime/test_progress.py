@@ -1,0 +1,58 @@
+"""Long work tells how far it is; what it does not change is the work."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from contone import Inversion
+from contone.cli import terminal
+from contone.runtime.progress import Report, is_heard, listening, reported
+
+
+def test_every_step_is_told_once_and_the_time_grows():
+    heard: list[Report] = []
+    with listening(heard.append):
+        assert list(reported("abc", 3, "letters")) == ["a", "b", "c"]
+        assert is_heard()
+    assert [(r.done, r.total, r.name) for r in heard] == [(k, 3, "letters") for k in (1, 2, 3)]
+    assert [r.seconds for r in heard] == sorted(r.seconds for r in heard)
+    assert not is_heard()
+    assert list(reported("abc", 3, "letters")) == ["a", "b", "c"]
+    assert Report("x", 4, 10, 2.0).expected_seconds == 5.0
+
+
+def test_a_loop_that_breaks_off_is_forgotten():
+    heard: list[Report] = []
+    with listening(heard.append):
+        for step in reported(range(3), 3, "x"):
+            if step == 1:
+                break
+        assert is_heard()
+    assert [r.done for r in heard] == [1]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_inversion_tells_its_sweeps_and_answers_the_same():
+    rng = np.random.default_rng(0)
+    X, L = rng.normal(size=(20, 2)), np.eye(3)[rng.integers(0, 3, 20)]
+    method, heard = Inversion(n_sweeps=6, n_burn=2), []
+    with listening(heard.append):
+        found = method.fit_enhance(X, L)
+    assert [r.done for r in heard if r.name == "Inversion"][:6] == [1, 2, 3, 4, 5, 6]
+    np.testing.assert_array_equal(found, method.fit_enhance(X, L))
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_a_long_fit_is_announced_on_a_terminal_only(monkeypatch, is_terminal):
+    stream = io.StringIO()
+    monkeypatch.setattr(terminal, "messages", lambda: Console(file=stream, force_terminal=is_terminal, highlight=False))
+    monkeypatch.setattr(terminal, "LONG_FIT", 0.0)
+    with terminal.fitting("enhancing with Inversion"):
+        assert is_heard() == is_terminal
+        list(reported(range(8), 8, "Inversion"))
+    assert ("about 0 s for 8 steps of Inversion" in stream.getvalue()) == is_terminal
+    assert stream.getvalue().endswith("enhancing with Inversion\n")
