@@ -12,14 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from contone.backends import get_backend, like, to_numpy
 from contone.degrade import Degradation
 from contone.enhance.inversion import evidence, logistic_normal
-from contone.enhance.inversion.evidence import Calibration
+from contone.enhance.inversion.evidence import Calibration, Grades
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.sampler import Rows
@@ -56,8 +56,28 @@ class Settings:
     verbose: bool | None = False
 
 
+class Latent(Protocol):
+    """What a chain redraws beside the parameters: `sampler.Rows`, or the items of `annotators`."""
+
+    Z: Array
+    """(q, n)."""
+    rule: Degradation
+    grades: Grades | None
+    deviation: float
+    """Standard deviation of what separates the log weights that the labels see from Z."""
+
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """A start for mean and Sigma."""
+
+    def rescale(self, factor: float) -> None:
+        """Hears that the parameters were multiplied by a factor."""
+
+    def sweep(self, mean: Array, precision: Array, rng: Any, *, reflect: bool = False) -> None:
+        """Redraw Z."""
+
+
 def learn_parameters(
-    phi: Array, rows: Rows, averages: Averages, counts: np.ndarray, settings: Settings, rng: np.random.Generator
+    phi: Array, rows: Latent, averages: Averages, counts: np.ndarray, settings: Settings, rng: np.random.Generator
 ) -> tuple[Parameters, Spread]:
     """Posterior means of the parameters, and the spread.
 
@@ -65,8 +85,8 @@ def learn_parameters(
     ----------
     phi : (p, n)
         Features of the mean, a constant first.
-    rows : Rows
-        The n rows; they move with the chain.
+    rows : Rows or Items
+        The n rows (or items); they move with the chain.
     averages : Averages
         Takes the draws of all sweeps after `n_burn`.
     counts : (q,)
@@ -75,14 +95,17 @@ def learn_parameters(
     q, n = rows.Z.shape
     strength = float(q) if settings.strength is None else settings.strength
     some, normals = _model_draws(phi, q, rng)
+    noise = rng.standard_normal(normals.shape) if rows.deviation > 0 else 0.0
     with one_blas_thread():
         gram = to_numpy(phi @ phi.T)
         coefficients = np.zeros((len(phi), q))
         coefficients[0], covariance = rows.moments()
         now = Parameters(coefficients, covariance, 0.5)
         size = _root_mean_square(now, some)
-        spread = _starting_spread(rows) or estimate_spread(rows.rule, _unit_draws(now, some, normals, size), counts)
+        seen = _unit_draws(now, some, normals, size) + rows.deviation / size * noise
+        spread = _starting_spread(rows) or estimate_spread(rows.rule, seen, counts)
         now = now.scaled(spread.mean / size)
+        rows.rescale(spread.mean / size)
         total: list[Any] = [np.zeros_like(coefficients), np.zeros_like(covariance), 0.0]
         scatter = np.zeros((q, q))
         draws = get_backend(phi).draws(rng, phi)
@@ -103,8 +126,10 @@ def learn_parameters(
             now = Parameters(coefficients, covariance, theta)
             size = _root_mean_square(now, some)
             if rows.rule.scale_matters and (k % 20 == 0 or k in (5, 10)):
-                spread = estimate_spread(rows.rule, _unit_draws(now, some, normals, size), counts)
+                seen = _unit_draws(now, some, normals, size) + rows.deviation / size * noise
+                spread = estimate_spread(rows.rule, seen, counts)
             now = now.scaled(spread.mean / size)
+            rows.rescale(spread.mean / size)
             scatter *= (spread.mean / size) ** 2
             if k >= settings.n_burn:
                 averages.add(rows.Z)
@@ -200,7 +225,7 @@ def estimate_spread(rule: Degradation, Z: np.ndarray, counts: np.ndarray) -> Spr
     return logistic_normal.spread_posterior(Z, counts, rule.cardinality, SPREAD_PRIOR)
 
 
-def _starting_spread(rows: Rows) -> Spread | None:
+def _starting_spread(rows: Latent) -> Spread | None:
     """The spread of the graded rows, where labels say nothing of it: none where they do, or where there are none.
 
     The prior enters in `calibrate_parameters`; here a spread far off would bend the coefficients of the features.

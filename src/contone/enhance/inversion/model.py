@@ -52,6 +52,8 @@ class Fit:
     split_r_hat: float
     tail: float = math.inf
     """Degrees of freedom of the residuals, as graded rows say; infinite for normal ones."""
+    annotator_deviation: float = 0.0
+    """Standard deviation tau of what one annotator adds to the log weights of an item; 0 where rows are items."""
 
     @property
     def spread_deviation(self) -> float:

@@ -73,6 +73,12 @@ class Rows:
         self.Z = get_backend(Z).transpose(Z)
         self.positive = self._labels(self.Z) if noise > 0 else self.given
 
+    deviation = 0.0
+    """Standard deviation of what separates the log weights that the labels see from Z: nothing here."""
+
+    def rescale(self, factor: float) -> None:
+        """The parameters were multiplied by a factor; rows have none of their own."""
+
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """A start for mean (q,) and Sigma (q, q) of z from the labels alone, up to a common scale."""
         if self.levels is not None:
