@@ -271,7 +271,7 @@ def fit_checked(method: Enhancer, X: Array, L: Array, label_names: list[str], **
     method.n_features_in_ = X.shape[1]
     method.label_names_ = label_names
     solution = method._fit_enhance(X, L, **evidence)
-    method.label_distributions_ = _on_simplex(solution.value, L.shape, method)
+    method.label_distributions_ = _on_simplex(solution.value, (X.shape[0], L.shape[1]), method)
     method.solution_ = solution
     return solution
 

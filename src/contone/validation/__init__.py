@@ -35,6 +35,7 @@ from contone.validation.containers import (
     refuse_other_index,
 )
 from contone.validation.degrees import NOTHING_KNOWN, KnownDegrees, check_degrees
+from contone.validation.groups import Grouping, check_groups
 from contone.validation.judgement import (
     SIMPLEX_TOLERANCE,
     judge_features,
@@ -48,11 +49,13 @@ __all__ = [
     "NOTHING_KNOWN",
     "SIMPLEX_TOLERANCE",
     "Border",
+    "Grouping",
     "KnownDegrees",
     "Training",
     "check_degrees",
     "check_distributions",
     "check_features",
+    "check_groups",
     "check_learning",
     "check_new_labels",
     "check_new_rows",

@@ -10,8 +10,8 @@ for each row r of labels of item i, with C = I - 11^T / q. The answer is the pos
 - z_i is normal, in closed form: in the directions of Sigma's eigenvectors all covariances are diagonal;
 - tau^2 is inverse gamma. Its prior is worth one row, at a quarter of the variance between items.
 
-How well the rows of one item agree says how large tau is beside Sigma; it takes items with two rows or more. `Items` has
-the same face as `sampler.Rows`, so that the parameters are learnt by the same chain.
+How well the rows of one item agree says how large tau is beside Sigma; it takes items with two rows or more. `Items`
+has the same face as `sampler.Rows`, so that the parameters are learnt by the same chain.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from contone.backends import get_backend, to_numpy
 from contone.degrade import Degradation
 from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.chain import Settings, learn_parameters
@@ -28,8 +29,10 @@ from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.model import N_DIRECTIONS, Fit, _certain, _mean_features
 from contone.enhance.inversion.posterior import Averages, Posterior
 from contone.enhance.inversion.sampler import LOWEST, Rows, Weights
+from contone.exceptions import InputError, InputTypeError
 from contone.numerics.principal import principal_map
 from contone.numerics.truncated import reflected_normal, truncated_normal
+from contone.typing import Array
 
 PRIOR_SHAPE, PRIOR_SHARE = 1.0, 0.25
 """The prior of tau^2: worth as many rows as this, at this share of the mean variance of Sigma."""
@@ -196,6 +199,27 @@ def posterior_of_items(fit: Fit, X: np.ndarray, L: np.ndarray, item: np.ndarray,
         np.concatenate([p.logit_width for p in found]),
         sum(p.n_relaxed for p in found),
     )
+
+
+def enhance_items(fit: Fit, X: Array, L: Array, rng: np.random.Generator) -> Posterior:
+    """Posterior of new rows X (m, d), L (m, q), each an item with one annotator."""
+    if not get_backend(X).in_memory:
+        raise InputTypeError(
+            "Inversion was fitted with groups, and then takes new rows with labels in memory only: pass NumPy arrays, "
+            "or the features alone to `predict`."
+        )
+    return posterior_of_items(fit, to_numpy(X), to_numpy(L), np.arange(len(X)), rng)
+
+
+def refuse_beside_groups(degrees: Any, noise: float) -> None:
+    """Refuse what cannot be combined with several annotators."""
+    if degrees is not None:
+        raise InputError(
+            "degrees and groups cannot be given together: leave out the degrees, or average the annotators of an item "
+            "into one row of labels first."
+        )
+    if noise > 0:
+        raise InputError(f"Inversion: noise={noise:g} beside groups counts errors twice; use noise=0 with groups.")
 
 
 def take_items(L: np.ndarray, item: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

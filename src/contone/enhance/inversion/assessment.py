@@ -88,7 +88,9 @@ def simulate_labels(fit: Fit, X: Array, rng: np.random.Generator, max_rows: int 
     """Labels (m, q), bool, that the fitted model makes for at most `max_rows` of the rows X (n, d), evenly spaced."""
     chosen = np.linspace(0, len(X) - 1, min(len(X), max_rows)).round().astype(int)
     mean = to_numpy(fit.mean(X[chosen])).T
-    noise = rng.standard_normal(mean.shape) @ logistic_normal.square_root(fit.parameters.covariance).T
+    C = logistic_normal.centring(mean.shape[1])
+    covariance = fit.parameters.covariance + fit.annotator_deviation**2 * C
+    noise = rng.standard_normal(mean.shape) @ logistic_normal.square_root(covariance).T
     return np.asarray(fit.rule._apply(softmax(mean + noise)), dtype=bool)
 
 

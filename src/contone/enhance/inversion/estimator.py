@@ -33,14 +33,14 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from contone.backends import get_backend, to_numpy
-from contone.base import Enhancer, InductiveMixin
+from contone.base import Enhancer, InductiveMixin, _warn_if_short, fit_checked, refuse_other_kinds, refuse_too_large
 from contone.degrade import Degradation, Order
 from contone.domains import Interval
 from contone.enhance.inversion import blocks
+from contone.enhance.inversion.annotators import enhance_items, fit_items, refuse_beside_groups
 from contone.enhance.inversion.assessment import (
     report_rule,
     warn_of_contradictions,
@@ -49,8 +49,9 @@ from contone.enhance.inversion.assessment import (
 )
 from contone.enhance.inversion.chain import Settings
 from contone.enhance.inversion.evidence import place_grades
-from contone.enhance.inversion.expected_error import ErrorSample, ExpectedError, expect_error
+from contone.enhance.inversion.expected_error import ErrorSample, ExpectedError, expect_error, expect_item_error
 from contone.enhance.inversion.model import Fit, fit
+from contone.enhance.inversion.outcome import as_solution, check_level, make_generator, make_seed
 from contone.enhance.inversion.posterior import Posterior
 from contone.enhance.inversion.rule_names import RuleText, parse_rule
 from contone.enhance.inversion.rules import choose_rule
@@ -63,12 +64,11 @@ from contone.validation import (
     Training,
     check_degrees,
     check_features,
+    check_groups,
     check_new_rows,
+    check_training,
     open_border,
 )
-
-FEW_DRAWS = 10.0
-"""Effective sample size of a typical degree under which the run is called short."""
 
 
 class Inversion(InductiveMixin, Enhancer):
@@ -122,6 +122,10 @@ class Inversion(InductiveMixin, Enhancer):
         Posterior means of B (intercept first) and Sigma.
     expected_error_ : ExpectedError
         Expected KL(D || D^): `mean`, `lower` and `upper` (90 %), and `rows` (n,); see `expected_error`.
+    annotator_deviation_ : float
+        Standard deviation of what one annotator adds to the log degrees of an item; 0 without `groups`.
+    groups_ : list
+        Only with `groups`: the items in the order of the answer.
     n_relaxed_ : int
         Rows that the rule cannot have made; only their order is used.
     samples_ : (n_samples, n, q)
@@ -193,12 +197,12 @@ class Inversion(InductiveMixin, Enhancer):
         rule = parse_rule(self.degradation) if isinstance(self.degradation, str) else self.degradation
         return rule == "order" or isinstance(rule, Order)
 
-    def fit(self, X: Any, Y: Any, degrees: Any = None) -> Self:
+    def fit(self, X: Any, Y: Any, degrees: Any = None, groups: Any = None) -> Self:
         """Recover the distributions of these rows and keep what `predict` and `enhance` need; see `fit_enhance`."""
-        self.fit_enhance(X, Y, degrees=degrees)
+        self.fit_enhance(X, Y, degrees=degrees, groups=groups)
         return self
 
-    def fit_enhance(self, X: Any, Y: Any, degrees: Any = None) -> Any:
+    def fit_enhance(self, X: Any, Y: Any, degrees: Any = None, groups: Any = None) -> Any:
         """Recover the distributions of these rows and return them in the kind of container that Y came in.
 
         Parameters
@@ -211,7 +215,13 @@ class Inversion(InductiveMixin, Enhancer):
             Distributions that are known, of some of the rows: on the simplex where they are, NaN in the others. A
             pandas frame may hold some rows only; its index then says which of those of Y. Graded rows come back as
             they are and inform the model. A zero means less than half the smallest positive degree of all.
+        groups : (n,) or None
+            The item of every row, where several annotators labelled one item: any names. The rows of an item measure
+            one distribution, each through noise whose size is estimated (`annotator_deviation_`). The answer has one
+            row per item, (m, q), in the order of their first appearance (`groups_`, the index of a pandas answer).
         """
+        if groups is not None:
+            return self._fit_groups(X, Y, degrees, groups)
         if degrees is None:
             return super().fit_enhance(X, Y)
 
@@ -220,7 +230,22 @@ class Inversion(InductiveMixin, Enhancer):
 
         return self._check_and_fit(X, Y, read)
 
-    def _fit_enhance(self, X: Array, L: Array, known: KnownDegrees = NOTHING_KNOWN) -> Solution:
+    def _fit_groups(self, X: Any, Y: Any, degrees: Any, groups: Any) -> Any:
+        """The template of `fit_enhance` for several annotators."""
+        self._validate_params()
+        refuse_other_kinds(self, X, Y)
+        refuse_beside_groups(degrees, self.noise)
+        training = check_training(self, X, Y)
+        grouped = check_groups(groups, training.X, training.border)
+        refuse_too_large(self, grouped.X, training.labels.shape[1])
+        names, L = training.border.label_names, to_numpy(training.labels)
+        _warn_if_short(fit_checked(self, grouped.X, L, names, item=grouped.item), self)
+        self.groups_ = grouped.names
+        return self.wrapped(grouped.border, None, self.label_distributions_)
+
+    def _fit_enhance(
+        self, X: Array, L: Array, known: KnownDegrees = NOTHING_KNOWN, item: np.ndarray | None = None
+    ) -> Solution:
         if self.n_burn >= self.n_sweeps:
             raise InputError(f"Inversion: n_burn ({self.n_burn}) must be less than n_sweeps ({self.n_sweeps}).")
         if self.noise > 0 and self.takes_levels():
@@ -228,16 +253,20 @@ class Inversion(InductiveMixin, Enhancer):
                 f"Inversion: noise={self.noise:g} needs a rule that says which labels degrees give; "
                 'degradation="order" does not. Use noise=0, or another rule.'
             )
-        self.fit_, self.posterior_ = self._fit_model(X, L, known)
+        if item is None or len(X) == len(L):
+            self.fit_, self.posterior_ = self._fit_model(X, L, known)
+        else:
+            self.fit_, self.posterior_ = self._fit_items(X, L, item)
+        self.annotator_deviation_ = self.fit_.annotator_deviation
         self.degradation_ = self.fit_.rule
         self.coefficients_, self.covariance_ = self.fit_.parameters.coefficients, self.fit_.parameters.covariance
         self.spread_, self.spread_deviation_ = self.fit_.spread
         self.n_relaxed_ = max(self.fit_.n_relaxed, self.posterior_.n_relaxed)
-        return _as_solution(self.fit_, self.posterior_, self.n_relaxed_, len(known.rows))
+        return as_solution(self.fit_, self.posterior_, self.n_relaxed_, len(known.rows))
 
     def _fit_model(self, X: Array, L: Array, known: KnownDegrees) -> tuple[Fit, Posterior]:
         """The model and the posterior of its rows; that of dask arrays is lazy where a sample was fitted."""
-        rng, settings = _generator(self.random_state), self._settings()
+        rng, settings = make_generator(self.random_state), self._settings()
         if get_backend(X).in_memory:
             labels = to_numpy(L)
             rule = choose_rule(self.degradation, labels, known)
@@ -246,7 +275,7 @@ class Inversion(InductiveMixin, Enhancer):
             warn_of_contradictions(known, labels[known.rows], rule)
             self._report_rule(found, X, L, posterior, known)
             return found, posterior
-        seed = _seed(self.random_state)
+        seed = make_seed(self.random_state)
         numbers = blocks.choose_rows(L.shape[0], self.max_rows, seed, known.rows)
         X_some, L_some = blocks.take_rows(X, L, numbers)
         in_sample = np.isin(known.rows, numbers)
@@ -257,6 +286,14 @@ class Inversion(InductiveMixin, Enhancer):
         warn_of_contradictions(KnownDegrees(numbers[among.rows], among.degrees), L_some[among.rows], rule)
         self._report_rule(found, X_some, L_some, posterior, among)
         return found, blocks.posterior(found, X, L, seed, known) if L.shape[0] > self.max_rows else posterior
+
+    def _fit_items(self, X: np.ndarray, L: np.ndarray, item: np.ndarray) -> tuple[Fit, Posterior]:
+        """The model of items X (m, d) with rows of labels L (n, q), and the posterior of the items."""
+        rule = choose_rule(self.degradation, L)
+        found, posterior = fit_items(X, L, item, rule, self._settings(), make_generator(self.random_state))
+        warn_of_relaxed_rows(posterior.n_relaxed, f"{len(L)} rows", rule)
+        self._report_rule(found, X[item], L, posterior[item], NOTHING_KNOWN)
+        return found, posterior
 
     def _report_rule(self, found: Fit, X: Array, L: Array, posterior: Posterior, known: KnownDegrees) -> None:
         """Say how well the rule does; a person who named it, and did not make it, hears where it leads off."""
@@ -291,10 +328,12 @@ class Inversion(InductiveMixin, Enhancer):
 
     def _summary_lines(self) -> list[str]:
         size, split = self.fit_.effective_sample_size, self.fit_.split_r_hat
+        noise = self.fit_.annotator_deviation
+        annotators = f"; an annotator adds {noise:.2g}" if noise > 0 else ""
         return [
             *super()._summary_lines(),
             str(self.rule_report_),
-            f"spread of the log degrees: {self.spread_:.2g} ± {self.spread_deviation_:.1g}",
+            f"spread of the log degrees: {self.spread_:.2g} ± {self.spread_deviation_:.1g}{annotators}",
             str(self.expected_error_),
             f"sampler: R-hat {split:.2f}, {size:.0f} independent draws of a typical degree",
         ]
@@ -307,12 +346,17 @@ class Inversion(InductiveMixin, Enhancer):
         """
         check_is_fitted(self)
         if self._expected_error is None:
-            self._expected_error = expect_error(self.fit_, self._error_sample, self.posterior_)
+            several = self.fit_.annotator_deviation > 0
+            self._expected_error = (
+                expect_item_error(self.fit_, self.posterior_)
+                if several
+                else expect_error(self.fit_, self._error_sample, self.posterior_)
+            )
         return self._expected_error
 
     def intervals_(self, level: float = 0.9) -> tuple[Array, Array]:
         """Credible intervals for every degree of the training rows: lower and upper ends, each (n, q)."""
-        _check_level(level)
+        check_level(level)
         check_is_fitted(self)
         return self.posterior_.intervals(level, self.fit_.spread_deviation)
 
@@ -322,7 +366,7 @@ class Inversion(InductiveMixin, Enhancer):
         Without labels Y they are those of the prior given the features. Both ends come in the kind of container of Y,
         or of X where there is no Y.
         """
-        _check_level(level)
+        check_level(level)
         check_is_fitted(self)
         if Y is None:
             checked = check_features(self, X, reset=False)
@@ -343,45 +387,8 @@ class Inversion(InductiveMixin, Enhancer):
         return self.fit_.prior_mean(X) if get_backend(X).in_memory else blocks.prior_mean(self.fit_, X)
 
     def _posterior_of(self, X: Array, L: Array) -> Posterior:
+        if self.fit_.annotator_deviation > 0:  # every new row is an item that one annotator has labelled
+            return enhance_items(self.fit_, X, L, make_generator(self.random_state))
         if get_backend(X).in_memory:
-            return self.fit_.posterior(X, L, _generator(self.random_state))
-        return blocks.posterior(self.fit_, X, L, _seed(self.random_state))
-
-
-def _as_solution(found: Fit, posterior: Posterior, n_relaxed: int, n_graded: int) -> Solution:
-    size = found.effective_sample_size
-    return Solution(
-        posterior.mean,
-        residual=float(1.0 / np.sqrt(max(size, 1e-12))),
-        n_iter=found.settings.n_sweeps,
-        converged=size >= FEW_DRAWS or len(found.parameters.covariance) == 1,
-        info={
-            "effective_sample_size": size,
-            "split_r_hat": found.split_r_hat,
-            "spread": found.spread.mean,
-            "spread_deviation": found.spread.deviation,
-            "feature_weight": float(found.parameters.theta),
-            "degradation": str(found.rule),
-            "relaxed_rows": n_relaxed,
-            "sample_rows": found.n_rows,
-            "graded_rows": n_graded,
-            "degrees_of_freedom": found.tail,
-        },
-    )
-
-
-def _check_level(level: float) -> None:
-    if not 0 < level < 1:
-        raise InputError(f"intervals: level must be between 0 and 1; got {level}.")
-
-
-def _generator(random_state: Any) -> np.random.Generator:
-    """A generator from what scikit-learn calls random_state."""
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31))
-    return np.random.default_rng(random_state)
-
-
-def _seed(random_state: Any) -> int:
-    """A seed from what scikit-learn calls random_state."""
-    return int(check_random_state(random_state).randint(2**31))
+            return self.fit_.posterior(X, L, make_generator(self.random_state))
+        return blocks.posterior(self.fit_, X, L, make_seed(self.random_state))

@@ -113,6 +113,18 @@ def expect_error(fit: Fit, sample: ErrorSample, posterior: Posterior, seed: int 
     return ExpectedError(mean, math.exp(centre - reach), math.exp(centre + reach), rows * level)
 
 
+def expect_item_error(fit: Fit, posterior: Posterior) -> ExpectedError:
+    """The same for items with several annotators: at the fitted shape of Sigma, with what is not known of the spread.
+
+    Annotators leave less open than labels alone, so that the width of the posterior is most of the error.
+    """
+    D, width = posterior.mean, posterior.total_width(fit.spread_deviation)
+    rows = 0.5 * (D * (1.0 - D) ** 2 * width**2).sum(axis=1)
+    mean, chance = float(rows.mean()), float(rows.std()) / math.sqrt(len(rows))
+    reach = float(ndtri(0.5 + LEVEL / 2)) * math.hypot(2.0 * fit.spread_deviation, chance / max(mean, 1e-300))
+    return ExpectedError(mean, mean * math.exp(-reach), mean * math.exp(reach), rows)
+
+
 def errors_under_models(fit: Fit, sample: ErrorSample, rng: np.random.Generator) -> np.ndarray:
     """Expected KL (k, m) of the sample's m rows under k models that the labels allow, q > 1."""
     q = sample.L.shape[1]

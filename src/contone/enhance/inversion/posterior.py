@@ -35,6 +35,10 @@ class Posterior:
     samples: Array | None = None
     """Draws of the distributions (n_samples, n, q), where they were asked for."""
 
+    def __getitem__(self, rows: Array) -> Posterior:
+        """Of some of the rows; samples are left behind."""
+        return Posterior(self.mean[rows], self.logit_centre[rows], self.logit_width[rows], self.n_relaxed)
+
     def with_known(self, grades: Grades) -> Posterior:
         """The same, with the degrees that are known in their rows."""
         xp = array_namespace(self.mean)
@@ -57,14 +61,18 @@ class Posterior:
         here: to first order the distance of a logit from that of 1 / q is in proportion to the spread, so the variance
         v at distance c becomes (1 + r^2) v + r^2 c^2.
         """
+        width = self.total_width(spread_deviation)
+        half = float(ndtri(0.5 + level / 2)) * width
+        return _expit(self.logit_centre - half), _expit(self.logit_centre + half)
+
+    def total_width(self, spread_deviation: float) -> Array:
+        """Standard deviation of the logits (n, q), with what is not known of the spread in it; see `intervals`."""
         q = self.logit_centre.shape[1]
         r = spread_deviation if q > 1 else 0.0
         distance = self.logit_centre + math.log(q - 1) if q > 1 else self.logit_width
         known = self.logit_width <= 0.0  # neither a graded row nor a tie depends on the spread
         width = ((1.0 + r**2) * self.logit_width**2 + (r * distance) ** 2) ** 0.5
-        width = array_namespace(width).where(known, array_namespace(width).zeros_like(width), width)
-        half = float(ndtri(0.5 + level / 2)) * width
-        return _expit(self.logit_centre - half), _expit(self.logit_centre + half)
+        return array_namespace(width).where(known, array_namespace(width).zeros_like(width), width)
 
 
 class Averages:

@@ -1,0 +1,86 @@
+"""Which item each row of labels belongs to, from any container; and items in place of rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import narwhals.stable.v1 as nw
+import numpy as np
+from array_api_compat import is_dask_array
+
+from contone.backends import get_backend, to_numpy
+from contone.exceptions import InputError, InputTypeError, LabelWarning, ShapeError
+from contone.runtime.warnings import warn
+from contone.validation.containers import Border, as_frame, first_row, read_only
+
+
+class Grouping(NamedTuple):
+    """m items of n rows, numbered by their first appearance."""
+
+    item: np.ndarray
+    """(n,) number of the item of every row."""
+    names: list[Any]
+    """The m items, as they were named."""
+    X: np.ndarray
+    """(m, d) features: the mean over the rows of an item."""
+    border: Border
+    """The way out for m rows."""
+
+
+def check_groups(groups: Any, X: Any, border: Border) -> Grouping:
+    """The items that `groups` (n,) names, one entry per row of the checked features X (n, d)."""
+    if is_dask_array(X) or is_dask_array(groups):
+        raise InputTypeError(
+            "groups needs all rows in memory, and these are dask arrays: the rows of an item may lie in different "
+            "blocks. Pass NumPy arrays (X.compute()), or fit to a sample of the items."
+        )
+    named = _read_names(groups, X.shape[0])
+    number: dict[Any, int] = {}
+    item = np.array([number.setdefault(name, len(number)) for name in named], dtype=np.int64)
+    features, first = to_numpy(X), np.unique(item, return_index=True)[1]
+    means = np.stack([np.bincount(item, weights=column) for column in features.T], axis=1)
+    means /= np.bincount(item)[:, None]
+    off = np.abs(features - means[item]) > 1e-9 * (1.0 + np.abs(means[item]))
+    if off.any():
+        row, n_off = first_row(off.any(axis=1)), len(np.unique(item[off.any(axis=1)]))
+        warn(
+            f"The rows of {n_off} of {len(first)} items differ in their features (first item {named[row]!r}, row "
+            f"{row}): an item has the mean of them.",
+            LabelWarning,
+        )
+    means[~off.any(axis=1)[first]] = features[first][~off.any(axis=1)[first]]
+    if len(first) == len(item):
+        warn(
+            "groups names another item in every row, so nothing says how far annotators differ: rows are fitted as "
+            "they are. Items need two rows or more.",
+            LabelWarning,
+        )
+    return Grouping(item, list(number), read_only(means), _border_of_items(border, first, list(number)))
+
+
+def _read_names(groups: Any, n: int) -> list[Any]:
+    frame = as_frame(groups)
+    if isinstance(frame, nw.DataFrame):
+        raise InputError("groups must be one column that names the item of every row; it is a frame: pass the column.")
+    if frame is not None:
+        named = frame.to_list()
+    else:
+        named = np.asarray(get_backend(groups).to_numpy(groups) if hasattr(groups, "detach") else groups).tolist()
+    if not isinstance(named, list) or any(isinstance(name, list) for name in named):
+        raise ShapeError("groups must be one-dimensional: the name of the item of every row.")
+    if len(named) != n:
+        raise ShapeError(f"groups must name the item of every row: it has {len(named)} entries, X has {n} rows.")
+    missing = next((row for row, name in enumerate(named) if name is None or name != name), None)
+    if missing is not None:
+        raise InputError(f"groups has no name in row {missing}: give every row its item, or leave the row out.")
+    return named
+
+
+def _border_of_items(border: Border, first: np.ndarray, names: list[Any]) -> Border:
+    if border.frame is None:
+        return replace(border, index=None)
+    native = nw.to_native(border.frame[first.tolist()])
+    if nw.maybe_get_index(border.frame) is not None:
+        native = native.set_axis(names, axis=0)
+    return replace(border, frame=as_frame(native))
