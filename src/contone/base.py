@@ -279,6 +279,8 @@ def fit_checked(method: Enhancer, X: Array, L: Array, label_names: list[str], **
 def refuse_too_large(estimator: Any, X: Array, q: int) -> None:
     """Refuse, before any work, what would not fit into memory."""
     (n, d), backend = X.shape, get_backend(X)
+    if backend.name == "sparse":  # what is stored, and some hundred dense columns made from it
+        d = min(d, X.nnz // n + 100)
     needed = estimator._fit_bytes(n, d, q) if backend.in_memory else estimator._solver_bytes(n, q)
     available = backend.available_bytes(X)
     if needed <= available:

@@ -11,15 +11,17 @@ from array_api_compat import is_dask_array, is_torch_array
 
 from contone.backends.numpy import NumpyBackend
 from contone.backends.protocols import Backend, Draws, Findings, Graph, Groups, Neighbours
+from contone.backends.sparse import SparseBackend, is_sparse
 from contone.typing import Array
 
 __all__ = ["Backend", "Draws", "Findings", "Graph", "Groups", "Neighbours", "get_backend", "like", "to_numpy"]
 
-_NUMPY = NumpyBackend()
+_NUMPY, _SPARSE = NumpyBackend(), SparseBackend()
 
 
 def get_backend(*arrays: Array) -> Backend:
-    """The backend for these arrays: dask's if any of them is lazy, else torch's if any is a tensor, else NumPy's.
+    """The backend for these arrays: dask's if any of them is lazy, else torch's if any is a tensor, else that of sparse
+    matrices if any is one, else NumPy's.
 
     torch and dask are imported only when one of their arrays is there.
     """
@@ -31,7 +33,7 @@ def get_backend(*arrays: Array) -> Backend:
         from contone.backends.torch import TorchBackend
 
         return TorchBackend()
-    return _NUMPY
+    return _SPARSE if any(is_sparse(A) for A in arrays) else _NUMPY
 
 
 def to_numpy(A: Array) -> np.ndarray:

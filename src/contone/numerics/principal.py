@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator, svds
 from sklearn.utils.extmath import randomized_svd
 
 from contone.backends import get_backend, like, to_numpy
-from contone.numerics.scaling import Standardisation, standardisation
+from contone.numerics.scaling import CONSTANT, Standardisation, standardisation
 from contone.typing import Array
 
 EXACT = 400
@@ -24,7 +26,10 @@ class PrincipalMap:
     components: np.ndarray
 
     def __call__(self, X: Array) -> Array:
-        """Scores (m, k) of features X (m, d)."""
+        """Scores (m, k) of features X (m, d); sparse ones are not made dense."""
+        if get_backend(X).name == "sparse":
+            weights = self.components / self.scaling.scale[:, None]
+            return X @ weights - self.scaling.mean @ weights
         return self.scaling(X) @ like(self.components, X)
 
 
@@ -34,6 +39,8 @@ def principal_map(X: Array, n_components: int) -> PrincipalMap:
     The scores are not whitened: in a ridge regression on them, directions in which the features vary little count
     little, as they do in a ridge regression on the features themselves.
     """
+    if get_backend(X).name == "sparse":
+        return _sparse_principal_map(X, n_components)
     scaling = standardisation(X, ddof=0)
     standardised = scaling(X)
     n, d = standardised.shape
@@ -45,5 +52,43 @@ def principal_map(X: Array, n_components: int) -> PrincipalMap:
     else:
         _, singular, rows = randomized_svd(to_numpy(standardised), k, n_iter=4, random_state=0)
         vectors, values = rows.T, np.square(singular)
+    return _scaled_map(scaling, vectors, values, n)
+
+
+def _scaled_map(scaling: Standardisation, vectors: np.ndarray, values: np.ndarray, n: int) -> PrincipalMap:
     total = values.sum() / n
     return PrincipalMap(scaling, vectors / np.sqrt(total) if total > 0 else vectors)
+
+
+def _sparse_principal_map(X: Any, n_components: int) -> PrincipalMap:
+    """The same for a sparse X: its z-scores are products with X and with the means, never a matrix."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    n, d = X.shape
+    mean = np.asarray(X.mean(axis=0)).ravel()
+    # Sums of squares about the mean: of what is stored, and of the zeros that are not.
+    stored = X.copy()
+    stored.data = np.square(X.data - mean[X.indices])
+    n_zeros = n - np.bincount(X.indices, minlength=d)
+    scale = np.sqrt((np.asarray(stored.sum(axis=0)).ravel() + n_zeros * np.square(mean)) / n)
+    rounding = np.finfo(float).eps * np.asarray(abs(X).max(axis=0).toarray()).ravel()
+    scaling = Standardisation(mean, np.where(scale <= CONSTANT * rounding, 1.0, scale))
+    k = min(n_components, n, d)
+    if d <= EXACT:
+        gram = (X.T @ X).toarray() - n * np.outer(mean, mean)
+        values, vectors = np.linalg.eigh(gram / np.outer(scaling.scale, scaling.scale))
+        return _scaled_map(scaling, vectors[:, ::-1][:, :k], np.maximum(values[::-1][:k], 0.0), n)
+    if k >= n:  # so few rows that all of them may be dense
+        _, singular, rows = np.linalg.svd(scaling(X.toarray()), full_matrices=False)
+        return _scaled_map(scaling, rows[:k].T, np.square(singular[:k]), n)
+    offset = mean / scaling.scale
+    operator = LinearOperator(
+        (n, d),
+        matvec=lambda v: X @ (v.ravel() / scaling.scale) - offset @ v.ravel(),
+        rmatvec=lambda u: (X.T @ u.ravel()) / scaling.scale - offset * u.sum(),
+        dtype=float,
+    )
+    _, singular, rows = svds(operator, k, v0=np.ones(min(n, d)), maxiter=50 * k)
+    order = np.argsort(-singular, kind="stable")
+    return _scaled_map(scaling, rows[order].T, np.square(singular[order]), n)

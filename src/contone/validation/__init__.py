@@ -19,6 +19,7 @@ from sklearn.utils.validation import validate_data
 from contone.backends import get_backend
 from contone.domains import check_n_features
 from contone.exceptions import FeatureError, InputTypeError, LabelError, MissingExtraError, ShapeError
+from contone.runtime import memory
 from contone.typing import Array
 from contone.validation.containers import (
     Border,
@@ -224,8 +225,11 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
         )
     except TypeError as error:
         if sp.issparse(X):
+            size = memory.shown(8.0 * X.shape[0] * X.shape[1])
             raise InputTypeError(
-                f"{error} {type(estimator).__name__} needs dense features: pass X.toarray()."
+                f"{error} {type(estimator).__name__} needs dense features: pass X.toarray(), which takes {size} ("
+                f"{memory.shown(memory.available_bytes())} are available); make fewer features of them first, e.g. "
+                "with sklearn.decomposition.TruncatedSVD; or use Inversion, which takes sparse features as they are."
             ) from error
         raise InputTypeError(f"{error} X must hold numbers only.") from error
     except ValueError as error:

@@ -86,7 +86,7 @@ def report_rule(fit: Fit, X: Array, L: Array, D: Array, *, is_graded: bool = Fal
 
 def simulate_labels(fit: Fit, X: Array, rng: np.random.Generator, max_rows: int = ASSESSED_ROWS) -> np.ndarray:
     """Labels (m, q), bool, that the fitted model makes for at most `max_rows` of the rows X (n, d), evenly spaced."""
-    chosen = np.linspace(0, len(X) - 1, min(len(X), max_rows)).round().astype(int)
+    chosen = np.linspace(0, X.shape[0] - 1, min(X.shape[0], max_rows)).round().astype(int)
     mean = to_numpy(fit.mean(X[chosen])).T
     C = logistic_normal.centring(mean.shape[1])
     covariance = fit.parameters.covariance + fit.annotator_deviation**2 * C

@@ -149,7 +149,7 @@ class Inversion(InductiveMixin, Enhancer):
     """
 
     reference = "this library; docs/inversion.md"
-    kinds = frozenset({"torch", "dask"})
+    kinds = frozenset({"torch", "dask", "sparse"})
     when_short = "its answer still depends on chance: raise n_sweeps"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "degradation": [Degradation, RuleText()],

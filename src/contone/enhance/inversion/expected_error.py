@@ -91,7 +91,9 @@ class ErrorSample:
         n, q = L.shape
         chosen = np.sort(np.random.default_rng(0).permutation(n)[:SAMPLE_ROWS])
         sizes = to_numpy((L > 0).sum(axis=1)).astype(int)
-        X_some, L_some, D_some = (np.asarray(to_numpy(A[chosen]), dtype=float) for A in (X, L, D))
+        L_some, D_some = (np.asarray(to_numpy(A[chosen]), dtype=float) for A in (L, D))
+        is_sparse = get_backend(X).name == "sparse"  # and stays so
+        X_some = X[chosen] if is_sparse else np.asarray(to_numpy(X[chosen]), dtype=float)
         return cls(X_some, L_some, D_some, np.bincount(sizes, minlength=q + 1)[1 : q + 1], n)
 
 
@@ -130,7 +132,7 @@ def errors_under_models(fit: Fit, sample: ErrorSample, rng: np.random.Generator)
     q = sample.L.shape[1]
     information = simulate.learn_information(fit, sample.X, sample.L, rng)
     # The sample stands for all rows that the parameters were estimated on.
-    share = max(fit.n_rows / len(sample.X), 1.0)
+    share = max(fit.n_rows / sample.X.shape[0], 1.0)
     information = replace(information, shape=share * information.shape, gram=share * information.gram)
     # One stratum each, so that a dozen models cover the prior evenly.
     scores = ndtri((rng.permutation(N_MODELS) + 0.5) / N_MODELS)

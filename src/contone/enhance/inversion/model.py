@@ -88,7 +88,7 @@ class Fit:
         """Posterior of rows with features X (m, d) and labels L (m, q), `max_rows` rows at a time."""
         backend = get_backend(X)
         size = backend.rows_per_block(X, L.shape[1], self.settings.max_rows)
-        starts = range(0, len(X), size)
+        starts = range(0, X.shape[0], size)
 
         def of_block(block: tuple[int, np.random.Generator]) -> Posterior:
             rows = slice(block[0], block[0] + size)
@@ -181,7 +181,10 @@ def _with_tails(normals: np.ndarray, tail: float) -> Array:
 
 
 def _mean_features(feature_map: PrincipalMap | None, X: Array) -> Array:
-    """Features (p, n) of the mean, a constant first."""
+    """Features (p, n) of the mean, a constant first; they are dense where X is sparse."""
+    if get_backend(X).name == "sparse":
+        constant = np.ones((1, X.shape[0]))
+        return constant if feature_map is None else np.concatenate([constant, feature_map(X).T])
     xp = array_namespace(X)
     constant = xp.ones_like(X[:, :1]).T
     return constant if feature_map is None else xp.concat([constant, feature_map(X).T])

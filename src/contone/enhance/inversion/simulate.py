@@ -73,7 +73,7 @@ def learn_information(fit: Fit, X: np.ndarray, L: np.ndarray, rng: np.random.Gen
     first, second = _pairs(len(whiten))
     rows, draws = Rows(fit.rule, L, fit.settings.noise), get_backend(X).draws(rng, X)
     half = (N_SWEEPS - N_SWEEPS // 5) // 2
-    averages = np.zeros((2, len(whiten) + len(first), len(X)))
+    averages = np.zeros((2, len(whiten) + len(first), X.shape[0]))
     for k in range(N_SWEEPS // 5 + 2 * half):
         rows.sweep(mean, precision, draws)
         if k >= N_SWEEPS // 5:
@@ -83,7 +83,7 @@ def learn_information(fit: Fit, X: np.ndarray, L: np.ndarray, rng: np.random.Gen
     product = averages[0] @ averages[1].T
     product = 0.5 * (product + product.T)
     r = len(whiten)
-    return Information(_clipped(product[:r, :r] / len(X), 1.0), _clipped(product[r:, r:], np.inf), phi @ phi.T)
+    return Information(_clipped(product[:r, :r] / X.shape[0], 1.0), _clipped(product[r:, r:], np.inf), phi @ phi.T)
 
 
 def with_graded_rows(information: Information, n: int, n_graded: int) -> Information:
@@ -122,9 +122,9 @@ def draw_rows(
     `given` (n, q) are labels whose numbers (and levels) per row are kept, for a rule that does not say them (`Order`).
     """
     q = len(parameters.covariance)
-    normals = rng.standard_normal((len(X), q))
+    normals = rng.standard_normal((X.shape[0], q))
     if np.isfinite(fit.tail):
-        normals /= np.sqrt(rng.chisquare(fit.tail, (len(X), 1)) / fit.tail)
+        normals /= np.sqrt(rng.chisquare(fit.tail, (X.shape[0], 1)) / fit.tail)
     Z = _means(fit, parameters.coefficients, X) + normals @ logistic_normal.square_root(parameters.covariance).T
     D = softmax(Z)
     return Draw(D, draw_labels(fit.rule, D, fit.settings.noise, rng, given), parameters)
