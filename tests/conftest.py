@@ -41,6 +41,17 @@ def few_trees(monkeypatch):
     monkeypatch.setattr("contone.limits.N_TREES", 10)
 
 
+@pytest.fixture(scope="session")
+def brief():
+    """Parameters that make a method iterate little: for what holds after any number of iterations."""
+    few = {"epochs": 2, "pretrain_epochs": 2, "n_sweeps": 20, "n_burn": 5}
+
+    def settings(cls: type) -> dict[str, int]:
+        return {name: value for name, value in few.items() if name in cls().get_params()}
+
+    return settings
+
+
 @pytest.fixture
 def small():
     """A small problem with some structure: X (60, 5), L (60, 4), D (60, 4)."""

@@ -101,8 +101,9 @@ def test_the_default_is_the_best_method_there_is(folder, run):
 
 
 @pytest.mark.parametrize("name", enhance.methods())
-def test_every_method_runs(folder, run, name):
-    result = run("enhance", "songs.csv", "--labels", "calm,happy,sad", "-m", name, "-o", "soft.csv")
+def test_every_method_runs(folder, run, brief, name):
+    few = [part for key, value in brief(enhance.methods()[name]).items() for part in ("-p", f"{key}={value}")]
+    result = run("enhance", "songs.csv", "--labels", "calm,happy,sad", "-m", name, *few, "-o", "soft.csv")
     assert result.exit_code == 0, result.output
     total = pl.read_csv("soft.csv").select(DEGREES).to_numpy().sum(axis=1)
     np.testing.assert_allclose(total, 1.0, atol=1e-9)

@@ -69,13 +69,14 @@ def test_ctrl_c_while_the_commands_are_loaded_is_no_traceback():
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
-def test_names_never_reach_the_terminal_as_orders(folder):
+def test_names_never_reach_the_terminal_as_orders(folder, run, monkeypatch):
+    monkeypatch.chdir(folder)
     (folder / "in.csv").write_text("x,\x1b]0;owned\x07a,b\u202e\n1,1,0\n2,0,1\n")
-    done = shell(folder, "contone enhance in.csv -l '*a,b*' -m uniform -o o.csv")
-    assert done.returncode == 0, done.stderr
+    done = run("enhance", "in.csv", "-l", "*a,b*", "-m", "uniform", "-o", "o.csv")
+    assert done.exit_code == 0, done.stderr
     assert "\\x1b]0;owned\\x07a, b\\u202e" in done.stderr
-    wrong = shell(folder, "contone enhance in.csv -l 'nothing' -m uniform -o p.csv")
-    assert wrong.returncode == 2
+    wrong = run("enhance", "in.csv", "-l", "nothing", "-m", "uniform", "-o", "p.csv")
+    assert wrong.exit_code == 2
     for text in (done.stderr, wrong.stderr):
         assert not {"\x1b", "\x07", "\u202e"} & set(text)
 

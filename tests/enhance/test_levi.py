@@ -239,6 +239,7 @@ def test_the_demo_setting_on_faces(real):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive  # 19 s, two more published scores on the same set
 def test_other_published_settings_on_faces(real):
     # The authors' programs: .0313 (VLE, all rows at once), .0495 (LEVI's defaults).
     X, D = real("SJAFFE")

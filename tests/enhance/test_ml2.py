@@ -110,6 +110,7 @@ def test_published_rows_within_six_percent(real, name, regularization):
     np.testing.assert_allclose([m(D, R) for m in MEASURES], PUBLISHED[name], rtol=0.06)
 
 
+@pytest.mark.exhaustive  # the other published rows are checked above
 def test_alpha_is_published_with_hardly_any_regularisation(real):
     X, D = real("Yeast_alpha")
     L = CumulativeMass().apply(D)

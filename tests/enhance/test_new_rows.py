@@ -14,9 +14,9 @@ UNABLE = [cls for cls in enhance.methods().values() if not can_enhance_new_rows(
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("cls", ABLE, ids=lambda c: c.__name__)
-def test_a_single_new_row_is_a_distribution(small, cls):
+def test_a_single_new_row_is_a_distribution(small, brief, cls):
     X, L, _ = small
-    method = cls().fit(X, L)
+    method = cls(**brief(cls)).fit(X, L)
     one = method.enhance(X[:1] + 0.01, L[:1])
     assert one.shape == (1, 4)
     assert np.all(one >= 0)

@@ -124,9 +124,9 @@ def _die(cell: Cell):
 
 def test_a_worker_that_dies_is_named(tmp_path):
     store = Store(tmp_path)
-    progress = run(cells(3), store, jobs=2, compute=_die)
-    assert (progress.done, progress.failed) == (2, 1)
-    assert "out of memory" in store.failure(cells(3)[1].key)["error"]
+    progress = run(cells(2), store, jobs=2, compute=_die)
+    assert (progress.done, progress.failed) == (1, 1)
+    assert "out of memory" in store.failure(cells(2)[1].key)["error"]
 
 
 def _other_code(cell: Cell):
@@ -164,7 +164,7 @@ SLOW_RUN = """
         time.sleep(0.15)
         return compute(cell)
 
-    run(cells(30), Store({root!r}), jobs={jobs}, compute=slow)
+    run(cells(16), Store({root!r}), jobs={jobs}, compute=slow)
 """
 
 
@@ -205,7 +205,7 @@ def _gone(group: int, seconds: float = 20.0) -> bool:
 def test_a_killed_run_goes_on_where_it_stopped(tmp_path, slow_run, kill, jobs):
     store = Store(tmp_path / "store")
     process = slow_run(jobs)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300  # a busy machine
     while len(store) < 3 and time.monotonic() < deadline and process.poll() is None:
         time.sleep(0.02)
     assert process.poll() is None, (tmp_path / "stderr").read_text()
@@ -214,12 +214,12 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path, slow_run, kill, jobs):
     assert _gone(process.pid), "workers outlived the run"
     finished = {r["key"] for r in store.results()}
     stamps = {key: (store.root / "results" / f"{key}.json").stat().st_mtime_ns for key in finished}
-    assert 3 <= len(finished) < 30
+    assert 3 <= len(finished) < 16
     assert store.runs()[0]["state"] == ("open" if kill == signal.SIGKILL else "interrupted")
 
-    progress = run(cells(30), store, jobs=1)
+    progress = run(cells(16), store, jobs=1)
     assert progress.reused == len(finished)
-    assert progress.done == 30 - len(finished)
+    assert progress.done == 16 - len(finished)
     # What was finished was not computed again.
     for key, stamp in stamps.items():
         assert (store.root / "results" / f"{key}.json").stat().st_mtime_ns == stamp
@@ -228,7 +228,7 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path, slow_run, kill, jobs):
 def test_a_run_that_is_killed_while_its_workers_start_leaves_none(tmp_path, slow_run):
     """The workers had not asked for anything yet: they must know whose they are from the beginning."""
     process = slow_run(2)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300  # a busy machine
     while len(_children(process.pid)) < 2 and time.monotonic() < deadline:
         time.sleep(0.005)
     os.kill(process.pid, signal.SIGKILL)
@@ -265,7 +265,7 @@ def test_an_address_where_nobody_answers_is_an_error_with_a_sentence(tmp_path, m
 def test_concurrent_runs_share_a_store(tmp_path, slow_run):
     both = slow_run(1), slow_run(1)
     assert [process.wait(timeout=120) for process in both] == [0, 0], (tmp_path / "stderr").read_text()
-    assert len(Store(tmp_path / "store")) == 30
+    assert len(Store(tmp_path / "store")) == 16
 
 
 # ------------------------------------------------------------------------------------------------------------ dask

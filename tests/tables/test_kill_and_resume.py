@@ -13,11 +13,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-# Calls of the operating system that change a file, counted; the process kills itself at the one asked for.
-KILLER = """
-import os, signal, sys
-from pathlib import Path
-left = int(sys.argv.pop(1))
+# Starts a run per line of its stdin, each in a process of its own (a fork, so that the imports are paid once), and
+# prints the exit code. In a run, calls of the operating system that change a file are counted; the process kills itself
+# at the one asked for, and prints how many were left where it comes to its end.
+STARTER = """
+import os, signal, sys, traceback
+import polars
+import contone, contone.tables.streaming
+left = 0
 def counted(module, name):
     call = getattr(module, name)
     def counting(*arguments, **named):
@@ -27,12 +30,41 @@ def counted(module, name):
             os.kill(os.getpid(), signal.SIGKILL)
         return call(*arguments, **named)
     setattr(module, name, counting)
-import contone
-for name in ("replace", "unlink", "rmdir", "fsync", "open", "chmod"):
-    counted(os, name)
-done = contone.enhance_file(*sys.argv[1:], labels="a,b", method="temperature", chunk_rows=40, overwrite=True)
-print(left)
+def work(kill_at, *places):
+    global left
+    left = int(kill_at)
+    for name in ("replace", "unlink", "rmdir", "fsync", "open", "chmod"):
+        counted(os, name)
+    contone.enhance_file(*places, labels="a,b", method="temperature", chunk_rows=40, overwrite=True)
+    os.write(1, f"left {left} ".encode())
+for line in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        try:
+            work(*line.split())
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    print("code", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run with a call to be killed at and two places: the exit code, and how many calls were left (None: killed)."""
+    with subprocess.Popen(
+        [sys.executable, "-c", STARTER], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as starter:
+
+        def start(kill_at: int, *places: str) -> tuple[int, int | None]:
+            print(kill_at, *places, file=starter.stdin, flush=True)
+            words = starter.stdout.readline().split()
+            said = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+            return said["code"], said.get("left")
+
+        yield start
+        starter.stdin.close()
 
 
 def table(folder: Path) -> None:
@@ -43,29 +75,22 @@ def table(folder: Path) -> None:
     frame.write_parquet(folder / "in.parquet")
 
 
-def run(folder: Path, kill_at: int, *places: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", KILLER, str(kill_at), *places], cwd=folder, capture_output=True, text=True, timeout=120
-    )
-
-
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_killed_at_random_points_it_goes_on(tmp_path, kind):
+def test_killed_at_random_points_it_goes_on(tmp_path, run, kind):
     table(tmp_path)
     places = f"in.{kind}", f"out.{kind}"
-    whole = run(tmp_path, 10**6, places[0], f"whole.{kind}")
-    assert whole.returncode == 0, whole.stderr
-    n_calls = 10**6 - int(whole.stdout)
+    code, left = run(10**6, places[0], f"whole.{kind}")
+    assert code == 0
+    n_calls = 10**6 - left
     assert n_calls > 30
     expected = (tmp_path / f"whole.{kind}").read_bytes()
     points = random.Random(0).sample(range(1, n_calls), 5)
     for kill_at in [*points, n_calls - 1]:  # the last ones are in the merge and the clean-up
-        ended = run(tmp_path, kill_at, *places)
-        assert ended.returncode in (-signal.SIGKILL, 0), ended.stderr  # 0: fewer calls were left than that
+        code, left = run(kill_at, *places)
+        assert code in (-signal.SIGKILL, 0)  # 0: fewer calls were left than that
         target = tmp_path / places[1]
         assert not target.exists() or target.read_bytes() == expected
-    ended = run(tmp_path, 10**6, *places)
-    assert ended.returncode == 0, ended.stderr
+    assert run(10**6, *places)[0] == 0
     assert (tmp_path / places[1]).read_bytes() == expected
     left = sorted(set(os.listdir(tmp_path)) - {"in.csv", "in.parquet"})
     assert left == sorted([places[1], f"whole.{kind}"])  # no folder, no temporary file

@@ -92,8 +92,9 @@ def test_a_model_is_fitted_on_a_sample_and_applied_to_every_row(folder, run):
 
 
 @pytest.mark.parametrize("method", [m for m in enhance.methods() if hasattr(enhance.methods()[m](), "enhance")])
-def test_every_inductive_method_streams(folder, run, method):
-    result = run(*command("t.csv", "out.csv", "--chunk-rows", "200", "--sample-rows", "120", method=method))
+def test_every_inductive_method_streams(folder, run, brief, method):
+    few = [part for key, value in brief(enhance.methods()[method]).items() for part in ("-p", f"{key}={value}")]
+    result = run(*command("t.csv", "out.csv", "--chunk-rows", "200", "--sample-rows", "120", *few, method=method))
     assert result.exit_code == 0, result.output
     D = read("out.csv").select(DEGREES).to_numpy()
     assert len(D) == 500
