@@ -142,7 +142,7 @@ def test_the_page_needs_nothing_from_elsewhere(finished):
     seen.feed(page)
     assert all(source.startswith(("data:", "#")) for source in seen.sources)
     assert not re.search(r"https?://|@import|<script[^>]", page)
-    assert len(seen.alternatives) == len(enhance.methods()) + 2
+    assert len(seen.alternatives) == len(enhance.methods()) + 2 + 2  # truth, labels; the two of the comparison
     assert all(seen.alternatives)
     assert seen.open == []
     assert "color-scheme: light dark" in page
