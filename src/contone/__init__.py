@@ -32,7 +32,7 @@ from contone.measures import evaluate
 from contone.pipeline import Pipeline, make_pipeline
 from contone.predict import AAKNN, LDLLRR, LDLSCL, FromClassifier, FromRegressor, LDLForest, MaxEnt, PTBayes
 from contone.runtime.versions import show_versions
-from contone.tables import enhance_file
+from contone.tables import enhance_file, enhance_table
 
 __version__ = "0.1.0"
 
@@ -80,6 +80,7 @@ __all__ = [
     "datasets",
     "degrade",
     "enhance_file",
+    "enhance_table",
     "evaluate",
     "make_pipeline",
     "measures",

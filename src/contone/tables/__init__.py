@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from contone.exceptions import ArgumentError, MissingExtraError
+from contone.exceptions import MissingExtraError
+from contone.tables.frames import vectorizer
 from contone.tables.progress import Progress
 
 if TYPE_CHECKING:
-    from sklearn.pipeline import Pipeline
-
     from contone.base import Enhancer
     from contone.tables.compare import Comparison
     from contone.tables.kept import TableModel
@@ -23,57 +22,11 @@ __all__ = [
     "apply_model",
     "compare_files",
     "enhance_file",
+    "enhance_table",
     "fit_file",
     "load_table_model",
     "vectorizer",
 ]
-
-
-def vectorizer(
-    *,
-    categorical: Sequence[str] = (),
-    text: Sequence[str] = (),
-    missing: str = "impute",
-    automatic: bool = False,
-) -> Pipeline:
-    """A scikit-learn pipeline from a data frame as it is to a matrix of numbers, as `enhance_file` makes it.
-
-    Missing numbers become the median of their column beside a column that says where, categories one column per class,
-    texts a few numbers each, dates days, and constant columns are left out. This is `ColumnEncoder`: what a column is
-    comes from its type and from what is named here, so that the same frame gives the same columns whatever its entries
-    are, and its fitted state is plain values, which a model file can hold without a pickle.
-
-    With `automatic`, skrub's `TableVectorizer` decides by what the columns hold: strings that are numbers or dates are
-    read as such, strings with many values are taken as text, a date becomes its year, month, day and so on. That is the
-    better part for a frame nobody has looked at; a model file cannot hold it.
-
-    Parameters
-    ----------
-    categorical : sequence of str, default=()
-        Columns of numbers that name classes; columns of strings are categories unless they are `text`.
-    text : sequence of str, default=()
-        Columns of free text.
-    missing : {"impute", "error"}, default="impute"
-    automatic : bool, default=False
-        Let skrub decide (``pip install 'contone[text]'``); the other arguments are then left at their defaults.
-    """
-    from sklearn.pipeline import make_pipeline
-
-    from contone.tables.encoder import ColumnEncoder
-
-    if not automatic:
-        return make_pipeline(ColumnEncoder(categorical=tuple(categorical), text=tuple(text), missing=missing))
-    if categorical or text or missing != "impute":
-        raise ArgumentError("skrub decides what each column is: leave the other arguments out.", "automatic")
-    try:
-        from skrub import TableVectorizer
-    except ImportError as error:
-        raise MissingExtraError(
-            "vectorizer(automatic=True) needs skrub, which is not installed: pip install 'contone[text]'."
-        ) from error
-    from sklearn.impute import SimpleImputer
-
-    return make_pipeline(TableVectorizer(), SimpleImputer(strategy="median", add_indicator=True))
 
 
 def enhance_file(
@@ -194,6 +147,87 @@ def enhance_file(
             save_model=None if save_model is None else str(save_model),
             progress=progress or Progress(),
         )
+    )
+
+
+def enhance_table(
+    table: Any,
+    *,
+    labels: str | Sequence[str] = (),
+    method: str | Enhancer = "inversion",
+    features: str | Sequence[str] = (),
+    ids: str | Sequence[str] = (),
+    suffix: str = "_degree",
+    label_separator: str | None = None,
+    categorical: str | Sequence[str] = (),
+    text: str | Sequence[str] = (),
+    missing: str = "impute",
+    unlabelled: str = "method",
+    intervals: float | None = None,
+    top: int | None = None,
+    degrees_as: str = "columns",
+    progress: Progress | None = None,
+) -> Any:
+    """Recover the degrees of a table that is in memory, with everything `enhance_file` knows about columns and labels.
+
+    Parameters
+    ----------
+    table : data frame or datasets.Dataset
+        pandas, polars or pyarrow; or a dataset of Hugging Face, whose numbers of classes are read as their names.
+    labels, features, ids, categorical, text : str or sequence of str, default=()
+        As in `enhance_file`.
+    method : str or Enhancer, default="inversion"
+        As in `enhance_file`.
+    suffix : str, default="_degree"
+        Name of the new columns: label + suffix. "" puts the degrees in place of the labels.
+    label_separator : str or None, default=None
+        Between the labels of a column of sets; None finds it out.
+    missing : {"impute", "error"}, default="impute"
+        What to do with missing features.
+    unlabelled : {"method", "predict"}, default="method"
+        What to do with rows without any label.
+    intervals, top : float or None, int or None, default=None
+        As in `enhance_file`.
+    degrees_as : {"columns", "list", "struct"}, default="columns"
+        As in `enhance_file`.
+    progress : Progress or None, default=None
+        Hears of what is done; None is silent.
+
+    Returns
+    -------
+    table
+        Of the same kind, with the new columns.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> songs = pl.DataFrame({"tempo": [60, 180, 90], "mood": [["calm", "sad"], ["happy"], ["calm"]]})
+    >>> enhance_table(songs, labels="mood", method="temperature").columns
+    ['tempo', 'mood', 'calm_degree', 'happy_degree', 'sad_degree']
+    """
+    _need_polars()
+    from contone.tables import in_memory, order
+
+    return in_memory.enhance(
+        table,
+        order.Order(
+            source=in_memory.NOWHERE,
+            target="",
+            labels=order.as_list(labels),
+            method=order.named_method(method),
+            features=order.as_list(features),
+            ids=order.as_list(ids),
+            suffix=suffix,
+            label_separator=label_separator,
+            categorical=order.as_list(categorical),
+            text=order.as_list(text),
+            missing=missing,
+            unlabelled=unlabelled,
+            intervals=intervals,
+            top=top,
+            degrees_as=degrees_as,
+            progress=progress or Progress(),
+        ),
     )
 
 

@@ -50,11 +50,11 @@ def enhance_whole(order: Order) -> EnhancedFile:
     )
 
 
-def fit_whole(order: Order) -> Fitted:
-    """Read the table, pose the problem, fit the method."""
+def fit_whole(order: Order, table: formats.Table | None = None) -> Fitted:
+    """Read the table, unless it is given, pose the problem, fit the method."""
     say = order.progress.note
     with order.progress.working(f"reading {order.source}"):
-        problem = read_problem(order)
+        problem = read_problem(order) if table is None else posed(order, table)
         if order.target:
             refuse_text(order, problem.table)
         answer.degree_columns(order, problem.chosen, problem.L.columns)

@@ -1,0 +1,96 @@
+"""Tables in memory: frames of any kind and datasets of Hugging Face, in and out as they came."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import contone
+from contone.exceptions import ArgumentError, InputTypeError
+
+NAMES = ["calm", "happy", "sad"]
+SETS = [[0, 2], [1], [0, 1], [2]]
+L = np.array([[float(j in row) for j in range(3)] for row in SETS])
+PLAIN = {"x": [1.0, 2.0, 3.0, 5.0], "zone": ["u", "v", "u", "w"], **{n: L[:, j] for j, n in enumerate(NAMES)}}
+EXPECTED = contone.Temperature().fit_enhance(np.zeros((4, 1)), L)
+DEGREES = [f"{name}_degree" for name in NAMES]
+
+
+class Dataset:
+    """What a `datasets.Dataset` does, on a polars frame."""
+
+    def __init__(self, frame: pl.DataFrame, features: dict) -> None:
+        self.frame, self.features, self.column_names = frame, features, frame.columns
+
+    def to_polars(self) -> pl.DataFrame:
+        return self.frame
+
+    def add_column(self, name: str, column: list) -> Dataset:
+        return Dataset(self.frame.with_columns(pl.Series(name, column)), self.features)
+
+    def remove_columns(self, name: str) -> Dataset:
+        return Dataset(self.frame.drop(name), self.features)
+
+
+class ClassLabel:
+    names = NAMES
+
+
+class Many:
+    feature = ClassLabel()
+
+
+def some_datasets() -> list:
+    frame = pl.DataFrame({"x": PLAIN["x"], "mood": SETS, "main": [row[0] for row in SETS]})
+    found = [Dataset(frame, {"x": None, "mood": Many(), "main": ClassLabel()})]
+    try:
+        import datasets
+    except ImportError:
+        return found
+    label = datasets.ClassLabel(names=NAMES)
+    features = datasets.Features({"x": datasets.Value("float64"), "mood": datasets.Sequence(label), "main": label})
+    return [*found, datasets.Dataset.from_dict(frame.to_dict(as_series=False), features=features)]
+
+
+@pytest.mark.parametrize(
+    "kind", [pl.DataFrame, lambda d: pd.DataFrame(d, index=[9, 8, 7, 6]), lambda d: pa.table(pd.DataFrame(d))]
+)
+def test_frames_come_out_as_they_went_in(kind):
+    table = kind(PLAIN)
+    found = contone.enhance_table(table, labels=NAMES, method="temperature", top=1)
+    assert type(found) is type(table)
+    back = found.to_pandas() if isinstance(found, pa.Table) else found
+    np.testing.assert_array_equal(np.asarray(back[DEGREES]), EXPECTED)
+    assert list(back["top_1"]) == [NAMES[j] for j in EXPECTED.argmax(axis=1)]
+    if isinstance(table, pd.DataFrame):
+        pd.testing.assert_index_equal(found.index, table.index)
+        pd.testing.assert_frame_equal(found[list(table.columns)], table)
+
+
+@pytest.mark.parametrize("dataset", some_datasets(), ids=lambda d: type(d).__module__.partition(".")[0])
+def test_a_dataset_of_hugging_face(dataset):
+    found = contone.enhance_table(dataset, labels="mood", method="temperature")
+    assert type(found) is type(dataset)
+    assert list(found.column_names)[:3] == ["x", "mood", "main"]
+    np.testing.assert_array_equal(found.to_polars().select(DEGREES).to_numpy(), EXPECTED)
+    assert found.to_polars()["mood"].to_list() == SETS  # as it was
+    one = contone.enhance_table(dataset, labels="mood", method="temperature", degrees_as="struct")
+    np.testing.assert_array_equal(one.to_polars()["degrees"].struct.unnest().to_numpy(), EXPECTED)
+    main = contone.enhance_table(dataset, labels="main", features="x", method="logical").to_polars()
+    np.testing.assert_array_equal(main.select(DEGREES).to_numpy(), np.eye(3)[[row[0] for row in SETS]])
+    replaced = contone.enhance_table(found, labels=DEGREES, method="logical", suffix="").to_polars()
+    np.testing.assert_allclose(replaced.select(DEGREES).to_numpy(), EXPECTED)
+    with pytest.raises(InputTypeError, match="pass one of 'train'"):
+        contone.enhance_table({"train": dataset}, labels="mood")
+
+
+def test_what_is_no_table_is_refused():
+    with pytest.raises(InputTypeError, match="a list is not a table"):
+        contone.enhance_table([[1, 2]], labels="a")
+    with pytest.raises(ArgumentError, match="drop these rows before"):
+        contone.enhance_table(pl.DataFrame(PLAIN), labels=NAMES, missing="drop")
+    with pytest.raises(ArgumentError, match="no rows"):
+        contone.enhance_table(pl.DataFrame(PLAIN).clear(), labels=NAMES)
