@@ -4,7 +4,9 @@
 object is stored as the name of its class and its attributes, and is rebuilt without calling its constructor. Which
 classes may be rebuilt is decided here: estimators, rules and value classes (dataclasses, named tuples) defined in
 `ROOMS` of contone, and the few classes of scikit-learn in `FOREIGN`. A file can therefore hold data only; reading one
-never runs code that came with it. Members are not compressed, so that a small file cannot claim a large memory.
+never runs code that came with it. A method from outside contone is stored by its import path, and read only where its
+package is installed as one of contone's methods, or the reader names it (`trusted`): a file never makes Python import
+what its user has not asked for. Members are not compressed, so that a small file cannot claim a large memory.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import math
 import os
 import re
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,9 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from contone.base import DistributionLearner, Enhancer
 from contone.degrade import Degradation
+from contone.enhance import plugins
 from contone.exceptions import DataError, InputError
 from contone.runtime.files import replacing
 
@@ -83,21 +87,24 @@ def save_model(method: Any, path: str | os.PathLike[str], *, details: Mapping[st
                 np.lib.format.write_array(stream, array, allow_pickle=False)
 
 
-def load_model(path: str | os.PathLike[str]) -> Any:
+def load_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
     """The fitted method of a file that `save_model` wrote. Reading a file never runs code that came with it.
 
     Parameters
     ----------
     path : path
         The file.
+    trusted : sequence of str, default=()
+        Methods from outside contone that may be in it, as ``"module:Class"``; installed ones need no mention.
     """
-    return read_model(path).method
+    return read_model(path, trusted=trusted).method
 
 
-def read_model(path: str | os.PathLike[str]) -> StoredModel:
-    """The fitted method of a file and what was noted about it."""
+def read_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> StoredModel:
+    """The fitted method of a file and what was noted about it; `trusted` as in `load_model`."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with _Archive(path) as archive:
+            archive.trusted = frozenset(trusted)
             content = json.loads(_member_bytes(archive, MANIFEST))
             if not isinstance(content, dict) or not isinstance(content.get("format"), int):
                 raise DataError("it has no format number")
@@ -116,6 +123,12 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
 
 
 # ------------------------------------------------------------------------------------------------------- out
+
+
+class _Archive(zipfile.ZipFile):
+    """A file that is read, and the methods from outside that may be in it."""
+
+    trusted: frozenset[str] = frozenset()
 
 
 def _encode(value: Any, arrays: list[np.ndarray], where: str) -> Any:
@@ -180,14 +193,14 @@ def _unknown(where: str, what: str) -> InputError:
     return InputError(
         f"{where} is {what}, which a model file cannot hold: it keeps numbers, texts, arrays and contone's own values. "
         "Use a whole number as random_state, fit with NumPy arrays, and estimators that contone knows "
-        f"({', '.join(FOREIGN)})."
+        f"({', '.join(FOREIGN)}). A class of your own must be in a module that can be imported, not in a script."
     )
 
 
 # -------------------------------------------------------------------------------------------------------- in
 
 
-def _decode(value: Any, archive: zipfile.ZipFile) -> Any:
+def _decode(value: Any, archive: _Archive) -> Any:
     if isinstance(value, list):
         return [_decode(entry, archive) for entry in value]
     if not isinstance(value, dict):
@@ -198,38 +211,38 @@ def _decode(value: Any, archive: zipfile.ZipFile) -> Any:
     return DECODERS[kind](value, archive)
 
 
-def _decode_float(value: dict[str, Any], archive: zipfile.ZipFile) -> float:
+def _decode_float(value: dict[str, Any], archive: _Archive) -> float:
     return float(value["value"])
 
 
-def _decode_scalar(value: dict[str, Any], archive: zipfile.ZipFile) -> Any:
+def _decode_scalar(value: dict[str, Any], archive: _Archive) -> Any:
     return _array(archive, value["array"])[()]
 
 
-def _decode_array(value: dict[str, Any], archive: zipfile.ZipFile) -> np.ndarray:
+def _decode_array(value: dict[str, Any], archive: _Archive) -> np.ndarray:
     return _array(archive, value["array"])
 
 
-def _decode_names(value: dict[str, Any], archive: zipfile.ZipFile) -> np.ndarray:
+def _decode_names(value: dict[str, Any], archive: _Archive) -> np.ndarray:
     return np.array([str(entry) for entry in value["items"]], dtype=object)
 
 
-def _decode_sparse(value: dict[str, Any], archive: zipfile.ZipFile) -> Any:
+def _decode_sparse(value: dict[str, Any], archive: _Archive) -> Any:
     parts = tuple(_array(archive, value[name]) for name in ("data", "indices", "indptr"))
     matrix = sp.csr_array(parts, shape=tuple(value["shape"]))
     matrix.check_format(full_check=True)
     return matrix
 
 
-def _decode_tuple(value: dict[str, Any], archive: zipfile.ZipFile) -> tuple[Any, ...]:
+def _decode_tuple(value: dict[str, Any], archive: _Archive) -> tuple[Any, ...]:
     return tuple(_decode(value["items"], archive))
 
 
-def _decode_dict(value: dict[str, Any], archive: zipfile.ZipFile) -> dict[Any, Any]:
+def _decode_dict(value: dict[str, Any], archive: _Archive) -> dict[Any, Any]:
     return {_decode(k, archive): _decode(v, archive) for k, v in value["items"]}
 
 
-def _decode_neighbours(value: dict[str, Any], archive: zipfile.ZipFile) -> Any:
+def _decode_neighbours(value: dict[str, Any], archive: _Archive) -> Any:
     from sklearn.neighbors import KNeighborsRegressor
 
     state = _decode(value["state"], archive)
@@ -239,8 +252,8 @@ def _decode_neighbours(value: dict[str, Any], archive: zipfile.ZipFile) -> Any:
     return KNeighborsRegressor(**state).fit(X, y)
 
 
-def _decode_object(value: dict[str, Any], archive: zipfile.ZipFile) -> Any:
-    cls = _class_of(str(value["class"]))
+def _decode_object(value: dict[str, Any], archive: _Archive) -> Any:
+    cls = _class_of(str(value["class"]), archive.trusted)
     state = {str(key): _decode(entry, archive) for key, entry in value["state"].items()}
     if issubclass(cls, tuple):
         return cls(**state)  # a named tuple does nothing but keep its fields
@@ -254,7 +267,7 @@ def _decode_object(value: dict[str, Any], archive: zipfile.ZipFile) -> Any:
     return made
 
 
-DECODERS: dict[Any, Callable[[dict[str, Any], zipfile.ZipFile], Any]] = {
+DECODERS: dict[Any, Callable[[dict[str, Any], _Archive], Any]] = {
     "float": _decode_float,
     "scalar": _decode_scalar,
     "array": _decode_array,
@@ -267,7 +280,7 @@ DECODERS: dict[Any, Callable[[dict[str, Any], zipfile.ZipFile], Any]] = {
 }
 
 
-def _array(archive: zipfile.ZipFile, number: Any) -> np.ndarray:
+def _array(archive: _Archive, number: Any) -> np.ndarray:
     """An array of the archive; its header must agree with the bytes that are there."""
     content = io.BytesIO(_member_bytes(archive, _member(int(number))))
     version = np.lib.format.read_magic(content)
@@ -282,7 +295,7 @@ def _array(archive: zipfile.ZipFile, number: Any) -> np.ndarray:
     return np.asarray(np.lib.format.read_array(content, allow_pickle=False))
 
 
-def _member_bytes(archive: zipfile.ZipFile, name: str) -> bytes:
+def _member_bytes(archive: _Archive, name: str) -> bytes:
     info = archive.getinfo(name)
     if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
         raise DataError("its members are compressed, which contone's are not")
@@ -301,14 +314,19 @@ def _name_of(cls: type) -> str | None:
     if cls.__name__ in FOREIGN and cls.__module__.startswith("sklearn."):
         return f"sklearn:{cls.__name__}"
     name = f"{cls.__module__}:{cls.__qualname__}"
+    # A method of the user's own, or a value of one: what counts is whether the path leads back to the class.
+    is_method = issubclass(cls, (Enhancer, DistributionLearner)) or not issubclass(cls, BaseEstimator)
+    trusted = frozenset({name}) if is_method and cls.__module__ != "__main__" else frozenset()
     try:
-        return name if _class_of(name) is cls else None
+        return name if _class_of(name, trusted) is cls else None
     except DataError:
         return None
 
 
-def _class_of(name: str) -> type:
+def _class_of(name: str, trusted: frozenset[str]) -> type:
     """The class of that name, if it is one of those allowed."""
+    if name.partition(":")[0].partition(".")[0] not in ("contone", "sklearn"):
+        return _class_from_outside(name, trusted)
     module, _, attribute = name.partition(":")
     if module == "sklearn" and attribute in FOREIGN:
         return getattr(importlib.import_module(FOREIGN[attribute]), attribute)  # type: ignore[no-any-return]
@@ -318,6 +336,24 @@ def _class_of(name: str) -> type:
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise DataError(f"it names the class {name!r}, which this version of contone does not have") from error
+    if not isinstance(found, type) or found.__module__ != module or not _is_value_class(found):
+        raise DataError(f"it names {name!r}, which is not a class of values")
+    return found
+
+
+def _class_from_outside(name: str, trusted: frozenset[str]) -> type:
+    """A method that is installed or trusted, or a class of values of its module; nothing else is imported."""
+    known = {*trusted, *(f"{cls.__module__}:{cls.__qualname__}" for cls in plugins.found())}
+    module, _, attribute = name.partition(":")
+    if module not in {path.partition(":")[0] for path in known}:
+        raise DataError(
+            f"it names the class {name!r}, which is not one of contone's, nor of an installed package of methods. If "
+            f"you trust it, say so: trusted=[{name!r}] in Python, --trust {name} on the command line"
+        )
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except Exception as error:
+        raise DataError(f"it needs the class {name!r}, which cannot be imported here ({error})") from error
     if not isinstance(found, type) or found.__module__ != module or not _is_value_class(found):
         raise DataError(f"it names {name!r}, which is not a class of values")
     return found

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from contone.cli import options, terminal
 from contone.cli.enhance import build_method, default_method, set_rule
+from contone.cli.listing import find_method
 
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="A file that contone fit wrote.")
@@ -84,6 +85,7 @@ def apply(
     top: options.Top = None,
     intervals: options.Intervals = None,
     degrees_as: options.DegreesAs = "columns",
+    trust: options.Trust = None,
 ) -> None:
     """Tell the degrees of the rows of another table by a model.
 
@@ -110,13 +112,19 @@ def apply(
             top=top,
             intervals=intervals,
             degrees_as=degrees_as,
+            trusted=trusted_methods(trust),
             progress=terminal.TerminalProgress(),
         )
     if done.path is not None:
         terminal.say(f"wrote {done.path}: {done.n_rows:,} rows, new columns {listed(done.degrees)}")
 
 
-def show(model: Model, as_json: options.AsJson = False) -> None:
+def trusted_methods(typed: list[str] | None) -> list[str]:
+    """Methods that the user trusts, imported from the working folder or from what is installed."""
+    return [name for name in typed or [] if find_method(name, "--trust")]
+
+
+def show(model: Model, as_json: options.AsJson = False, trust: options.Trust = None) -> None:
     """Show what a model file holds: method, parameters, labels, features.
 
     Examples:
@@ -126,7 +134,7 @@ def show(model: Model, as_json: options.AsJson = False) -> None:
     from contone.tables import load_table_model
     from contone.tables.columns import listed
 
-    found = load_table_model(model)
+    found = load_table_model(model, trusted=trusted_methods(trust))
     record: dict[str, Any] = {
         "method": type(found.method).__name__,
         "parameters": {key: _plain(value) for key, value in found.method.get_params(deep=False).items()},

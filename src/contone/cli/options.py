@@ -92,6 +92,13 @@ Rule = Annotated[
     ),
 ]
 
+Trust = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trust", metavar="MODULE:CLASS", help="A method of your own that may be in the model; installed ones may be."
+    ),
+]
+
 # ------------------------------------------------------------------------------------------------------ the answer
 
 Output = Annotated[

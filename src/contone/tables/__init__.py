@@ -293,13 +293,14 @@ def apply_model(
     top: int | None = None,
     intervals: float | None = None,
     degrees_as: str = "columns",
+    trusted: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> EnhancedFile:
     """Tell the degrees of the rows of another file by a model that `fit_file` wrote.
 
     With the model's label columns in the file, they are used (`enhance`); without, the degrees come from the features
     alone (`predict`). Columns are found by name, in any order; a missing one is refused by name. `top`, `intervals` and
-    `degrees_as` as in `enhance_file`.
+    `degrees_as` as in `enhance_file`; `trusted` are methods from outside contone that may be in the model.
     """
     _need_polars()
     from contone import Uniform
@@ -322,15 +323,16 @@ def apply_model(
             degrees_as=degrees_as,
             progress=progress or Progress(),
         ),
+        trusted,
     )
 
 
-def load_table_model(model: str | os.PathLike[str]) -> TableModel:
+def load_table_model(model: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> TableModel:
     """A model that `fit_file` wrote: the fitted method, its labels, its columns and their encoder."""
     _need_polars()
     from contone.tables import kept
 
-    return kept.load(model)
+    return kept.load(model, trusted)
 
 
 def compare_files(

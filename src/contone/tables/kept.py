@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -47,9 +48,14 @@ def save(
     save_model(method, path, details=details)
 
 
-def load(path: str | os.PathLike[str]) -> TableModel:
+def path_of(method: Any) -> str:
+    """The import path of a method that is here already, and so is trusted."""
+    return f"{type(method).__module__}:{type(method).__qualname__}"
+
+
+def load(path: str | os.PathLike[str], trusted: Sequence[str] = ()) -> TableModel:
     """A model that `fit` (or ``enhance --save-model``) wrote."""
-    stored: StoredModel = read_model(path)
+    stored: StoredModel = read_model(path, trusted=trusted)
     try:
         made = TableModel(
             method=stored.method,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import polars as pl
 from contone.exceptions import ArgumentError, DataError, LabelError
 from contone.tables import answer, columns, formats, labels, run, whole
 from contone.tables.columns import Columns
-from contone.tables.kept import TableModel, load
+from contone.tables.kept import TableModel, load, path_of
 from contone.tables.order import STDOUT, EnhancedFile, Order, check_output, check_source
 from contone.tables.prepare import Problem
 
@@ -25,12 +26,12 @@ def fit(order: Order, path: str) -> TableModel:
     run.check_settings(order)
     fitted = whole.fit_whole(order)
     whole.save_fitted(fitted, path)
-    return load(path)
+    return load(path, [path_of(fitted.method)])
 
 
-def apply(model_path: str | os.PathLike[str], order: Order) -> EnhancedFile:
+def apply(model_path: str | os.PathLike[str], order: Order, trusted: Sequence[str] = ()) -> EnhancedFile:
     """The degrees of the rows of another file: from features and labels where it has them, else from features."""
-    model = load(model_path)
+    model = load(model_path, trusted)
     check_source(order.source)
     run.check_format(order.source)
     run.check_settings(replace(order, method=model.method))

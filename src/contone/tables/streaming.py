@@ -118,7 +118,7 @@ def _resumed(order: Order, folder: Path) -> Job | None:
         return None
     if plan.get("fingerprint") == fingerprint(order):
         try:
-            stored = read_model(folder / work.MODEL)
+            stored = read_model(folder / work.MODEL, trusted=[kept.path_of(order.method)])
             return Job(
                 source=pieces.Pieces.from_plain(plan["source"]),
                 chosen=columns.Columns(**plan["columns"]),
