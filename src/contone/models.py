@@ -37,7 +37,7 @@ from contone.runtime.files import replacing
 
 FORMAT = 1
 """Version of the file's layout; a reader refuses what is newer than itself."""
-ROOMS = ("numerics", "augment", "enhance", "predict", "degrade", "tables", "pipeline")
+ROOMS = ("numerics", "augment", "enhance", "predict", "degrade", "tables", "pipeline", "check")
 """Parts of contone whose classes may be in a file."""
 FOREIGN = {
     "Nystroem": "sklearn.kernel_approximation",

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from contone import Best, Inversion
 from contone.base import Enhancer
 from contone.exceptions import DataError, InputError
 from contone.models import load_model, save_model
@@ -17,6 +18,7 @@ from contone.tables import apply_model, fit_file, load_table_model
 MODULE = """
 from dataclasses import dataclass
 import numpy as np
+from contone import Best, Inversion
 from contone.base import Enhancer
 from contone.numerics.solution import Solution
 
@@ -84,3 +86,11 @@ def test_a_class_that_no_path_leads_to_is_refused(tmp_path):
 
     with pytest.raises(InputError, match="in a module that can be imported"):
         save_model(Local().fit(X, L), tmp_path / "m.contone")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_method_that_was_chosen_on_rehearsed_data_can_be_kept(tmp_path):
+    quick = {"n_iter": 1, "n_replicates": 1, "model": Inversion(n_sweeps=6, n_burn=2)}
+    method = Best(methods=["uniform", "temperature"], **quick).fit(X, L)
+    save_model(method, tmp_path / "m.contone")
+    np.testing.assert_array_equal(load_model(tmp_path / "m.contone").enhance(X, L), method.enhance(X, L))
