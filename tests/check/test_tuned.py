@@ -5,11 +5,28 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
+from sklearn.base import clone
 
-from contone import GLLE, LP, Best, CumulativeMass, Inversion, Temperature, Tempered, Tuned, Uniform, enhance, evaluate
-from contone.check.search import best_temperature, candidates
+from contone import (
+    GLLE,
+    LP,
+    Best,
+    CumulativeMass,
+    Inversion,
+    Rehearsal,
+    Temperature,
+    Tempered,
+    TopK,
+    Tuned,
+    Uniform,
+    enhance,
+    evaluate,
+)
+from contone.base import Enhancer
+from contone.check.search import best_temperature, candidates, search
 from contone.exceptions import AnswerError, ArgumentError
 from contone.numerics.simplex import kl_divergence, softmax
+from contone.numerics.solution import Solution
 
 QUICK = Inversion(n_sweeps=60, n_burn=20)
 
@@ -54,6 +71,71 @@ def test_temperature_by_itself(data):
     assert auto.c_ == pytest.approx(oracle.x, rel=0.12)
     np.testing.assert_allclose(auto.label_distributions_, softmax(auto.c_ * L))
     np.testing.assert_allclose(auto.enhance(X[:3], L[:3]), softmax(auto.c_ * L[:3]))
+
+
+@pytest.fixture(scope="module")
+def graded():
+    """One label of three marked: the labels leave the spread to its prior, which is far too narrow here."""
+    rng = np.random.default_rng(2)
+    D = softmax(1.5 * rng.normal(size=(150, 3)))
+    known = np.where(np.arange(150)[:, None] < 10, D, np.nan)
+    return rng.normal(size=(150, 2)), TopK(1).apply(D).astype(float), D, known
+
+
+def test_ten_graded_rows_repair_a_spread_that_the_labels_do_not_tell(graded):
+    X, L, D, known = graded
+    model = Inversion(degradation=TopK(1), n_sweeps=40, n_burn=15)
+    blind = Tuned(Temperature(), model=model, n_replicates=2).fit(X, L)
+    told = Tuned(Temperature(), model=model, n_replicates=2).fit(X, L, degrees=known)
+    assert "how uneven" in blind.rehearsal_remarks_[0]
+    assert told.rehearsal_remarks_ == ()
+    np.testing.assert_allclose(told.label_distributions_[:10], D[:10])
+    rest = slice(10, None)
+    oracle = minimize_scalar(lambda c: kl_divergence(D[rest], softmax(c * L[rest])).mean(), bounds=(0, 9)).fun
+    errors = [kl_divergence(D[rest], tuned.label_distributions_[rest]).mean() for tuned in (blind, told)]
+    assert errors[1] < 1.1 * oracle < errors[0]
+
+
+def test_degrees_reach_the_method_inside_and_come_back_as_they_are(graded):
+    X, L, D, known = graded
+    model = Inversion(degradation=TopK(1), n_sweeps=40, n_burn=15)
+    inside = clone(model).fit(X, L, degrees=known).label_distributions_
+    power = inside**0.5
+    tempered = Tempered(model, t=0.5).fit_enhance(X, L, degrees=known)
+    np.testing.assert_allclose(tempered[10:], (power / power.sum(axis=1, keepdims=True))[10:], atol=1e-6)
+    np.testing.assert_allclose(tempered[:10], D[:10])
+    dask = pytest.importorskip("dask.array")
+    lazy = Tempered(Temperature(), t=0.5).fit(
+        dask.from_array(X, chunks=(60, -1)), dask.from_array(L, chunks=(60, -1)), known
+    )
+    np.testing.assert_allclose(np.asarray(lazy.label_distributions_)[:10], D[:10])
+    best = Best([Uniform(), Temperature()], model=model, n_replicates=1).fit(X, L, degrees=known)
+    assert best.best_name_ == "Temperature"
+    np.testing.assert_allclose(best.label_distributions_[:10], D[:10])
+
+
+def test_a_budget_ends_the_search_and_the_given_setting_is_always_tried(data):
+    X, L, _ = data
+    tuned = Tuned(GLLE(), model=QUICK, n_replicates=2, budget=1e-9, verbose=False).fit(X, L)
+    assert tuned.rehearsal_["params"][0] == {}
+    assert len(tuned.rehearsal_["params"]) < 5
+    assert tuned.rehearsal_["n_replicates"] == [1] * len(tuned.rehearsal_["params"])
+
+
+def test_what_fails_on_one_replicate_is_out(data):
+    X, L, _ = data
+    rehearsal = Rehearsal(X[:40], L[:40], QUICK, n_replicates=2)
+    fragile = _Fragile(fails_on=float(rehearsal.replicates[1].labels.sum()))
+    assert search(fragile, rehearsal, {}).best.error == "RuntimeError: broken"
+    sound = search(fragile, rehearsal, {"fails_on": [-1.0]}).best
+    assert (sound.params, sound.n_replicates) == ({"fails_on": -1.0}, 2)
+
+
+def test_a_bar_says_how_far_a_search_is(data, capsys):
+    pytest.importorskip("rich")
+    X, L, _ = data
+    Tuned(Temperature(), model=QUICK, n_replicates=1, verbose=True).fit(X[:40], L[:40])
+    assert "Rehearsing Temperature" in capsys.readouterr().err
 
 
 def test_what_was_tried_and_what_is_passed_on(data):
@@ -101,6 +183,18 @@ def test_one_label_three_rows_and_a_method_that_always_fails():
     np.testing.assert_allclose(three.sum(axis=1), 1.0)
     with pytest.raises(AnswerError, match="every rehearsed"):
         Tuned(_Broken(), model=QUICK, n_replicates=1).fit(X, np.eye(3))
+
+
+class _Fragile(Enhancer):
+    """Fails where the labels have this sum."""
+
+    def __init__(self, *, fails_on=-1.0):
+        self.fails_on = fails_on
+
+    def _fit_enhance(self, X, L):
+        if L.sum() == self.fails_on:
+            raise RuntimeError("broken")
+        return Solution(softmax(L))
 
 
 class _Broken(Temperature):

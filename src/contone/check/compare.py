@@ -79,7 +79,7 @@ class Comparison:
     standings : tuple of Standing
     n_replicates, n_rows, n_labels : int
     warnings : tuple of str
-        Why the rehearsal may mislead.
+        Why the rehearsal may mislead, and what the labels leave open.
     """
 
     standings: tuple[Standing, ...]
@@ -180,11 +180,15 @@ def _attempt(method: Enhancer, rehearsal: Rehearsal, budget: float | None) -> li
 
 def rank(tried: dict[str, tuple[bool, list[Trial]]], rehearsal: Rehearsal) -> Comparison:
     """Trials of methods (name: whether it is a baseline, trials) on a rehearsal, scored and put in order."""
-    truths = [r.distributions for r in rehearsal.replicates]
+    judged = [r.judged for r in rehearsal.replicates]
+    truths = [r.distributions[rows] for r, rows in zip(rehearsal.replicates, judged, strict=True)]
     uniform = [evaluate(D, np.full_like(D, 1.0 / D.shape[1])).kl for D in truths]
-    limits = [dict(evaluate(D, answer)) for D, answer in zip(truths, rehearsal.limits, strict=True)]
+    limits = [dict(evaluate(D, A[rows])) for D, A, rows in zip(truths, rehearsal.limits, judged, strict=True)]
     scores: dict[str, list[dict[str, float] | None]] = {
-        name: [None if t.answer is None else dict(evaluate(D, t.answer)) for D, t in zip(truths, trials, strict=False)]
+        name: [
+            None if t.answer is None else dict(evaluate(D, t.answer[rows]))
+            for D, rows, t in zip(truths, judged, trials, strict=False)
+        ]
         for name, (_, trials) in tried.items()
     }
     kl = {name: [math.nan if s is None else s["kl"] for s in found] for name, found in scores.items()}
@@ -200,8 +204,8 @@ def rank(tried: dict[str, tuple[bool, list[Trial]]], rehearsal: Rehearsal) -> Co
         ahead = _share_ahead(kl[name], kl[following]) if following is not None else math.nan
         kind = "baseline" if is_baseline else "method"
         standings.append(_standing(name, kind, scores[name], uniform, limits, first, ahead, trials))
-    n, q = truths[0].shape
-    return Comparison(tuple(standings), len(truths), n, q, rehearsal.warnings)
+    n, q = rehearsal.labels.shape
+    return Comparison(tuple(standings), len(truths), n, q, (*rehearsal.warnings, *rehearsal.remarks))
 
 
 def _standing(

@@ -10,13 +10,14 @@ is convex in t.
 
 Candidates are drawn at random from the space (all of them where they are few), the method's own parameters always
 among them. All are tried on the first replicate, and the best third of them on the others (successive halving with
-the replicates as the resource).
+the replicates as the resource). One that fails on a replicate is out. Rows whose degrees are given are not judged.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +34,7 @@ from contone.check.trials import Trial, shared_memory, try_once
 from contone.enhance.tempered import FLOOR
 from contone.exceptions import ArgumentError
 from contone.measures import evaluate
+from contone.runtime.progress import show_progress
 
 LOG_TEMPERATURES = (math.log(0.005), math.log(200.0))
 """The range of temperatures that is searched: from uniform to the largest degree alone, for any method's scale."""
@@ -83,6 +85,8 @@ def search(
     n_iter: int = 20,
     n_jobs: int | None = None,
     seed: int = 0,
+    budget: float | None = None,
+    verbose: bool | None = False,
 ) -> Found:
     """The parameters of an enhancer with the best score on a rehearsal.
 
@@ -94,20 +98,37 @@ def search(
         Whether the answer may be rescaled; without, it is scored as it is.
     n_iter : int
         How many candidates at most, the given parameters among them.
+    budget : float or None
+        Seconds after which no further candidate is begun; the given parameters are always tried on one replicate.
+    verbose : bool or None
+        A progress bar with an estimate: True always, None on a terminal.
     """
+    start, title = time.perf_counter(), f"Rehearsing {type(enhancer).__name__}"
     given = list(candidates(enhancer, type(enhancer).SEARCH if space is None else space, n_iter, seed))
-    work = Parallel(n_jobs=n_jobs)
+
+    def work(chosen: Sequence[dict[str, Any]], replicates: Sequence[Replicate], *, n_first: int) -> list[list[Trial]]:
+        """Trials of settings, in turn until the budget is spent; of the first ones in any case."""
+
+        def calls() -> Iterator[Any]:
+            for k, params in enumerate(chosen):
+                if budget is not None and k >= n_first and time.perf_counter() - start > budget:
+                    return
+                yield delayed(_answers)(able, params, rehearsal.X, replicates)
+
+        found = Parallel(n_jobs=n_jobs, return_as="generator", pre_dispatch="n_jobs")(calls())
+        return list(show_progress(found, len(chosen), title, verbose))
+
     with shared_memory(enhancer) as able:
-        first = rehearsal.replicates[:1]
-        answers = work(delayed(_answers)(able, params, rehearsal.X, first) for params in given)
-        tried = [_judged(params, found, first, temperature) for params, found in zip(given, answers, strict=True)]
-        rest = rehearsal.replicates[1:]
+        first, rest = rehearsal.replicates[:1], rehearsal.replicates[1:]
+        answers = work(given, first, n_first=1)
+        tried = [_judged(params, found, first, temperature) for params, found in zip(given, answers, strict=False)]
         order = np.argsort([c.score for c in tried], kind="stable")
         kept = [k for k in order[: max(2, math.ceil(KEPT * len(tried)))] if math.isfinite(tried[k].score)]
-        if rest and len(tried) > 0:
-            more = work(delayed(_answers)(able, given[k], rehearsal.X, rest) for k in kept)
-            for k, found in zip(kept, more, strict=True):
+        if rest and kept:
+            more = work([given[k] for k in kept], rest, n_first=0)
+            for k, found in zip(kept, more, strict=False):
                 tried[k] = _judged(given[k], [*answers[k], *found], rehearsal.replicates, temperature)
+            kept = kept[: len(more)] or kept  # those that saw all replicates, if there was time for any
     final = [tried[k] for k in kept if math.isfinite(tried[k].score)]
     best = min(final, key=lambda c: c.score) if final else tried[0]
     return Found(best, tuple(tried))
@@ -161,7 +182,8 @@ def _judged(params: dict[str, Any], trials: Sequence[Any], replicates: Sequence[
     error = next((t.error for t in trials if t.error), "")
     if error:
         return Candidate(params, 1.0, math.inf, len(trials), seconds, error)
-    truths, answers = [r.distributions for r in replicates], [t.answer for t in trials]
+    truths = [r.distributions[r.judged] for r in replicates]
+    answers = [t.answer[r.judged] for t, r in zip(trials, replicates, strict=True)]
     if truths[0].shape[1] == 1:
         return Candidate(params, 1.0, 0.0, len(trials), seconds)
     if temperature:

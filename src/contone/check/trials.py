@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from inspect import signature
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -18,6 +17,7 @@ from contone import enhance
 from contone.base import Enhancer
 from contone.check.rehearsal import Rehearsal
 from contone.enhance import plugins
+from contone.enhance.graded import takes_degrees
 from contone.exceptions import ArgumentError
 
 
@@ -47,7 +47,9 @@ def try_once(method: Enhancer, X: np.ndarray, labels: np.ndarray, degrees: np.nd
 
     Known degrees (m, q) are handed to methods that take them.
     """
-    more = {"degrees": degrees} if degrees is not None and "degrees" in signature(method.fit).parameters else {}
+    more = {"degrees": degrees} if degrees is not None and takes_degrees(method) else {}
+    if "verbose" in method.get_params(deep=False):  # one bar is enough
+        method = clone(method).set_params(verbose=False)
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,16 +15,18 @@ from contone.check.search import Found, search
 from contone.check.trials import named_methods
 from contone.domains import HasMethods, Interval
 from contone.enhance import Inversion
+from contone.enhance.graded import Graded, fit_graded
 from contone.enhance.tempered import Tempered
 from contone.exceptions import AnswerError
 from contone.numerics.solution import Solution
 from contone.typing import Array
+from contone.validation import NOTHING_KNOWN, KnownDegrees
 
 DEFAULT_METHODS = ("temperature", "lp", "glle", "lesc", "lemll", "inversion")
 """What `Best` chooses from unless it is told: one method of every kind, all of them fast."""
 
 
-class _Rehearsed(Enhancer):
+class _Rehearsed(Graded):
     """What `Tuned` and `Best` share: a fitted method behind the one that was given."""
 
     reference = "this library; docs/fair-comparison.md"
@@ -34,8 +36,10 @@ class _Rehearsed(Enhancer):
         "n_replicates": [Interval(Integral, 1, None, closed="left")],
         "max_rows": [Interval(Integral, 2, None, closed="left")],
         "model": [Inversion, None],
+        "budget": [Interval(Real, 0, None, closed="neither"), None],
         "n_jobs": [Integral, None],
         "random_state": [Interval(Integral, 0, None, closed="left")],
+        "verbose": ["boolean", None],
     }
 
     n_replicates: int
@@ -44,20 +48,21 @@ class _Rehearsed(Enhancer):
     random_state: int
     best_estimator_: Enhancer
 
-    def _rehearse(self, X: Array, L: Array) -> Rehearsal:
+    def _rehearse(self, X: Array, L: Array, known: KnownDegrees) -> Rehearsal:
         return Rehearsal(
             X,
             L,
             self.model,
+            degrees=known,
             n_replicates=int(self.n_replicates),
             max_rows=int(self.max_rows),
             random_state=int(self.random_state),
         )
 
-    def _fit_best(self, enhancer: Enhancer, found: Found, X: Array, L: Array) -> Solution:
+    def _fit_best(self, enhancer: Enhancer, found: Found, X: Array, L: Array, known: KnownDegrees) -> Solution:
         """The enhancer with what was found, fitted to the real data."""
         settled = clone(enhancer).set_params(**found.best.params)
-        self.best_estimator_ = Tempered(settled, t=found.best.temperature).fit(X, L)
+        self.best_estimator_ = fit_graded(Tempered(settled, t=found.best.temperature), X, L, known)
         self.best_params_ = {**found.best.params, "temperature": found.best.temperature}
         self.best_score_ = found.best.score
         info = {"rehearsed_score": found.best.score, "temperature": found.best.temperature}
@@ -86,8 +91,12 @@ class Tuned(_Rehearsed):
         How many settings to try; the given one is among them.
     n_replicates, max_rows, model, random_state : default=3, 5000, None, 0
         Of `Rehearsal`.
+    budget : float or None, default=None
+        Seconds of rehearsing after which no further setting is tried; the given one always is, on one replicate.
     n_jobs : int or None, default=None
-        Processes, as joblib counts them.
+        Processes, as joblib counts them; inside ``joblib.parallel_config`` whatever that says, e.g. dask's workers.
+    verbose : bool or None, default=None
+        Show a progress bar with an estimate on stderr: always, never, or on a terminal (None).
 
     Attributes
     ----------
@@ -100,8 +109,8 @@ class Tuned(_Rehearsed):
     rehearsal_ : dict of lists
         What was tried, a column per key (``pandas.DataFrame(method.rehearsal_)``): params, temperature, score,
         n_replicates, seconds, error.
-    rehearsal_warnings_ : tuple of str
-        Why the rehearsal may mislead; empty where nothing speaks against it.
+    rehearsal_warnings_, rehearsal_remarks_ : tuple of str
+        Why the rehearsal may mislead, and what the labels leave open; empty where nothing speaks against it.
 
     Examples
     --------
@@ -130,8 +139,10 @@ class Tuned(_Rehearsed):
         n_replicates: int = 3,
         max_rows: int = 5000,
         model: Inversion | None = None,
+        budget: float | None = None,
         n_jobs: int | None = None,
         random_state: int = 0,
+        verbose: bool | None = None,
     ) -> None:
         self.enhancer = enhancer
         self.search = search
@@ -140,11 +151,13 @@ class Tuned(_Rehearsed):
         self.n_replicates = n_replicates
         self.max_rows = max_rows
         self.model = model
+        self.budget = budget
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.verbose = verbose
 
-    def _fit_enhance(self, X: Array, L: Array) -> Solution:
-        rehearsal = self._rehearse(X, L)
+    def _fit_enhance(self, X: Array, L: Array, known: KnownDegrees = NOTHING_KNOWN) -> Solution:
+        rehearsal = self._rehearse(X, L, known)
         found = search(
             self.enhancer,
             rehearsal,
@@ -153,12 +166,14 @@ class Tuned(_Rehearsed):
             n_iter=self.n_iter,
             n_jobs=self.n_jobs,
             seed=self.random_state,
+            budget=self.budget,
+            verbose=self.verbose,
         )
         if found.best.error:
             raise AnswerError(f"{type(self.enhancer).__name__} failed on every rehearsed data set: {found.best.error}")
         self.rehearsal_ = as_columns(found)
-        self.rehearsal_warnings_ = rehearsal.warnings
-        return self._fit_best(self.enhancer, found, X, L)
+        self.rehearsal_warnings_, self.rehearsal_remarks_ = rehearsal.warnings, rehearsal.remarks
+        return self._fit_best(self.enhancer, found, X, L, known)
 
     @available_if(lambda self: hasattr(self.enhancer, "predict"))
     def predict(self, X: Any) -> Any:
@@ -212,29 +227,42 @@ class Best(_Rehearsed):
         n_replicates: int = 3,
         max_rows: int = 2000,
         model: Inversion | None = None,
+        budget: float | None = None,
         n_jobs: int | None = None,
         random_state: int = 0,
+        verbose: bool | None = None,
     ) -> None:
         self.methods = methods
         self.n_iter = n_iter
         self.n_replicates = n_replicates
         self.max_rows = max_rows
         self.model = model
+        self.budget = budget
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.verbose = verbose
 
-    def _fit_enhance(self, X: Array, L: Array) -> Solution:
+    def _fit_enhance(self, X: Array, L: Array, known: KnownDegrees = NOTHING_KNOWN) -> Solution:
         named = named_methods(self.methods if self.methods is not None else DEFAULT_METHODS)
-        rehearsal = self._rehearse(X, L)
+        rehearsal = self._rehearse(X, L, known)
+        share = None if self.budget is None else self.budget / len(named)
         found = {
-            name: search(method, rehearsal, n_iter=self.n_iter, n_jobs=self.n_jobs, seed=self.random_state)
+            name: search(
+                method,
+                rehearsal,
+                n_iter=self.n_iter,
+                n_jobs=self.n_jobs,
+                seed=self.random_state,
+                budget=share,
+                verbose=self.verbose,
+            )
             for name, method in named.items()
         }
         order = sorted(found, key=lambda name: (bool(found[name].best.error), found[name].best.score))
         if found[order[0]].best.error:
             raise AnswerError(f"every method failed on the rehearsed data; {order[0]}: {found[order[0]].best.error}")
         self.best_name_ = order[0]
-        self.rehearsal_warnings_ = rehearsal.warnings
+        self.rehearsal_warnings_, self.rehearsal_remarks_ = rehearsal.warnings, rehearsal.remarks
         self.comparison_ = {
             "method": order,
             **{
@@ -242,7 +270,7 @@ class Best(_Rehearsed):
                 for key in ("score", "params", "temperature", "error")
             },
         }
-        return self._fit_best(named[self.best_name_], found[self.best_name_], X, L)
+        return self._fit_best(named[self.best_name_], found[self.best_name_], X, L, known)
 
     @available_if(lambda self: hasattr(getattr(self, "best_estimator_", None), "predict"))
     def predict(self, X: Any) -> Any:

@@ -126,6 +126,8 @@ def enhance(
     if hasattr(done.method, "best_params_"):
         chosen = ", ".join(f"{k}={_shown(v)}" for k, v in done.method.best_params_.items())
         terminal.say(f"  chosen on rehearsed data: {getattr(done.method, 'best_name_', method)}, {chosen}")
+        for remark in done.method.rehearsal_remarks_:
+            terminal.say(remark, style="yellow")
     if done.path is not None:
         terminal.say(f"wrote {done.path}: {done.n_rows:,} rows, new columns {listed(done.degrees)}")
     if report is not None and done.streamed:

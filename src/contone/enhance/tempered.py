@@ -17,15 +17,17 @@ from sklearn.utils.metaestimators import available_if
 from contone.backends import get_backend, like
 from contone.base import Enhancer, InductiveMixin
 from contone.domains import HasMethods, Interval
+from contone.enhance.graded import Graded, fit_graded, put_rows
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
 from contone.typing import Array
+from contone.validation import NOTHING_KNOWN, KnownDegrees
 
 FLOOR = 1e-12
 """Degrees below this count as this much: what is 0 stays all but 0 for every t that matters."""
 
 
-class Tempered(Enhancer):
+class Tempered(Graded):
     """Any enhancer with a temperature on its answer: D^ = softmax(t log D_enhancer).
 
     Parameters
@@ -60,11 +62,11 @@ class Tempered(Enhancer):
         self.enhancer = enhancer
         self.t = t
 
-    def _fit_enhance(self, X: Array, L: Array) -> Solution:
+    def _fit_enhance(self, X: Array, L: Array, known: KnownDegrees = NOTHING_KNOWN) -> Solution:
         # The public call: the method says itself which kinds of arrays it takes, and converts them.
-        self.enhancer_ = clone(self.enhancer).fit(X, L)
+        self.enhancer_ = fit_graded(clone(self.enhancer), X, L, known)
         solution: Solution = self.enhancer_.solution_
-        return solution.with_value(self._tempered(self.enhancer_.label_distributions_, L))
+        return solution.with_value(put_rows(self._tempered(self.enhancer_.label_distributions_, L), known))
 
     @available_if(lambda self: hasattr(self.enhancer, "predict"))
     def predict(self, X: Any) -> Any:

@@ -74,3 +74,21 @@ def reported(steps: Iterable[Step], total: int, name: str) -> Iterator[Step]:
             listener(Report(name, done, total, time.perf_counter() - started))
     finally:
         _listener.set(listener)
+
+
+def show_progress(steps: Iterable[Step], total: int, name: str, verbose: bool | None) -> Iterator[Step]:
+    """The steps, told to whoever listens, else behind a bar on stderr: True always, None on a terminal, if rich is there."""
+    if is_heard():
+        yield from reported(steps, total, name)
+        return
+    if verbose is False:
+        yield from steps
+        return
+    try:
+        from rich.console import Console
+        from rich.progress import track
+    except ImportError:
+        yield from steps
+        return
+    console = Console(stderr=True)
+    yield from track(steps, name, total, console=console, disable=verbose is None and not console.is_terminal)

@@ -246,17 +246,6 @@ def simulated_rows(q: int) -> int:
 
 def show_progress(steps: Iterable[Step], total: int, work: float, verbose: bool | None) -> Iterator[Step]:
     """The steps, told to whoever listens, or behind a progress bar on stderr where one is wanted and rich is there."""
-    if progress.is_heard():
-        yield from progress.reported(steps, total, "Inversion")
-        return
-    if verbose is False or (verbose is None and work < DRAWS_WORTH_A_BAR):
-        yield from steps
-        return
-    try:
-        from rich.console import Console
-        from rich.progress import track
-    except ImportError:
-        yield from steps
-        return
-    console = Console(stderr=True)
-    yield from track(steps, "Inversion", total, console=console, disable=verbose is None and not console.is_terminal)
+    if verbose is None and work < DRAWS_WORTH_A_BAR:
+        verbose = False
+    yield from progress.show_progress(steps, total, "Inversion", verbose)

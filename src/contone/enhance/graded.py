@@ -1,0 +1,79 @@
+"""What enhancers that stand around others share where the degrees of some rows are known."""
+
+from __future__ import annotations
+
+from functools import partial
+from inspect import signature
+from typing import Any, Self
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from contone.backends import get_backend, like
+from contone.base import Enhancer
+from contone.typing import Array
+from contone.validation import KnownDegrees, Training, check_degrees
+
+
+class Graded(Enhancer):
+    """An enhancer whose fit takes known degrees, and hands them to `_fit_enhance` as `known`, checked."""
+
+    def fit(self, X: Any, Y: Any, degrees: Any = None) -> Self:
+        """Recover the distributions of these rows and keep what `predict` and `enhance` need; see `fit_enhance`."""
+        self.fit_enhance(X, Y, degrees=degrees)
+        return self
+
+    def fit_enhance(self, X: Any, Y: Any, degrees: Any = None) -> Any:
+        """Recover the distributions of these rows and return them in the kind of container that Y came in.
+
+        Parameters
+        ----------
+        X : (n, d)
+            Features.
+        Y : (n, q)
+            Labels, as for every enhancer.
+        degrees : (n, q) or None
+            Distributions that are known, of some of the rows, NaN in the others; a pandas frame may hold some rows
+            only. They come back as they are, and are handed to the method inside where it takes them.
+        """
+        if degrees is None:
+            return super().fit_enhance(X, Y)
+
+        def read(training: Training) -> dict[str, Any]:
+            return {"known": check_degrees(degrees, training.border.label_names, training.labels.shape[0], X, Y)}
+
+        return self._check_and_fit(X, Y, read)
+
+
+def takes_degrees(method: Any) -> bool:
+    """Whether a method's `fit` takes degrees that are known."""
+    return "degrees" in signature(method.fit).parameters
+
+
+def fit_graded(method: Any, X: Array, L: Array, known: KnownDegrees) -> Any:
+    """Fit a method to features (n, d) and labels (n, q), and to known degrees where there are any and it takes them."""
+    if len(known.rows) == 0 or not takes_degrees(method):
+        return method.fit(X, L)
+    degrees = np.full(L.shape, np.nan)
+    degrees[known.rows] = known.degrees
+    return method.fit(X, L, degrees=degrees)
+
+
+def put_rows(D: Array, known: KnownDegrees) -> Array:
+    """D (n, q) with the known rows in their places."""
+    if len(known.rows) == 0:
+        return D
+    backend = get_backend(D)
+    if not backend.in_memory:
+        return backend.map_rows(partial(_put_rows, known), D, backend.row_numbers(D), columns=D.shape[1])
+    filled = array_namespace(D).asarray(D, copy=True)
+    filled[known.rows] = like(known.degrees, D)
+    return filled
+
+
+def _put_rows(known: KnownDegrees, D: np.ndarray, number: np.ndarray) -> np.ndarray:
+    """The same for a block whose rows have these numbers (m, 1)."""
+    here = np.isin(known.rows, number[:, 0])
+    filled = np.array(D)
+    filled[known.rows[here] - int(number[0, 0])] = known.degrees[here]
+    return filled
