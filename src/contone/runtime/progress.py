@@ -77,7 +77,7 @@ def reported(steps: Iterable[Step], total: int, name: str) -> Iterator[Step]:
 
 
 def show_progress(steps: Iterable[Step], total: int, name: str, verbose: bool | None) -> Iterator[Step]:
-    """The steps, told to whoever listens, else behind a bar on stderr: True always, None on a terminal, if rich is there."""
+    """The steps, told to whoever listens, else behind a bar on stderr (None: on a terminal) where rich is there."""
     if is_heard():
         yield from reported(steps, total, name)
         return
