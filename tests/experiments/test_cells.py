@@ -7,7 +7,8 @@ import importlib
 import numpy as np
 import pytest
 
-from contone import CumulativeMass, Temperature, datasets, measures
+from contone import CumulativeMass, Inversion, Temperature, datasets, measures
+from contone.enhance.inversion.chain import Settings
 from contone.exceptions import InputError
 from contone.experiments.cells import Cell
 from contone.experiments.compute import compute, example_rows, instance_summary
@@ -45,6 +46,19 @@ def test_the_oracle_grid_takes_the_best_by_the_truth():
     }
     assert found["extra"] == {"chosen": {"c": max(singles, key=singles.get)}, "by": "intersection"}
     assert found["scores"]["intersection"] == max(singles.values())
+
+
+def test_a_rehearsed_row_chooses_a_temperature_without_the_truth(monkeypatch):
+    monkeypatch.setattr(Inversion, "_settings", lambda self: Settings(n_sweeps=40, n_burn=15))
+    options = {"n_iter": 2, "n_replicates": 1, "max_rows": 200}
+    found = record({"kind": "rehearsed", "estimator": describe(Temperature(c=0.2)), **options})
+    data = datasets.artificial()
+    L = CumulativeMass().apply(data.D)
+    scores = [measures.evaluate(data.D, Temperature(c=0.2 * t).fit_enhance(data.X, L)).kl for t in (1.0, 10.0)]
+    assert found["scores"]["kl"] < min(scores)
+    assert found["extra"]["by"] == "rehearsal"
+    answer = Temperature(c=0.2 * found["extra"]["chosen"]["temperature"]).fit_enhance(data.X, L)
+    assert found["scores"]["kl"] == pytest.approx(measures.evaluate(data.D, answer).kl)
 
 
 def test_prediction_reports_what_the_learner_was_trained_on():

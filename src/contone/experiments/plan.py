@@ -172,7 +172,10 @@ def _method_rows(row: Mapping[str, Any], missing: dict[str, str]) -> Iterator[_R
                     return
                 estimator = outer(enhancer=estimator)
             title = row.get("name", "{variant}").format(method=name, variant=variant)
-            yield _estimator_row(title, name, estimator, baseline=cls.baseline and "wrap" not in row)
+            found = _estimator_row(
+                title, name, estimator, baseline=cls.baseline and not {"wrap", "rehearse"} & set(row)
+            )
+            yield replace(found, task={"kind": "rehearsed", **row["rehearse"]}) if "rehearse" in row else found
 
 
 def _class_rows(row: Mapping[str, Any], missing: dict[str, str]) -> Iterator[_Row]:

@@ -12,6 +12,8 @@ experiment a predictive one: a learner is trained on what was recovered. A row h
         except = ["GLLE (paper)"]       rows to leave out
         name = "LCdr-{method}"          how the rows are called
         wrap = "Augmented"              put each method inside this one, as its `enhancer`
+        rehearse = {n_iter = 8, n_replicates = 2, max_rows = 500}
+                                        each with parameters and a temperature that are chosen on rehearsed data
     class = "LCdr", preset = "paper"    one estimator: parameters from `params`, and None for the names in `without`
         sweep = {alpha = [...], ...}    one cell per value, all else unchanged: one sensitivity curve per parameter
         grid = {...}, measure = "clark" the best point of the grid against the truth: always marked oracle

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from contone import measures
-from contone.exceptions import InputError
+from contone.exceptions import AnswerError, InputError
 from contone.experiments.data import content_hash
 from contone.experiments.describe import build, canonical, describe, named
 
@@ -136,6 +136,38 @@ def _oracle_grid(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Ans
     if best is None:
         raise InputError("An oracle grid needs at least one point.")
     return Answer(score(D, best[2]), best[2], extra={"chosen": _plain(best[1]), "by": measure.name})
+
+
+@task("rehearsed", "contone.measures", "contone.degrade", "contone.check.search", "contone.enhance.tempered")
+def _rehearsed(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
+    """The parameters and the temperature that do best on a rehearsal of X and L under the rule: no truth is used."""
+    from contone.check.search import search
+    from contone.enhance.tempered import Tempered
+
+    rehearsal = _rehearse(X, L, build(cell.degradation), cell.task["n_replicates"], cell.task["max_rows"])
+    estimator = build(cell.task["estimator"])
+    best = search(estimator, rehearsal, n_iter=cell.task["n_iter"]).best
+    if best.error:
+        raise AnswerError(f"{type(estimator).__name__} failed on every rehearsed data set: {best.error}")
+    R = np.asarray(Tempered(estimator.set_params(**best.params), t=best.temperature).fit_enhance(X, L))
+    chosen = {**best.params, "temperature": best.temperature}
+    return Answer(score(D, R), R, extra={"chosen": _plain(chosen), "by": "rehearsal", "expected": best.score})
+
+
+_rehearsals: dict[str, Any] = {}
+
+
+def _rehearse(X: np.ndarray, L: np.ndarray, rule: Any, n_replicates: int, max_rows: int) -> Any:
+    """The rehearsal of a data set, made once for the methods that come one after the other."""
+    from contone.check.rehearsal import Rehearsal
+    from contone.enhance import Inversion
+
+    key = f"{content_hash(X, L)} {rule} {n_replicates} {max_rows}"
+    if key not in _rehearsals:
+        _rehearsals.clear()
+        model = Inversion(degradation=rule, verbose=False)
+        _rehearsals[key] = Rehearsal(X, L, model, n_replicates=n_replicates, max_rows=max_rows)
+    return _rehearsals[key]
 
 
 class _Remembering(BaseEstimator):
