@@ -26,13 +26,14 @@ from contone.enhance import (
     Temperature,
     Uniform,
 )
+from contone.enhance.calibrated import Calibrated
 from contone.enhance.tempered import Tempered
 from contone.experiments.benchmark import benchmark
 from contone.measures import evaluate
 from contone.pipeline import Pipeline, make_pipeline
 from contone.predict import AAKNN, LDLLRR, LDLSCL, FromClassifier, FromRegressor, LDLForest, MaxEnt, PTBayes
 from contone.runtime.versions import show_versions
-from contone.tables import enhance_file, enhance_table
+from contone.tables import enhance_file, enhance_table, suggest_file
 
 __version__ = "0.1.0"
 
@@ -53,6 +54,7 @@ __all__ = [
     "ML2",
     "Augmented",
     "Best",
+    "Calibrated",
     "Check",
     "ConLE",
     "CumulativeMass",
@@ -85,4 +87,5 @@ __all__ = [
     "make_pipeline",
     "measures",
     "show_versions",
+    "suggest_file",
 ]

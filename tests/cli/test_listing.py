@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import contone
@@ -17,6 +18,7 @@ from contone import enhance, measures
 from contone.base import InductiveMixin
 from contone.cli.listing import _unwrapped
 from contone.cli.reference import commands, examples, markdown
+from contone.tables.grading import fingerprints
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = dict(commands())
@@ -123,8 +125,14 @@ LOCAL = [line for name in ("enhance", "methods", "measures") for line in example
 @pytest.mark.parametrize("line", LOCAL)
 def test_the_examples_in_the_help_texts_run(folder, run, line):
     shutil.copy(folder / "songs.parquet", folder / "large.parquet")
+    if "--graded" in line:
+        songs = pl.read_csv(folder / "songs.csv", infer_schema=False)[:3]
+        known = {"contone_row": [0, 1, 2], "contone_check": fingerprints(songs)}
+        shares = {"calm_degree": [50, 20, 30], "happy_degree": [30, 40, 30], "sad_degree": [20, 40, 40]}
+        pl.DataFrame({**known, **shares}).write_csv(folder / "graded.csv")
     result = run(*shlex.split(line)[1:])
     assert result.exit_code == 0, result.output
+    assert ("the expected error (mean KL)" in result.output) == ("--graded" in line)
 
 
 def test_the_reference_page_is_made_from_the_help_texts():

@@ -277,7 +277,7 @@ def inside(constraint: Any) -> list[Any]:
 
 def build(cls: type, settings_: dict[str, Any]) -> Any:
     """An instance; what wraps another estimator gets a plain one."""
-    around = dict.fromkeys(("Augmented", "Tempered", "Tuned"), contone.Temperature())
+    around = dict.fromkeys(("Augmented", "Calibrated", "Tempered", "Tuned"), contone.Temperature())
     wrapped = {**around, "FromRegressor": Ridge(), "FromClassifier": LogisticRegression()}
     if cls.__name__ in ("Tuned", "Best"):  # what is asked does not depend on how long they rehearse
         settings_ = {"n_iter": 1, "n_replicates": 1, "model": contone.Inversion(n_sweeps=12, n_burn=4), **settings_}

@@ -19,9 +19,10 @@ from contone.cli.demo import demo
 from contone.cli.enhance import enhance
 from contone.cli.report import report
 from contone.cli.reproduce import reproduce
+from contone.cli.suggest import suggest
 from contone.exceptions import ArgumentError, ContoneError
 
-OPTIONS = {"source": "FILE", "target": "--output", "ids": "--id"}
+OPTIONS = {"source": "FILE", "target": "--output", "ids": "--id", "k": "--number"}
 """Arguments whose option has another name."""
 
 
@@ -78,6 +79,7 @@ app.command()(demo)
 app.command()(enhance)
 app.command()(compare)
 app.command()(check)
+app.command()(suggest)
 app.command()(model.fit)
 app.command()(model.apply)
 app.command()(model.show)

@@ -128,3 +128,13 @@ DegreesAs = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the output.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Graded = Annotated[
+    Path | None,
+    typer.Option(
+        "--graded",
+        metavar="GRADED",
+        exists=True,
+        dir_okay=False,
+        help="Degrees of some rows, graded by a person: see contone suggest.",
+    ),
+]

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import html as _html
+import json
 import re
+from typing import Any
 
 LATEX = {
     **{c: f"\\{c}" for c in "&%$#_{}"},
@@ -33,6 +35,18 @@ NO_MATHTEXT = {"text.parse_math": False}
 def html(text: str) -> str:
     """Text between tags, or inside a quoted attribute, of HTML or SVG."""
     return _html.escape(printable(text), quote=True)
+
+
+def json_for_html(value: Any) -> str:
+    """JSON inside a script element: no tag ends it, no comment opens in it.
+
+    Examples
+    --------
+    >>> print(json_for_html("</script><!--"))
+    "\\u003c/script\\u003e\\u003c!--"
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return text.translate({ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
 
 
 def identifier(text: str) -> str:

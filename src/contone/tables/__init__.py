@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from contone.tables.compare import Comparison
     from contone.tables.kept import TableModel
     from contone.tables.order import EnhancedFile
+    from contone.tables.suggest import SuggestedFile
 
 __all__ = [
     "Progress",
@@ -25,6 +26,7 @@ __all__ = [
     "enhance_table",
     "fit_file",
     "load_table_model",
+    "suggest_file",
     "vectorizer",
 ]
 
@@ -54,6 +56,7 @@ def enhance_file(
     top: int | None = None,
     degrees_as: str = "columns",
     save_model: str | os.PathLike[str] | None = None,
+    graded: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> EnhancedFile:
     """Recover how much each label describes each row of a table in a file, and write the table with the degrees.
@@ -104,6 +107,9 @@ def enhance_file(
         their names (Parquet, Arrow, JSON lines).
     save_model : path or None
         Keep the fitted method with its columns for `apply_model`.
+    graded : path or None
+        The degrees of some of the rows, as a person graded them (see `suggest_file`). They come out as they are and
+        inform the others; a method that takes no degrees itself is calibrated by them (`contone.Calibrated`).
     progress : Progress or None
         Hears of what is done; None is silent.
 
@@ -125,7 +131,7 @@ def enhance_file(
             source=Path(source),
             target=str(target),
             labels=order.as_list(labels),
-            method=order.named_method(method),
+            method=order.named_method(method) if graded is None else order.taught_method(method),
             features=order.as_list(features),
             ids=order.as_list(ids),
             suffix=suffix,
@@ -145,6 +151,7 @@ def enhance_file(
             top=top,
             degrees_as=degrees_as,
             save_model=None if save_model is None else str(save_model),
+            graded=None if graded is None else Path(graded),
             progress=progress or Progress(),
         )
     )
@@ -229,6 +236,53 @@ def enhance_table(
             progress=progress or Progress(),
         ),
     )
+
+
+def suggest_file(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    labels: str | Sequence[str] = (),
+    k: int = 30,
+    method: Enhancer | None = None,
+    graded: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    **reading: Any,
+) -> SuggestedFile:
+    """Choose the rows of a table whose degrees would tell most, and write them for a person to grade.
+
+    Parameters
+    ----------
+    source, labels, overwrite, progress
+        As in `enhance_file`.
+    target : path
+        A page (.html) with a slider per label, or a spreadsheet (.csv, .tsv) with empty columns for the degrees.
+    k : int, default=30
+        How many rows; fewer where fewer are not graded yet.
+    method : Inversion or None
+        With its settings; None means ``Inversion()``.
+    graded : path or None
+        Rows graded before: they inform the choice and are not suggested again.
+    **reading
+        Other arguments of `enhance_file` about columns and reading: features, ids, categorical, text, separator,
+        decimal, label_separator, item, missing, unlabelled.
+    """
+    _need_polars()
+    from contone.tables import order, suggest
+
+    lists = ("features", "ids", "categorical", "text")
+    wanted = order.Order(
+        source=Path(source),
+        target=str(target),
+        labels=order.as_list(labels),
+        method=order.named_method("inversion" if method is None else method),
+        overwrite=overwrite,
+        graded=None if graded is None else Path(graded),
+        progress=progress or Progress(),
+        **{name: order.as_list(given) if name in lists else given for name, given in reading.items()},
+    )
+    return suggest.write_suggestion(wanted, k)
 
 
 def fit_file(

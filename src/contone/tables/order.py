@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from contone import enhance
 from contone.base import Enhancer
 from contone.enhance import plugins
+from contone.enhance.calibrated import Calibrated, takes_degrees
 from contone.exceptions import ArgumentError, DataError, OutputError
 from contone.runtime.files import check_target
 from contone.tables.progress import Progress
@@ -44,6 +45,7 @@ class Order:
     top: int | None = None
     degrees_as: str = "columns"
     save_model: str | None = None
+    graded: Path | None = None
     progress: Progress = field(default_factory=Progress)
 
 
@@ -63,6 +65,8 @@ class EnhancedFile:
     method : Enhancer
         The fitted method (on a sample, where the file was streamed).
     streamed : bool
+    compare_errors : function or None
+        With graded rows: gives the expected error (mean KL) without them and with them, which takes a second fit.
     """
 
     path: Path | None
@@ -73,6 +77,7 @@ class EnhancedFile:
     degrees: tuple[str, ...]
     method: Enhancer
     streamed: bool
+    compare_errors: Callable[[], tuple[float, float] | None] | None = field(default=None, repr=False, compare=False)
 
 
 def as_list(given: str | Sequence[str]) -> list[str]:
@@ -93,6 +98,12 @@ def named_method(method: str | Enhancer) -> Enhancer:
     if method.lower() not in known:
         raise ArgumentError(f"there is no method {method!r}; there are: {', '.join(known)}.", "method")
     return known[method.lower()]()
+
+
+def taught_method(method: str | Enhancer) -> Enhancer:
+    """The same where there are graded rows: a method that takes no degrees is calibrated by them."""
+    fresh = named_method(method)
+    return fresh if takes_degrees(fresh) else Calibrated(fresh)
 
 
 def check_source(path: Path) -> None:

@@ -28,6 +28,15 @@ class Problem:
     L: pl.DataFrame
     is_set: bool = False
     """Whether the labels came from one column of sets."""
+    degrees: np.ndarray | None = None
+    """Degrees (n, q) of graded rows, NaN in the others; None where there are none."""
+    kept: np.ndarray | None = None
+    """Numbers (n,) of the rows in the file, where some of them were left out."""
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """Numbers (n,) of the rows in the file."""
+        return np.arange(self.L.height) if self.kept is None else self.kept
 
     def rows(self, mask: np.ndarray) -> Problem:
         """The same for some rows."""
@@ -39,7 +48,9 @@ class Problem:
             self.table.label_names,
             self.table.categories,
         )
-        return Problem(table, self.chosen, self.features.filter(mask), self.L.filter(mask), self.is_set)
+        degrees = None if self.degrees is None else self.degrees[mask]
+        left = self.numbers[mask]
+        return Problem(table, self.chosen, self.features.filter(mask), self.L.filter(mask), self.is_set, degrees, left)
 
 
 def choose_columns(

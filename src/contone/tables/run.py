@@ -93,6 +93,10 @@ def refuse_unless_streamable(order: Order) -> None:
             "--stream, or bring the table to one row per item first.",
             "item",
         )
+    if order.graded is not None:
+        raise ArgumentError(
+            "graded rows must be in the fit, which needs the whole table in memory: leave out --stream.", "graded"
+        )
     for name, only in (("missing", ("impute", "error")), ("unlabelled", ("method",))):
         if getattr(order, name) not in only:
             raise ArgumentError(

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
+from sklearn.base import clone
 
 from contone.base import Enhancer
 from contone.exceptions import ArgumentError, DataError, LabelError
-from contone.tables import answer, columns, formats, kept
+from contone.tables import answer, columns, formats, grading, kept
 from contone.tables.encoder import ColumnEncoder, described
 from contone.tables.order import STDOUT, EnhancedFile, Order
 from contone.tables.prepare import Problem, encoder_for, posed
@@ -47,7 +51,24 @@ def enhance_whole(order: Order) -> EnhancedFile:
         degrees=tuple(answer.degree_columns(order, problem.chosen, names)),
         method=fitted.method,
         streamed=False,
+        compare_errors=None if problem.degrees is None else partial(_compare_errors, order, fitted),
     )
+
+
+def _compare_errors(order: Order, fitted: Fitted) -> tuple[float, float] | None:
+    """The expected error without and with graded rows, where the method tells."""
+    method: Any = fitted.method
+    if hasattr(method, "error_before_"):
+        return method.error_before_, method.error_after_
+    if not hasattr(method, "expected_error_"):
+        return None
+    with order.progress.working("fitting once more without the graded rows, to compare"):
+        rows = fitted.fitted_rows
+        X = fitted.encoder.transform(fitted.problem.features)[rows]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the first fit has said it
+            plain = clone(method).fit(X, fitted.problem.L.filter(rows))
+        return float(plain.expected_error_), float(method.expected_error_)
 
 
 def fit_whole(order: Order, table: formats.Table | None = None) -> Fitted:
@@ -77,7 +98,12 @@ def read_problem(order: Order) -> Problem:
     before = formats.state_of(order.source)
     table = formats.read(order.source, order.progress.note, separator=order.separator, decimal=order.decimal)
     formats.refuse_changed(order.source, before)
-    return posed(order, table)
+    problem = posed(order, table)
+    if order.graded is None:
+        return problem
+    degrees = grading.read_graded(order.graded, problem, order.ids)
+    order.progress.note(f"  {int((~np.isnan(degrees[:, 0])).sum()):,} graded rows from {order.graded}")
+    return replace(problem, degrees=degrees)
 
 
 def refuse_text(order: Order, table: formats.Table) -> None:
@@ -92,7 +118,7 @@ def _fit(order: Order, problem: Problem, encoder: ColumnEncoder) -> tuple[Proble
     labelled = np.asarray(problem.L.to_numpy().any(axis=1))
     if order.unlabelled == "method" or labelled.all():
         try:
-            order.method.fit(X, problem.L)
+            _fit_method(order.method, X, problem)
         except LabelError as error:
             if labelled.all():
                 raise
@@ -110,7 +136,7 @@ def _fit(order: Order, problem: Problem, encoder: ColumnEncoder) -> tuple[Proble
             "or leave these rows out.",
             "unlabelled",
         )
-    order.method.fit(X[labelled], problem.L.filter(labelled))
+    _fit_method(order.method, X[labelled], problem.rows(labelled))
     if order.unlabelled == "drop":
         order.progress.note(f"  {count:,} rows without a label are left out")
         D = np.asarray(order.method.label_distributions_)
@@ -119,7 +145,17 @@ def _fit(order: Order, problem: Problem, encoder: ColumnEncoder) -> tuple[Proble
     D = np.empty(problem.L.shape)
     D[labelled] = order.method.label_distributions_
     D[~labelled] = order.method.predict(X[~labelled])
+    if problem.degrees is not None:
+        D = np.where(np.isnan(problem.degrees), D, problem.degrees)
     return problem, D, labelled
+
+
+def _fit_method(method: Any, X: np.ndarray, problem: Problem) -> None:
+    """Fit to labels, and to degrees where there are any."""
+    if problem.degrees is None:
+        method.fit(X, problem.L)
+    else:
+        method.fit(X, problem.L, degrees=problem.degrees)
 
 
 def _without_missing(order: Order, problem: Problem) -> Problem:

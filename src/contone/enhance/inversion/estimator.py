@@ -55,6 +55,7 @@ from contone.enhance.inversion.outcome import as_solution, check_level, make_gen
 from contone.enhance.inversion.posterior import Posterior
 from contone.enhance.inversion.rule_names import RuleText, parse_rule
 from contone.enhance.inversion.rules import choose_rule
+from contone.enhance.inversion.suggest import suggest_rows
 from contone.exceptions import InputError
 from contone.numerics.solution import Solution
 from contone.typing import Array
@@ -284,7 +285,7 @@ class Inversion(InductiveMixin, Enhancer):
         found, posterior = fit(X_some, L_some, rule, settings, rng, place_grades(*among, L_some))
         warn_of_relaxed_rows(posterior.n_relaxed, f"{len(L_some)} sampled rows", rule)
         warn_of_contradictions(KnownDegrees(numbers[among.rows], among.degrees), L_some[among.rows], rule)
-        self._report_rule(found, X_some, L_some, posterior, among)
+        self._report_rule(found, X_some, L_some, posterior, known, numbers)
         return found, blocks.posterior(found, X, L, seed, known) if L.shape[0] > self.max_rows else posterior
 
     def _fit_items(self, X: np.ndarray, L: np.ndarray, item: np.ndarray) -> tuple[Fit, Posterior]:
@@ -295,10 +296,15 @@ class Inversion(InductiveMixin, Enhancer):
         self._report_rule(found, X[item], L, posterior[item], NOTHING_KNOWN)
         return found, posterior
 
-    def _report_rule(self, found: Fit, X: Array, L: Array, posterior: Posterior, known: KnownDegrees) -> None:
-        """Say how well the rule does; a person who named it, and did not make it, hears where it leads off."""
+    def _report_rule(
+        self, found: Fit, X: Array, L: Array, posterior: Posterior, known: KnownDegrees, numbers: Array | None = None
+    ) -> None:
+        """Say how well the rule does; a person who named it, and did not make it, hears where it leads off.
+
+        `numbers` are those of the rows of X, where it is a sample.
+        """
         self.rule_report_ = report_rule(found, X, L, posterior.mean, is_graded=len(known.rows) > 0)
-        self._error_sample = ErrorSample.of(X, L, posterior.mean)
+        self._error_sample = ErrorSample.of(X, L, posterior.mean, known.rows, numbers)
         self._expected_error: ExpectedError | None = None
         if isinstance(self.degradation, str):
             warn_of_denied_labels(self.rule_report_)
@@ -353,6 +359,15 @@ class Inversion(InductiveMixin, Enhancer):
                 else expect_error(self.fit_, self._error_sample, self.posterior_)
             )
         return self._expected_error
+
+    def suggest(self, k: int = 30) -> np.ndarray:
+        """Numbers (k,) of the rows whose degrees would tell most about those of all rows, in the order of choice.
+
+        They are chosen together, without near duplicates, among at most 500 rows that are not graded yet (fewer where
+        fewer are left). Grade them and fit again with `degrees`.
+        """
+        check_is_fitted(self)
+        return suggest_rows(self.fit_, self._error_sample, k)
 
     def intervals_(self, level: float = 0.9) -> tuple[Array, Array]:
         """Credible intervals for every degree of the training rows: lower and upper ends, each (n, q)."""

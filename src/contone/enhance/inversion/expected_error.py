@@ -14,6 +14,9 @@ estimates, and part of them the labels do not tell. So it is averaged over model
 - the spread from its posterior under all this: the numbers of labels per row are compared with those of the changed
   model.
 
+Graded rows narrow all this: m of them tell the scale of a label as m rows of a normal sample do, the tails as their
+likelihood says, and the spread as `evidence` says; their own error is none.
+
 The mean over models is the expected error; their spread gives the interval. Every model costs a short chain on a sample
 of the rows. A row's own error comes from the width of its posterior (second order: sum_j var(d_j) / (2 d^_j)), brought
 to the level of the sample.
@@ -84,17 +87,29 @@ class ErrorSample:
     D: np.ndarray
     counts: np.ndarray
     n: int
+    numbers: np.ndarray
+    """Which of the rows they are, (m,)."""
+    graded: np.ndarray
+    """Which of them have degrees that are known, (m,)."""
 
     @classmethod
-    def of(cls, X: Array, L: Array, D: Array) -> ErrorSample:
-        """At most `SAMPLE_ROWS` rows, evenly spaced in an order of no meaning."""
+    def of(
+        cls, X: Array, L: Array, D: Array, graded: np.ndarray | None = None, numbers: np.ndarray | None = None
+    ) -> ErrorSample:
+        """At most `SAMPLE_ROWS` rows, evenly spaced in an order of no meaning.
+
+        `graded` are the numbers of the rows with known degrees; `numbers` (n,) are those of the rows, where they are a
+        sample themselves.
+        """
         n, q = L.shape
         chosen = np.sort(np.random.default_rng(0).permutation(n)[:SAMPLE_ROWS])
         sizes = to_numpy((L > 0).sum(axis=1)).astype(int)
         L_some, D_some = (np.asarray(to_numpy(A[chosen]), dtype=float) for A in (L, D))
         is_sparse = get_backend(X).name == "sparse"  # and stays so
         X_some = X[chosen] if is_sparse else np.asarray(to_numpy(X[chosen]), dtype=float)
-        return cls(X_some, L_some, D_some, np.bincount(sizes, minlength=q + 1)[1 : q + 1], n)
+        named = chosen if numbers is None else np.asarray(numbers)[chosen]
+        known = np.isin(named, [] if graded is None else graded)
+        return cls(X_some, L_some, D_some, np.bincount(sizes, minlength=q + 1)[1 : q + 1], n, named, known)
 
 
 def expect_error(fit: Fit, sample: ErrorSample, posterior: Posterior, seed: int = 0) -> ExpectedError:
@@ -136,14 +151,24 @@ def errors_under_models(fit: Fit, sample: ErrorSample, rng: np.random.Generator)
     information = replace(information, shape=share * information.shape, gram=share * information.gram)
     # One stratum each, so that a dozen models cover the prior evenly.
     scores = ndtri((rng.permutation(N_MODELS) + 0.5) / N_MODELS)
-    tails = rng.permutation(TAILS)
+    tails = rng.permutation(_tails(fit))
+    own_scale = (OWN_SCALE**-2 + 2.0 * fit.n_graded) ** -0.5
     found = []
     for score, tail, stream in zip(scores, tails, rng.spawn(N_MODELS), strict=True):
         drawn = simulate.draw_parameters(fit, information, sample.X, stream)
-        own = np.exp(OWN_SCALE * stream.standard_normal(q)) if q > 2 else np.ones(q)
+        own = np.exp(own_scale * stream.standard_normal(q)) if q > 2 else np.ones(q)
         model = _with_spread(fit, _stretch(drawn, own), float(tail), float(score), sample, stream)
         found.append(_expected_kl(fit, model, float(tail), sample, stream))
-    return np.stack(found)
+    return np.where(sample.graded, 0.0, np.stack(found))
+
+
+def _tails(fit: Fit) -> Array:
+    """Degrees of freedom of the rows (N_MODELS,), each as often as it is likely."""
+    if not fit.tail_weights:
+        return np.array(TAILS)
+    steps = np.cumsum([weight for _, weight in fit.tail_weights])
+    places = np.searchsorted(steps, (np.arange(N_MODELS) + 0.5) / N_MODELS * steps[-1])
+    return np.array([tail for tail, _ in fit.tail_weights])[places]
 
 
 def _stretch(parameters: Parameters, own: np.ndarray) -> Parameters:
@@ -165,7 +190,7 @@ def _with_spread(
     if math.isfinite(tail):
         normals /= np.sqrt(rng.chisquare(tail, m) / tail)[:, None]
     Z = mean[rng.integers(0, len(mean), m)] + normals
-    spread = estimate_spread(fit.rule, Z / size, sample.counts)
+    spread = fit.spread if fit.n_graded else estimate_spread(fit.rule, Z / size, sample.counts)
     variance = math.log1p((spread.deviation / spread.mean) ** 2)
     return shape.scaled(spread.mean * math.exp(math.sqrt(variance) * score - 0.5 * variance) / size)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,10 @@ class Fit:
     """Degrees of freedom of the residuals, as graded rows say; infinite for normal ones."""
     annotator_deviation: float = 0.0
     """Standard deviation tau of what one annotator adds to the log weights of an item; 0 where rows are items."""
+    tail_weights: tuple[tuple[float, float], ...] = ()
+    """Degrees of freedom that graded rows allow, and how likely each is; empty without such rows."""
+    n_graded: int = 0
+    """Graded rows among those that the parameters were estimated on."""
 
     @property
     def spread_deviation(self) -> float:
@@ -146,12 +150,16 @@ def fit(
     counts = to_numpy(get_backend(L).count_members((L > 0).sum(axis=1), q + 1))[1:]
     parameters, spread = learn_parameters(phi, rows, averages, counts, settings, rng)
     size, split = averages.diagnostics()
-    tail = math.inf
-    if grades is not None:
-        parameters, spread, tail = calibrate_parameters(phi, rows, parameters, spread, counts, settings, rng)
-        directions = _with_tails(directions, tail)
     n_rows, n_relaxed = rows.Z.shape[1], rows.n_relaxed
-    model = Fit(rule, feature_map, parameters, spread, settings, directions, n_rows, n_relaxed, size, split, tail)
+    model = Fit(rule, feature_map, parameters, spread, settings, directions, n_rows, n_relaxed, size, split)
+    if grades is not None:
+        found = calibrate_parameters(phi, rows, parameters, spread, counts, settings, rng)
+        model = replace(
+            model,
+            **found._asdict(),
+            directions=_with_tails(directions, found.tail),
+            n_graded=int(grades.known[chosen].sum()),
+        )
     if n > settings.max_rows:
         posterior = model.posterior(X, L, rng)
     elif grades is not None:
