@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import html
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import Parallel, delayed
 
 from contone.base import Enhancer
+from contone.check.heldout import held_out_score
 from contone.check.rehearsal import Rehearsal
-from contone.check.trials import Trial, named_methods, shared_memory, try_all
+from contone.check.trials import Trial, named_methods, quiet, shared_memory, try_all
 from contone.enhance import Inversion, Logical, Temperature, Uniform
 from contone.limits import recovered
 from contone.measures import MEASURES, evaluate
@@ -54,6 +55,9 @@ class Standing:
         Mean time of a fit.
     errors, notes : tuple of str
         Why it failed, whether it was too slow, and its warnings; each once.
+    held_out : float
+        How well it tells the real labels of rows that were held out (`contone.check.heldout`): 1 all of them, 0 no more
+        than their frequency; NaN for methods that tell only the rows that they were fitted to.
     """
 
     name: str
@@ -68,6 +72,7 @@ class Standing:
     seconds: float
     errors: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    held_out: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -124,6 +129,7 @@ def compare(
     n_replicates: int = 5,
     max_rows: int = 5000,
     budget: float | None = None,
+    n_splits: int = 3,
     n_jobs: int | None = None,
     random_state: int = 0,
 ) -> Comparison:
@@ -142,6 +148,8 @@ def compare(
     budget : float or None
         Seconds per method, over all replicates. A method that would need more is run on fewer replicates (one at
         least), and the table says so.
+    n_splits : int
+        Into how many parts the real rows are split, to hold out their labels in turn; 0 leaves this check out.
     n_jobs : int or None
         Processes for the methods, as joblib counts them.
 
@@ -168,17 +176,28 @@ def compare(
             max_rows=max_rows,
             random_state=random_state,
         )
-    tried = Parallel(n_jobs=n_jobs)(delayed(_attempt)(method, rehearsal, budget) for method in named.values())
-    return rank({name: (method.baseline, trials) for (name, method), trials in zip(named.items(), tried, strict=True)},
-                rehearsal)  # fmt: skip
+    done = Parallel(n_jobs=n_jobs)(
+        delayed(_attempt)(method, rehearsal, budget, n_splits, random_state) for method in named.values()
+    )
+    tried = {name: (named[name].baseline, trials) for name, (trials, _) in zip(named, done, strict=True)}
+    return rank(tried, rehearsal, {name: score for name, (_, score) in zip(named, done, strict=True)})
 
 
-def _attempt(method: Enhancer, rehearsal: Rehearsal, budget: float | None) -> list[Trial]:
+def _attempt(
+    method: Enhancer, rehearsal: Rehearsal, budget: float | None, n_splits: int, seed: int
+) -> tuple[list[Trial], float]:
+    """Trials on the replicates, and the score by held-out labels of the real rows where there is time for it."""
     with shared_memory(method) as able:
-        return try_all(able, rehearsal, budget)
+        trials = try_all(able, rehearsal, budget)
+        is_slow = budget is not None and n_splits * trials[-1].seconds > budget
+        if n_splits < 2 or is_slow or trials[-1].error:
+            return trials, math.nan
+        return trials, held_out_score(quiet(able), rehearsal.X, rehearsal.labels, n_splits=n_splits, seed=seed)
 
 
-def rank(tried: dict[str, tuple[bool, list[Trial]]], rehearsal: Rehearsal) -> Comparison:
+def rank(
+    tried: dict[str, tuple[bool, list[Trial]]], rehearsal: Rehearsal, held_out: dict[str, float] | None = None
+) -> Comparison:
     """Trials of methods (name: whether it is a baseline, trials) on a rehearsal, scored and put in order."""
     judged = [r.judged for r in rehearsal.replicates]
     truths = [r.distributions[rows] for r, rows in zip(rehearsal.replicates, judged, strict=True)]
@@ -203,7 +222,8 @@ def rank(tried: dict[str, tuple[bool, list[Trial]]], rehearsal: Rehearsal) -> Co
         first = float(np.mean(wins)) if name in complete else 0.0
         ahead = _share_ahead(kl[name], kl[following]) if following is not None else math.nan
         kind = "baseline" if is_baseline else "method"
-        standings.append(_standing(name, kind, scores[name], uniform, limits, first, ahead, trials))
+        found = _standing(name, kind, scores[name], uniform, limits, first, ahead, trials)
+        standings.append(replace(found, held_out=(held_out or {}).get(name, math.nan)))
     n, q = rehearsal.labels.shape
     return Comparison(tuple(standings), len(truths), n, q, (*rehearsal.warnings, *rehearsal.remarks))
 
@@ -266,7 +286,7 @@ def _head(comparison: Comparison) -> str:
 
 
 def rows_for_people(comparison: Comparison) -> list[tuple[str, ...]]:
-    """Name, recovered, KL, its deviation, Chebyshev, cosine, ahead of the next, seconds, remark: as texts."""
+    """Texts: name, recovered, KL, its deviation, Chebyshev, cosine, ahead of next, held-out labels, seconds, remark."""
     found = []
     for s in comparison.standings:
         name = s.name + (" *" if s.kind == "baseline" else "")
@@ -277,15 +297,17 @@ def rows_for_people(comparison: Comparison) -> list[tuple[str, ...]]:
             cells += (f"{s.scores['chebyshev']:.4f}", f"{s.scores['cosine']:.4f}", ahead)
         else:
             cells = ("failed", "", "", "", "", "")
+        cells += (f"{s.held_out:.3f}" if math.isfinite(s.held_out) else "",)
         found.append((name, *cells, f"{s.seconds:.2f}" if s.kind != "limit" else "", remark))
     return found
 
 
-COLUMNS = ("Method", "Recovered", "KL", "±", "Chebyshev", "Cosine", "Ahead of next", "Seconds", "")
+COLUMNS = ("Method", "Recovered", "KL", "±", "Chebyshev", "Cosine", "Ahead of next", "Held-out", "Seconds", "")
 NOTES = (
     "* baseline: uses no features.  limit: the mean under the parameters that made the data; no method passes it.",
     "Recovered: share of the way from uniform to the limit, in KL.  ±: deviation over replicates.",
     "Ahead of next: in which share of the replicates a method has less KL than the one below it.",
+    "Held-out: how well it tells real labels of held-out rows (1: all), for methods that predict; it sees no scale.",
 )
 
 
@@ -294,7 +316,7 @@ def _lines(comparison: Comparison) -> list[str]:
     widths = [max(len(row[k]) for row in rows) for k in range(len(COLUMNS))]
     lines = [_head(comparison), ""]
     for row in rows:
-        cells = [c.ljust(w) if k in (0, 8) else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths, strict=True))]
+        cells = [c.ljust(w) if k in (0, 9) else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths, strict=True))]
         lines.append("  ".join(cells).rstrip())
     return [*lines, "", *NOTES, *(f"Warning: {text}" for text in comparison.warnings)]
 

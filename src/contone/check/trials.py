@@ -48,8 +48,7 @@ def try_once(method: Enhancer, X: np.ndarray, labels: np.ndarray, degrees: np.nd
     Known degrees (m, q) are handed to methods that take them.
     """
     more = {"degrees": degrees} if degrees is not None and takes_degrees(method) else {}
-    if "verbose" in method.get_params(deep=False):  # one bar is enough
-        method = clone(method).set_params(verbose=False)
+    method = quiet(method)
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -60,6 +59,11 @@ def try_once(method: Enhancer, X: np.ndarray, labels: np.ndarray, degrees: np.nd
             return Trial(None, time.perf_counter() - start, f"{type(error).__name__}: {reason}")
     notes = tuple(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)))
     return Trial(answer, time.perf_counter() - start, notes=notes)
+
+
+def quiet(method: Enhancer) -> Enhancer:
+    """The method without a progress bar of its own: one is enough."""
+    return clone(method).set_params(verbose=False) if "verbose" in method.get_params(deep=False) else method
 
 
 def try_all(method: Enhancer, rehearsal: Rehearsal, budget: float | None) -> list[Trial]:
