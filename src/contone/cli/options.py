@@ -107,7 +107,7 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="OUT",
-        help="Where to write: .csv, .tsv, .parquet, .arrow or .jsonl; - is CSV on stdout.",
+        help="Where to write: .csv, .tsv, .parquet, .arrow, .jsonl or .xlsx; - is CSV on stdout.",
     ),
 ]
 Suffix = Annotated[

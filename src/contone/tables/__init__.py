@@ -68,7 +68,7 @@ def enhance_file(
     source : path
         CSV, TSV, ARFF (MULAN, MEKA), JSON lines, libsvm (all also .gz), Parquet, Arrow, Excel; one instance per row.
     target : path
-        .csv, .tsv, .parquet, .arrow or .jsonl; ``"-"`` is CSV on stdout.
+        .csv, .tsv, .parquet, .arrow, .jsonl or .xlsx; ``"-"`` is CSV on stdout.
     labels, features, ids, categorical, text : str or sequence of str, default=()
         Columns: names, lists with commas, patterns such as ``"genre_*"``, ranges such as ``"last:6"`` or
         ``"f10:f16"``; `labels` may also be ``"@file"`` with one name per line, or the XML file of MULAN, and nothing

@@ -19,9 +19,9 @@ from typing import Any
 
 import polars as pl
 
-from contone.exceptions import ArgumentError, ContoneError, DataError, MissingExtraError, OutputError
+from contone.exceptions import ArgumentError, ContoneError, DataError, OutputError
 from contone.runtime.files import replacing
-from contone.tables import arff, labels, text
+from contone.tables import arff, excel, labels, text
 from contone.tables.order import STDOUT
 from contone.tables.text import ColumnKind
 
@@ -34,7 +34,9 @@ LIBSVM = (".svm", ".libsvm", ".svmlight")
 READABLE = (*SEPARATORS, *PARQUET, *ARROW, *JSON_LINES, ".arff", *LIBSVM, *EXCEL)
 COMPRESSED = (*SEPARATORS, *JSON_LINES, ".arff", *LIBSVM)
 """Formats that may be gzip files as well."""
-WRITABLE = (".csv", ".tsv", *PARQUET, *ARROW, *JSON_LINES)
+WRITABLE = (".csv", ".tsv", *PARQUET, *ARROW, *JSON_LINES, ".xlsx")
+FLAT = (*SEPARATORS, ".xlsx")
+"""Formats without lists and structs."""
 STREAMED = (*SEPARATORS, *PARQUET)
 """Formats that can be read and written piece by piece."""
 
@@ -162,7 +164,7 @@ def read(path: Path, note: Note = lambda _: None, *, separator: str | None = Non
         elif suffix in LIBSVM:
             table = _read_libsvm(path)
         else:
-            table = Table(_read_excel(path))
+            table = Table(excel.read_excel(path))
     if table.stored.is_empty():
         raise DataError(f"{path} has no rows.")
     return table
@@ -195,15 +197,6 @@ def _read_libsvm(path: Path) -> Table:
     features = pl.DataFrame(X.toarray(), schema=[f"f{j + 1:0{width}d}" for j in range(X.shape[1])])
     marked = {f"label_{name:g}": [int(name in entry) for entry in sets] for name in names}
     return Table(features.with_columns(pl.DataFrame(marked)), label_names=tuple(marked))
-
-
-def _read_excel(path: Path) -> pl.DataFrame:
-    try:
-        return pl.read_excel(path.read_bytes())
-    except ImportError as error:
-        raise MissingExtraError(
-            f"Reading {path.suffix} needs a reader that is not installed: pip install fastexcel. Or save it as CSV."
-        ) from error
 
 
 def _content(path: Path) -> bytes:
@@ -252,11 +245,11 @@ def changed(path: Path) -> DataError:
 
 
 def refuse_nested(schema: Mapping[str, Any], *, as_text: bool) -> None:
-    """Lists and structs have no place in a text file."""
+    """Lists and structs have no place in a text file or in a sheet."""
     nested = [name for name, kind in schema.items() if kind.is_nested() or kind in (pl.Binary, pl.Object)]
     if as_text and nested:
         raise ArgumentError(
-            f"a text file cannot hold the column {nested[0]!r} ({schema[nested[0]]}): write .parquet instead.", "target"
+            f"this format cannot hold the column {nested[0]!r} ({schema[nested[0]]}): write .parquet instead.", "target"
         )
 
 
@@ -287,6 +280,8 @@ def write_frame(
             frame.write_ipc(path)
         elif suffix in JSON_LINES:
             frame.write_ndjson(path)
+        elif suffix == ".xlsx":
+            excel.write_excel(frame, path)
         else:
             frame.write_csv(path, **_csv_options(suffix, dialect), include_header=header)
     except pl.exceptions.PolarsError as error:

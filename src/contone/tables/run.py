@@ -8,7 +8,7 @@ from contone import enhance
 from contone.exceptions import ArgumentError, MemoryEstimateError
 from contone.runtime import memory
 from contone.runtime.files import remove_leftovers
-from contone.tables import answer, formats, pieces, streaming, whole
+from contone.tables import answer, excel, formats, pieces, streaming, whole
 from contone.tables.order import STDOUT, EnhancedFile, Order, check_output, check_source
 
 CHOICES = {
@@ -53,6 +53,8 @@ def check_target(order: Order) -> None:
     if formats.suffix_of(order.target) not in formats.WRITABLE or order.target.lower().endswith(".gz"):
         raise ArgumentError(f"{order.target} must end in one of {', '.join(formats.WRITABLE)}.", "target")
     answer.check_way(order)
+    if formats.suffix_of(order.target) == ".xlsx":
+        excel.refuse_without_writer()
     check_output(order.target, overwrite=order.overwrite)
     remove_leftovers(order.target)
 

@@ -108,8 +108,8 @@ def read_problem(order: Order) -> Problem:
 
 def refuse_text(order: Order, table: formats.Table) -> None:
     """Refuse before the work a table that the output could not hold after it."""
-    as_text = order.target == STDOUT or formats.suffix_of(order.target) in formats.SEPARATORS
-    formats.refuse_nested(table.stored.schema, as_text=as_text and not table.is_text)
+    flat = order.target == STDOUT or formats.suffix_of(order.target) in formats.FLAT
+    formats.refuse_nested(table.stored.schema, as_text=flat and not table.is_text)
 
 
 def _fit(order: Order, problem: Problem, encoder: ColumnEncoder) -> tuple[Problem, np.ndarray, np.ndarray]:
@@ -180,7 +180,7 @@ def write_answer(order: Order, problem: Problem, new: pl.DataFrame) -> None:
     used = [*([] if problem.is_set else problem.chosen.labels), *problem.chosen.features]
     used = [name for name in used if name not in problem.chosen.as_written]
     frame = problem.table.with_columns(new, used, as_text=as_text)
-    if as_text:
+    if as_text or formats.suffix_of(order.target) in formats.FLAT:
         frame = _flat(frame)
     dialect = problem.table.dialect if formats.suffix_of(order.source) == ".csv" else None
     formats.write(frame, order.target, overwrite=order.overwrite, dialect=dialect)
