@@ -23,8 +23,16 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from contone.answers import Answers, SaysWhatIsMissing
-from contone.backends import get_backend, to_numpy
-from contone.exceptions import AnswerError, ApproximationWarning, InputError, InputTypeError, MemoryEstimateError
+from contone.backends import Findings, get_backend, like, to_numpy
+from contone.exceptions import (
+    AnswerError,
+    ApproximationWarning,
+    InputError,
+    InputTypeError,
+    LabelError,
+    LabelWarning,
+    MemoryEstimateError,
+)
 from contone.numerics.graphs import GOOD_RECALL
 from contone.numerics.label_score import label_score
 from contone.numerics.simplex import kl_divergence
@@ -34,12 +42,14 @@ from contone.runtime.warnings import warn
 from contone.typing import Array
 from contone.validation import (
     Training,
+    able_methods,
     check_features,
     check_learning,
     check_new_rows,
-    check_training,
     check_truth,
+    examine_training,
     open_answer,
+    silent_rows,
 )
 
 
@@ -50,7 +60,9 @@ class _Estimator(Answers, BaseEstimator):
     kinds: ClassVar[frozenset[str]] = frozenset()
     """What a fit computes with, beside dense NumPy arrays, as it comes: "torch" (tensors, where they lie; others are
     converted to NumPy and back), "dask" (rows that need not fit into memory; others refuse them in `fit`, all of them
-    predict them), "sparse" (sparse features; others refuse them)."""
+    predict them), "sparse" (sparse features; others refuse them), "unasked" (labels with NaN, an entry that nobody
+    asked about; others refuse them), "unlabelled" (rows without any label, all 0 or all NaN; otherwise such rows are
+    left out of the fit and predicted, and refused where the method has no `predict`)."""
     when_short: ClassVar[str] = "raise max_iter or tol"
     """What to do where the method stopped before its end, as the warning says it."""
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {}
@@ -96,6 +108,8 @@ class Enhancer(SaysWhatIsMissing, _Estimator, ABC):
     """
 
     baseline: ClassVar[bool] = False
+    unlabelled_get: ClassVar[str] = "what their features tell"
+    """What rows without any label get, as the warning says it; empty where the method says it itself."""
 
     def fit(self, X: Any, Y: Any) -> Self:
         """Recover the distributions of these rows and keep what `predict` needs.
@@ -105,7 +119,9 @@ class Enhancer(SaysWhatIsMissing, _Estimator, ABC):
         X : (n, d)
             Features: array, pandas or polars frame (sparse where the method allows it), torch tensor, dask array.
         Y : (n, q) or (n,)
-            Logical labels in {0, 1}, at least one 1 per row; or confidences, rows on the simplex; or one class per row.
+            Logical labels in {0, 1}, NaN (None, missing) for an entry that nobody asked about, where the method takes
+            it; or confidences, rows on the simplex; or one class per row. Rows without any label are left out of the
+            fit, with a warning, and get what can be told of them.
         """
         self.fit_enhance(X, Y)
         return self
@@ -118,11 +134,16 @@ class Enhancer(SaysWhatIsMissing, _Estimator, ABC):
         """The template of `fit_enhance`; `read_evidence` checks what else is given and names it for `_fit_enhance`."""
         self._validate_params()
         refuse_other_kinds(self, X, Y)
-        training = check_training(self, X, Y)
+        training, found = examine_training(self, X, Y)
         X_checked, L, border = training
         evidence = {} if read_evidence is None else read_evidence(training)
         refuse_too_large(self, X_checked, L.shape[1])
-        solution = fit_checked(self, X_checked, L, border.label_names, **evidence)
+        if found.n_empty and found.is_logical:
+            _refuse_or_count_silent_rows(self, found)
+        if found.n_empty and found.is_logical and "unlabelled" not in self.kinds:
+            solution = fit_labelled(self, X_checked, L, border.label_names)
+        else:
+            solution = fit_checked(self, X_checked, L, border.label_names, **evidence)
         _warn_if_short(solution, self)
         _warn_if_approximate(solution, self)
         return self.wrapped(border, X, self.label_distributions_)
@@ -177,11 +198,13 @@ class Enhancer(SaysWhatIsMissing, _Estimator, ABC):
         """
         check_is_fitted(self)
         X_checked, L, border = check_new_rows(self, X, Y, self.label_names_)
-        backend = get_backend(X_checked)
+        backend, function = get_backend(X_checked), self._enhance
+        if "unlabelled" not in self.kinds:
+            function = partial(_enhance_or_predict, self)
         if backend.in_memory or "dask" in self.kinds:
-            answer = self._enhance(X_checked, L)
+            answer = function(X_checked, L)
         else:
-            answer = backend.map_rows(self._enhance, X_checked, L, columns=L.shape[1])
+            answer = backend.map_rows(function, X_checked, L, columns=L.shape[1])
         return self.wrapped(border, X, _on_simplex(answer, L.shape, self))
 
     @available_if(lambda self: hasattr(self, "predict"))
@@ -274,6 +297,62 @@ def fit_checked(method: Enhancer, X: Array, L: Array, label_names: list[str], **
     method.label_distributions_ = _on_simplex(solution.value, (X.shape[0], L.shape[1]), method)
     method.solution_ = solution
     return solution
+
+
+def fit_labelled(method: Enhancer, X: Array, L: Array, label_names: list[str]) -> Solution:
+    """The same for an inductive method where rows have no label at all: fitted to the others, it predicts these."""
+    silent = np.asarray(to_numpy(silent_rows(L)))
+    rows = np.flatnonzero(~silent)
+    if len(rows) < 2:
+        raise LabelError(
+            f"Y has {len(rows)} rows with a label (of {len(silent)}): nothing can be learnt from fewer than 2."
+        )
+    backend = get_backend(X)
+    solution = fit_checked(method, backend.take_rows(X, rows), backend.take_rows(L, rows), label_names)
+    predicted = _on_simplex(method._predict(X), L.shape, method)  # type: ignore[attr-defined]
+    # Where a row is among those that were fitted; any place will do for the others.
+    place = np.maximum(np.cumsum(~silent) - 1, 0)
+    fitted, is_silent = backend.take_rows(method.label_distributions_, place), like(silent[:, None] * 1.0, L) > 0
+    xp = array_namespace(predicted, fitted)
+    method.label_distributions_ = xp.where(xp.asarray(is_silent), predicted, fitted)
+    method.solution_ = solution.with_value(method.label_distributions_)
+    return method.solution_
+
+
+def _enhance_or_predict(method: Any, X: Array, L: Array) -> Array:
+    """Degrees of new rows from features and labels, and from features alone where there is no label."""
+    silent, backend = silent_rows(L), get_backend(X)
+    if method._enhance.__func__ is InductiveMixin._enhance or (backend.in_memory and not bool(silent.any())):
+        return method._enhance(X, L)
+    if not hasattr(method, "predict"):
+        if not backend.in_memory:  # what is in lazy rows is not known yet
+            return method._enhance(X, L)
+        raise LabelError(
+            f"Y has rows without any label ({int(silent.sum())} of {len(L)}), and {type(method).__name__} can tell "
+            f"nothing of them. Leave them out, or use one of {_for_silent_rows()}."
+        )
+    # Any labels will do in rows whose answer is not used.
+    xp = array_namespace(L)
+    filled = xp.where(silent[:, None], xp.ones_like(L), L)
+    return xp.where(silent[:, None], method._predict(X), method._enhance(X, filled))
+
+
+def _for_silent_rows() -> str:
+    public = vars(sys.modules["contone"])
+    inductive = {cls.__name__ for cls in _subclasses(InductiveMixin) if public.get(cls.__name__) is cls}
+    return ", ".join(sorted(inductive | set(able_methods("unlabelled").split(", "))))
+
+
+def _refuse_or_count_silent_rows(method: Enhancer, found: Findings) -> None:
+    """Rows without any label: an error where the method can do nothing with them, else one warning."""
+    counted = f"rows without any label ({found.n_empty} of {found.n}, first row {found.empty})"
+    if "unlabelled" not in method.kinds and not hasattr(method, "predict"):
+        raise LabelError(
+            f"Y has {counted}, and {type(method).__name__} can tell nothing of them. Drop these rows, or give them "
+            f"their labels, or use one of {_for_silent_rows()}."
+        )
+    if method.unlabelled_get:
+        warn(f"Y has {counted}: they are left out of the fit and get {method.unlabelled_get}.", LabelWarning)
 
 
 def refuse_too_large(estimator: Any, X: Array, q: int) -> None:

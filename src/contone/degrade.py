@@ -56,10 +56,12 @@ class Others(NamedTuple):
 
 
 class Degradation(ABC):
-    """A rule D -> L. Every row keeps at least one label; ties go to the label with the lower index."""
+    """A rule D -> L. Ties go to the label with the lower index."""
 
     scale_matters = True
     """Whether |L| tells how uneven D is; not so where only the order of the degrees counts."""
+    at_least_one = True
+    """Whether every row keeps a label; where not, a row of zeros says something about its degrees."""
 
     def apply(self, D: Any) -> np.ndarray:
         """Logical labels (n, q), int8 in {0, 1}, of the label distributions D (n, q)."""
@@ -86,9 +88,9 @@ class Degradation(ABC):
         """A ratio (n,) of every negative to every positive weight that gives back L, where any ratio does."""
 
     def agrees(self, D: Any, L: Any) -> Any:
-        """Whether labels L (m, q) are those of distributions D (m, q), bool (m,)."""
+        """Whether labels L (m, q), where they were asked, are those of distributions D (m, q), bool (m,)."""
         xp = array_namespace(D, L)
-        return xp.all(self._apply(D) == (L > 0), axis=1)
+        return xp.all((self._apply(D) == (L > 0)) | (L != L), axis=1)
 
     def start(self, L: Any) -> tuple[Any, Any]:
         """Log weights (n, q) of a distribution that degrades to L, and where there is none, bool (n,).
@@ -271,26 +273,39 @@ def has_levels(L: Any) -> bool:
 class Threshold(Degradation):
     """The labels with a degree of more than tau; the largest one where no label reaches it.
 
+        With ``at_least_one=False`` a row keeps no label where none reaches tau: a row of zeros then says that all its
+    degrees are at most tau.
+
     Parameters
     ----------
     tau : float, default=0.1
         The bar, in [0, 1).
+    at_least_one : bool, default=True
+        Mark the largest label where none reaches the bar.
 
-    Examples
-    --------
-    >>> Threshold(0.25).apply([[0.2, 0.5, 0.3], [0.25, 0.25, 0.5]]).tolist()
-    [[0, 1, 1], [0, 0, 1]]
+        Examples
+        --------
+        >>> Threshold(0.25).apply([[0.2, 0.5, 0.3], [0.25, 0.25, 0.5]]).tolist()
+        [[0, 1, 1], [0, 0, 1]]
+        >>> Threshold(0.5, at_least_one=False).apply([[0.2, 0.5, 0.3], [0.2, 0.2, 0.6]]).tolist()
+        [[0, 0, 0], [0, 0, 1]]
     """
 
     tau: float = 0.1
+    at_least_one: bool = True
 
     def __post_init__(self) -> None:
         if not _is_share(self.tau):
             raise InputError(f"Threshold: tau must be in [0, 1); got {self.tau!r}.")
 
+    def __repr__(self) -> str:
+        return f"Threshold(tau={self.tau!r}{'' if self.at_least_one else ', at_least_one=False'})"
+
     def _apply(self, D: Any) -> Any:
         xp = array_namespace(D)
         chosen = self.tau < D
+        if not self.at_least_one:
+            return chosen
         chosen[xp.arange(len(D), device=device(D)), xp.argmax(D, axis=1)] = True
         return chosen
 
@@ -305,6 +320,8 @@ class Threshold(Degradation):
         own = _log(tau * T / (1 - tau))
         pushes = _log(_ratio(xp.exp(others.highest_negative), tau) - T)
         single = xp.where(positive, others.n_positive == 0, others.n_positive == 1)
+        if not self.at_least_one:
+            single = xp.zeros_like(single)
         spared = xp.where(others.n_positive == 0, xp.zeros_like(T), xp.exp(others.lowest_positive))
         unbounded = xp.full_like(T, xp.inf)
         allows = xp.where(single | (others.n_positive == 0), unbounded, _log(_ratio(spared, tau) - T))
@@ -314,7 +331,7 @@ class Threshold(Degradation):
 
     def cardinality(self, ranked: Any) -> Any:
         xp = array_namespace(ranked)
-        return xp.clip(xp.sum(xp.astype(ranked > self.tau, xp.int64), axis=1), min=1)
+        return xp.clip(xp.sum(xp.astype(ranked > self.tau, xp.int64), axis=1), min=int(self.at_least_one))
 
     def negative_share(self, n_positive: Any, q: int) -> Any:
         xp = array_namespace(n_positive)

@@ -23,29 +23,30 @@ def examine(X: Array | None, Y: Array | None, tolerance: float) -> Findings:
         nothing = np.empty(0)
         return Findings(0 if X is None else X.shape[0], bad_features, -1, True, 0, -1, -1, -1, 0.0, nothing, nothing)
     xp = array_namespace(Y)
-    finite = xp.isfinite(Y)
-    logical = (Y == 0) | (Y == 1)
+    unasked = xp.isnan(Y)
+    logical = (Y == 0) | (Y == 1) | unasked
     total = xp.sum(Y, axis=1, dtype=xp.float64)
     off = xp.any(Y < 0, axis=1) | ~(xp.abs(total - 1.0) <= tolerance)
     neither = off & ~_all_rows(logical)  # among rows of 0 and 1, name the one that is different
     row = _first(neither)
     row = row if row >= 0 else _first(off)
-    empty = ~xp.any(Y != 0, axis=1)
+    empty = silent_rows(Y)
     label = -1 if row < 0 else _first(~logical[row, :])
     value = 0.0 if row < 0 else float(total[row] if label < 0 else Y[row, label])
     return Findings(
         n=Y.shape[0],
         bad_features=bad_features,
-        bad_labels=_first(~_all_rows(finite)),
+        bad_labels=_first(xp.any(xp.isinf(Y), axis=1)),
         is_logical=bool(xp.all(logical)),
         n_empty=int(xp.sum(xp.astype(empty, xp.int64))),
         empty=_first(empty),
         off=row,
         off_label=label,
         off_value=value,
-        lowest=_host(xp.min(Y, axis=0)),
-        highest=_host(xp.max(Y, axis=0)),
-        not_whole=_first(~_all_rows(xp.round(Y) == Y)),
+        lowest=_host(xp.min(xp.where(unasked, xp.full_like(Y, xp.inf), Y), axis=0)),
+        highest=_host(xp.max(xp.where(unasked, xp.full_like(Y, -xp.inf), Y), axis=0)),
+        not_whole=_first(~_all_rows((xp.round(Y) == Y) | unasked)),
+        unasked=_first(xp.any(unasked, axis=1)),
     )
 
 
@@ -57,7 +58,7 @@ def merge(parts: Sequence[Findings]) -> Findings:
     for part, first in zip(parts[1:], start[1:-1], strict=True):
         later = {
             name: int(first) + getattr(part, name)
-            for name in ("bad_features", "bad_labels", "empty", "not_whole")
+            for name in ("bad_features", "bad_labels", "empty", "not_whole", "unasked")
             if getattr(found, name) < 0 <= getattr(part, name)
         }
         # A row that is neither logical nor a distribution says more than a row of 0 and 1 among confidences.
@@ -72,6 +73,12 @@ def merge(parts: Sequence[Findings]) -> Findings:
             **later,
         )
     return replace(found, n=int(start[-1]), is_logical=logical)
+
+
+def silent_rows(Y: Array) -> Array:
+    """Which rows of Y (n, q) have no label at all, bool (n,): every entry is 0, or every entry is NaN."""
+    xp = array_namespace(Y)
+    return xp.all(Y == 0, axis=1) | xp.all(xp.isnan(Y), axis=1)
 
 
 def _all_rows(condition: Array) -> Array:

@@ -55,19 +55,21 @@ class Findings:
     n : int
         Rows that were examined.
     bad_features, bad_labels : int
-        First row with an entry that is NaN or infinite.
+        First row of X with an entry that is NaN or infinite; of Y with one that is infinite.
     is_logical : bool
-        Whether every entry of Y is 0 or 1.
+        Whether every entry of Y is 0, 1 or NaN.
     n_empty, empty : int
-        How many rows have no label at all, and the first of them.
+        How many rows have no label at all (all 0, or all NaN), and the first of them.
     off : int
         First row of Y that is not a distribution; among rows of 0 and 1, the first that is neither.
     off_label, off_value : int, float
         The first label there that is not 0 or 1 and its value; -1 and the sum of the row where there is none.
     lowest, highest : (q,)
-        Smallest and largest entry of every label.
+        Smallest and largest entry of every label; infinite (+ and -) where all are NaN.
     not_whole : int
-        First row of Y with an entry that is not a whole number.
+        First row of Y with an entry that is neither a whole number nor NaN.
+    unasked : int
+        First row of Y with an entry that is NaN.
     """
 
     n: int
@@ -82,6 +84,7 @@ class Findings:
     lowest: np.ndarray
     highest: np.ndarray
     not_whole: int = -1
+    unasked: int = -1
 
 
 class Graph(Protocol):

@@ -20,7 +20,9 @@ from contone.base import Enhancer, fit_checked
 from contone.domains import Interval, StrOptions
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
+from contone.numerics.unasked import asked_frequencies, fill_unasked, has_unasked
 from contone.typing import Array
+from contone.validation import silent_rows
 from contone.validation.containers import default_names
 
 LARGEST_C = 30.0
@@ -38,7 +40,8 @@ class Uniform(Enhancer):
 
     reference = "baseline"
     baseline = True
-    kinds = frozenset({"torch", "dask", "sparse"})
+    kinds = frozenset({"torch", "dask", "sparse", "unasked", "unlabelled"})
+    unlabelled_get = "the uniform distribution"
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         return Solution(self._enhance(X, L))
@@ -60,11 +63,19 @@ class Temperature(Enhancer):
     ----------
     c_ : float
         The inverse temperature that was used.
+    frequencies_ : (q,)
+        How often each label is marked where it was asked.
+
+    Notes
+    -----
+    An unasked entry (NaN) has the log weight c f_j with the frequency f_j of its label: the mean of c l_j over what the
+    entry may be, so that it is neither a yes nor a no. A row without any label is uniform.
     """
 
     reference = "baseline"
     baseline = True
-    kinds = frozenset({"torch", "dask", "sparse"})
+    kinds = frozenset({"torch", "dask", "sparse", "unasked", "unlabelled"})
+    unlabelled_get = "the uniform distribution"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "c": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})]
     }
@@ -74,24 +85,31 @@ class Temperature(Enhancer):
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         self.c_ = best_inverse_temperature(L) if isinstance(self.c, str) else float(self.c)
+        self.frequencies_ = asked_frequencies(L)
         return Solution(self._enhance(X, L))
 
     def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
-        return get_backend(L).map_rows(partial(_tempered, c=self.c_), L, columns=L.shape[1])
+        tempered = partial(_tempered, c=self.c_, frequencies=self.frequencies_)
+        return get_backend(L).map_rows(tempered, L, columns=L.shape[1])
 
 
 class Logical(Enhancer):
-    """The labels themselves, shared equally: d = L / |L|. A confidence matrix comes back unchanged."""
+    """The labels themselves, shared equally: d = L / |L|. A confidence matrix comes back unchanged.
+
+    An unasked entry (NaN) counts as much as its label is marked where it was asked; a row without any label is uniform.
+    """
 
     reference = "baseline"
     baseline = True
-    kinds = frozenset({"torch", "dask", "sparse"})
+    kinds = frozenset({"torch", "dask", "sparse", "unasked", "unlabelled"})
+    unlabelled_get = "the uniform distribution"
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
+        self.frequencies_ = asked_frequencies(L)
         return Solution(self._enhance(X, L))
 
     def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
-        return get_backend(L).map_rows(normalise_rows, L, columns=L.shape[1])
+        return get_backend(L).map_rows(partial(_shared, frequencies=self.frequencies_), L, columns=L.shape[1])
 
 
 def best_inverse_temperature(L: Array) -> float:
@@ -107,6 +125,7 @@ def best_inverse_temperature(L: Array) -> float:
     if some.shape[1] == 1:
         return 0.0
     mean = fit_checked(model, np.zeros((len(some), 1)), some, default_names(some.shape[1])).value
+    some = _expected(some, asked_frequencies(some))
 
     def loss(c: float) -> float:
         return float(np.mean(logsumexp(c * some, axis=1) - c * (mean * some).sum(axis=1)))
@@ -118,5 +137,17 @@ def _uniform(L: np.ndarray) -> Array:
     return array_namespace(L).full_like(L, 1.0 / L.shape[1])
 
 
-def _tempered(L: np.ndarray, c: float) -> Array:
-    return softmax(c * L)
+def _tempered(L: np.ndarray, c: float, frequencies: np.ndarray) -> Array:
+    return softmax(c * _expected(L, frequencies))
+
+
+def _shared(L: np.ndarray, frequencies: np.ndarray) -> Array:
+    return normalise_rows(_expected(L, frequencies))
+
+
+def _expected(L: Array, frequencies: np.ndarray) -> Array:
+    """L (n, q) with frequencies (q,) in place of NaN, and nothing where a row has no label."""
+    if not has_unasked(L):
+        return L
+    xp = array_namespace(L)
+    return xp.where(silent_rows(L)[:, None], xp.zeros_like(L), fill_unasked(L, frequencies))

@@ -16,7 +16,8 @@ from array_api_compat import is_dask_array, is_torch_array
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from contone.backends import get_backend
+from contone.backends import Findings, get_backend
+from contone.backends.examination import silent_rows
 from contone.domains import check_n_features
 from contone.exceptions import FeatureError, InputTypeError, LabelError, MissingExtraError, ShapeError
 from contone.runtime import memory
@@ -39,6 +40,7 @@ from contone.validation.degrees import NOTHING_KNOWN, KnownDegrees, check_degree
 from contone.validation.groups import Grouping, check_groups
 from contone.validation.judgement import (
     SIMPLEX_TOLERANCE,
+    able_methods,
     judge_features,
     judge_finite,
     judge_labels,
@@ -53,6 +55,7 @@ __all__ = [
     "Grouping",
     "KnownDegrees",
     "Training",
+    "able_methods",
     "check_degrees",
     "check_distributions",
     "check_features",
@@ -64,11 +67,13 @@ __all__ = [
     "check_supervision",
     "check_training",
     "check_truth",
+    "examine_training",
     "index_of",
     "open_answer",
     "open_border",
     "refuse_beyond_squares",
     "refuse_other_index",
+    "silent_rows",
 ]
 
 
@@ -83,16 +88,21 @@ class Training(NamedTuple):
 def check_training(estimator: BaseEstimator, X: Any, Y: Any) -> Training:
     """Check features and labels for an enhancer's fit.
 
-    Y is logical, (n, q) in {0, 1} with at least one 1 per row; or a confidence matrix, rows on the simplex; or one
-    class per row, (n,), which is read as scikit-learn reads it and one-hot encoded; or whole numbers, for an estimator
-    that takes levels.
+    Y is logical, (n, q) in {0, 1}, NaN for an entry that nobody asked about, where the estimator takes it; or a
+    confidence matrix, rows on the simplex; or one class per row, (n,), which is read as scikit-learn reads it and
+    one-hot encoded; or whole numbers, for an estimator that takes levels.
     """
+    return examine_training(estimator, X, Y)[0]
+
+
+def examine_training(estimator: BaseEstimator, X: Any, Y: Any) -> tuple[Training, Findings]:
+    """The same with what was found: rows without any label are left to the caller."""
     X_checked, labels, border = check_supervision(estimator, X, Y, examine=False)
     tolerance = tolerance_of(labels)
     found = get_backend(labels).examine(_unexamined(X_checked), labels, tolerance)
     judge_features(found)
-    judge_labels(found, border.label_names, levels=_takes_levels(estimator))
-    return Training(X_checked, labels, border)
+    judge_labels(found, border.label_names, levels=_takes_levels(estimator), kinds=_kinds(estimator))
+    return Training(X_checked, labels, border), found
 
 
 def check_supervision(estimator: BaseEstimator, X: Any, Y: Any, *, examine: bool = True) -> Training:
@@ -161,7 +171,8 @@ def check_new_rows(estimator: Any, X: Any, Y: Any, label_names: Sequence[str]) -
         X_lazy, Y_lazy = _align_lazily(X, Y)
         _count_features(estimator, X_lazy, reset=False)
         _same_labels(Y_lazy, label_names)
-        labels = checks.refuse_labels_later(Y_lazy, SIMPLEX_TOLERANCE, levels=_takes_levels(estimator))
+        takes = {"levels": _takes_levels(estimator), "unasked": "unasked" in _kinds(estimator)}
+        labels = checks.refuse_labels_later(Y_lazy, SIMPLEX_TOLERANCE, **takes)
         return Training(checks.refuse_later(X_lazy), labels, Border(list(label_names), model=X_lazy))
     refuse_other_index(X, Y)
     X_checked = check_features(estimator, X, reset=False)
@@ -176,7 +187,7 @@ def check_new_labels(estimator: Any, X: Any, Y: Any, label_names: Sequence[str])
     _same_labels(labels, label_names)
     labels = place_beside(X, labels)
     found = get_backend(labels).examine(None, labels, tolerance_of(labels))
-    judge_labels(found, border.label_names, constant=False, levels=_takes_levels(estimator))
+    judge_labels(found, border.label_names, constant=False, levels=_takes_levels(estimator), kinds=_kinds(estimator))
     return labels
 
 
@@ -290,6 +301,10 @@ def _count_features(estimator: Any, X: Any, *, reset: bool) -> None:
         check_n_features(estimator, X, reset=reset)
     except ValueError as error:
         raise FeatureError(str(error)) from error
+
+
+def _kinds(estimator: Any) -> frozenset[str]:
+    return getattr(estimator, "kinds", frozenset())
 
 
 def _takes_levels(estimator: Any) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import narwhals.stable.v1 as nw
@@ -105,6 +106,8 @@ def open_labels(Y: Any, *, name: str, estimator: Any) -> tuple[Any, Border]:
             f"{type(estimator).__name__} requires y to be passed, but the target y is None. "
             f"Pass the labels {name}: one row per instance, one column per label."
         )
+    if name == "Y":
+        Y = numbers_from_objects(Y)
     check_columns(Y, name)
     refuse_odd_arrays(Y, name)
     frame, tensor = as_frame(Y), Y if is_torch_array(Y) else None
@@ -125,14 +128,47 @@ def open_labels(Y: Any, *, name: str, estimator: Any) -> tuple[Any, Border]:
             "Turn text labels into one column per label first, e.g. with sklearn.preprocessing.MultiLabelBinarizer."
         )
     labels = np.ascontiguousarray(array, dtype=np.float64)
-    if not np.isfinite(labels).all():
-        raise missing_label(name, first_row(~np.isfinite(labels).all(axis=1)))
+    odd = np.isinf(labels) if name == "Y" else ~np.isfinite(labels)  # NaN in labels: nobody asked
+    if odd.any():
+        raise infinite_label(name, first_row(odd.any(axis=1)))
     names = [str(c) for c in frame.columns] if frame is not None else default_names(labels.shape[1])
     return labels, Border(names, frame, tensor)
 
 
-def missing_label(name: str, row: int) -> LabelError:
+def infinite_label(name: str, row: int) -> LabelError:
     return LabelError(f"{name} has a missing (NaN) or infinite entry in row {row}: say 0 or 1 for every label.")
+
+
+def numbers_from_objects(Y: Any) -> Any:
+    """Y with NaN in place of None, pd.NA and nulls, where its other entries are numbers or truth values.
+
+    A column or array of objects that holds anything else stays as it is, for the checks that follow.
+    """
+    if nw.dependencies.is_pandas_dataframe(Y):
+        numbers = _as_floats(Y.to_numpy(dtype=object)) if any(kind.kind == "O" for kind in Y.dtypes) else None
+        return Y if numbers is None else type(Y)(numbers, index=Y.index, columns=Y.columns)
+    if nw.dependencies.is_polars_dataframe(Y):
+        empty = [name for name, kind in Y.schema.items() if str(kind) == "Null"]
+        return Y.cast(dict.fromkeys(empty, type(Y)({"x": [0.5]}).schema["x"])) if empty else Y
+    if isinstance(Y, list | tuple) and Y and isinstance(Y[0], list | tuple) and any(v is None for r in Y for v in r):
+        Y = np.asarray(Y, dtype=object)
+    if isinstance(Y, np.ndarray) and Y.dtype == object and Y.ndim == 2:
+        numbers = _as_floats(Y)
+        return Y if numbers is None else numbers
+    return Y
+
+
+def _as_floats(entries: np.ndarray) -> np.ndarray | None:
+    """Objects as float64, missing ones as NaN; None where one of them is neither a number nor missing."""
+    missing = np.frompyfunc(lambda v: v is None or type(v).__name__ in ("NAType", "NaTType"), 1, 1)(entries).astype(
+        bool
+    )
+    rest = entries[~missing]
+    if not all(isinstance(v, Real | np.bool_) for v in rest.ravel()):
+        return None
+    numbers = np.full(entries.shape, np.nan)
+    numbers[~missing] = rest.astype(np.float64)
+    return numbers
 
 
 def _one_hot(y: np.ndarray, name: str) -> tuple[np.ndarray, list[str]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from contone.backends import Findings
 from contone.exceptions import FeatureError, LabelError, LabelWarning
 from contone.runtime.warnings import warn
 from contone.typing import Array
-from contone.validation.containers import missing_label
+from contone.validation.containers import infinite_label
 
 SIMPLEX_TOLERANCE = 1e-6
 """Row sums may be off by this much (files store rounded degrees); such rows are renormalised."""
@@ -43,15 +44,26 @@ def judge_features(found: Findings) -> None:
 
 def judge_finite(found: Findings) -> None:
     if found.bad_labels >= 0:
-        raise missing_label("Y", found.bad_labels)
+        raise infinite_label("Y", found.bad_labels)
+    if found.unasked >= 0:
+        raise infinite_label("Y", found.unasked)
 
 
-def judge_labels(found: Findings, names: Sequence[str], *, constant: bool = True, levels: bool = False) -> None:
+def judge_labels(
+    found: Findings,
+    names: Sequence[str],
+    *,
+    constant: bool = True,
+    levels: bool = False,
+    kinds: Collection[str] = ("unasked",),
+) -> None:
     """Refuse what is neither logical labels nor confidences; warn of labels that say nothing, if `constant` asks.
 
-    With `levels`, labels are whole numbers, of which the order within a row counts.
+    With `levels`, labels are whole numbers, of which the order within a row counts. NaN is an entry that nobody asked
+    about: `kinds` says whether the estimator takes it.
     """
-    judge_finite(found)
+    if found.bad_labels >= 0:
+        raise infinite_label("Y", found.bad_labels)
     if levels and (found.not_whole < 0 or found.off < 0):
         return
     if levels:
@@ -59,10 +71,15 @@ def judge_labels(found: Findings, names: Sequence[str], *, constant: bool = True
             f"Y must hold whole numbers, larger where the degree is larger (ranks, levels, or 0 and 1); row "
             f"{found.not_whole} has others. Round them, or number the levels 0, 1, 2, ..."
         )
-    if found.is_logical and found.n_empty:
+    if found.unasked >= 0 and "unasked" not in kinds:
         raise LabelError(
-            f"Y has rows without any label ({found.n_empty} of {found.n}, first row {found.empty}): "
-            "every row needs at least one 1. Drop these rows, or give them their labels."
+            f"Y has a missing (NaN) entry in row {found.unasked}: say 0 or 1 for every label, or use a method that "
+            f"takes NaN as unasked: {able_methods('unasked')}."
+        )
+    if found.unasked >= 0 and not found.is_logical:
+        raise LabelError(
+            f"Y has a missing (NaN) entry in row {found.unasked} beside numbers other than 0 and 1: only 0/1 labels "
+            "can be unasked. Turn the labels into 0 and 1, or give complete rows of confidences."
         )
     if not found.is_logical and found.off >= 0:
         value = found.off_value
@@ -70,6 +87,14 @@ def judge_labels(found: Findings, names: Sequence[str], *, constant: bool = True
         raise LabelError(
             f"Y must hold 0 and 1 only (or confidences: rows that are not negative and sum to 1); in row {found.off}, "
             f"{what}. Turn the labels into 0 and 1, or divide each row of confidences by its sum.{_if_levels(found)}"
+        )
+    never = np.flatnonzero(found.lowest > found.highest)
+    if constant and never.size:
+        shown = ", ".join(repr(names[j]) for j in never[:5])
+        warn(
+            f"{never.size} of {len(names)} labels are unasked (NaN) in every row, so the data say nothing of them: "
+            f"{shown}. Consider dropping them.",
+            LabelWarning,
         )
     same = np.flatnonzero((found.lowest == found.highest) & ((found.lowest == 0) | (found.lowest == 1)))
     if constant and same.size:
@@ -85,6 +110,14 @@ def _if_levels(found: Findings) -> str:
     if found.not_whole >= 0:
         return ""
     return ' For ranks or levels (larger means more), use Inversion(degradation="order").'
+
+
+def able_methods(*kinds: str) -> str:
+    """The public methods with any of these kinds, named; see `contone.base`."""
+    public = vars(sys.modules["contone"]).values() if "contone" in sys.modules else ()
+    able = [cls for cls in public if isinstance(cls, type) and {*kinds} & {*getattr(cls, "kinds", ())}]
+    # An estimator around another one can what that one can.
+    return ", ".join(sorted(cls.__name__ for cls in able if not {"enhancer", "methods"} & {*cls._get_param_names()}))
 
 
 def tolerance_of(labels: Array) -> float:

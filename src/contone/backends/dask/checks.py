@@ -63,12 +63,10 @@ def refuse_later(X: Array) -> Array:
     return X.astype(np.float64).map_blocks(_finite, dtype=np.float64, meta=np.empty((0, 0)))
 
 
-def refuse_labels_later(Y: Array, tolerance: float, *, levels: bool = False) -> Array:
+def refuse_labels_later(Y: Array, tolerance: float, *, levels: bool = False, unasked: bool = False) -> Array:
     """Y, float64, that refuses what is neither labels (or levels) nor confidences when it is computed, not now."""
-    meta = np.empty((0, 0))
-    if levels:
-        return Y.astype(np.float64).map_blocks(_whole, tolerance=tolerance, dtype=np.float64, meta=meta)
-    return Y.astype(np.float64).map_blocks(_logical, tolerance=tolerance, dtype=np.float64, meta=meta)
+    meta, function = np.empty((0, 0)), _whole if levels else _logical
+    return Y.astype(np.float64).map_blocks(function, tolerance=tolerance, unasked=unasked, dtype=np.float64, meta=meta)
 
 
 def _finite(X: np.ndarray, block_info: Any = None) -> np.ndarray:
@@ -79,19 +77,20 @@ def _finite(X: np.ndarray, block_info: Any = None) -> np.ndarray:
     return X
 
 
-def _logical(Y: np.ndarray, tolerance: float, block_info: Any = None) -> np.ndarray:
-    marked = ((Y == 0) | (Y == 1)).all(axis=1) & (Y != 0).any(axis=1)
+def _logical(Y: np.ndarray, tolerance: float, unasked: bool, block_info: Any = None) -> np.ndarray:
+    marked = ((Y == 0) | (Y == 1) | (np.isnan(Y) & unasked)).all(axis=1)
     graded = (Y >= 0).all(axis=1) & (np.abs(Y.sum(axis=1) - 1.0) <= tolerance)
     bad = np.flatnonzero(~marked & ~graded)
     if bad.size:
         row = _first_row(block_info) + int(bad[0])
-        raise LabelError(f"Y must hold 0 and 1, at least one 1 per row, or confidences; row {row} does not.")
+        missing = ", or NaN for entries that nobody asked about" if unasked else ""
+        raise LabelError(f"Y must hold 0 and 1{missing}, or confidences; row {row} does not.")
     return Y
 
 
-def _whole(Y: np.ndarray, tolerance: float, block_info: Any = None) -> np.ndarray:
+def _whole(Y: np.ndarray, tolerance: float, unasked: bool, block_info: Any = None) -> np.ndarray:
     graded = (Y >= 0).all(axis=1) & (np.abs(Y.sum(axis=1) - 1.0) <= tolerance)
-    bad = np.flatnonzero(~((np.round(Y) == Y) & np.isfinite(Y)).all(axis=1) & ~graded)
+    bad = np.flatnonzero(~(((np.round(Y) == Y) & np.isfinite(Y)) | (np.isnan(Y) & unasked)).all(axis=1) & ~graded)
     if bad.size:
         row = _first_row(block_info) + int(bad[0])
         raise LabelError(f"Y must hold whole numbers (levels or ranks), or confidences; row {row} does not.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 
@@ -21,10 +22,16 @@ class RowStream:
         Global numbers of the rows.
     """
 
-    def __init__(self, seed: int, start: int, stop: int) -> None:
+    def __init__(self, seed: int, start: int, stop: int, *more: int) -> None:
+        self._key = (seed, start, stop, *more)
         tiles = range(start // TILE, -(-stop // TILE))
-        self._generators = [np.random.default_rng([seed, tile]) for tile in tiles]
+        self._generators = [np.random.default_rng([seed, tile, *more]) for tile in tiles]
         self._part = slice(start - tiles.start * TILE, stop - tiles.start * TILE)
+
+    @cached_property
+    def aside(self) -> RowStream:
+        """Another stream for the same rows, for draws that only some blocks need."""
+        return RowStream(*self._key, 1)
 
     def random(self, shape: int | tuple[int, ...]) -> np.ndarray:
         """Uniform draws in [0, 1)."""

@@ -29,6 +29,7 @@ from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.model import N_DIRECTIONS, Fit, _certain, _mean_features
 from contone.enhance.inversion.posterior import Averages, Posterior
 from contone.enhance.inversion.sampler import LOWEST, Rows, Weights
+from contone.enhance.inversion.unasked import count_labels, forget_silent_rows
 from contone.exceptions import InputError, InputTypeError
 from contone.numerics.principal import principal_map
 from contone.numerics.truncated import reflected_normal, truncated_normal
@@ -147,7 +148,7 @@ def fit_items(
     `item` (n,) numbers the item of every row. Parameters are estimated on at most `max_rows` items, drawn at random.
     """
     order, q, n_kept = np.argsort(item, kind="stable"), L.shape[1], settings.n_sweeps - settings.n_burn
-    L, item = L[order], item[order]
+    L, item = forget_silent_rows(rule, L[order]), item[order]
     directions = copy.deepcopy(rng).standard_normal((N_DIRECTIONS, q))
     feature_map = principal_map(X, settings.n_components) if settings.features else None
     chosen = np.sort(rng.permutation(len(X))[: settings.max_rows])
@@ -160,7 +161,7 @@ def fit_items(
     L_some, item_some = take_items(L, item, chosen)
     items = Items(rule, L_some, item_some)
     averages = Averages(items.Z, settings.n_samples, n_kept)
-    counts = np.bincount((L > 0).sum(axis=1), minlength=q + 1)[1:]
+    counts = count_labels(L, rule)
     parameters, spread = learn_parameters(phi, items, averages, counts, settings, rng)
     model = Fit(
         rule,

@@ -13,11 +13,12 @@ from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.evidence import find_contradictions
 from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.rule_names import in_words
+from contone.enhance.inversion.unasked import tells_nothing
 from contone.exceptions import LabelWarning
 from contone.numerics.simplex import softmax
 from contone.runtime.warnings import warn
 from contone.typing import Array
-from contone.validation import KnownDegrees
+from contone.validation import KnownDegrees, silent_rows
 
 ASSESSED_ROWS = 2000
 """Rows that are simulated to see which numbers of labels a fitted model gives."""
@@ -71,27 +72,41 @@ class RuleReport:
 def report_rule(fit: Fit, X: Array, L: Array, D: Array, *, is_graded: bool = False) -> RuleReport:
     """The report for rows X (n, d), L (n, q) in memory and their recovered degrees D (n, q)."""
     labels = to_numpy(L)
-    levels = isinstance(fit.rule, Order) and has_levels(np.nan_to_num(labels))
-    positive = labels == np.nan_to_num(labels).max(axis=1, keepdims=True) if levels else labels > 0
-    yes_weight = float((to_numpy(D) * positive).sum(axis=1).mean())
+    levels = isinstance(fit.rule, Order) and has_levels(labels)
+    asked, degrees, told = ~np.isnan(labels), to_numpy(D), ~np.asarray(silent_rows(labels))
+    highest = np.where(asked, labels, -np.inf).max(axis=1, keepdims=True)
+    positive = labels == highest if levels else labels > 0
+    weight = (degrees * positive).sum(axis=1)
+    if asked.all():
+        yes_weight = float(weight[told].mean()) if told.any() else 0.0
+    else:  # a label that nobody asked about is marked neither yes nor no
+        yes_weight = float(weight.sum() / max((degrees * asked)[told].sum(), 1e-300))
     if not fit.rule.scale_matters or L.shape[1] == 1:
         scale_from = "labels" if fit.rule.scale_matters else "graded rows" if is_graded else "prior"
         return RuleReport(fit.rule, None, yes_weight, levels, scale_from)
     sizes = positive.sum(axis=1)
-    made = simulate_labels(fit, X, np.random.default_rng(0)).sum(axis=1)
+    if fit.rule.at_least_one:
+        sizes = sizes[told & ~(asked.all(axis=1) & (sizes == 0))]
+    simulated = simulate_labels(fit, X, np.random.default_rng(0))
+    made = (simulated & asked[_evenly(X.shape[0], ASSESSED_ROWS)]).sum(axis=1)
     q = L.shape[1]
-    given, expected = (np.bincount(s, minlength=q + 1) / len(s) for s in (sizes[sizes > 0], made))
+    given, expected = (np.bincount(s, minlength=q + 1) / len(s) for s in (sizes, made))
     return RuleReport(fit.rule, float(np.minimum(given, expected).sum()), yes_weight)
 
 
 def simulate_labels(fit: Fit, X: Array, rng: np.random.Generator, max_rows: int = ASSESSED_ROWS) -> np.ndarray:
     """Labels (m, q), bool, that the fitted model makes for at most `max_rows` of the rows X (n, d), evenly spaced."""
-    chosen = np.linspace(0, X.shape[0] - 1, min(X.shape[0], max_rows)).round().astype(int)
+    chosen = _evenly(X.shape[0], max_rows)
     mean = to_numpy(fit.mean(X[chosen])).T
     C = logistic_normal.centring(mean.shape[1])
     covariance = fit.parameters.covariance + fit.annotator_deviation**2 * C
     noise = rng.standard_normal(mean.shape) @ logistic_normal.square_root(covariance).T
     return np.asarray(fit.rule._apply(softmax(mean + noise)), dtype=bool)
+
+
+def _evenly(n: int, max_rows: int) -> np.ndarray:
+    """The numbers of at most `max_rows` of n rows, evenly spaced."""
+    return np.linspace(0, n - 1, min(n, max_rows)).round().astype(int)
 
 
 def warn_of_denied_labels(report: RuleReport) -> None:
@@ -119,6 +134,18 @@ def warn_of_contradictions(known: KnownDegrees, L: np.ndarray, rule: Degradation
         warn(
             f"{len(odd)} of {len(known.rows)} graded rows have labels that {rule} does not make from their degrees "
             f"(rows {shown}). Their degrees are kept; check the labels of these rows, or try another `degradation`.",
+            LabelWarning,
+        )
+
+
+def warn_of_silent_rows(L: Array, rule: Degradation, graded: np.ndarray) -> None:
+    """Count the rows without any label that a fit leaves out; those in `graded` have degrees."""
+    silent = np.array(to_numpy(tells_nothing(rule, L)))
+    silent[graded] = False
+    if silent.any():
+        warn(
+            f"Y has rows without any label ({int(silent.sum())} of {len(silent)}, first row {int(silent.argmax())}): "
+            "they are left out of the fit and get what their features tell.",
             LabelWarning,
         )
 

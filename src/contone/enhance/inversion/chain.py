@@ -20,7 +20,7 @@ from contone.backends import get_backend, like, to_numpy
 from contone.degrade import Degradation
 from contone.enhance.inversion import evidence, logistic_normal
 from contone.enhance.inversion.evidence import Calibration, Grades
-from contone.enhance.inversion.logistic_normal import Parameters, Spread
+from contone.enhance.inversion.logistic_normal import Counts, Parameters, Spread
 from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.sampler import Rows
 from contone.runtime import progress
@@ -77,7 +77,7 @@ class Latent(Protocol):
 
 
 def learn_parameters(
-    phi: Array, rows: Latent, averages: Averages, counts: np.ndarray, settings: Settings, rng: np.random.Generator
+    phi: Array, rows: Latent, averages: Averages, counts: Counts, settings: Settings, rng: np.random.Generator
 ) -> tuple[Parameters, Spread]:
     """Posterior means of the parameters, and the spread.
 
@@ -89,8 +89,8 @@ def learn_parameters(
         The n rows (or items); they move with the chain.
     averages : Averages
         Takes the draws of all sweeps after `n_burn`.
-    counts : (q,)
-        How many of all rows have 1, ..., q labels.
+    counts : (q,), (q + 1,) or PartialCounts
+        How many of all rows have 1, ..., q labels, or 0, ..., q.
     """
     q, n = rows.Z.shape
     strength = float(q) if settings.strength is None else settings.strength
@@ -142,7 +142,7 @@ def calibrate_parameters(
     rows: Rows,
     parameters: Parameters,
     spread: Spread,
-    counts: np.ndarray,
+    counts: Counts,
     settings: Settings,
     rng: np.random.Generator,
 ) -> Calibration:
@@ -218,7 +218,7 @@ def _root_mean_square(shape: Parameters, some: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.square(mean)) + np.trace(shape.covariance) / len(shape.covariance)))
 
 
-def estimate_spread(rule: Degradation, Z: np.ndarray, counts: np.ndarray) -> Spread:
+def estimate_spread(rule: Degradation, Z: np.ndarray, counts: Counts) -> Spread:
     """Spread of z that the cardinalities ask for; Z (m, q) is drawn from the model, at spread 1."""
     if not rule.scale_matters:
         return logistic_normal.spread_prior(SPREAD_PRIOR)

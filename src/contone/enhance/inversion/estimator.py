@@ -46,6 +46,7 @@ from contone.enhance.inversion.assessment import (
     warn_of_contradictions,
     warn_of_denied_labels,
     warn_of_relaxed_rows,
+    warn_of_silent_rows,
 )
 from contone.enhance.inversion.chain import Settings
 from contone.enhance.inversion.evidence import place_grades
@@ -81,6 +82,10 @@ class Inversion(InductiveMixin, Enhancer):
     order within them open. Rankings (the best label has the largest number), levels such as 0 to 3, and plain 0 and 1
     are cases of it; confidences count by their order. The order does not say how uneven degrees are: that scale comes
     from graded rows (`degrees`), or else from a weak prior, and `summary` says from which.
+
+    NaN in Y is an entry that nobody asked about: it constrains nothing, and the row is compatible with every completion
+    that the rule can make (`unasked`). A row without any label is left out of the fit and gets its prior, as `predict`
+    does; but under a `Threshold` a row of zeros says that no degree reaches the threshold.
 
     Parameters
     ----------
@@ -150,7 +155,8 @@ class Inversion(InductiveMixin, Enhancer):
     """
 
     reference = "this library; docs/inversion.md"
-    kinds = frozenset({"torch", "dask", "sparse"})
+    kinds = frozenset({"torch", "dask", "sparse", "unasked", "unlabelled"})
+    unlabelled_get = ""
     when_short = "its answer still depends on chance: raise n_sweeps"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "degradation": [Degradation, RuleText()],
@@ -271,6 +277,7 @@ class Inversion(InductiveMixin, Enhancer):
         if get_backend(X).in_memory:
             labels = to_numpy(L)
             rule = choose_rule(self.degradation, labels, known)
+            warn_of_silent_rows(L, rule, known.rows)
             found, posterior = fit(X, L, rule, settings, rng, place_grades(*known, L))
             warn_of_relaxed_rows(posterior.n_relaxed, f"{len(L)} rows", rule)
             warn_of_contradictions(known, labels[known.rows], rule)
@@ -282,6 +289,7 @@ class Inversion(InductiveMixin, Enhancer):
         in_sample = np.isin(known.rows, numbers)
         among = KnownDegrees(np.searchsorted(numbers, known.rows[in_sample]), known.degrees[in_sample])
         rule = choose_rule(self.degradation, L_some, among)
+        warn_of_silent_rows(L_some, rule, among.rows)
         found, posterior = fit(X_some, L_some, rule, settings, rng, place_grades(*among, L_some))
         warn_of_relaxed_rows(posterior.n_relaxed, f"{len(L_some)} sampled rows", rule)
         warn_of_contradictions(KnownDegrees(numbers[among.rows], among.degrees), L_some[among.rows], rule)
@@ -304,7 +312,7 @@ class Inversion(InductiveMixin, Enhancer):
         `numbers` are those of the rows of X, where it is a sample.
         """
         self.rule_report_ = report_rule(found, X, L, posterior.mean, is_graded=len(known.rows) > 0)
-        self._error_sample = ErrorSample.of(X, L, posterior.mean, known.rows, numbers)
+        self._error_sample = ErrorSample.of(X, L, posterior.mean, found.rule, known.rows, numbers)
         self._expected_error: ExpectedError | None = None
         if isinstance(self.degradation, str):
             warn_of_denied_labels(self.rule_report_)

@@ -33,12 +33,14 @@ from array_api_compat import array_namespace
 from scipy.special import ndtri
 
 from contone.backends import get_backend, to_numpy
+from contone.degrade import Degradation
 from contone.enhance.inversion import logistic_normal, simulate
 from contone.enhance.inversion.chain import estimate_spread, simulated_rows
-from contone.enhance.inversion.logistic_normal import Parameters
+from contone.enhance.inversion.logistic_normal import Counts, Parameters
 from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.posterior import Posterior
 from contone.enhance.inversion.sampler import Rows
+from contone.enhance.inversion.unasked import count_labels, forget_silent_rows
 from contone.numerics.simplex import softmax
 from contone.typing import Array
 
@@ -85,7 +87,7 @@ class ErrorSample:
     X: np.ndarray
     L: np.ndarray
     D: np.ndarray
-    counts: np.ndarray
+    counts: Counts
     n: int
     numbers: np.ndarray
     """Which of the rows they are, (m,)."""
@@ -94,22 +96,28 @@ class ErrorSample:
 
     @classmethod
     def of(
-        cls, X: Array, L: Array, D: Array, graded: np.ndarray | None = None, numbers: np.ndarray | None = None
+        cls,
+        X: Array,
+        L: Array,
+        D: Array,
+        rule: Degradation,
+        graded: np.ndarray | None = None,
+        numbers: np.ndarray | None = None,
     ) -> ErrorSample:
         """At most `SAMPLE_ROWS` rows, evenly spaced in an order of no meaning.
 
         `graded` are the numbers of the rows with known degrees; `numbers` (n,) are those of the rows, where they are a
         sample themselves.
         """
-        n, q = L.shape
+        n = L.shape[0]
         chosen = np.sort(np.random.default_rng(0).permutation(n)[:SAMPLE_ROWS])
-        sizes = to_numpy((L > 0).sum(axis=1)).astype(int)
         L_some, D_some = (np.asarray(to_numpy(A[chosen]), dtype=float) for A in (L, D))
         is_sparse = get_backend(X).name == "sparse"  # and stays so
         X_some = X[chosen] if is_sparse else np.asarray(to_numpy(X[chosen]), dtype=float)
         named = chosen if numbers is None else np.asarray(numbers)[chosen]
         known = np.isin(named, [] if graded is None else graded)
-        return cls(X_some, L_some, D_some, np.bincount(sizes, minlength=q + 1)[1 : q + 1], n, named, known)
+        counts, L_some = count_labels(L, rule), forget_silent_rows(rule, L_some)
+        return cls(X_some, L_some, D_some, counts, n, named, known)
 
 
 def expect_error(fit: Fit, sample: ErrorSample, posterior: Posterior, seed: int = 0) -> ExpectedError:

@@ -20,6 +20,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import logsumexp, ndtri
 
+from contone.enhance.inversion.unasked import PartialCounts
 from contone.typing import Array
 
 FLAT = 1e3
@@ -155,6 +156,8 @@ def level_moments(levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 Cardinality = Callable[[np.ndarray], np.ndarray]
+Counts = np.ndarray | PartialCounts
+"""How many rows have 1, ..., q labels (0 first, where the rule may mark none); see `unasked` for NaN among them."""
 
 
 class Spread(NamedTuple):
@@ -164,12 +167,12 @@ class Spread(NamedTuple):
     deviation: float
 
 
-def spread_posterior(Z: np.ndarray, counts: np.ndarray, cardinality: Cardinality, prior: tuple[float, float]) -> Spread:
+def spread_posterior(Z: np.ndarray, counts: Counts, cardinality: Cardinality, prior: tuple[float, float]) -> Spread:
     """The spread s of z, from the histogram of |L|.
 
     Draws Z (m, q) from the model, at spread 1, are widened by s and degraded; their cardinalities, half a count added
-    to each, give the multinomial likelihood of the observed `counts` (q,). The prior is that of `_log_prior`. The mean,
-    and not the mode: to first order the answer is linear in s.
+    to each, give the multinomial likelihood of the observed `counts` of 1, ..., q labels (or of 0, ..., q). The prior
+    is that of `_log_prior`. The mean, and not the mode: to first order the answer is linear in s.
     """
     grid = np.geomspace(*RANGE, 34)
     score = _log_prior(grid, prior) + _log_likelihood(Z, counts, cardinality, grid)
@@ -191,7 +194,7 @@ def spread_prior(prior: tuple[float, float]) -> Spread:
     return Spread(mean, float(np.sqrt(weight @ np.square(grid - mean))))
 
 
-def spread_evidence(Z: np.ndarray, counts: np.ndarray, cardinality: Cardinality, prior: tuple[float, float]) -> float:
+def spread_evidence(Z: np.ndarray, counts: Counts, cardinality: Cardinality, prior: tuple[float, float]) -> float:
     """Log likelihood of the cardinalities under a rule, averaged over the prior of the spread; arguments as above."""
     grid = np.geomspace(*RANGE, 60)
     score = _log_prior(grid, prior)
@@ -209,8 +212,11 @@ def _log_prior(grid: np.ndarray, prior: tuple[float, float]) -> np.ndarray:
     return np.where(x <= PULL, -0.5 * np.square(x), PULL * (0.5 * PULL - x))
 
 
-def _log_likelihood(Z: np.ndarray, counts: np.ndarray, cardinality: Cardinality, grid: np.ndarray) -> np.ndarray:
+def _log_likelihood(Z: np.ndarray, counts: Counts, cardinality: Cardinality, grid: np.ndarray) -> np.ndarray:
+    if isinstance(counts, PartialCounts):
+        return counts.log_likelihood(Z, cardinality, grid)
     q = Z.shape[1]
+    least = q + 1 - len(counts)
     # The order of a row does not depend on the spread: sort once. Labels-first, so that sums run over long rows.
     falling = np.sort(-Z, axis=1)
     ranked = np.ascontiguousarray((falling[:, :1] - falling).T)
@@ -219,6 +225,6 @@ def _log_likelihood(Z: np.ndarray, counts: np.ndarray, cardinality: Cardinality,
         W = np.exp(s * ranked)
         W /= W.sum(axis=0)
         size = cardinality(W.T)
-        simulated = np.bincount(size, minlength=q + 1)[1 : q + 1] + 0.5
+        simulated = np.bincount(size, minlength=q + 1)[least : q + 1] + 0.5
         score[k] = counts @ np.log(simulated / simulated.sum())
     return score

@@ -24,12 +24,15 @@ from contone.enhance.inversion.evidence import Grades
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.posterior import Averages, Posterior
 from contone.enhance.inversion.sampler import Rows
+from contone.enhance.inversion.unasked import count_labels, forget_silent_rows, tells_nothing
+from contone.exceptions import LabelError
 from contone.numerics.principal import PrincipalMap, principal_map
 from contone.numerics.simplex import softmax
 from contone.typing import Array
 
 N_DIRECTIONS = 64
 """Pairs of mirrored draws that a prior mean averages over."""
+MOMENTS = ("mean", "logit_centre", "logit_width")
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,18 @@ class Fit:
         """The same for all rows at once; `rng` draws uniform and normal numbers, whose shapes end with m."""
         if L.shape[1] == 1:
             return _certain(L)
+        silent = tells_nothing(self.rule, L)
+        if bool(silent.all()):
+            return self.prior(X)
+        found = self._sampled(X, forget_silent_rows(self.rule, L), rng, n_samples)
+        if not bool(silent.any()):
+            return found
+        xp, prior = array_namespace(L), self.prior(X)
+        where = [xp.where(silent[:, None], getattr(prior, a), getattr(found, a)) for a in MOMENTS]
+        return Posterior(*where, found.n_relaxed, found.samples)
+
+    def _sampled(self, X: Array, L: Array, rng: Any, n_samples: int) -> Posterior:
+        """The same by a Markov chain."""
         n_sweeps = max(20, self.settings.n_sweeps // 2)
         precision = logistic_normal.precision(self.parameters.covariance)
         rows = Rows(self.rule, L, self.settings.noise, tail=self.tail)
@@ -136,6 +151,11 @@ def fit(
     all rows. Graded rows have the degrees that they were given.
     """
     n, q = L.shape
+    silent = tells_nothing(rule, L)
+    if grades is not None:
+        silent = silent & ~grades.known
+    if q > 1 and bool(silent.any()):
+        return _fit_labelled(X, L, silent, rule, settings, rng, grades)
     directions = copy.deepcopy(rng).standard_normal((N_DIRECTIONS, q))
     feature_map = principal_map(X, settings.n_components) if settings.features else None
     chosen = _choose_rows(n, settings.max_rows, grades, rng)
@@ -147,7 +167,7 @@ def fit(
         return model, _certain(L)
     rows = Rows(rule, L[chosen], settings.noise, None if grades is None else grades[chosen])
     averages = Averages(rows.Z, settings.n_samples, settings.n_sweeps - settings.n_burn)
-    counts = to_numpy(get_backend(L).count_members((L > 0).sum(axis=1), q + 1))[1:]
+    counts = count_labels(L, rule)
     parameters, spread = learn_parameters(phi, rows, averages, counts, settings, rng)
     size, split = averages.diagnostics()
     n_rows, n_relaxed = rows.Z.shape[1], rows.n_relaxed
@@ -167,6 +187,60 @@ def fit(
     else:
         posterior = averages.posterior(n_relaxed)
     return model, posterior if grades is None else posterior.with_known(grades)
+
+
+def _fit_labelled(
+    X: Array,
+    L: Array,
+    silent: Array,
+    rule: Degradation,
+    settings: Settings,
+    rng: np.random.Generator,
+    grades: Grades | None,
+) -> tuple[Fit, Posterior]:
+    """The same where the labels of some rows say nothing: they have no part in the fit, and their prior is theirs."""
+    told = ~silent
+    if int(told.sum()) < 2:
+        raise LabelError(
+            f"Y has {int(told.sum())} rows with a label (of {len(L)}): nothing can be learnt from fewer than 2."
+        )
+    among = None if grades is None else grades[told]
+    model, found = fit(X[told], L[told], rule, settings, rng, among)
+    prior = model.prior(X[silent])
+    if found.samples is not None:
+        prior = replace(prior, samples=_draw_prior(model, X[silent], len(found.samples), rng))
+    return model, _side_by_side(found, prior, silent)
+
+
+def _draw_prior(model: Fit, X: Array, n_samples: int, rng: np.random.Generator) -> Array:
+    """Draws (n_samples, m, q) of the distributions of rows X (m, d) whose labels say nothing."""
+    mean = model.mean(X).T
+    drawn = []
+    for _ in range(n_samples):
+        normals = _with_tails(rng.standard_normal(tuple(mean.shape)), model.tail)
+        noise = normals @ logistic_normal.square_root(model.parameters.covariance).T
+        drawn.append(softmax(mean + like(noise, mean)))
+    return array_namespace(mean).stack(drawn)
+
+
+def _side_by_side(told: Posterior, prior: Posterior, silent: Array) -> Posterior:
+    """The posterior (n, q) of all rows: those that tell something, and the others, where `silent` (n,) is true."""
+    xp = array_namespace(silent, told.mean)
+
+    def put(A: Array, B: Array, axis: int = 0) -> Array:
+        order = xp.argsort(xp.concat([xp.nonzero(~silent)[0], xp.nonzero(silent)[0]]))
+        return xp.take(xp.concat([A, B], axis=axis), order, axis=axis)
+
+    samples = None
+    if told.samples is not None and prior.samples is not None:
+        samples = put(told.samples, prior.samples, axis=1)
+    return Posterior(
+        put(told.mean, prior.mean),
+        put(told.logit_centre, prior.logit_centre),
+        put(told.logit_width, prior.logit_width),
+        told.n_relaxed,
+        samples,
+    )
 
 
 def _choose_rows(n: int, max_rows: int, grades: Grades | None, rng: np.random.Generator) -> Any:

@@ -7,10 +7,12 @@ with a model that was fitted under it.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from contone.degrade import CumulativeMass, Degradation, Order, Threshold, TopK
-from contone.enhance.inversion import logistic_normal
+from contone.enhance.inversion import logistic_normal, unasked
 from contone.enhance.inversion.chain import SPREAD_PRIOR, Settings, learn_parameters, simulated_rows
 from contone.enhance.inversion.evidence import find_contradictions
 from contone.enhance.inversion.posterior import Averages
@@ -19,6 +21,7 @@ from contone.enhance.inversion.sampler import Rows
 from contone.exceptions import LabelWarning
 from contone.runtime.warnings import warn
 from contone.typing import Array
+from contone.validation import silent_rows
 from contone.validation.degrees import NOTHING_KNOWN, KnownDegrees
 
 TRIAL_ROWS, TRIAL_SWEEPS, TRIAL_LABELS = 1000, 40, 60
@@ -39,18 +42,30 @@ CLEAR = 0.95
 
 def choose_rule(degradation: Degradation | str, L: np.ndarray, known: KnownDegrees = NOTHING_KNOWN) -> Degradation:
     """The rule that the parameter `degradation` of `Inversion` stands for, given labels L (n, q) and graded rows."""
+    chosen = _choose(degradation, L, known)
+    # A row of zeros is something that a threshold makes, unless it is told to mark one label at least.
+    if isinstance(chosen, Threshold) and (L == 0).all(axis=1).any():
+        return replace(chosen, at_least_one=False)
+    return chosen
+
+
+def _choose(degradation: Degradation | str, L: np.ndarray, known: KnownDegrees) -> Degradation:
     rule = parse_rule(degradation) if isinstance(degradation, str) else degradation
     if isinstance(rule, Degradation):
         return rule
     q = L.shape[1]
     if rule == "order":
         return Order()
+    has_zeros = bool((L == 0).all(axis=1).any())
+    if rule == "bar" and q > 1:
+        return likeliest_threshold(L, known, at_least_one=not has_zeros)
+    L, known = _labelled(L, known)
+    if len(L) == 0:
+        return CumulativeMass()
     if rule in ("topk", "best"):
         return _most_frequent_number(L)
     if rule == "threshold" or q == 1:
         return Threshold(1.0 / max(q, 2)) if rule != "auto" else CumulativeMass()
-    if rule == "bar":
-        return likeliest_threshold(L, known)
     ranked = rank_rules(L, known)
     _warn_if_open(ranked)
     return ranked[0][0]
@@ -72,10 +87,10 @@ def rank_rules(L: np.ndarray, known: KnownDegrees = NOTHING_KNOWN) -> list[tuple
     return [(rules[i], float(probabilities[i])) for i in np.argsort(-probabilities, kind="stable")]
 
 
-def likeliest_threshold(L: np.ndarray, known: KnownDegrees = NOTHING_KNOWN) -> Threshold:
+def likeliest_threshold(L: np.ndarray, known: KnownDegrees = NOTHING_KNOWN, *, at_least_one: bool = True) -> Threshold:
     """The threshold with the highest likelihood of the cardinalities of L (n, q), averaged over the spread."""
     q = L.shape[1]
-    candidates = [Threshold(r / q) for r in HEIGHTS if r < q]
+    candidates = [Threshold(r / q, at_least_one) for r in HEIGHTS if r < q]
     # Each with a fit of its own: judged with a model from another height, a neighbour may look better by far.
     return candidates[int(np.argmax([_evidence(rule, L, known) for rule in candidates]))]
 
@@ -96,20 +111,21 @@ def _evidence(rule: Degradation, L: np.ndarray, known: KnownDegrees) -> float:
     """Log likelihood of the cardinalities, and of the labels of graded rows, under a rule."""
     Z = _draw_under(rule, L)
     # A pattern that the rule cannot make counts as a cardinality that it never gives.
-    n_odd = rule.start(L)[1].sum() + find_contradictions(rule, known.degrees, L[known.rows]).sum()
+    n_odd = unasked.start_rows(rule, L)[1].sum() + find_contradictions(rule, known.degrees, L[known.rows]).sum()
     impossible = np.log(0.5 / len(Z)) * n_odd
-    counts = _count_cardinalities(L)
+    counts = unasked.count_labels(L, rule)
     return logistic_normal.spread_evidence(Z, counts, rule.cardinality, SPREAD_PRIOR) + float(impossible)
 
 
 def _draw_under(rule: Degradation, L: np.ndarray) -> Array:
     """Draws (m, q) of z at spread 1, from a short fit without features under a rule."""
     q = L.shape[1]
-    some = L[np.sort(np.random.default_rng(0).permutation(len(L))[:TRIAL_ROWS])]
+    some = L[~unasked.tells_nothing(rule, L)]
+    some = some[np.sort(np.random.default_rng(0).permutation(len(some))[:TRIAL_ROWS])]
     rows, rng = Rows(rule, some, 0.0), np.random.default_rng(0)
     n_sweeps = TRIAL_SWEEPS if q <= TRIAL_LABELS else max(TRIAL_SWEEPS * TRIAL_LABELS // q, 10)
     settings = Settings(features=False, n_sweeps=n_sweeps, n_burn=n_sweeps // 2)
-    phi, counts = np.ones((1, len(some))), _count_cardinalities(some)
+    phi, counts = np.ones((1, len(some))), unasked.count_labels(some, rule)
     found, _ = learn_parameters(phi, rows, Averages(rows.Z, 0, 0), counts, settings, rng)
     normals = rng.standard_normal((simulated_rows(q), q))
     Z = found.coefficients[0] + normals @ logistic_normal.square_root(found.covariance).T
@@ -118,9 +134,13 @@ def _draw_under(rule: Degradation, L: np.ndarray) -> Array:
 
 def _most_frequent_number(L: np.ndarray) -> TopK:
     """The largest degrees, as many as most rows have labels."""
-    return TopK(int(np.bincount((L > 0).sum(axis=1)).argmax()))
+    return TopK(int(np.bincount(unasked.number_of_labels(L)).argmax()))
 
 
-def _count_cardinalities(L: np.ndarray) -> np.ndarray:
-    """How many rows of L (n, q) have 1, ..., q labels."""
-    return np.bincount((L > 0).sum(axis=1), minlength=L.shape[1] + 1)[1:]
+def _labelled(L: np.ndarray, known: KnownDegrees) -> tuple[np.ndarray, KnownDegrees]:
+    """Labels (n, q) and known degrees of the rows that have a label."""
+    told = ~silent_rows(L)
+    if told.all():
+        return L, known
+    kept = told[known.rows]
+    return L[told], KnownDegrees((np.cumsum(told) - 1)[known.rows[kept]], known.degrees[kept])

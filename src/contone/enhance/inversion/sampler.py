@@ -20,7 +20,7 @@ from array_api_compat import array_namespace
 
 from contone.backends import get_backend, like, to_numpy
 from contone.degrade import Degradation, Order, Others, TopK, has_levels
-from contone.enhance.inversion import logistic_normal
+from contone.enhance.inversion import logistic_normal, unasked
 from contone.enhance.inversion.evidence import Grades
 from contone.numerics.simplex import softmax
 from contone.numerics.truncated import reflected_normal, truncated_normal
@@ -41,6 +41,7 @@ class Rows:
     ----------
     rule : Degradation
     L : (n, q)
+        NaN where nobody asked: the labels that a row has there are sampled along (`unasked`).
     noise : float
         Share of the entries of L that are wrong.
     grades : Grades or None
@@ -54,8 +55,10 @@ class Rows:
     ) -> None:
         self.rule, self.noise, self.grades, self.tail = rule, noise, grades, tail
         self.given = get_backend(L).transpose(L > 0)
-        self.levels = get_backend(L).transpose(L) if isinstance(rule, Order) and has_levels(L) else None
-        Z, self.relaxed = rule.start(L)
+        self.labels = get_backend(L).transpose(L) if unasked.has_unasked(L) else None
+        by_level = isinstance(rule, Order) and (self.labels is not None or has_levels(L))
+        self.levels = get_backend(L).transpose(L) if by_level else None
+        Z, self.relaxed, completed = unasked.start_rows(rule, L)
         if grades is not None:
             self.relaxed = self.relaxed & ~grades.known
         self.n_relaxed = int(self.relaxed.sum())
@@ -71,7 +74,20 @@ class Rows:
             self.is_zero = get_backend(Z).transpose(grades.known[:, None] & (grades.degrees <= 0))
             self.highest_zero = xp.log(grades.bound / xp.max(grades.degrees, axis=1))
         self.Z = get_backend(Z).transpose(Z)
-        self.positive = self._labels(self.Z) if noise > 0 else self.given
+        self.positive = self._labels(self.Z) if noise > 0 else get_backend(L).transpose(completed)
+        self.asked = None
+        if self.labels is not None:
+            self._open_unasked(self.labels)
+
+    def _open_unasked(self, labels: Array) -> None:
+        """Which entries of labels (q, n) are unasked; which are proposed, and which rows go by the order alone."""
+        xp = array_namespace(labels)
+        self.asked = labels == labels
+        self.ordered = self.relaxed & (self.n_relaxed > 0) & xp.any(~self.asked, axis=0)
+        held = xp.ones_like(self.relaxed) if isinstance(self.rule, Order) else self.ordered
+        if self.grades is not None:
+            held = held | self.grades.known
+        self.proposed = [xp.nonzero(~self.asked[j, :] & ~held)[0] for j in range(len(labels))]
 
     deviation = 0.0
     """Standard deviation of what separates the log weights that the labels see from Z: nothing here."""
@@ -84,6 +100,8 @@ class Rows:
         if self.levels is not None:
             step = max(self.levels.shape[1] // STARTING_ROWS, 1)
             return logistic_normal.level_moments(to_numpy(self.levels[:, ::step]))
+        if self.labels is not None:
+            return logistic_normal.moments(unasked.meetings(self.labels.T), self.labels.shape[1])
         met = array_namespace(self.Z).astype(self.given, self.Z.dtype)
         return logistic_normal.moments(to_numpy(met @ met.T), met.shape[1])
 
@@ -94,6 +112,8 @@ class Rows:
         root = None if math.isinf(self.tail) else self._draw_weights(mean, precision, rng) ** 0.5
         if self.noise > 0:
             self._propose_other_labels(mean, precision, rng, 1.0 if root is None else root)
+        elif self.asked is not None:
+            self._propose_completions(mean, precision, getattr(rng, "aside", rng), 1.0 if root is None else root)
         u, shift = rng.random((q, n)), rng.standard_normal(n)
         self.Z = sweep(
             self.Z, self.positive, mean, precision, self._interval, u, shift, reflect=reflect, root_weights=root
@@ -119,6 +139,9 @@ class Rows:
             where = array_namespace(lower).where
             order = TopK().interval(others, self.positive[j])
             lower, upper = where(self.relaxed, order[0], lower), where(self.relaxed, order[1], upper)
+            if self.labels is not None:  # where NaN is neither above nor below anything
+                order = Order().level_interval(weights.Z, self.labels, j)
+                lower, upper = where(self.ordered, order[0], lower), where(self.ordered, order[1], upper)
         if self.grades is not None:
             # An empty interval holds a log weight where it is. The largest one of a row is 0 in `sweep`.
             where, far = array_namespace(lower).where, array_namespace(lower).full_like(lower, np.inf)
@@ -126,6 +149,32 @@ class Rows:
             lower = where(known, where(zero, -far, far), lower)
             upper = where(known, where(zero, self.highest_zero, -far), upper)
         return lower, upper
+
+    def _propose_completions(self, mean: Array, precision: Array, rng: Any, root_weights: Array | float) -> None:
+        """Metropolis steps of unasked labels: z_j from its normal without bounds, kept where asked labels stay.
+
+        What the unasked labels are then is what the rule says, so that rows move between completions.
+        """
+        xp, (q, n) = array_namespace(mean), self.Z.shape
+        along = precision.sum(axis=0)
+        noise, shift = rng.standard_normal((q, n)) / root_weights, rng.standard_normal(n)
+        residual = self.Z - mean
+        residual = residual + (shift / (along.sum() ** 0.5 * root_weights) - (along @ residual) / along.sum())
+        Z, positive = xp.asarray(self.Z, copy=True), xp.asarray(self.positive, copy=True)
+        for j, rows in enumerate(self.proposed):
+            if rows.shape[0] == 0:
+                continue
+            scale = 1.0 / precision[j, j] ** 0.5
+            step = scale * noise[j, rows] - (precision[j, :] @ residual[:, rows]) * scale**2
+            proposal = Z[:, rows]
+            proposal[j, :] += step
+            labels = self._labels(proposal)
+            kept = xp.all((labels == self.given[:, rows]) | ~self.asked[:, rows], axis=0)
+            step = xp.where(kept, step, xp.zeros_like(step))
+            Z[j, rows] += step
+            residual[j, rows] += step
+            positive[:, rows] = xp.where(kept, labels, positive[:, rows])
+        self.Z, self.positive = Z, positive
 
     def _propose_other_labels(self, mean: Array, precision: Array, rng: Any, root_weights: Array | float) -> None:
         """Metropolis steps to other labels: z_j from its normal without bounds, accepted by the flips it explains.
@@ -139,14 +188,14 @@ class Rows:
         along = precision.sum(axis=0)
         shift = rng.standard_normal(self.Z.shape[1]) / (along.sum() ** 0.5 * root_weights)
         Z = self.Z + shift - (along @ (self.Z - mean)) / along.sum()
-        wrong = (self.positive != self.given).sum(axis=0)
+        wrong = self._count_wrong(self.positive)
         for j in range(len(Z)):
             scale = 1.0 / precision[j, j] ** 0.5
             proposal = xp.asarray(Z, copy=True)
             noise = rng.standard_normal(Z.shape[1]) / root_weights
             proposal[j] += scale * noise - (precision[j] @ (Z - mean)) * scale**2
             positive = self._labels(proposal)
-            newly = (positive != self.given).sum(axis=0)
+            newly = self._count_wrong(positive)
             accepted = xp.log(rng.random(Z.shape[1])) < odds * (newly - wrong)
             if self.grades is not None:
                 accepted = accepted & ~self.grades.known
@@ -154,6 +203,11 @@ class Rows:
             self.positive = xp.where(accepted, positive, self.positive)
             wrong = xp.where(accepted, newly, wrong)
         self.Z = Z
+
+    def _count_wrong(self, positive: Array) -> Array:
+        """In how many entries (n,) labels (q, n) differ from those that were given."""
+        differs = positive != self.given
+        return (differs if self.asked is None else differs & self.asked).sum(axis=0)
 
     def _labels(self, Z: Array) -> Array:
         return get_backend(Z).transpose(self.rule._apply(softmax(Z.T)))

@@ -29,6 +29,7 @@ from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.logistic_normal import Parameters
 from contone.enhance.inversion.model import Fit, _mean_features
 from contone.enhance.inversion.sampler import Rows
+from contone.enhance.inversion.unasked import forget_silent_rows
 from contone.numerics.simplex import softmax
 from contone.typing import Array
 
@@ -71,6 +72,7 @@ def learn_information(fit: Fit, X: np.ndarray, L: np.ndarray, rng: np.random.Gen
     _, unwhiten = _whitening(fit.parameters.covariance)
     whiten = np.linalg.pinv(unwhiten)
     first, second = _pairs(len(whiten))
+    L = forget_silent_rows(fit.rule, L)
     rows, draws = Rows(fit.rule, L, fit.settings.noise), get_backend(X).draws(rng, X)
     half = (N_SWEEPS - N_SWEEPS // 5) // 2
     averages = np.zeros((2, len(whiten) + len(first), X.shape[0]))
