@@ -29,8 +29,11 @@ MOST_MASKS = 20_000
 
 
 def tells_nothing(rule: Degradation, L: Array) -> Array:
-    """Which rows of L (n, q) constrain nothing, bool (n,): all NaN; or all 0, if the rule marks at least one."""
-    if rule.at_least_one:
+    """Which rows of L (n, q) have no label, bool (n,): all NaN; or all 0, if the rule marks at least one.
+
+    Under `Order` a row of zeros is one of equal levels.
+    """
+    if rule.at_least_one and not isinstance(rule, Order):
         return silent_rows(L)
     return array_namespace(L).all(L != L, axis=1)
 
