@@ -3,6 +3,13 @@
 The public names, in the order of the pipeline: data, degrade, augment, enhance, predict, evaluate.
 """
 
+# ruff: noqa: E402
+# isort: off
+from contone.runtime.interrupts import end_quietly_while_importing
+
+end_quietly_while_importing()
+# isort: on
+
 from contone import datasets, degrade, measures
 from contone.augment import Augmented, HSICReducer, LabelConfidence
 from contone.check import Best, Check, Rehearsal, Tuned, check, compare

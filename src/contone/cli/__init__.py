@@ -8,6 +8,8 @@ import sys
 from contextlib import suppress
 from typing import Any, NoReturn
 
+from contone.runtime.interrupts import INTERRUPTED, interrupt_again
+
 EXTRA = frozenset({"typer", "click", "rich", "polars", "jinja2", "matplotlib", "scikit_posthocs"})
 """Modules of the optional dependency group `cli`."""
 
@@ -18,6 +20,7 @@ def main() -> None:
     try:
         from contone.cli.app import app
 
+        interrupt_again()
         app(prog_name="contone", standalone_mode=True)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in EXTRA:
@@ -26,7 +29,7 @@ def main() -> None:
             f"contone: the command line needs {error.name}, which is not installed: pip install 'contone[cli]'", code=2
         )
     except KeyboardInterrupt:
-        _leave("interrupted", code=130)
+        _leave("interrupted", code=INTERRUPTED)
     except SystemExit as end:
         _flush(end)
         raise

@@ -1,0 +1,41 @@
+"""Ctrl-C while the command is being imported."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import contone  # noqa: F401
+from contone.runtime import interrupts
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to another process")
+@pytest.mark.parametrize("how", ["module", "script"])
+def test_ctrl_c_during_the_import_leaves_no_traceback(tmp_path, how):
+    script = tmp_path / "contone"
+    script.write_text("from contone.cli import main\nmain()\n")
+    command = ["-m", "contone"] if how == "module" else [str(script)]
+    # Python says on stderr what it has imported; the signal is sent as soon as numpy has begun.
+    with subprocess.Popen(
+        [sys.executable, "-X", "importtime", *command, "--version"], stderr=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if b"numpy" in line:
+                process.send_signal(signal.SIGINT)
+                break
+        out, err = process.communicate(timeout=60)
+    said = b"\n".join(line for line in err.splitlines() if not line.startswith(b"import time:"))
+    assert said.strip() == b"interrupted"
+    assert out == b""
+    assert process.returncode == interrupts.INTERRUPTED
+
+
+def test_a_library_leaves_the_signal_alone():
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    interrupts.end_quietly_while_importing()
+    interrupts.interrupt_again()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
