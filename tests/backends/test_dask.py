@@ -99,11 +99,28 @@ def cluster():
         yield workers
 
 
+PATIENCE = 240
+"""Seconds after which a cluster that does not answer fails the test that waits for it, in place of hanging."""
+
+
+def _give_up(*_):
+    raise TimeoutError(f"the cluster did not answer in {PATIENCE} s")
+
+
 @pytest.fixture
 def client(cluster):
-    with distributed.Client(cluster) as opened:
-        opened.wait_for_workers(2, timeout=60)
-        yield opened
+    # `Client` and `LocalCluster` wait without end for what a killed worker owed them. A real alarm ends any such wait.
+    previous = signal.signal(signal.SIGALRM, _give_up)
+    signal.alarm(PATIENCE)
+    try:
+        with distributed.Client(cluster, timeout=60) as opened:
+            opened.wait_for_workers(2, timeout=60)
+            yield opened
+            # A cluster that is closed while a worker starts again may wait for that worker for ever.
+            opened.wait_for_workers(2, timeout=60)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, previous)
 
 
 # ------------------------------------------------------------------------------------------------- the same answers
