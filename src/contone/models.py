@@ -262,8 +262,14 @@ def _decode_object(value: dict[str, Any], archive: _Archive) -> Any:
         names = {f.name for f in dataclasses.fields(cls)}
         if set(state) != names:
             raise DataError(f"its {cls.__name__} has other fields than that of this version of contone")
+    elif issubclass(cls, BaseEstimator):
+        absent = sorted(set(cls._get_param_names()) - set(state))
+        if absent:
+            raise DataError(f"its {cls.__name__} has no {absent[0]}")
     for key, entry in state.items():
         object.__setattr__(made, key, entry)
+    if isinstance(made, BaseEstimator) and hasattr(made, "_validate_params"):
+        made._validate_params()
     return made
 
 

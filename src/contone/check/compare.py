@@ -23,6 +23,7 @@ from contone.check.trials import Trial, named_methods, quiet, shared_memory, try
 from contone.enhance import Inversion, Logical, Temperature, Uniform
 from contone.limits import recovered
 from contone.measures import MEASURES, evaluate
+from contone.runtime.threads import check_jobs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -166,6 +167,7 @@ def compare(
     for cls in BASELINES:
         if cls not in (type(method) for method in named.values()):
             named[cls.__name__] = cls()
+    check_jobs(n_jobs, "n_jobs")
     if rehearsal is None:
         rehearsal = Rehearsal(
             X,

@@ -35,6 +35,7 @@ from contone.enhance.tempered import FLOOR
 from contone.exceptions import ArgumentError
 from contone.measures import evaluate
 from contone.runtime.progress import show_progress
+from contone.runtime.threads import check_jobs
 
 LOG_TEMPERATURES = (math.log(0.005), math.log(200.0))
 """The range of temperatures that is searched: from uniform to the largest degree alone, for any method's scale."""
@@ -105,6 +106,7 @@ def search(
     """
     start, title = time.perf_counter(), f"Rehearsing {type(enhancer).__name__}"
     given = list(candidates(enhancer, type(enhancer).SEARCH if space is None else space, n_iter, seed))
+    check_jobs(n_jobs, "n_jobs")
 
     def work(chosen: Sequence[dict[str, Any]], replicates: Sequence[Replicate], *, n_first: int) -> list[list[Trial]]:
         """Trials of settings, in turn until the budget is spent; of the first ones in any case."""

@@ -77,9 +77,9 @@ def benchmark(
     from contone.experiments.benchmark import about_run, make_spec, plan_benchmark
     from contone.experiments.report.render import FORMATS, save
     from contone.experiments.report.summary import summarise
-    from contone.experiments.run import check_jobs
     from contone.experiments.store import Store
     from contone.runtime.files import check_target
+    from contone.runtime.threads import check_jobs
 
     known_methods()  # says which packages are left out
     check_jobs(jobs)

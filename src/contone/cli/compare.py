@@ -13,6 +13,7 @@ from rich.table import Table
 from contone.cli import options, terminal
 from contone.cli.enhance import checked_rule
 from contone.cli.listing import find_method
+from contone.runtime.threads import check_jobs
 
 if TYPE_CHECKING:
     from contone.check import Comparison
@@ -65,6 +66,11 @@ def compare(
 
     contone compare songs.parquet --labels 'mood_*' --method glle --method inversion --json
     """
+    check_jobs(jobs)
+    if figure is not None:
+        from contone.pages import figures
+
+        figures.check_path(figure)
     names = method or list(METHODS)
     methods = {name: find_method(name, "--method")() for name in names}
     from contone.check import compare as compare_methods
@@ -105,8 +111,6 @@ def compare(
                 random_state=seed,
             )
     if figure is not None:
-        from contone.pages import figures
-
         figures.save(found.figure(), figure)
         terminal.say(f"wrote {figure}")
     if as_json:

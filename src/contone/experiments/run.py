@@ -20,13 +20,14 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-from joblib import Parallel, cpu_count, delayed, effective_n_jobs, parallel_config
+from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from joblib.externals.loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
 
 from contone.exceptions import InputError, MissingExtraError
 from contone.experiments.cells import Cell, unique
 from contone.experiments.compute import compute, versions
 from contone.experiments.store import Store
+from contone.runtime.threads import check_jobs
 
 Compute = Callable[[Cell], dict[str, Any]]
 BACKENDS = ("loky", "dask")
@@ -36,9 +37,6 @@ WATCH_SECONDS = 0.5
 
 CONNECT_TIMEOUT = "10s"
 """How long a dask scheduler may take to answer."""
-
-MAX_JOBS_PER_CORE = 4
-"""More processes than this per core only fight for it, and for the memory."""
 
 
 @dataclass
@@ -246,13 +244,6 @@ def _dask_client(address: str | None) -> Any:
         raise InputError(
             f"No dask scheduler answers at {address!r} ({error}): give the address of one that runs, e.g. tcp://host:8786."
         ) from error
-
-
-def check_jobs(jobs: int) -> None:
-    """Refuse a number of processes that makes no sense on this machine."""
-    most = MAX_JOBS_PER_CORE * cpu_count()
-    if jobs != -1 and not 1 <= jobs <= most:
-        raise InputError(f"jobs={jobs}: give -1 for one process per core, or a number from 1 to {most}.")
 
 
 def machine() -> dict[str, Any]:

@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from contone.runtime.files import replacing
+from contone.exceptions import ArgumentError
+from contone.runtime.files import check_target, replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+FORMATS = (".svg", ".png", ".pdf")
 
 AZIMUTH, ELEVATION, HEIGHT = -60.0, 45.0, 0.7
 """Where the eye stands, in degrees, and by how much the third coordinate is flattened."""
@@ -86,10 +89,18 @@ def draw_manifold(axis: Axes, X: np.ndarray, colours: np.ndarray) -> None:
     axis.axis("off")
 
 
+def check_path(path: Path) -> None:
+    """Refuse, before any work, a path that no figure can be written to."""
+    if path.suffix.lower() not in FORMATS:
+        raise ArgumentError(f"{path} must end in one of {', '.join(FORMATS)}.", "figure")
+    check_target(path, overwrite=True)
+
+
 def save(figure: Figure, path: Path, *, dpi: int = 160) -> None:
     """Write a figure in the format of its suffix, whole or not at all; the same figure gives the same bytes."""
+    check_path(path)
     with replacing(path) as temporary:
-        temporary.write_bytes(_bytes(figure, dpi=dpi, format=path.suffix[1:]))
+        temporary.write_bytes(_bytes(figure, dpi=dpi, format=path.suffix[1:].lower()))
 
 
 def _bytes(figure: Figure, **options: Any) -> bytes:

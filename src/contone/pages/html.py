@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from importlib.resources import files
 from typing import Any
 
+from contone.pages import escape
+
 HERE = "contone.pages"
 
 
@@ -32,7 +34,7 @@ def render(template: str, packages: Sequence[str] = (), **values: Any) -> str:
         finalize=_unbroken,
     )
     text = environment.get_template(template).render(**values, css=_part("page.css"), js=_part("page.js"))
-    return text.lstrip() + "\n"
+    return escape.printable(text.lstrip()) + "\n"
 
 
 def _loader(packages: Sequence[str]) -> Callable[[str], str | None]:

@@ -20,12 +20,26 @@ from typing import Any, TypeVar
 import joblib
 from threadpoolctl import ThreadpoolController
 
+from contone.exceptions import InputError
+
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 
 NAME = "contone-piece"
 PIECE_ROWS = 1 << 13
 """Rows per piece: half a megabyte of float64 with 8 columns."""
+
+
+MAX_JOBS_PER_CORE = 4
+"""More processes than this per core only fight for it, and for the memory."""
+
+
+def check_jobs(jobs: int | None, name: str = "jobs") -> None:
+    """Refuse a number of processes that makes no sense on this machine; None is one, below 0 counts from all cores."""
+    cores = int(joblib.cpu_count())
+    most = MAX_JOBS_PER_CORE * cores
+    if jobs is not None and not (-cores <= jobs <= -1 or 1 <= jobs <= most):
+        raise InputError(f"{name}={jobs}: give -1 for one process per core, or a number from 1 to {most}.")
 
 
 def n_threads() -> int:

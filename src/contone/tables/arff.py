@@ -61,9 +61,11 @@ def xml_labels(path: Path) -> list[str]:
     try:
         with gzip.open(path) if path.suffix.lower() == ".gz" else open(path, "rb") as stream:
             root = ElementTree.parse(stream).getroot()
-    except (OSError, EOFError, ElementTree.ParseError) as error:
+    except Exception as error:  # expat, zlib and codecs fail with errors of their own
         raise DataError(f"Cannot read {path} as a list of labels: {error}.") from error
-    found = [str(element.get("name")) for element in root.iter() if element.tag.rpartition("}")[2] == "label"]
+    found = [element.get("name", "") for element in root.iter() if element.tag.rpartition("}")[2] == "label"]
+    if not all(found):
+        raise DataError(f"{path} has a label without a name: MULAN writes <label name='...'>.")
     if not found:
         raise DataError(f"{path} names no labels: MULAN writes <label name='...'>.")
     return found

@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import os
 import sys
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -217,9 +216,9 @@ def readable(path: Path) -> Iterator[None]:
     """Whatever a reader raises about a file becomes a DataError that names it."""
     try:
         yield
-    except ContoneError:
+    except (ContoneError, MemoryError):
         raise
-    except (pl.exceptions.PolarsError, OSError, EOFError, zlib.error, UnicodeError, ValueError) as error:
+    except Exception as error:  # readers of other libraries fail with errors of their own
         raise _unreadable(path, error) from error
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # what a defect in a reader written in Rust looks like

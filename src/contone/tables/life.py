@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from contone.exceptions import ArgumentError, DataError, LabelError
+from contone.exceptions import ArgumentError, ContoneError, DataError, LabelError
 from contone.tables import answer, columns, formats, labels, run, whole
 from contone.tables.columns import Columns
 from contone.tables.kept import TableModel, load, path_of
@@ -42,10 +43,11 @@ def apply(model_path: str | os.PathLike[str], order: Order, trusted: Sequence[st
         formats.refuse_changed(order.source, before)
         if order.target:
             whole.refuse_text(order, table)
-        X = model.encoder.transform(_features(table, model))
+        with _whole(model):
+            X = model.encoder.transform(_features(table, model))
         L = _labels(table, model, order)
     order.progress.note(f"  {table.stored.height:,} rows, {'with' if L is not None else 'without'} labels")
-    with order.progress.working(f"applying {type(model.method).__name__}"):
+    with order.progress.working(f"applying {type(model.method).__name__}"), _whole(model):
         D = _degrees(model, X, L)
         ends = answer.ends_of_new_rows(order, model.method, X, L)
     used = {*model.chosen.labels, *model.chosen.features}
@@ -107,6 +109,20 @@ def _labels(table: formats.Table, model: TableModel, order: Order) -> pl.DataFra
         empty = pl.Series([0.0] * found.height)
         return pl.DataFrame({name: found[name] if name in found.columns else empty for name in model.labels})
     return table.label_numbers(labels.meanings(table.words(there), table.numeric))
+
+
+@contextmanager
+def _whole(model: TableModel) -> Iterator[None]:
+    """A file may hold a method whose parts are missing or do not belong together; that shows when it is used."""
+    try:
+        yield
+    except ContoneError:
+        raise
+    except (AttributeError, TypeError, ValueError, LookupError, ArithmeticError) as error:
+        raise DataError(
+            f"the model cannot be applied: its {type(model.method).__name__} is incomplete or damaged ({error}). "
+            "Fit it again."
+        ) from error
 
 
 def _degrees(model: TableModel, X: np.ndarray, L: pl.DataFrame | None) -> np.ndarray:

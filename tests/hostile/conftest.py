@@ -1,0 +1,19 @@
+"""The modules beside the tests, and a folder with one small table in it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    import corpus
+
+    (tmp_path / "in.csv").write_bytes(corpus.ROWS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
