@@ -8,6 +8,7 @@ The public names, in the order of the pipeline: data, degrade, augment, enhance,
 from contone.runtime.interrupts import end_quietly_while_importing
 
 end_quietly_while_importing()
+del end_quietly_while_importing
 # isort: on
 
 from contone import datasets, degrade, measures

@@ -134,7 +134,7 @@ def test_names_do_not_become_markup_in_a_page(folder, evil):
     assert "\x1b" not in page
 
 
-def test_a_full_disk_behind_a_model_or_a_figure(desk, monkeypatch):
+def test_a_full_disk_behind_a_model_or_a_file(desk, monkeypatch):
     """What was there stays, and the message says what happened."""
     before = (desk / "m.contone").read_bytes()
 

@@ -20,8 +20,8 @@ ENHANCERS = sorted(
     if inspect.isclass(value := getattr(contone, name)) and issubclass(value, base.Enhancer)
 )
 REASONS = {
-    "Inversion": "its chain draws one number per row and sweep, from one stream; other draws are another sample of the "
-    "same posterior, and `standard_errors` say how far two of them are apart",
+    "Inversion": "its chain draws one number per row and sweep, from one stream; another order is another sample "
+    "of the same posterior, as far away as another seed",
     "Best": "rehearses on simulated labels, one draw per row; the choice among methods is the same unless they tie",
     "Tuned": "rehearses on simulated labels, one draw per row",
     "ConLE": "trains on batches of rows",
