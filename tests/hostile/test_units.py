@@ -54,6 +54,7 @@ def build(name):
     rehearsing = {"n_replicates": 1, "model": contone.Inversion(n_sweeps=12, n_burn=4)}
     made = {
         "Augmented": lambda: contone.Augmented(contone.GLLE()),
+        "Calibrated": lambda: contone.Calibrated(contone.LP()),
         "Tempered": lambda: contone.Tempered(contone.LP()),
         "Tuned": lambda: contone.Tuned(contone.LP(), n_iter=2, **rehearsing),
         "Best": lambda: contone.Best(methods=["uniform", "lp"], **rehearsing),
