@@ -36,6 +36,7 @@ SHORT = {
     "Best": {"methods": ["uniform", "temperature", "lp"], **QUICK},
     "Tuned": QUICK,
     "ConLE": {"epochs": 2, "n_hidden": 8, "n_code": 4},
+    "DRAM": {"max_iter": 2, "max_steps": 3, "n_draws": 4},
     "LEVI": {"epochs": 2, "n_hidden": 8},
     "LIBLE": {"pretrain_epochs": 1, "epochs": 2, "n_hidden": 8, "n_code": 4},
 }

@@ -16,6 +16,7 @@ from contone.augment import Augmented, HSICReducer, LabelConfidence
 from contone.check import Best, Check, Rehearsal, Tuned, check, compare
 from contone.degrade import CumulativeMass, Threshold, TopK
 from contone.enhance import (
+    DRAM,
     FCM,
     GLEMR,
     GLERB,
@@ -47,6 +48,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AAKNN",
+    "DRAM",
     "FCM",
     "GLEMR",
     "GLERB",

@@ -25,6 +25,7 @@ REASONS = {
     "Best": "rehearses on simulated labels, one draw per row; the choice among methods is the same unless they tie",
     "Tuned": "rehearses on simulated labels, one draw per row",
     "ConLE": "trains on batches of rows",
+    "DRAM": "draws degrees per row",
     "LEVI": "draws noise per row",
     "LIBLE": "trains on batches of rows",
 }

@@ -43,6 +43,7 @@ FAST = {
     "LEVI": {"epochs": 3},
     "LIBLE": {"epochs": 3, "pretrain_epochs": 2},
     "ConLE": {"epochs": 3},
+    "DRAM": {"max_iter": 2, "max_steps": 3},
     "LEMLL": {"max_iter": 5},
     "LDLForest": {"n_trees": 3},
 }

@@ -8,6 +8,7 @@ from contone.base import Enhancer
 from contone.enhance import plugins
 from contone.enhance.baselines import Logical, Temperature, Uniform
 from contone.enhance.conle import ConLE
+from contone.enhance.dram import DRAM
 from contone.enhance.fcm import FCM
 from contone.enhance.glemr import GLEMR
 from contone.enhance.glerb import GLERB
@@ -23,6 +24,7 @@ from contone.enhance.lp import LP
 from contone.enhance.ml2 import ML2
 
 __all__ = [
+    "DRAM",
     "FCM",
     "GLEMR",
     "GLERB",
