@@ -295,11 +295,16 @@ def check_errors(enhancer: Enhancer) -> None:
     broken[3, 1] = np.nan
     empty = L.copy()
     empty[5] = 0.0
-    for what, features, labels in (
-        ("NaN in X", broken, L),
+    odd_labels = (
         ("a row without labels", X, empty),
         ("labels that are neither 0/1 nor confidences", X, 2.0 * L),
         ("negative labels", X, -L),
+    )
+    if enhancer.takes_levels():
+        odd_labels = (("labels that are not whole numbers", X, 1.5 * L),)
+    for what, features, labels in (
+        ("NaN in X", broken, L),
+        *odd_labels,
         ("fewer labels than rows", X, L[:-1]),
         ("a single row", X[:1], L[:1]),
         ("text in X", X.astype(str).astype(object) + "?", L),

@@ -117,6 +117,7 @@ def test_answers_follow_the_rankings_and_new_rows_are_predicted(small):
         assert measures.cosine(D, method.label_distributions_) > measures.cosine(D, uniform)
         np.testing.assert_array_equal(method.predict(X), method.label_distributions_)
         np.testing.assert_array_equal(method.enhance(X, ranked(D)), method.label_distributions_)
+        assert 0.0 < method.score(X, ranked(D)) < 1.0
     assert DRAM(**SHORT).fit_enhance(X, L).shape == D.shape
     with pytest.raises(LabelError, match="whole numbers"):
         DRAM(**SHORT).fit(X, ranked(D) / 3)

@@ -28,12 +28,21 @@ STEEPEST = 200.0
 """The largest b, for z with unit root mean square: where an order is perfect, b has no end."""
 
 
+def levels_as_confidences(L: Array) -> Array:
+    """Levels or ranks (n, q) in [0, 1]: the row's least is 0 and its largest 1; NaN in a row that has one level."""
+    lowest, highest = (find(L, axis=1, keepdims=True) for find in (np.nanmin, np.nanmax))
+    span = np.where(highest > lowest, highest - lowest, np.nan)
+    return (L - lowest) / span
+
+
 def label_score(L: Array, D: Array) -> float:
     """The share of the entropy of labels L (n, q), NaN where there is none, that degrees D (n, q) explain.
 
-    Confidences in [0, 1] may take the place of labels. Where all labels are equal there is nothing to tell, and the
+    Confidences in [0, 1] may take the place of labels, and levels count as such. Where all labels are equal there is nothing to tell, and the
     score is 0.
     """
+    if ((L < 0) | (L > 1)).any():
+        L = levels_as_confidences(L)
     asked = ~np.isnan(L)
     labels, Z = L[asked], np.log(np.maximum(D, FLOOR))
     z = (Z - Z.mean(axis=1, keepdims=True))[asked]
