@@ -38,8 +38,8 @@ def levels_as_confidences(L: Array) -> Array:
 def label_score(L: Array, D: Array) -> float:
     """The share of the entropy of labels L (n, q), NaN where there is none, that degrees D (n, q) explain.
 
-    Confidences in [0, 1] may take the place of labels, and levels count as such. Where all labels are equal there is nothing to tell, and the
-    score is 0.
+    Confidences in [0, 1] may take the place of labels, and levels count as such. Where all labels are equal there is
+    nothing to tell, and the score is 0.
     """
     if ((L < 0) | (L > 1)).any():
         L = levels_as_confidences(L)
