@@ -109,6 +109,7 @@ def learn_parameters(
         total: list[Any] = [np.zeros_like(coefficients), np.zeros_like(covariance), 0.0]
         scatter = np.zeros((q, q))
         draws = get_backend(phi).draws(rng, phi)
+        phi = like(phi, rows.Z)
         for k in show_progress(
             range(settings.n_sweeps), settings.n_sweeps, q * n * settings.n_sweeps, settings.verbose
         ):

@@ -28,6 +28,8 @@ FLAT = 1e3
 RANGE = (0.02, 12.0)
 """Spreads (root mean square of the centred log degrees) that are considered, from nearly uniform to nearly one-hot."""
 
+FEW_LABELS = 64
+"""Up to this many labels degrees are simulated in double precision, beyond that in single precision."""
 PULL = 2.0
 """Standard deviations from which on the prior of the spread is no longer normal (Huber's function)."""
 
@@ -218,13 +220,14 @@ def _log_likelihood(Z: np.ndarray, counts: Counts, cardinality: Cardinality, gri
     q = Z.shape[1]
     least = q + 1 - len(counts)
     # The order of a row does not depend on the spread: sort once. Labels-first, so that sums run over long rows.
-    falling = np.sort(-Z, axis=1)
+    falling = np.sort(-Z.astype(np.float32 if q > FEW_LABELS else np.float64, copy=False), axis=1)
     ranked = np.ascontiguousarray((falling[:, :1] - falling).T)
-    score = np.empty(len(grid))
-    for k, s in enumerate(grid):
-        W = np.exp(s * ranked)
-        W /= W.sum(axis=0)
-        size = cardinality(W.T)
+    # Which of the sizes that do not occur a larger row has makes no difference.
+    largest = int(np.flatnonzero(counts).max(initial=0)) + least + 2
+    score, W = np.empty(len(grid)), np.empty_like(ranked)
+    for k, s in enumerate(grid.tolist()):
+        np.exp(np.multiply(ranked, s, out=W), out=W)
+        size = cardinality((W[:largest] / W.sum(axis=0)).T)
         simulated = np.bincount(size, minlength=q + 1)[least : q + 1] + 0.5
         score[k] = counts @ np.log(simulated / simulated.sum())
     return score

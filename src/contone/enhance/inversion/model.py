@@ -22,6 +22,7 @@ from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.chain import Settings, calibrate_parameters, learn_parameters, show_progress
 from contone.enhance.inversion.evidence import Grades
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
+from contone.enhance.inversion.numpy_sweep import MANY_ROWS
 from contone.enhance.inversion.posterior import Averages, Posterior
 from contone.enhance.inversion.sampler import Rows
 from contone.enhance.inversion.unasked import count_labels, forget_silent_rows, tells_nothing
@@ -99,7 +100,7 @@ class Fit:
 
         def of_block(block: tuple[int, np.random.Generator]) -> Posterior:
             rows = slice(block[0], block[0] + size)
-            return self.posterior_of_block(X[rows], L[rows], block[1])
+            return self.posterior_of_block(X[rows], L[rows], block[1], quick=len(X) >= MANY_ROWS)
 
         # Every block has its own stream of random numbers: which thread is first makes no difference.
         blocks = zip(starts, rng.spawn(len(starts)), strict=True)
@@ -114,27 +115,27 @@ class Fit:
             sum(p.n_relaxed for p in found),
         )
 
-    def posterior_of_block(self, X: Array, L: Array, rng: Any, n_samples: int = 0) -> Posterior:
+    def posterior_of_block(self, X: Array, L: Array, rng: Any, n_samples: int = 0, *, quick: bool = False) -> Posterior:
         """The same for all rows at once; `rng` draws uniform and normal numbers, whose shapes end with m."""
         if L.shape[1] == 1:
             return _certain(L)
         silent = tells_nothing(self.rule, L)
         if bool(silent.all()):
             return self.prior(X)
-        found = self._sampled(X, forget_silent_rows(self.rule, L), rng, n_samples)
+        found = self._sampled(X, forget_silent_rows(self.rule, L), rng, n_samples, quick)
         if not bool(silent.any()):
             return found
         xp, prior = array_namespace(L), self.prior(X)
         where = [xp.where(silent[:, None], getattr(prior, a), getattr(found, a)) for a in MOMENTS]
         return Posterior(*where, found.n_relaxed, found.samples)
 
-    def _sampled(self, X: Array, L: Array, rng: Any, n_samples: int) -> Posterior:
+    def _sampled(self, X: Array, L: Array, rng: Any, n_samples: int, quick: bool) -> Posterior:
         """The same by a Markov chain."""
         n_sweeps = max(20, self.settings.n_sweeps // 2)
         precision = logistic_normal.precision(self.parameters.covariance)
-        rows = Rows(self.rule, L, self.settings.noise, tail=self.tail)
+        rows = Rows(self.rule, L, self.settings.noise, tail=self.tail, quick=quick)
         mean, draws = self.mean(X), get_backend(X).draws(rng, X)
-        averages = Averages(rows.Z, n_samples, n_sweeps - n_sweeps // 4)
+        averages = Averages(rows.Z, n_samples, n_sweeps - n_sweeps // 4, labels_first=rows.quick)
         for k in range(n_sweeps):
             rows.sweep(mean, precision, draws, reflect=k % 2 == 1)
             if k >= n_sweeps // 4:
@@ -166,7 +167,7 @@ def fit(
         model = Fit(rule, feature_map, parameters, Spread(0.0, 0.0), settings, directions, n, 0, size, 1.0)
         return model, _certain(L)
     rows = Rows(rule, L[chosen], settings.noise, None if grades is None else grades[chosen])
-    averages = Averages(rows.Z, settings.n_samples, settings.n_sweeps - settings.n_burn)
+    averages = Averages(rows.Z, settings.n_samples, settings.n_sweeps - settings.n_burn, labels_first=rows.quick)
     counts = count_labels(L, rule)
     parameters, spread = learn_parameters(phi, rows, averages, counts, settings, rng)
     size, split = averages.diagnostics()

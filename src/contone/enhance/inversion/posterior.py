@@ -14,7 +14,9 @@ from scipy.special import ndtri
 
 from contone.backends import to_numpy
 from contone.enhance.inversion.evidence import Grades
+from contone.enhance.inversion.numpy_sweep import pieces_of
 from contone.numerics.simplex import softmax
+from contone.runtime.threads import for_each
 from contone.typing import Array
 
 WATCHED = 200
@@ -78,10 +80,13 @@ class Posterior:
 class Averages:
     """Running sums over sweeps: degrees, logits and their squares; a few paths for the diagnostics."""
 
-    def __init__(self, Z: Array, n_samples: int, n_kept: int) -> None:
+    def __init__(self, Z: Array, n_samples: int, n_kept: int, *, labels_first: bool = False) -> None:
         q, n = Z.shape
-        self.n = 0
-        self.degrees, self.logits, self.squares = (array_namespace(Z).zeros_like(Z.T) for _ in range(3))
+        self.n, self.labels_first = 0, labels_first
+        if labels_first:
+            self.degrees, self.logits, self.squares = (np.zeros((q, n)).T for _ in range(3))
+        else:
+            self.degrees, self.logits, self.squares = (array_namespace(Z).zeros_like(Z.T) for _ in range(3))
         self.paths: list[np.ndarray] = []
         self.samples: list[Array] = []
         self.watched = np.divmod(np.linspace(0, n * q - 1, min(WATCHED, n * q)).astype(int), q)
@@ -90,6 +95,9 @@ class Averages:
 
     def add(self, Z: Array) -> None:
         """One more draw of log weights Z (q, n)."""
+        if self.labels_first:
+            self._add_labels_first(Z)
+            return
         xp = array_namespace(Z)
         D = softmax(Z.T)
         logit = xp.log(D) - xp.log1p(-xp.clip(D, max=1.0 - max(1e-12, float(xp.finfo(D.dtype).eps))))
@@ -101,13 +109,45 @@ class Averages:
         if self.n in self.sampled:
             self.samples.append(D)
 
+    def _add_labels_first(self, Z: np.ndarray) -> None:
+        """The same for NumPy arrays with one exponential and one logarithm: a logit is z - log(mass of the others)."""
+        q, n = Z.shape
+        keep = self.n + 1 in self.sampled
+        sample = np.empty((n, q)) if keep else None
+        path = np.empty(len(self.watched[0]))
+        resolution = max(1e-12, float(np.finfo(Z.dtype).eps))
+
+        def of_piece(rows: slice) -> None:
+            z = Z[:, rows] - Z[:, rows].max(axis=0)
+            W = np.exp(z)
+            total = W.sum(axis=0)
+            z -= np.log(np.maximum(total - W, resolution * total))
+            W /= total
+            self.degrees.T[:, rows] += W
+            self.logits.T[:, rows] += z
+            inside = (self.watched[0] >= rows.start) & (self.watched[0] < rows.stop)
+            path[inside] = z[self.watched[1][inside], self.watched[0][inside] - rows.start]
+            self.squares.T[:, rows] += np.square(z, out=z)
+            if sample is not None:
+                sample[rows] = W.T / W.sum(axis=0, dtype=np.float64)[:, None]
+
+        for_each(of_piece, pieces_of(n))
+        self.n += 1
+        self.paths.append(path)
+        if sample is not None:
+            self.samples.append(sample)
+
     def posterior(self, n_relaxed: int) -> Posterior:
         """What the sums say of the rows."""
         xp = array_namespace(self.degrees)
         centre = self.logits / self.n
         width = xp.clip(self.squares / self.n - centre * centre, min=0.0) ** 0.5
         samples = xp.stack(self.samples) if self.samples else None
-        return Posterior(self.degrees / self.n, centre, width, n_relaxed, samples)
+        mean = self.degrees / self.n
+        if self.labels_first:
+            mean, centre, width = (np.ascontiguousarray(A) for A in (mean, centre, width))
+            mean /= mean.sum(axis=1, keepdims=True)  # sums of single precision
+        return Posterior(mean, centre, width, n_relaxed, samples)
 
     def diagnostics(self) -> tuple[float, float]:
         """Median effective sample size and 95 % quantile of split R-hat over the watched degrees that move."""

@@ -20,7 +20,7 @@ from array_api_compat import array_namespace
 
 from contone.backends import get_backend, like, to_numpy
 from contone.degrade import Degradation, Order, Others, TopK, has_levels
-from contone.enhance.inversion import logistic_normal, unasked
+from contone.enhance.inversion import logistic_normal, numpy_sweep, unasked
 from contone.enhance.inversion.evidence import Grades
 from contone.numerics.simplex import softmax
 from contone.numerics.truncated import reflected_normal, truncated_normal
@@ -32,6 +32,8 @@ LOWEST = -60.0
 """Log weight below the row's largest at which a label is as good as absent; keeps exp(z) clear of underflow."""
 STARTING_ROWS = 5000
 """About how many rows with levels a start is worked out from."""
+MANY_LABELS = 64
+"""Labels beyond which every sweep is a quick one (`numpy_sweep`) where that can be."""
 
 
 class Rows:
@@ -48,10 +50,19 @@ class Rows:
         Degrees that are known; such rows stay where they are, whatever their labels say.
     tail : float
         Degrees of freedom nu: every row has a weight w ~ Gamma(nu / 2, nu / 2) of its own, and covariance Sigma / w.
+    quick : bool
+        Use `numpy_sweep` where it can be used, whatever the number of labels.
     """
 
     def __init__(
-        self, rule: Degradation, L: Array, noise: float, grades: Grades | None = None, tail: float = math.inf
+        self,
+        rule: Degradation,
+        L: Array,
+        noise: float,
+        grades: Grades | None = None,
+        tail: float = math.inf,
+        *,
+        quick: bool = False,
     ) -> None:
         self.rule, self.noise, self.grades, self.tail = rule, noise, grades, tail
         self.given = get_backend(L).transpose(L > 0)
@@ -78,6 +89,9 @@ class Rows:
         self.asked = None
         if self.labels is not None:
             self._open_unasked(self.labels)
+        self.quick = (quick or L.shape[1] > MANY_LABELS) and self._can_be_quick()
+        if self.quick:
+            self.Z = self.Z.astype(numpy_sweep.precision_for(len(L)))
 
     def _open_unasked(self, labels: Array) -> None:
         """Which entries of labels (q, n) are unasked; which are proposed, and which rows go by the order alone."""
@@ -88,6 +102,11 @@ class Rows:
         if self.grades is not None:
             held = held | self.grades.known
         self.proposed = [xp.nonzero(~self.asked[j, :] & ~held)[0] for j in range(len(labels))]
+
+    def _can_be_quick(self) -> bool:
+        """Whether `numpy_sweep` knows all that these rows ask for."""
+        plain = self.grades is None and self.levels is None and self.asked is None
+        return plain and get_backend(self.Z).name == "numpy" and numpy_sweep.can_sweep(self.rule)
 
     deviation = 0.0
     """Standard deviation of what separates the log weights that the labels see from Z: nothing here."""
@@ -103,7 +122,7 @@ class Rows:
         if self.labels is not None:
             return logistic_normal.moments(unasked.meetings(self.labels.T), self.labels.shape[1])
         met = array_namespace(self.Z).astype(self.given, self.Z.dtype)
-        return logistic_normal.moments(to_numpy(met @ met.T), met.shape[1])
+        return logistic_normal.moments(to_numpy(met @ met.T).astype(np.float64), met.shape[1])
 
     def sweep(self, mean: Array, precision: Array, rng: Any, *, reflect: bool = False) -> None:
         """Redraw (or reflect) all log weights once."""
@@ -114,9 +133,29 @@ class Rows:
             self._propose_other_labels(mean, precision, rng, 1.0 if root is None else root)
         elif self.asked is not None:
             self._propose_completions(mean, precision, getattr(rng, "aside", rng), 1.0 if root is None else root)
+        if self.quick:
+            self._sweep_quickly(mean, precision, rng, reflect, root)
+            return
         u, shift = rng.random((q, n)), rng.standard_normal(n)
         self.Z = sweep(
             self.Z, self.positive, mean, precision, self._interval, u, shift, reflect=reflect, root_weights=root
+        )
+
+    def _sweep_quickly(self, mean: Array, precision: Array, rng: Any, reflect: bool, root: Array | None) -> None:
+        (q, n), dtype = self.Z.shape, self.Z.dtype
+        single = {"dtype": dtype} if isinstance(rng, np.random.Generator) else {}
+        u = np.asarray(rng.random((q, n), **single), dtype=dtype)
+        self.Z = numpy_sweep.sweep(
+            self.Z,
+            self.positive,
+            self.relaxed if self.n_relaxed else None,
+            np.asarray(mean, dtype=dtype),
+            precision,
+            self.rule,
+            u,
+            np.asarray(rng.standard_normal(n), dtype=dtype),
+            reflect=reflect,
+            root_weights=None if root is None else np.asarray(root, dtype=dtype),
         )
 
     def _draw_weights(self, mean: Array, precision: Array, rng: Any) -> Array:
