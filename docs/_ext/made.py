@@ -160,8 +160,10 @@ def mark_up(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: li
         if formula and line and set(line) <= {"-"} and made and made[-1].strip():
             made[-1:] = [f"**{made[-1].strip()}**", ""]
             continue
-        literal = (formula and indented) or line.lstrip().startswith((">>>", "...")) or "``" in line
-        made.append(line if literal else line.replace("|", r"\|"))
+        literal = (formula and indented) or line.lstrip().startswith((">>>", "..."))
+        parts = line.split("``")  # every other one is code
+        parts[::2] = [part.replace("|", r"\|") for part in parts[::2]]
+        made.append(line if literal else "``".join(parts))
     lines[:] = made
 
 

@@ -48,4 +48,4 @@ old, new = range(N_OLD), range(N_OLD, n)
 write("photos.csv", ["photo", *FEATURES, *SUBJECTS], ([*record(i), *L[i]] for i in old))
 write("new_photos.csv", ["photo", *FEATURES], (record(i) for i in new))
 truth = [f"{s}_degree" for s in SUBJECTS]
-write("truth.csv", ["photo", *truth], ([f"IMG_{i:04}", *(f"{d:.4f}" for d in D[i])] for i in old))
+write("truth.csv", ["photo", *truth], ([f"IMG_{i:04}", *(f"{d:.9f}" for d in D[i])] for i in old))
