@@ -2,8 +2,10 @@
 
 import csv
 
-truth = {row["photo"]: row for row in csv.DictReader(open("truth.csv"))}
-rows = list(csv.DictReader(open("grade.csv")))
+with open("truth.csv") as file:
+    truth = {row["photo"]: row for row in csv.DictReader(file)}
+with open("grade.csv") as file:
+    rows = list(csv.DictReader(file))
 degrees = [name for name in truth[rows[0]["photo"]] if name.endswith("_degree")]
 for row in rows:
     seen = [100 * float(truth[row["photo"]][name]) for name in degrees]
