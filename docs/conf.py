@@ -25,7 +25,8 @@ extensions = [
     "made",  # docs/_ext/made.py: output of commands, embedded pages, a picture per method
 ]
 exclude_patterns = ["_build", "_generated", "gallery/**/*.ipynb", "gallery/**/*.py", "**/sg_execution_times.rst"]
-nitpicky = False
+templates_path = ["_templates"]
+highlight_language = "none"  # blocks say what they are; formulas in docstrings are no Python
 suppress_warnings = ["config.cache"]
 
 # Markdown

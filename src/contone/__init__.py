@@ -44,7 +44,7 @@ from contone.predict import AAKNN, LDLLRR, LDLSCL, FromClassifier, FromRegressor
 from contone.runtime.versions import show_versions
 from contone.tables import enhance_file, enhance_table, suggest_file
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AAKNN",
