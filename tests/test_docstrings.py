@@ -3,6 +3,7 @@
 import ast
 import inspect
 import re
+from pathlib import Path
 
 import pytest
 
@@ -57,3 +58,9 @@ def _stated_defaults(kind, count):
         return [_NOT_SAID] * count
     value = ast.literal_eval(found.group(1).strip())
     return list(value) if count > 1 and isinstance(value, tuple) and len(value) == count else [value] * count
+
+
+def test_every_public_name_is_in_the_reference():
+    page = (Path(__file__).parents[1] / "docs" / "reference" / "index.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^   ([\w.]+)$", page, re.MULTILINE))
+    assert set(contone.__all__) <= listed
