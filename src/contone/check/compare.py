@@ -149,7 +149,7 @@ def compare(
     budget : float or None
         Seconds per method, over all replicates. A method that would need more is run on fewer replicates (one at
         least), and the table says so.
-    n_splits : int
+    n_splits : int, default=3
         Into how many parts the real rows are split, to hold out their labels in turn; 0 leaves this check out.
     n_jobs : int or None
         Processes for the methods, as joblib counts them.

@@ -201,7 +201,9 @@ class Best(_Rehearsed):
         Names, classes or instances of enhancers; None is one of every kind.
     n_iter : int, default=10
         Settings to try per method.
-    n_replicates, max_rows, model, random_state, n_jobs : default=3, 2000, None, 0, None
+    n_replicates, max_rows, model, random_state : default=3, 2000, None, 0
+        As in `Tuned`.
+    budget, n_jobs, verbose : default=None
         As in `Tuned`.
 
     Attributes

@@ -254,7 +254,9 @@ def suggest_file(
 
     Parameters
     ----------
-    source, labels, overwrite, progress
+    source : path
+        As in `enhance_file`.
+    labels, overwrite, progress : default=(), False, None
         As in `enhance_file`.
     target : path
         A page (.html) with a slider per label, or a spreadsheet (.csv, .tsv) with empty columns for the degrees.
