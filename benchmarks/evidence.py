@@ -2,6 +2,7 @@
 
     CONTONE_DATA=... python benchmarks/evidence.py                          # all sets, 10, 30 and 100 graded rows
     CONTONE_DATA=... python benchmarks/evidence.py --sets SJAFFE --counts 30
+    CONTONE_DATA=... python benchmarks/evidence.py --suggest                # suggested rows beside random ones
     CONTONE_DATA=... python benchmarks/evidence.py --table                  # only print what is stored
 
 Every number is the recovered share (`contone.limits`) of the rows that are not graded; three draws of the graded rows;
@@ -16,6 +17,7 @@ import argparse
 import json
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +26,9 @@ from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import GridSearchCV
 
-from contone import Inversion, MaxEnt
+from contone import GLLE, Calibrated, Inversion, MaxEnt
+from contone.enhance.inversion import suggest
+from contone.enhance.inversion.expected_error import ErrorSample
 from contone.limits import ALPHAS, design_matrix, limit, recovered, to_distributions
 from contone.numerics.simplex import softmax
 from inversion import SETS, load, mean_kl
@@ -72,6 +76,15 @@ def maxent(X: np.ndarray, L: np.ndarray, D: np.ndarray, rows: np.ndarray) -> np.
     return search.fit(inputs[rows], D[rows]).predict(inputs)
 
 
+def calibrated_glle(X: np.ndarray, L: np.ndarray, D: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """What the same rows make of another method: GLLE, calibrated."""
+    G = np.full_like(D, np.nan)
+    G[rows] = D[rows]
+    return Calibrated(GLLE()).fit_enhance(X, L, degrees=G)
+
+
+SUGGESTED = "suggested"
+"""Inversion with the rows that `suggest` chooses among 500 drawn at random, other ones in every draw."""
 METHODS: dict[str, Answer] = {
     "without": without_grades,
     "Inversion": with_grades,
@@ -80,7 +93,25 @@ METHODS: dict[str, Answer] = {
     "extra-trees": trees,
     "softmax(c L)": temperature,
     "MaxEnt": maxent,
+    "GLLE, calibrated": calibrated_glle,
+    SUGGESTED: with_grades,
 }
+
+
+def suggest_rows(X: np.ndarray, L: np.ndarray, count: int, draw: int) -> np.ndarray:
+    """Rows by `suggest`: the model is fitted to all rows, the candidates are 500 of them."""
+    method = Inversion().fit(X, L)
+    D = method.label_distributions_
+    chosen = np.sort(np.random.default_rng(100 + draw).permutation(len(X))[:500])
+    sample = replace(
+        ErrorSample.of(X, L, D),
+        X=X[chosen],
+        L=L[chosen],
+        D=D[chosen],
+        numbers=chosen,
+        graded=np.zeros(len(chosen), dtype=bool),
+    )
+    return np.sort(suggest.suggest_rows(method.fit_, sample, count, seed=draw))
 
 
 def choose_rows(n: int, count: int, draw: int) -> np.ndarray:
@@ -102,13 +133,14 @@ def run(sets: list[str], counts: list[int], methods: list[str]) -> None:
         answers: dict[str, np.ndarray] = {}  # without graded rows there is one answer per set
         for count in counts:
             for draw in range(DRAWS):
-                rows = choose_rows(len(X), count, draw)
-                rest = np.setdiff1d(np.arange(len(X)), rows)
-                bottom = mean_kl(D[rest], uniform[rest])
+                drawn = choose_rows(len(X), count, draw)
                 for name in methods:
                     key = f"{stem}/{count}/{draw}/{name}"
                     if key in cells:
                         continue
+                    rows = suggest_rows(X, L, count, draw) if name == SUGGESTED else drawn
+                    rest = np.setdiff1d(np.arange(len(X)), rows)
+                    bottom = mean_kl(D[rest], uniform[rest])
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")
                         answer = answers[name] if name in answers else METHODS[name](X, L, D, rows)
@@ -146,8 +178,11 @@ if __name__ == "__main__":
     parser.add_argument("--sets", nargs="+", default=SETS[:11])
     parser.add_argument("--counts", nargs="+", type=int, default=list(COUNTS))
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
+    parser.add_argument("--suggest", action="store_true", help="only Inversion, with random and with suggested rows")
     parser.add_argument("--table", action="store_true")
     arguments = parser.parse_args()
+    if arguments.suggest:
+        arguments.methods, arguments.counts = ["Inversion", SUGGESTED], [10, 30]
     if not arguments.table:
         run(arguments.sets, arguments.counts, arguments.methods)
     print(table(arguments.sets, arguments.counts))

@@ -1,4 +1,4 @@
-"""Numbers and figures of docs/inversion.md: what Inversion recovers, its spread estimate, coverage and robustness.
+"""Numbers and figures of docs/inversion.md and its notebook: what Inversion recovers, spread, coverage, robustness.
 
     CONTONE_DATA=... python benchmarks/inversion.py            # all sets available locally, then the figures
     CONTONE_DATA=... python benchmarks/inversion.py --seeds 3  # more seeds (first one is the default)
@@ -272,7 +272,11 @@ def fill(results: dict) -> None:
             f"| {stem.removeprefix('Yeast_')} | " + " | ".join(f"{100 * row[name]:.1f}" for name in names) + " |"
             for stem, row in results["oracles"].items()
         ]
-        _put(page, "oracles", ["| set | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|", *rows])
+        _put(
+            page.with_name("inversion-notebook.md"),
+            "oracles",
+            ["| set | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|", *rows],
+        )
 
 
 def _put(page: Path, name: str, lines: list[str]) -> None:

@@ -245,7 +245,8 @@ def fit_shape(Y: np.ndarray, weight: np.ndarray, reference: np.ndarray) -> tuple
             covariances.append(posterior / (k + m))
             shifts.append(total / (strength + total) * mean)
     share = np.exp(evidence - logsumexp(evidence))
-    return np.einsum("k,kij->ij", share, covariances), share @ np.array(shifts)
+    # With two labels there is no shape beside the scale, which the rows have told already.
+    return reference if p == 1 else np.einsum("k,kij->ij", share, covariances), share @ np.array(shifts)
 
 
 def _row_weights(Y: np.ndarray, S: np.ndarray, tail: float) -> Array:
