@@ -230,6 +230,49 @@ def test_one_row_per_item_and_label(here):
         degrees("t.csv", labels="mood", item="song")
 
 
+def test_one_row_per_item_annotator_and_label(here):
+    rng = np.random.default_rng(0)
+    rows = [
+        (f"s{i}", x, f"w{k}", mood)
+        for i, x in enumerate(rng.normal(size=12).round(3))
+        for k in range(3)
+        for mood in rng.choice(["calm", "happy", "sad"], 1 + (i + k) % 2, replace=False)
+    ]
+    long = pl.DataFrame(rows, schema=["song", "x", "worker", "mood"], orient="row")
+    long[rng.permutation(len(rows))].write_csv("t.csv")
+    method = contone.Inversion(degradation=contone.degrade.Order(), n_sweeps=24, n_burn=8)
+    options = {"labels": "mood", "item": "song", "worker": "worker"}
+    done = contone.enhance_file("t.csv", "o.csv", method=method, **options)
+    answer = pl.read_csv("o.csv")
+    assert answer["song"].n_unique() == answer.height == done.n_rows == 12
+    assert "worker" not in answer.columns
+    read = pl.read_csv("t.csv")
+    songs, names = read["song"].unique(maintain_order=True).to_list(), ["calm", "happy", "sad"]
+    said = read.group_by("song", "worker", maintain_order=True).agg("x", "mood")
+    said = sorted(said.rows(), key=lambda row: songs.index(row[0]))
+    Y = np.array([[float(name in row[3]) for name in names] for row in said])
+    expected = method.fit_enhance(np.array([row[2][:1] for row in said]), Y, groups=[row[0] for row in said])
+    assert answer["song"].to_list() == songs == method.groups_
+    np.testing.assert_allclose(answer.select(done.degrees).to_numpy(), expected, atol=1e-9)
+    assert done.method.annotator_deviation_ > 0
+    with pytest.raises(ArgumentError, match="one annotator per item"):
+        contone.enhance_file("t.csv", "o2.csv", method="temperature", **options)
+    with pytest.raises(ArgumentError, match="--item"):
+        contone.enhance_file("t.csv", "o2.csv", labels="mood", worker="worker", method=method)
+
+
+def test_whole_numbers_are_levels_where_the_order_counts(here):
+    rng = np.random.default_rng(0)
+    levels = rng.integers(0, 4, (20, 3))
+    pl.DataFrame({"x": rng.normal(size=20), **{n: levels[:, j] for j, n in enumerate("abc")}}).write_csv("t.csv")
+    method = contone.Inversion(degradation="order", n_sweeps=24, n_burn=8)
+    done = contone.enhance_file("t.csv", "o.csv", labels="a,b,c", method=method)
+    D = pl.read_csv("o.csv").select(done.degrees).to_numpy()
+    assert contone.degrade.Order().agrees(D, levels).all()
+    with pytest.raises(LabelError, match='degradation="order"'):
+        contone.enhance_file("t.csv", "o2.csv", labels="a,b,c", method="temperature")
+
+
 # ------------------------------------------------------------------------------------------------ names of columns
 
 

@@ -49,6 +49,10 @@ LabelSeparator = Annotated[
 Item = Annotated[
     str | None, typer.Option("--item", metavar="NAME", help="Column of the item, for one row per (item, label).")
 ]
+Worker = Annotated[
+    str | None,
+    typer.Option("--worker", metavar="NAME", help="Column of the annotator, for one row per (item, annotator, label)."),
+]
 Categorical = Annotated[
     list[str] | None,
     typer.Option("--categorical", metavar="NAMES", help="Features whose entries name classes: one column per class."),

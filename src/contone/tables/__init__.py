@@ -48,6 +48,7 @@ def enhance_file(
     decimal: str | None = None,
     label_separator: str | None = None,
     item: str | None = None,
+    worker: str | None = None,
     categorical: str | Sequence[str] = (),
     text: str | Sequence[str] = (),
     missing: str = "impute",
@@ -93,6 +94,10 @@ def enhance_file(
         Between the labels of a column of sets; None finds it out.
     item : str or None
         The column that names the item, for a table with one row per (item, label).
+    worker : str or None
+        Beside `item`: the column that names the annotator, for a table with one row per (item, annotator, label). The
+        annotators of an item measure one distribution (`Inversion.fit_enhance(groups=...)`); the answer has one row per
+        item.
     missing : {"impute", "drop", "error"}, default="impute"
         What to do with missing features: fill with the median beside a column that says where, leave the row out,
         refuse.
@@ -143,6 +148,7 @@ def enhance_file(
             decimal=decimal,
             label_separator=label_separator,
             item=item,
+            worker=worker,
             categorical=order.as_list(categorical),
             text=order.as_list(text),
             missing=missing,

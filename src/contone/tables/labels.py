@@ -162,6 +162,18 @@ def grouped(frame: pl.DataFrame, item: str, label: str) -> pl.DataFrame:
     )
 
 
+def of_annotators(frame: pl.DataFrame, item: str, worker: str, label: str) -> tuple[pl.Series, pl.Series]:
+    """One set of labels per (item, annotator) from one row per (item, annotator, label): items and sets.
+
+    An annotator whose label is blank has marked nothing.
+    """
+    if worker not in frame.columns:
+        shown = ", ".join(frame.columns[:12])
+        raise ArgumentError(f"there is no column {worker!r}; the table has {shown}.", "worker")
+    found = frame.group_by(item, worker, maintain_order=True).agg(pl.col(label).drop_nulls())
+    return found[item], found[label]
+
+
 def expand(typed: Sequence[str]) -> list[str]:
     """Entries that name a file become the names in it: ``@names.txt`` (one per line), or a MULAN ``labels.xml``."""
     found: list[str] = []

@@ -37,6 +37,7 @@ class Order:
     decimal: str | None = None
     label_separator: str | None = None
     item: str | None = None
+    worker: str | None = None
     categorical: list[str] = field(default_factory=list)
     text: list[str] = field(default_factory=list)
     missing: str = "impute"

@@ -19,6 +19,21 @@ from contone.tables.text import ColumnKind
 
 
 @dataclass(frozen=True)
+class Annotations:
+    """What several annotators said: one row per item and annotator."""
+
+    item: np.ndarray
+    """(r,) number of the item, rising."""
+    L: pl.DataFrame
+    """(r, q) labels."""
+
+    def rows(self, mask: np.ndarray) -> Annotations:
+        """Those of some items."""
+        kept = mask[self.item]
+        return Annotations((np.cumsum(mask) - 1)[self.item[kept]], self.L.filter(kept))
+
+
+@dataclass(frozen=True)
 class Problem:
     """A table whose columns have their parts: the features as they are, the labels as 0 and 1, one column per label."""
 
@@ -32,6 +47,8 @@ class Problem:
     """Degrees (n, q) of graded rows, NaN in the others; None where there are none."""
     kept: np.ndarray | None = None
     """Numbers (n,) of the rows in the file, where some of them were left out."""
+    annotations: Annotations | None = None
+    """Where several annotators labelled each row of the table; L then holds what any of them marked."""
 
     @property
     def numbers(self) -> np.ndarray:
@@ -49,8 +66,9 @@ class Problem:
             self.table.categories,
         )
         degrees = None if self.degrees is None else self.degrees[mask]
-        left = self.numbers[mask]
-        return Problem(table, self.chosen, self.features.filter(mask), self.L.filter(mask), self.is_set, degrees, left)
+        left, said = self.numbers[mask], None if self.annotations is None else self.annotations.rows(mask)
+        features, L = self.features.filter(mask), self.L.filter(mask)
+        return Problem(table, self.chosen, features, L, self.is_set, degrees, left, said)
 
 
 def choose_columns(
@@ -102,11 +120,18 @@ def _refuse_mostly_numbers(order: Order, name: str, kind: ColumnKind) -> None:
 
 def posed(order: Order, table: Table) -> Problem:
     """The problem that a whole table poses."""
+    sets: tuple[pl.Series, pl.Series] | None = None
     if order.item:
         column = labels.expand(order.labels)
         if len(column) != 1:
             raise ArgumentError("with one row per item and label, name the one column of labels.", "labels")
-        table = Table(labels.grouped(table.stored, order.item, column[0]), table.is_text, None, table.dialect)
+        stored = table.stored
+        if order.worker:
+            sets = labels.of_annotators(stored, order.item, order.worker, column[0])
+            stored = stored.drop(order.worker)
+        table = Table(labels.grouped(stored, order.item, column[0]), table.is_text, None, table.dialect)
+    elif order.worker:
+        raise ArgumentError("a column of annotators needs a column of items beside it (--item).", "worker")
     schema = _schema(table)
     chosen = choose_columns(
         order,
@@ -128,7 +153,18 @@ def posed(order: Order, table: Table) -> Problem:
         if not table.label_names:
             ask_about_labels(order, chosen, table.words(chosen.features))
     say_what_was_read(order, chosen, table.kinds if table.is_text else {})
-    return Problem(table, chosen, features_of(table, chosen), L, is_set)
+    said = None if sets is None else _annotations(table.stored[order.item], *sets, L.columns)
+    return Problem(table, chosen, features_of(table, chosen), L, is_set, annotations=said)
+
+
+def _annotations(items: pl.Series, item: pl.Series, marked: pl.Series, names: list[str]) -> Annotations:
+    """The sets of every item and annotator as 0 and 1, by the place of the item in the table."""
+    place = {name: i for i, name in enumerate(items.to_list())}
+    number = np.array([place[name] for name in item.to_list()])
+    order = np.argsort(number, kind="stable")
+    cleaned = [{str(label).strip() for label in entry} for entry in marked.to_list()]
+    L = pl.DataFrame({name: [float(name in cleaned[r]) for r in order] for name in names})
+    return Annotations(number[order], L)
 
 
 def _schema(table: Table) -> Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from dataclasses import dataclass, replace
 from functools import partial
@@ -151,8 +152,15 @@ def _fit(order: Order, problem: Problem, encoder: ColumnEncoder) -> tuple[Proble
 
 
 def _fit_method(method: Any, X: np.ndarray, problem: Problem) -> None:
-    """Fit to labels, and to degrees where there are any."""
-    if problem.degrees is None:
+    """Fit to labels, and to degrees or annotators where there are any."""
+    said = problem.annotations
+    if said is not None:
+        if "groups" not in inspect.signature(method.fit).parameters:
+            raise ArgumentError(f"{type(method).__name__} takes one annotator per item; inversion takes any.", "worker")
+        if problem.degrees is not None:
+            raise ArgumentError("graded rows cannot be used together with several annotators per item.", "worker")
+        method.fit(X[said.item], said.L, groups=said.item)
+    elif problem.degrees is None:
         method.fit(X, problem.L)
     else:
         method.fit(X, problem.L, degrees=problem.degrees)
