@@ -253,7 +253,7 @@ def _decode_neighbours(value: dict[str, Any], archive: _Archive) -> Any:
 
 
 def _decode_object(value: dict[str, Any], archive: _Archive) -> Any:
-    cls = _class_of(str(value["class"]), archive.trusted)
+    cls: Any = _class_of(str(value["class"]), archive.trusted)
     state = {str(key): _decode(entry, archive) for key, entry in value["state"].items()}
     if issubclass(cls, tuple):
         return cls(**state)  # a named tuple does nothing but keep its fields

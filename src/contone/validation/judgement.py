@@ -21,15 +21,18 @@ SINGLE_TOLERANCE = 1e-4
 
 SMALLEST_FEATURE = 1e-150
 """Features whose largest entry is below this, or above its inverse, have squares that floating point cannot hold."""
+SMALLEST_SINGLE = 1e-16
+"""The same in single precision."""
 
 
-def refuse_beyond_squares(name: str, largest: Array) -> None:
+def refuse_beyond_squares(name: str, largest: np.ndarray) -> None:
     """Refuse features with a column whose largest entry, (d,), is so small or large that its square is lost."""
-    for column, entry in enumerate(largest):
-        if entry and not SMALLEST_FEATURE <= entry <= 1.0 / SMALLEST_FEATURE:
+    smallest = SMALLEST_SINGLE if largest.dtype.itemsize == 4 else SMALLEST_FEATURE
+    for column, entry in enumerate(map(float, largest)):
+        if entry and not smallest <= entry <= 1.0 / smallest:
             raise FeatureError(
-                f"{name}: the largest entry of X in column {column} is {float(entry):.3g}; its square, or the "
-                "coefficient that it needs, is beyond floating point. Scale the features, e.g. with "
+                f"{name}: the largest entry of X in column {column} is {entry:.3g}; its square, or the coefficient "
+                "that it needs, is beyond floating point. Scale the features, e.g. with "
                 "sklearn.preprocessing.StandardScaler."
             )
 
