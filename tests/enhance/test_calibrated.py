@@ -12,6 +12,7 @@ from scipy.optimize import approx_fprime
 
 from contone import Calibrated, CumulativeMass, Inversion, Temperature
 from contone.enhance import calibrated
+from contone.enhance.graded import takes_degrees
 from contone.exceptions import LabelError
 from contone.numerics.simplex import kl_divergence, softmax
 
@@ -90,8 +91,8 @@ def test_frames_tensors_and_lazy_arrays(data):
 
 
 def test_which_methods_take_degrees():
-    assert calibrated.takes_degrees(Inversion())
-    assert calibrated.takes_degrees(Calibrated(Temperature()))
-    assert not calibrated.takes_degrees(Temperature())
+    assert takes_degrees(Inversion())
+    assert takes_degrees(Calibrated(Temperature()))
+    assert not takes_degrees(Temperature())
     assert not hasattr(Calibrated(Temperature()), "predict")
     assert hasattr(Calibrated(Inversion()), "predict")

@@ -282,8 +282,8 @@ def _deviation(values: list[float]) -> float:
 
 def _head(comparison: Comparison) -> str:
     return (
-        f"Expected scores on {comparison.n_replicates} rehearsed data sets of {comparison.n_rows:,} rows and "
-        f"{comparison.n_labels} labels"
+        f"Expected scores on {_counted(comparison.n_replicates, 'rehearsed data set')} of "
+        f"{_counted(comparison.n_rows, 'row')} and {_counted(comparison.n_labels, 'label')}"
     )
 
 
@@ -349,6 +349,10 @@ def _draw(comparison: Comparison) -> Figure:
     axis.grid(axis="x", alpha=0.3)
     svg.bare(axis, "left", "top", "right")
     return figure
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
 def _percent(share: float) -> str:

@@ -17,10 +17,9 @@ as good as those to others.
 
 from __future__ import annotations
 
-import inspect
 import math
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -30,11 +29,12 @@ from sklearn.utils.metaestimators import available_if
 from contone.backends import get_backend, like
 from contone.base import Enhancer, InductiveMixin
 from contone.domains import HasMethods
+from contone.enhance.graded import Graded, put_rows
 from contone.numerics.optimise import lbfgs
 from contone.numerics.simplex import kl_divergence, softmax
 from contone.numerics.solution import Solution
 from contone.typing import Array
-from contone.validation import NOTHING_KNOWN, KnownDegrees, Training, check_degrees
+from contone.validation import NOTHING_KNOWN, KnownDegrees
 
 FLOOR = 1e-4
 """Degrees of an answer below this count as this much: a method's exact zero is no evidence of a factor of 1e12."""
@@ -53,7 +53,7 @@ class LabelMap(NamedTuple):
     slopes: np.ndarray
 
 
-class Calibrated(Enhancer):
+class Calibrated(Graded):
     """Any enhancer, its answers brought to the degrees of a few graded rows by a shrunken, cross-validated map.
 
     Without `degrees` it answers as the enhancer does. `Inversion` takes degrees itself and makes more of them.
@@ -94,31 +94,6 @@ class Calibrated(Enhancer):
     def __init__(self, enhancer: Any) -> None:
         self.enhancer = enhancer
 
-    def fit(self, X: Any, Y: Any, degrees: Any = None) -> Self:
-        """Recover the distributions of these rows and keep what `predict` and `enhance` need; see `fit_enhance`."""
-        self.fit_enhance(X, Y, degrees=degrees)
-        return self
-
-    def fit_enhance(self, X: Any, Y: Any, degrees: Any = None) -> Any:
-        """Recover the distributions of these rows and return them in the kind of container that Y came in.
-
-        Parameters
-        ----------
-        X : (n, d)
-        Y : (n, q)
-            Features and labels, as for every enhancer.
-        degrees : (n, q) or None
-            Distributions that are known, of some of the rows, NaN in the others; a pandas frame may hold some rows
-            only. They come back as they are.
-        """
-        if degrees is None:
-            return super().fit_enhance(X, Y)
-
-        def read(training: Training) -> dict[str, Any]:
-            return {"known": check_degrees(degrees, training.border.label_names, training.labels.shape[0], X, Y)}
-
-        return self._check_and_fit(X, Y, read)
-
     def _fit_enhance(self, X: Array, L: Array, known: KnownDegrees = NOTHING_KNOWN) -> Solution:
         # The public call: the method says itself which kinds of arrays it takes, and converts them.
         self.enhancer_ = clone(self.enhancer).fit(X, L)
@@ -130,7 +105,7 @@ class Calibrated(Enhancer):
         answers = np.asarray(get_backend(D).to_numpy(get_backend(D).gather(D[known.rows])), dtype=np.float64)
         found = choose_map(answers, known.degrees)
         self.map_, self.strength_, self.error_before_, self.error_after_ = found
-        calibrated = _with_rows(self._calibrated(D), known)
+        calibrated = put_rows(self._calibrated(D), known)
         return solution.with_value(calibrated, graded_rows=len(known.rows), strength=self.strength_)
 
     @available_if(lambda self: hasattr(self.enhancer, "predict"))
@@ -156,11 +131,6 @@ class Calibrated(Enhancer):
 
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
         return float(self.enhancer._fit_bytes(n, d, q))
-
-
-def takes_degrees(method: Any) -> bool:
-    """Whether a method's `fit` takes graded rows."""
-    return "degrees" in inspect.signature(method.fit).parameters
 
 
 def apply_map(found: LabelMap, D: Array) -> Array:
@@ -238,21 +208,3 @@ def map_objective(
 
 def _beside(D: Array, model: Array) -> Array:
     return D if get_backend(D).name == get_backend(model).name else like(D, model)
-
-
-def _with_rows(D: Array, known: KnownDegrees) -> Array:
-    """D (n, q) with the known rows in their places."""
-    backend = get_backend(D)
-    if not backend.in_memory:
-        return backend.map_rows(partial(_put_rows, known), D, backend.row_numbers(D), columns=D.shape[1])
-    filled = array_namespace(D).asarray(D, copy=True)
-    filled[known.rows] = like(known.degrees, D)
-    return filled
-
-
-def _put_rows(known: KnownDegrees, D: np.ndarray, number: np.ndarray) -> np.ndarray:
-    """The same for a block whose rows have these numbers (m, 1)."""
-    here = np.isin(known.rows, number[:, 0])
-    filled = np.array(D)
-    filled[known.rows[here] - int(number[0, 0])] = known.degrees[here]
-    return filled

@@ -10,7 +10,8 @@ from pathlib import Path
 from contone import enhance
 from contone.base import Enhancer
 from contone.enhance import plugins
-from contone.enhance.calibrated import Calibrated, takes_degrees
+from contone.enhance.calibrated import Calibrated
+from contone.enhance.graded import takes_degrees
 from contone.exceptions import ArgumentError, DataError, OutputError
 from contone.runtime.files import check_target
 from contone.tables.progress import Progress
