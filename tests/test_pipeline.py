@@ -113,6 +113,16 @@ def test_degrees_and_groups_are_routed_to_the_method():
         assert Inversion().set_fit_request(degrees=True) is not None
 
 
+def test_one_row_per_item_comes_out_where_rows_are_grouped():
+    features, labels = frames()
+    items = np.arange(30) % 10
+    pipeline = make_pipeline(FunctionTransformer(), clone(SHORT))
+    found = pipeline.fit_enhance(features, labels, inversion__groups=items)
+    assert list(found.columns) == NAMES
+    assert list(found.index) == list(range(10))
+    np.testing.assert_array_equal(found.to_numpy(), clone(SHORT).fit_enhance(X, L, groups=items))
+
+
 @pytest.mark.parametrize("cls", contone.enhance.methods().values())
 def test_every_further_argument_of_fit_can_be_requested(cls):
     further = [name for name in inspect.signature(cls.fit).parameters if name not in ("self", "X", "Y")]

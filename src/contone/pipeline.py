@@ -8,13 +8,16 @@ together before a step in between drops their index.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 from sklearn import pipeline as sklearn_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from contone.answers import Answers
 from contone.validation import open_answer, refuse_other_index
+from contone.validation.groups import border_of_items
 
 
 class Pipeline(sklearn_pipeline.Pipeline):  # type: ignore[misc]
@@ -56,7 +59,10 @@ class Pipeline(sklearn_pipeline.Pipeline):  # type: ignore[misc]
         """Fit all steps and return the distributions (n, q) of these rows in the kind of container that Y came in."""
         self.fit(X, Y, **params)
         method = self.steps[-1][1]
-        return open_answer(Y, X, method).wrap(method.label_distributions_)
+        D, border = method.label_distributions_, open_answer(Y, X, method)
+        if hasattr(method, "groups_"):  # one row per item
+            border = border_of_items(replace(border, index=None), np.arange(len(method.groups_)), method.groups_)
+        return border.wrap(D)
 
     def enhance(self, X: Any, Y: Any) -> Any:
         """Recover the distributions (m, q) of new rows that have labels, as the enhancer at the end does."""

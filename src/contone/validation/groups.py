@@ -56,7 +56,7 @@ def check_groups(groups: Any, X: Any, border: Border) -> Grouping:
             "they are. Items need two rows or more.",
             LabelWarning,
         )
-    return Grouping(item, list(number), read_only(means), _border_of_items(border, first, list(number)))
+    return Grouping(item, list(number), read_only(means), border_of_items(border, first, list(number)))
 
 
 def _read_names(groups: Any, n: int) -> list[Any]:
@@ -77,7 +77,7 @@ def _read_names(groups: Any, n: int) -> list[Any]:
     return named
 
 
-def _border_of_items(border: Border, first: np.ndarray, names: list[Any]) -> Border:
+def border_of_items(border: Border, first: np.ndarray, names: list[Any]) -> Border:
     if border.frame is None:
         return replace(border, index=None)
     native = nw.to_native(border.frame[first.tolist()])
