@@ -61,7 +61,8 @@ class Border:
                 'use set_output(transform="default") with dask arrays.'
             )
         values = get_backend(D).to_numpy(D)
-        answer = nw.to_native(nw.from_numpy(values, schema=self.label_names, backend=self.wanted))
+        backend: Any = self.wanted
+        answer = nw.to_native(nw.from_numpy(values, schema=self.label_names, backend=backend))
         index = self.index if self.frame is None else index_of(nw.to_native(self.frame))
         if index is not None and self.wanted == "pandas":
             answer.index = index
