@@ -208,8 +208,8 @@ class Enhancer(SaysWhatIsMissing, _Estimator, ABC):
         return self.wrapped(border, X, _on_simplex(answer, L.shape, self))
 
     @available_if(lambda self: hasattr(self, "predict"))
-    def score(self, X: Any, Y: Any) -> float:
-        """How well the degrees that are predicted for rows X (m, d) tell their labels Y (m, q); more is better.
+    def score(self, X: Any, y: Any) -> float:
+        """How well the degrees that are predicted for rows X (m, d) tell their labels y (m, q); more is better.
 
         The share of the labels' entropy that the predicted degrees explain: 0 where they say no more than how frequent
         labels are, 1 where they tell every label (`contone.numerics.label_score`). It means the same for all methods,
@@ -217,7 +217,7 @@ class Enhancer(SaysWhatIsMissing, _Estimator, ABC):
         scale; `contone.Tuned`, which chooses parameters on rehearsed data, sees the scale as well.
         """
         check_is_fitted(self)
-        X_checked, L, _ = check_new_rows(self, X, Y, self.label_names_)
+        X_checked, L, _ = check_new_rows(self, X, y, self.label_names_)
         return label_score(to_numpy(L), to_numpy(_predict_checked(self, X_checked)))
 
     @abstractmethod
