@@ -21,6 +21,7 @@ from contone.testing import ENHANCER_CHECKS, assert_distributions, problem
 
 # Data this small makes methods say that they did not converge, found no structure, or saw a constant label.
 pytestmark = [
+    pytest.mark.no_cover,  # what these reach is reached by the tests of each method, too
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore::contone.exceptions.LabelWarning"),
     pytest.mark.filterwarnings("ignore::contone.exceptions.NearUniformWarning"),
@@ -34,13 +35,14 @@ INNER = {"enhancer": contone.Temperature(), "estimator": Ridge()}
 QUICK = {"n_iter": 1, "n_replicates": 1, "model": contone.Inversion(n_sweeps=12, n_burn=4)}
 SHORT = {
     "Best": {"methods": ["uniform", "temperature", "lp"], **QUICK},
+    "Inversion": {"n_sweeps": 12, "n_burn": 4},
     "Tuned": QUICK,
     "ConLE": {"epochs": 2, "n_hidden": 8, "n_code": 4},
     "DRAM": {"max_iter": 2, "max_steps": 3, "n_draws": 4},
     "LEVI": {"epochs": 2, "n_hidden": 8},
     "LIBLE": {"pretrain_epochs": 1, "epochs": 2, "n_hidden": 8, "n_code": 4},
 }
-"""Networks are trained and rehearsals made for a moment only: what is asked here does not depend on how long."""
+"""Networks, chains and rehearsals run for a moment only: what is asked here does not depend on how long."""
 
 
 def build(cls: type) -> BaseEstimator:
