@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -46,10 +47,9 @@ def make_sheet(problem: Problem, places: np.ndarray) -> pl.DataFrame:
     front = pl.DataFrame({ROW: numbers, CHECK: fingerprints(chosen)})
     lists = [c.name for c in chosen if c.dtype.is_nested()]
     plain = chosen.with_columns(pl.Series(name, [as_text(v) for v in chosen[name]]) for name in lists)
-    return pl.concat(
-        [front, plain, pl.DataFrame({name: pl.Series([None] * len(places), dtype=pl.String) for name in made})],
-        how="horizontal",
-    )
+    empty = {name: pl.Series([None] * len(places), dtype=pl.String) for name in made}
+    sheet: pl.DataFrame = pl.concat([front, plain, pl.DataFrame(empty)], how="horizontal")
+    return sheet
 
 
 def read_graded(path: Path, problem: Problem, ids: Sequence[str] = ()) -> np.ndarray:
@@ -110,7 +110,7 @@ def _as_shares(path: Path, degrees: np.ndarray, shown: Sequence[str]) -> np.ndar
     off = (filled < 0).any(axis=1) | ~(percent | (np.abs(total - 1.0) <= TOLERANCE))
     if off.any():
         first = int(np.argmax(off))
-        listed = columns.listed([shown[i] for i in np.flatnonzero(off)])
+        listed = columns.listed([shown[int(i)] for i in np.flatnonzero(off)])
         raise LabelError(
             f"{path}: the degrees of a row must not be negative and must sum to 100 (or to 1); those of row "
             f"{shown[first]} sum to {total[first]:g}. Rows to correct: {listed}."
@@ -149,7 +149,7 @@ def _find_rows(path: Path, sheet: pl.DataFrame, problem: Problem, ids: Sequence[
     return np.array(numbers, dtype=np.int64)
 
 
-def _match(path: Path, ours: list, theirs: list, shown: list[str], what: str) -> np.ndarray:
+def _match(path: Path, ours: list[Any], theirs: list[Any], shown: list[str], what: str) -> np.ndarray:
     """Where each key of the sheet is among those of the table, each exactly once."""
     places: dict[object, list[int]] = {}
     for i, key in enumerate(ours):

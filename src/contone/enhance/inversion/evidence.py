@@ -91,8 +91,6 @@ class Calibration(NamedTuple):
     spread: Spread
     tail: float
     """Degrees of freedom of the residuals; infinite for normal ones."""
-    tail_weights: tuple[tuple[float, float], ...] = ()
-    """Degrees of freedom that were tried, and their posterior probabilities."""
 
 
 SpreadUnder = Callable[[float], Spread]
@@ -105,9 +103,7 @@ def calibrate(parameters: Parameters, spread: Spread, residuals: np.ndarray, spr
     basis = helmert(q).T
     Y = residuals @ basis
     candidates = [_fit_scales(Y, basis, parameters.covariance, tail, spread_under(tail)) for tail in TAILS]
-    scores = np.array([found.evidence + math.log(TAILS[found.tail]) for found in candidates])
-    best = candidates[int(np.argmax(scores))]
-    weights = np.exp(scores - logsumexp(scores))
+    best = max(candidates, key=lambda found: found.evidence + math.log(TAILS[found.tail]))
     centred = basis @ basis.T
     scale = np.exp(best.log_scales)
     reference = basis.T @ (scale[:, None] * parameters.covariance * scale) @ basis
@@ -122,7 +118,6 @@ def calibrate(parameters: Parameters, spread: Spread, residuals: np.ndarray, spr
         Parameters(coefficients, found, parameters.theta),
         Spread(spread.mean * factor, spread.mean * factor * best.deviation),
         best.tail,
-        tuple((found.tail, float(weight)) for found, weight in zip(candidates, weights, strict=True)),
     )
 
 

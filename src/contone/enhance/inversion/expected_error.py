@@ -14,8 +14,8 @@ estimates, and part of them the labels do not tell. So it is averaged over model
 - the spread from its posterior under all this: the numbers of labels per row are compared with those of the changed
   model.
 
-Graded rows narrow all this: m of them tell the scale of a label as m rows of a normal sample do, the tails as their
-likelihood says, and the spread as `evidence` says; their own error is none.
+Graded rows narrow all this: m of them tell the scale of a label as m rows of a normal sample do, and tails and
+spread as `evidence` says; their own error is none.
 
 The mean over models is the expected error; their spread gives the interval. Every model costs a short chain on a sample
 of the rows. A row's own error comes from the width of its posterior (second order: sum_j var(d_j) / (2 d^_j)), brought
@@ -36,6 +36,7 @@ from contone.backends import get_backend, to_numpy
 from contone.degrade import Degradation
 from contone.enhance.inversion import logistic_normal, simulate
 from contone.enhance.inversion.chain import estimate_spread, simulated_rows
+from contone.enhance.inversion.evidence import variance_factor
 from contone.enhance.inversion.logistic_normal import Counts, Parameters
 from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.posterior import Posterior
@@ -159,7 +160,7 @@ def errors_under_models(fit: Fit, sample: ErrorSample, rng: np.random.Generator)
     information = replace(information, shape=share * information.shape, gram=share * information.gram)
     # One stratum each, so that a dozen models cover the prior evenly.
     scores = ndtri((rng.permutation(N_MODELS) + 0.5) / N_MODELS)
-    tails = rng.permutation(_tails(fit))
+    tails = rng.permutation(TAILS) if not fit.n_graded else np.full(N_MODELS, fit.tail)
     own_scale = (OWN_SCALE**-2 + 2.0 * fit.n_graded) ** -0.5
     found = []
     for score, tail, stream in zip(scores, tails, rng.spawn(N_MODELS), strict=True):
@@ -168,15 +169,6 @@ def errors_under_models(fit: Fit, sample: ErrorSample, rng: np.random.Generator)
         model = _with_spread(fit, _stretch(drawn, own), float(tail), float(score), sample, stream)
         found.append(_expected_kl(fit, model, float(tail), sample, stream))
     return np.where(sample.graded, 0.0, np.stack(found))
-
-
-def _tails(fit: Fit) -> Array:
-    """Degrees of freedom of the rows (N_MODELS,), each as often as it is likely."""
-    if not fit.tail_weights:
-        return np.array(TAILS)
-    steps = np.cumsum([weight for _, weight in fit.tail_weights])
-    places = np.searchsorted(steps, (np.arange(N_MODELS) + 0.5) / N_MODELS * steps[-1])
-    return np.array([tail for tail, _ in fit.tail_weights])[places]
 
 
 def _stretch(parameters: Parameters, own: np.ndarray) -> Parameters:
@@ -192,7 +184,9 @@ def _with_spread(
     """The shape at a spread that the numbers of labels per row allow: the quantile of its posterior at normal score."""
     q = len(shape.covariance)
     mean = replace(fit, parameters=shape).mean(sample.X).T
-    size = float(np.sqrt(np.mean(np.square(mean)) + np.trace(shape.covariance) / q))
+    # The spread that graded rows say is that of rows with their tails.
+    wide = variance_factor(tail) if fit.n_graded else 1.0
+    size = float(np.sqrt(np.mean(np.square(mean)) + wide * np.trace(shape.covariance) / q))
     m = simulated_rows(q)
     normals = rng.standard_normal((m, q)) @ logistic_normal.square_root(shape.covariance).T
     if math.isfinite(tail):

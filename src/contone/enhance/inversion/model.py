@@ -58,8 +58,6 @@ class Fit:
     """Degrees of freedom of the residuals, as graded rows say; infinite for normal ones."""
     annotator_deviation: float = 0.0
     """Standard deviation tau of what one annotator adds to the log weights of an item; 0 where rows are items."""
-    tail_weights: tuple[tuple[float, float], ...] = ()
-    """Degrees of freedom that graded rows allow, and how likely each is; empty without such rows."""
     n_graded: int = 0
     """Graded rows among those that the parameters were estimated on."""
 

@@ -201,7 +201,7 @@ def _draw_batch(k: int, free: np.ndarray, near: np.ndarray, rng: np.random.Gener
 
 def near_duplicates(fit: Fit, sample: ErrorSample) -> np.ndarray:
     """Pairs (m, m) of rows with the same labels whose means of z are close, with the features that matter."""
-    same = ((sample.L > 0)[:, None, :] == (sample.L > 0)[None, :, :]).all(axis=2)
+    same: np.ndarray = ((sample.L > 0)[:, None, :] == (sample.L > 0)[None, :, :]).all(axis=2)
     if fit.feature_map is None:
         np.fill_diagonal(same, False)
         return same
