@@ -273,7 +273,7 @@ def has_levels(L: Any) -> bool:
 class Threshold(Degradation):
     """The labels with a degree of more than tau; the largest one where no label reaches it.
 
-        With ``at_least_one=False`` a row keeps no label where none reaches tau: a row of zeros then says that all its
+    With ``at_least_one=False`` a row keeps no label where none reaches tau: a row of zeros then says that all its
     degrees are at most tau.
 
     Parameters
@@ -283,12 +283,12 @@ class Threshold(Degradation):
     at_least_one : bool, default=True
         Mark the largest label where none reaches the bar.
 
-        Examples
-        --------
-        >>> Threshold(0.25).apply([[0.2, 0.5, 0.3], [0.25, 0.25, 0.5]]).tolist()
-        [[0, 1, 1], [0, 0, 1]]
-        >>> Threshold(0.5, at_least_one=False).apply([[0.2, 0.5, 0.3], [0.2, 0.2, 0.6]]).tolist()
-        [[0, 0, 0], [0, 0, 1]]
+    Examples
+    --------
+    >>> Threshold(0.25).apply([[0.2, 0.5, 0.3], [0.25, 0.25, 0.5]]).tolist()
+    [[0, 1, 1], [0, 0, 1]]
+    >>> Threshold(0.5, at_least_one=False).apply([[0.2, 0.5, 0.3], [0.2, 0.2, 0.6]]).tolist()
+    [[0, 0, 0], [0, 0, 1]]
     """
 
     tau: float = 0.1
