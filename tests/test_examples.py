@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,26 @@ def test_example(path, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
+
+
+QUICK = {"plot_intervals", "plot_labels_are_measurements", "plot_temperature", "plot_train_on_degrees"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=() if path.stem in QUICK else pytest.mark.exhaustive)
+        for path in sorted((Path(__file__).parents[1] / "examples" / "gallery").glob("*.py"))
+    ],
+)
+def test_the_gallery_draws(path, monkeypatch):
+    """Every example ends in one figure; the site's build runs all of them."""
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("agg")
+    monkeypatch.chdir(path.parent)
+    runpy.run_path(str(path))
+    assert len(plt.get_fignums()) == 1
+    plt.close("all")
 
 
 def test_the_readme_runs():

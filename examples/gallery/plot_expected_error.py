@@ -13,13 +13,13 @@ import contone
 
 rng = np.random.default_rng(3)
 figure, axis = plt.subplots(figsize=(4.8, 4.4), layout="constrained")
-for spread in (0.15, 0.3, 0.6, 1.2, 2.0):
-    X = rng.normal(size=(200, 4))
-    Z = X @ rng.normal(scale=0.5, size=(4, 5)) + rng.normal(size=(200, 5))
+for spread in (0.2, 0.7, 2.0):
+    X = rng.normal(size=(100, 4))
+    Z = X @ rng.normal(scale=0.5, size=(4, 5)) + rng.normal(size=(100, 5))
     Z = spread * Z / Z.std()
     D = np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True)
     L = contone.CumulativeMass().apply(D)
-    method = contone.Inversion().fit(X, L)
+    method = contone.Inversion(n_sweeps=120).fit(X, L)
     actual = contone.evaluate(D, method.label_distributions_).kl
     expected = method.expected_error_
     low, high = expected.lower, expected.upper

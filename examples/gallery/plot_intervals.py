@@ -2,8 +2,8 @@
 How sure is a degree?
 =====================
 
-`Inversion` gives an interval for every degree. Here the truth is known: ninety per cent of the intervals should
-contain it.
+`Inversion` gives an interval for every degree. Here the truth is known. Ninety per cent of the intervals should
+contain it; on this surface, which no linear model of the features describes, it is somewhat fewer.
 """
 
 import matplotlib.pyplot as plt

@@ -16,7 +16,7 @@ data = contone.datasets.artificial("training", n=300)
 L = contone.CumulativeMass().apply(data.D)
 rehearsal = contone.Rehearsal(data.X, L, n_replicates=3)
 
-cs = np.linspace(0.1, 4, 40)
+cs = np.linspace(0.05, 1.6, 40)
 curve = {c: contone.Temperature(c=c) for c in cs}
 figure, axis = plt.subplots(figsize=(7, 3.6), layout="constrained")
 for number, replicate in enumerate(rehearsal.replicates):
