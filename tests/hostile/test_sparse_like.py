@@ -5,10 +5,13 @@ A RuntimeWarning is a cause and not noise; the suite turns it into an error.
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
-from contone import Inversion
+from contone import Inversion, Threshold
+from contone.enhance.inversion.logistic_normal import Parameters, centring, draw_coefficients
 
 
 @pytest.fixture(scope="module")
@@ -38,3 +41,25 @@ def test_no_step_leaves_floating_point(words, rule, noise):
     assert np.isfinite(D).all()
     with np.errstate(divide="raise", invalid="raise", over="raise"):
         assert np.isfinite(method.predict(X[:5])).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_coefficients_of_features_that_repeat_are_drawn_whatever_their_weight(dtype):
+    """Fewer rows than features, and a prior that leaves coefficients free: the Gram matrix is singular by rounding."""
+    rng = np.random.default_rng(0)
+    phi = np.vstack([np.ones(3), rng.normal(size=(6, 3))]).astype(dtype)
+    now = Parameters(np.zeros((7, 3)), centring(3), 1e30)
+    for _ in range(20):
+        drawn = draw_coefficients(phi @ phi.T, (phi @ rng.normal(size=(3, 3))).astype(dtype), now, rng)
+        assert np.isfinite(drawn).all()
+
+
+def test_three_rows_in_single_precision_under_a_high_bar():
+    torch = pytest.importorskip("torch")
+    for seed in range(3):
+        X = torch.rand(3, 2, generator=torch.Generator().manual_seed(seed))
+        for n_sweeps in (12, 60):
+            method = Inversion(degradation=Threshold(0.99), n_sweeps=n_sweeps, n_burn=n_sweeps // 3)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)
+                assert bool(torch.isfinite(method.fit_enhance(X, torch.eye(3))).all())

@@ -73,7 +73,10 @@ def draw_coefficients(gram: np.ndarray, cross: np.ndarray, current: Parameters, 
     cross : (p, q)
         Phi z.
     """
-    lower = np.linalg.cholesky(gram + np.diag(ridge(len(gram), current.theta)))
+    precisions = ridge(len(gram), current.theta)
+    # A product in single precision, or of few rows, has no direction smaller than its rounding.
+    precisions[1:] = np.maximum(precisions[1:], 4.0 * np.finfo(gram.dtype).eps * np.trace(gram))
+    lower = np.linalg.cholesky(gram + np.diag(precisions))
     noise = rng.standard_normal(cross.shape) @ square_root(current.covariance).T
     return solve_triangular(lower, solve_triangular(lower, cross, lower=True) + noise, lower=True, trans="T")
 
