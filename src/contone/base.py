@@ -394,6 +394,14 @@ def refuse_other_kinds(estimator: Any, *arrays: Any) -> None:
         )
 
 
+def refuse_unasked(estimator: Any, L: Array) -> None:
+    """Refuse labels with NaN for a step that does not take them."""
+    if bool(get_backend(L).compute((L != L).any())[0]):
+        raise LabelError(
+            f"{type(estimator).__name__} does not take labels with NaN; these methods do: {able_methods('unasked')}."
+        )
+
+
 def refuse_setting(estimator: Any, X: Array, setting: str, instead: str) -> None:
     """Refuse dask arrays with a setting that needs all rows in memory."""
     if not get_backend(X).in_memory:

@@ -202,10 +202,9 @@ def test_params_are_python_literals_and_bare_words():
     ("content", "said"),
     [
         ("x,a,b\n1,1,0\n2,2,1\n", "Y must hold 0 and 1 only"),
-        ("x,a,b\n1,1,0\n2,0,0\n", "rows without any label (1 of 2, first row 1)"),
+        ("x,a,b\n1,1,0\n2,0,0\n", "1 rows with a label (of 2)"),
         ("x,a,b\n1,1,0\n2,often,1\n", "these columns do not: 'a' ('often')"),
         ("x,a,b\n1,1,0\n,0,1\n", "the column 'x' has 1 missing entries"),
-        ("x,a,b\n1,1,0\n2,,1\n", "columns have missing entries: 'a' (first in row 1)"),
         ("x,a,b\n1,1,0\nnan,1,1\n", "the column 'x' has 1 missing entries"),
         ("x,a,b\n1,1,0\ninf,1,1\n", "X must be finite"),
         ("x,y,a,b\n1,1,1,0\n2,2,1,1\n3,3,0,1\n4,four,0,1\n4,5,0,1\n", "'y' holds 4 numbers and 1 entries that are not"),

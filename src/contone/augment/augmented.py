@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from contone.augment.confidence import LabelConfidence
 from contone.augment.reduction import HSICReducer
 from contone.backends import get_backend
-from contone.base import Enhancer, InductiveMixin, fit_checked, refuse_other_kinds
+from contone.base import Enhancer, InductiveMixin, fit_checked, refuse_other_kinds, refuse_unasked
 from contone.domains import HasMethods, StrOptions
 from contone.numerics.simplex import normalise_rows
 from contone.numerics.solution import Solution
@@ -57,7 +57,7 @@ class Augmented(Enhancer):
     """
 
     reference = "Kou et al., Data Augmentation for Label Enhancement, Algorithm 1"
-    kinds = frozenset({"torch", "dask"})
+    kinds = frozenset({"torch", "dask", "unasked"})
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "enhancer": [HasMethods(["fit_enhance"])],
         "confidence": [HasMethods(["fit_enhance"]), StrOptions({"default"}), None],
@@ -79,6 +79,8 @@ class Augmented(Enhancer):
             refuse_other_kinds(self.reducer_, X)  # a transformer from elsewhere would bring all rows into memory
         backend = get_backend(X)
         F = L
+        if self.confidence_ is None and "unasked" not in getattr(self.enhancer_, "kinds", ()):
+            refuse_unasked(self.enhancer_, L)
         if self.confidence_ is not None:
             F = backend.split_like(_fit_step(self.confidence_, X, L, self.label_names_), X)
         self.label_confidence_ = F

@@ -32,6 +32,7 @@ from contone.numerics.graphs import (
 from contone.numerics.simplex import project_masked_simplex, row_sums
 from contone.numerics.solution import Solution
 from contone.typing import Array
+from contone.validation import silent_rows
 
 
 class LabelConfidence(Enhancer):
@@ -41,7 +42,9 @@ class LabelConfidence(Enhancer):
     the k nearest neighbours with Gaussian weights. It is convex; f(F) - f* is bounded by the Frank-Wolfe gap, which is
     ``solution_.info["gap"]``, and relative to the objective ``solution_.residual``.
 
-    Labels that are already confidences count as relevant where they are positive; their values are not used.
+    Labels that are already confidences count as relevant where they are positive; their values are not used. A label
+    that nobody asked about (NaN) may be relevant, so that nothing holds its confidence at 0; nor any of a row without
+    labels.
 
     A row with one relevant label is a constant. An isolated row (all its weights underflow) has no neighbour to agree
     with and shares its labels equally. The minimiser is unique unless, in some connected component, two labels are
@@ -75,7 +78,8 @@ class LabelConfidence(Enhancer):
     """
 
     reference = "Kou et al., Data Augmentation for Label Enhancement, Eq. 1-4"
-    kinds = frozenset({"torch", "dask"})
+    kinds = frozenset({"torch", "dask", "unasked", "unlabelled"})
+    unlabelled_get = "what their neighbours' labels say"
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {"paper": {"n_neighbors": 10}}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
@@ -97,7 +101,9 @@ class LabelConfidence(Enhancer):
         # Paper: sigma is never given. The mean distance to the k-th neighbour is what SDLPP, by the same group, uses.
         sigma = _width(neighbours, self.sigma)
         graph = confidence_graph(neighbours, sigma)
-        solution = solve_confidence(graph, get_backend(L).gather(L)[order] > 0, tol=self.tol, max_iter=self.max_iter)
+        gathered = get_backend(L).gather(L)
+        possible = (gathered > 0) | (gathered != gathered) | silent_rows(gathered)[:, None]
+        solution = solve_confidence(graph, possible[order], tol=self.tol, max_iter=self.max_iter)
         solution.info["sigma"] = sigma
         solution.info["neighbours"] = neighbours.report()
         return replace(solution, value=put_back(solution.value, order))

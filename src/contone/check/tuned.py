@@ -30,7 +30,8 @@ class _Rehearsed(Graded):
     """What `Tuned` and `Best` share: a fitted method behind the one that was given."""
 
     reference = "this library; docs/fair-comparison.md"
-    kinds = frozenset({"torch", "dask"})
+    kinds = frozenset({"torch", "dask", "unasked", "unlabelled"})
+    unlabelled_get = ""  # the chosen method says it
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_iter": [Interval(Integral, 1, None, closed="left")],
         "n_replicates": [Interval(Integral, 1, None, closed="left")],

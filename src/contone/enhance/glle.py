@@ -44,7 +44,9 @@ from contone.numerics.optimise import lbfgs
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax, to_distributions
 from contone.numerics.solution import Solution
+from contone.numerics.unasked import asked_frequencies
 from contone.typing import Array
+from contone.validation import silent_rows
 
 GRID = np.logspace(-2, 2, 41)
 """Candidates for lambda times the mean degree: from a hundredth to a hundred times as much weight as a row's labels."""
@@ -61,6 +63,9 @@ N_PAIRS = 20
 
 class GLLE(InductiveMixin, Enhancer):
     """Labels smoothed over a neighbour graph: min ||P - L||^2 + lambda tr(P^T G P), D^ = softmax(P).
+
+    An entry that nobody asked about (NaN), and every one of a row without labels, has no part in ||P - L||^2: what is
+    there is what neighbours say. Where no row of a connected component was asked about a label, its frequency stands.
 
     Confidences in place of L are smoothed as they are; as G 1 = 0, their rows keep the sum 1, so that ``output="sum"``
     returns P itself.
@@ -114,7 +119,8 @@ class GLLE(InductiveMixin, Enhancer):
     """
 
     reference = "Xu, Tao & Geng, IJCAI 2018"
-    kinds = frozenset({"torch", "dask"})
+    kinds = frozenset({"torch", "dask", "unasked", "unlabelled"})
+    unlabelled_get = "what their neighbours' labels say"
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {"lambda_": 0.01, "n_neighbors": "labels", "sigma": 10.0, "solver": "lbfgs", "max_iter": 300},
         "original_code": {"lambda_": 0.01, "n_neighbors": 19, "sigma": 10.0, "solver": "lbfgs", "max_iter": 300},
@@ -170,16 +176,21 @@ class GLLE(InductiveMixin, Enhancer):
         X = self._scaled(X)
         self._k = L.shape[1] + 1 if self.n_neighbors == "labels" else int(self.n_neighbors)
         A, self._sigma, search, order = neighbour_affinity(X, self._k, self.sigma, local=exact)
+        asked, neutral = _asked(L), asked_frequencies(L)
+        if asked is not None:
+            L = array_namespace(L).where(asked > 0, L, like(neutral, L)[None, :])
         lambda_ = smoothing_weight(A, L[order], self.lambda_)
         self._X = X
         if exact:
-            solution = smooth(A, L[order], lambda_, X[order], tol=self.tol, max_iter=self.max_iter)
+            masked = None if asked is None else asked[order]
+            how: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}
+            solution = smooth(A, L[order], lambda_, X[order], masked, neutral, **how)
             P = put_back(solution.value, order)
         else:
             self._width = mean_pairwise_distance(X) or 1.0
             start = check_random_state(self.random_state).uniform(size=(X.shape[0] + 1, L.shape[1]))
             K = gaussian_matrix(X, self._width)
-            solution = descend(K, A, L, lambda_, start, tol=self.tol, max_iter=self.max_iter)
+            solution = descend(K, A, L, lambda_, start, asked, tol=self.tol, max_iter=self.max_iter)
             self._W = like(solution.value, X)
             P = model(K, self._W)
         self.scores_ = P
@@ -276,20 +287,31 @@ def cross_validated_weight(A: Graph, L: Array, candidates: Array) -> float:
     return float(candidates[np.argmin(scores[-1])])
 
 
-def objective(P: Array, A: Graph, L: Array, lambda_: float) -> tuple[float, Array]:
-    """||P - L||^2 + lambda tr(P^T G P) and its gradient in P (n, q)."""
+def objective(P: Array, A: Graph, L: Array, lambda_: float, asked: Array | None = None) -> tuple[float, Array]:
+    """||P - L||^2 + lambda tr(P^T G P) and its gradient in P (n, q); the first where `asked` (n, q) is 1, if given."""
     xp = array_namespace(P)
-    residual = P - L
+    residual = P - L if asked is None else asked * (P - L)
     smoothness = A.row_sums()[:, None] * P - A.matmul(P)
     value = float(xp.sum(residual * residual) + lambda_ * xp.sum(P * smoothness))
     return value, 2.0 * (residual + lambda_ * smoothness)
 
 
-def smooth(A: Graph, L: Array, lambda_: float, X: Array, *, tol: float, max_iter: int) -> Solution:
+def smooth(
+    A: Graph,
+    L: Array,
+    lambda_: float,
+    X: Array,
+    asked: Array | None = None,
+    neutral: np.ndarray | None = None,
+    *,
+    tol: float,
+    max_iter: int,
+) -> Solution:
     """The minimiser P of the objective over all P that are equal on equal rows of X.
 
     P = E Q with (E^T E + lambda E^T G E) Q = E^T L, where E (n, m) says which of the m distinct rows a row is equal to.
-    Without duplicates E = I.
+    Without duplicates E = I. With a mask M = `asked` (n, q), a label by itself has (E^T M E + lambda E^T G E) q =
+    E^T M l; as G 1 = 0, L and P are counted from the values `neutral` (q,), which stand where nothing was asked.
     """
     backend = get_backend(X)
     member, first = backend.group_duplicates(X)
@@ -299,12 +321,48 @@ def smooth(A: Graph, L: Array, lambda_: float, X: Array, *, tol: float, max_iter
     if m < n:
         count, right, degree = (get_backend(B).sum_members(B, member, m) for B in (count, L, degree))
         edges = A.merge(member, m)
+    if asked is not None:
+        assert neutral is not None
+        return _smooth_masked(A, L, lambda_, asked, like(neutral, L)[None, :], edges, degree, member, m, tol, max_iter)
     system = edges.diagonal_plus(count + lambda_ * degree, -lambda_)
     jacobi = count + lambda_ * (degree - edges.diagonal())
     solution = conjugate_gradient(system, right, diagonal=jacobi, tol=tol, max_iter=max_iter)
     P = solution.value[member]
     value, _ = objective(P, A, L, lambda_)
     return replace(solution, value=P, objective=value, info={"n_distinct": m})
+
+
+def _smooth_masked(
+    A: Graph,
+    L: Array,
+    lambda_: float,
+    asked: Array,
+    neutral: Array,
+    edges: Graph,
+    degree: Array,
+    member: Array,
+    m: int,
+    tol: float,
+    max_iter: int,
+) -> Solution:
+    """`smooth` with a mask, from the merged edges and degrees of the m distinct rows."""
+    xp = array_namespace(L)
+    right, mask = asked * (L - neutral), asked
+    if m < len(member):
+        right, mask = (get_backend(B).sum_members(B, member, m) for B in (right, asked))
+    laplacian = edges.diagonal_plus(lambda_ * degree, -lambda_)
+    jacobi = xp.clip(xp.mean(mask, axis=1) + lambda_ * (degree - edges.diagonal()), min=1e-6)
+    solution = conjugate_gradient(lambda V: mask * V + laplacian(V), right, diagonal=jacobi, tol=tol, max_iter=max_iter)
+    P = solution.value[member] + neutral
+    value, _ = objective(P, A, L, lambda_, asked)
+    return replace(solution, value=P, objective=value, info={"n_distinct": m})
+
+
+def _asked(L: Array) -> Array | None:
+    """1 where labels L (n, q) tell something, 0 where not (NaN, and rows without a label); None where all do."""
+    xp = array_namespace(L)
+    asked = (L == L) & ~silent_rows(L)[:, None]
+    return None if bool(xp.all(asked)) else xp.astype(asked, L.dtype)
 
 
 def weighted_scores(distances: Array, indices: Array, scores: Array, sigma: float) -> Array:
@@ -318,8 +376,15 @@ def labelled_scores(distances: Array, indices: Array, L: Array, scores: Array, s
     """P (m, q) of new rows with labels L (m, q), from the scores (n, q) of their neighbours (m, k)."""
     xp = array_namespace(distances)
     weights = lambda_ * xp.exp(-0.5 * (distances / sigma) ** 2)
-    total = L + (weights[:, None, :] @ scores[indices])[:, 0, :]
-    return total / (1.0 + xp.sum(weights, axis=1, keepdims=True))
+    asked = _asked(L)
+    around, weight = (weights[:, None, :] @ scores[indices])[:, 0, :], xp.sum(weights, axis=1, keepdims=True)
+    if asked is None:
+        return (L + around) / (1.0 + weight)
+    # Neighbours alone where nobody asked, however far they are.
+    total = asked + weight
+    alone = weighted_scores(distances, indices, scores, sigma)
+    mixed = (xp.where(asked > 0, L, xp.zeros_like(L)) + around) / xp.clip(total, min=1e-300)
+    return xp.where((asked > 0) | (weight > 1e-200), mixed, alone)
 
 
 def model(K: Array, W: Array) -> Array:
@@ -327,11 +392,21 @@ def model(K: Array, W: Array) -> Array:
     return K @ W[:-1] + W[-1]
 
 
-def descend(K: Array, A: Graph, L: Array, lambda_: float, start: Array, *, tol: float, max_iter: int) -> Solution:
+def descend(
+    K: Array,
+    A: Graph,
+    L: Array,
+    lambda_: float,
+    start: Array,
+    asked: Array | None = None,
+    *,
+    tol: float,
+    max_iter: int,
+) -> Solution:
     """At most `max_iter` steps of L-BFGS on W, from `start` (n + 1, q); the value is W."""
 
     def value_and_gradient(W: np.ndarray) -> tuple[float, np.ndarray]:
-        value, g = objective(model(K, like(W, L)), A, L, lambda_)
+        value, g = objective(model(K, like(W, L)), A, L, lambda_, asked)
         return value, np.vstack([to_numpy(K @ g), to_numpy(g.sum(axis=0))])  # K is symmetric
 
     first = float(np.abs(value_and_gradient(start)[1]).max())

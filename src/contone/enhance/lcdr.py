@@ -76,7 +76,7 @@ class LCdr(InductiveMixin, Enhancer):
     """
 
     reference = "Kou, Jia, Wang, Shi, Geng: Data Augmentation for Label Enhancement"
-    kinds = frozenset({"torch", "dask"})
+    kinds = frozenset({"torch", "dask", "unasked"})
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {},
         "near_published": {"reduction": "mean", "beta": 3e-3},

@@ -27,6 +27,7 @@ from contone.numerics.lle import lle_matrix, lle_weights
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
+from contone.numerics.unasked import asked_frequencies, fill_unasked, has_unasked
 from contone.typing import Array
 
 
@@ -90,6 +91,7 @@ class LEMLL(InductiveMixin, Enhancer):
         "n_neighbors": [3, 10],
         "kernel": ["linear", "rbf"],
     }
+    kinds = frozenset({"unasked"})
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "epsilon": [Interval(Real, 0, None, closed="left")],
         "ridge": [Interval(Real, 0, None, closed="neither")],
@@ -139,7 +141,8 @@ class LEMLL(InductiveMixin, Enhancer):
         features, basis = _narrowed(self._features(scaled))
         problem = Problem(
             Phi=np.hstack([features, np.ones((len(X), 1))]),
-            Y=2.0 * L - 1.0,
+            Y=2.0 * fill_unasked(L, asked_frequencies(L)) - 1.0,
+            asked=None if not has_unasked(L) else ~np.isnan(L),
             M=lle_matrix(lle_weights(scaled, self.n_neighbors)),
             epsilon=self.epsilon,
             ridge=self.ridge,
@@ -174,13 +177,25 @@ class Problem(NamedTuple):
     ridge: float
     closeness: float
     topology: float
+    asked: np.ndarray | None = None
+    """Which entries of Y (n, q) count; None for all."""
+
+
+def misfit(p: Problem, U: np.ndarray) -> np.ndarray:
+    """U - Y where it was asked, 0 elsewhere."""
+    return U - p.Y if p.asked is None else np.where(p.asked, U - p.Y, 0.0)
+
+
+def completed(p: Problem, U: np.ndarray) -> Problem:
+    """The problem with U in place of what was not asked: its closeness bounds the masked one from above, equal at U."""
+    return p if p.asked is None else p._replace(Y=np.where(p.asked, p.Y, U))
 
 
 def objective(p: Problem, U: np.ndarray, Theta: np.ndarray) -> float:
     """The objective at U (n, q) and Theta (m + 1, q), b its last row."""
     r = np.linalg.norm(U - p.Phi @ Theta, axis=1)
     value = np.sum(np.maximum(r - p.epsilon, 0.0) ** 2) + p.ridge * np.sum(Theta[:-1] ** 2)
-    return float(value + p.closeness * np.sum((U - p.Y) ** 2) + p.topology * np.sum(U * (p.M @ U)))
+    return float(value + p.closeness * np.sum(misfit(p, U) ** 2) + p.topology * np.sum(U * (p.M @ U)))
 
 
 def weights(p: Problem, U: np.ndarray, Theta: np.ndarray) -> Array:
@@ -192,7 +207,7 @@ def weights(p: Problem, U: np.ndarray, Theta: np.ndarray) -> Array:
 def gradient(p: Problem, U: np.ndarray, Theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The derivatives of the objective in U (n, q) and Theta (m + 1, q)."""
     pull = 2.0 * weights(p, U, Theta)[:, None] * (U - p.Phi @ Theta)
-    in_U = pull + 2.0 * p.closeness * (U - p.Y) + 2.0 * p.topology * (p.M @ U)
+    in_U = pull + 2.0 * p.closeness * misfit(p, U) + 2.0 * p.topology * (p.M @ U)
     in_Theta = -p.Phi.T @ pull
     in_Theta[:-1] += 2.0 * p.ridge * Theta[:-1]
     return in_U, in_Theta
@@ -232,7 +247,7 @@ def irwls(p: Problem, *, tol: float, max_iter: int) -> Solution:
         residual = max(float(np.linalg.norm(in_U)) / size_U, float(np.linalg.norm(in_Theta)) / size_Theta)
         if residual <= tol or n_iter == max_iter:
             break
-        target_U, target_Theta = weighted_minimiser(p, weights(p, U, Theta), inner)
+        target_U, target_Theta = weighted_minimiser(completed(p, U), weights(p, U, Theta), inner)
         step_U, step_Theta = target_U - U, target_Theta - Theta
         slope = float(np.vdot(in_U, step_U) + np.vdot(in_Theta, step_Theta))
         # a_i r^2 curves less than the loss along the residual, so the full step can go too far.

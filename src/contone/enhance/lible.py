@@ -89,7 +89,7 @@ class LIBLE(InductiveMixin, Enhancer):
     """
 
     reference = "Zheng, Zhu & Tang, CVPR 2023"
-    kinds = frozenset({"torch"})
+    kinds = frozenset({"torch", "unasked"})
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         name: {
             "alpha": alpha,
@@ -260,7 +260,8 @@ def objective(
     z = mean + (deviation if noise == "additive" else mean) * eps
     log_assigned = networks.forward(nets["assignment"], z, ()).log_softmax(dim=1)
     divergence = networks.gaussian_divergence(mean, deviation).sum(dim=1)
-    value = (alpha * divergence - (L * log_assigned).sum(dim=1)).mean() / math.log(2.0)
+    marked = torch.nan_to_num(L)  # what nobody asked about is no target
+    value = (alpha * divergence - (marked * log_assigned).sum(dim=1)).mean() / math.log(2.0)
     if beta == 0:
         return value
     degrees = networks.forward(nets["labels"], z, HIDDEN)
@@ -270,5 +271,9 @@ def objective(
 
 
 def gap_loss(L: Tensor, degrees: Tensor, gap: Tensor) -> Tensor:
-    """mean_ij (l_ij - y_ij)^2 / (2 g_i^2) + log g_i, for labels and degrees (m, q) and g^2 (m, 1)."""
-    return ((L - degrees) ** 2 / (2.0 * gap) + 0.5 * gap.log()).mean()
+    """mean_ij (l_ij - y_ij)^2 / (2 g_i^2) + log g_i over asked labels, for L and degrees (m, q) and g^2 (m, 1)."""
+    asked = L == L
+    if bool(asked.all()):
+        return ((L - degrees) ** 2 / (2.0 * gap) + 0.5 * gap.log()).mean()
+    each = (L.nan_to_num() - degrees) ** 2 / (2.0 * gap) + 0.5 * gap.log()
+    return (each * asked).sum() / asked.sum().clamp(min=1)

@@ -47,7 +47,8 @@ class LP(Enhancer):
     """Label propagation over a Gaussian graph, solved as one linear system.
 
     Minimises alpha tr(F^T (I - P) F) + (1 - alpha) ||F - L||^2 over F (n, q); D^ is F normalised row by row. P is the
-    symmetrically normalised affinity. A row without neighbours (its affinities underflow) keeps its own labels.
+    symmetrically normalised affinity. A row without neighbours (its affinities underflow) keeps its own labels. A row
+    without any label is a row of zeros in L, as in Zhou et al.: it gets what its neighbours propagate.
     Confidences in place of L are propagated as they are.
 
     Parameters
@@ -91,7 +92,8 @@ class LP(Enhancer):
     """
 
     reference = "Li, Zhang & Geng, ICDM 2015"
-    kinds = frozenset({"torch", "dask"})
+    kinds = frozenset({"torch", "dask", "unlabelled"})
+    unlabelled_get = "what their neighbours' labels say"
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         # Paper: prints alpha = 0.01; its numbers are those of 0.1, to four digits on ten data sets.
         "paper": {"alpha": 0.1, "graph": "dense", "sigma": 1.0, "standardize": False, "output": "softmax"},

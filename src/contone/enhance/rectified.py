@@ -19,6 +19,7 @@ from contone.domains import Interval, StrOptions
 from contone.numerics.optimise import lbfgs, sgd
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
+from contone.numerics.unasked import asked_frequencies, fill_unasked, has_unasked
 from contone.typing import Array
 
 
@@ -26,7 +27,8 @@ class RectifiedSoftmax(InductiveMixin, Enhancer):
     """Label distributions softmax(ReLU(W x)), fitted to the labels by penalised least squares.
 
     Minimises  c sum_i || f_i - softmax(ReLU(W x_i)) ||^2 + (beta + weight_decay / 2) ||W||_F^2  over W (q, d), with
-    c = 1/n ("mean") or 1 ("sum"). F is the confidence matrix handed in; logical labels are divided by their number.
+    c = 1/n ("mean") or 1 ("sum"). F is the confidence matrix handed in; logical labels are divided by their number,
+    where one that nobody asked about (NaN) counts as much as it is marked among the asked ones: its expected label.
     There is no bias. The problem is not convex, and W = 0 (the uniform answer) is always a stationary point; the start
     is drawn as PyTorch draws a linear layer, uniform in +-1/sqrt(d); of `n_init` starts the lowest minimum is kept.
 
@@ -56,7 +58,7 @@ class RectifiedSoftmax(InductiveMixin, Enhancer):
     """
 
     reference = "Kou et al., Data Augmentation for Label Enhancement, Eq. 8"
-    kinds = frozenset({"torch", "dask"})
+    kinds = frozenset({"torch", "dask", "unasked"})
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "beta": [Interval(Real, 0, None, closed="left")],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
@@ -106,7 +108,8 @@ class RectifiedSoftmax(InductiveMixin, Enhancer):
             refuse_setting(self, X, "solver", instead="lbfgs")
         # What every evaluation of the objective needs, in memory: here, or on the workers.
         backend = get_backend(X)
-        rows, F = backend.persist(X, backend.map_rows(normalise_rows, L, columns=L.shape[1]))
+        share = partial(_shared, frequencies=asked_frequencies(L))
+        rows, F = backend.persist(X, backend.map_rows(share, L, columns=L.shape[1]))
         random = check_random_state(self.random_state)  # the few weights live on the host, whatever holds the rows
         bound = 1.0 / np.sqrt(X.shape[1])
         starts = [random.uniform(-bound, bound, size=(L.shape[1], X.shape[1])) for _ in range(self.n_init)]
@@ -154,6 +157,11 @@ class RectifiedSoftmax(InductiveMixin, Enhancer):
     def _predict(self, X: np.ndarray) -> Array:
         recover_rows = partial(recover, like(self.weights_, X))
         return get_backend(X).map_rows(recover_rows, X, columns=len(self.weights_))
+
+
+def _shared(L: Array, frequencies: np.ndarray) -> Array:
+    """Labels (n, q) divided by their number, with frequencies (q,) in place of NaN."""
+    return normalise_rows(fill_unasked(L, frequencies) if has_unasked(L) else L)
 
 
 def distances_from_uniform(D: Array) -> Array:

@@ -52,7 +52,8 @@ class Tempered(Graded):
     """
 
     reference = "this library; docs/fair-comparison.md"
-    kinds = frozenset({"torch", "dask", "sparse"})
+    kinds = frozenset({"torch", "dask", "sparse", "unasked", "unlabelled"})
+    unlabelled_get = ""  # the enhancer inside says it
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "enhancer": [HasMethods(["fit_enhance"])],
         "t": [Interval(Real, 0, None, closed="left")],

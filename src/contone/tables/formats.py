@@ -98,12 +98,10 @@ class Table:
         return {name: labels.words_of(self.stored[name]) for name in columns}
 
     def label_numbers(self, meanings: Mapping[str, Any]) -> pl.DataFrame:
-        """The columns of labels as numbers; an error that names the column and row where an entry is missing."""
+        """The columns of labels as numbers; null where an entry is blank, which nobody was asked about."""
         source = self.stored if self.is_text else self.values
         columns = [(self.values if meaning is None else source)[name] for name, meaning in meanings.items()]
-        frame = pl.DataFrame([labels.as_numbers(c, m) for c, m in zip(columns, meanings.values(), strict=True)])
-        refuse_missing(frame)
-        return frame
+        return pl.DataFrame([labels.as_numbers(c, m) for c, m in zip(columns, meanings.values(), strict=True)])
 
     def with_columns(self, new: pl.DataFrame, used: Sequence[str], *, as_text: bool) -> pl.DataFrame:
         """The table and new columns; a name that exists is replaced in its place.

@@ -19,6 +19,7 @@ from contone.tables import answer, columns, formats, grading, kept
 from contone.tables.encoder import ColumnEncoder, described
 from contone.tables.order import STDOUT, EnhancedFile, Order
 from contone.tables.prepare import Problem, encoder_for, posed
+from contone.validation import silent_rows
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ def refuse_text(order: Order, table: formats.Table) -> None:
 def _fit(order: Order, problem: Problem, encoder: ColumnEncoder) -> tuple[Problem, np.ndarray, np.ndarray]:
     """Fit on all rows, or on those with a label: then the others are predicted, or left out."""
     X = encoder.transform(problem.features)
-    labelled = np.asarray(problem.L.to_numpy().any(axis=1))
+    labelled = ~np.asarray(silent_rows(problem.L.to_numpy()))
     if order.unlabelled == "method" or labelled.all():
         try:
             _fit_method(order.method, X, problem)
