@@ -7,27 +7,26 @@ the sampler has mixed, and whether its intervals hold on data drawn from the mod
 
 from __future__ import annotations
 
-import html
 import warnings
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from contone.backends import get_backend, to_numpy
-from contone.check import predictive
+from contone.check import entries, predictive
+from contone.check.findings import DOUBTFUL, FINE, OFF, Check, Finding, LabelSummary, RowSummary
 from contone.degrade import Degradation
 from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.blocks import take_sample
 from contone.enhance.inversion.expected_error import ExpectedError
 from contone.enhance.inversion.logistic_normal import Parameters
 from contone.enhance.inversion.rule_names import in_words, parse_rule
+from contone.enhance.inversion.unasked import forget_silent_rows
 from contone.exceptions import ArgumentError, InputError
 from contone.numerics.simplex import kl_divergence
 from contone.validation import check_training
 
-FINE, DOUBTFUL, OFF = "fine", "doubtful", "off"
 RULES = ("main", "everything", "threshold", "order")
 """Rules that the answer is compared under."""
 SHOWN = 20
@@ -36,149 +35,6 @@ SHORT = {"n_sweeps": 60, "n_burn": 20}
 """Length of the fits that only serve a comparison."""
 COMPARED_ROWS = 300
 """At most how many rows these are made on."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One check.
-
-    Attributes
-    ----------
-    name, title : str
-    verdict : str
-        "fine", "doubtful" or "off".
-    value : float
-        The number that the verdict is about.
-    sentence : str
-        What was looked at and what came out.
-    categories, observed, lower, upper : tuple
-        For the picture: what was observed in each category, and the band in which it was expected (empty: none).
-    axis : str
-        What the picture's vertical axis shows.
-    """
-
-    name: str
-    title: str
-    verdict: str
-    value: float
-    sentence: str
-    categories: tuple[str, ...] = field(default=(), repr=False)
-    observed: tuple[float, ...] = field(default=(), repr=False)
-    lower: tuple[float, ...] = field(default=(), repr=False)
-    upper: tuple[float, ...] = field(default=(), repr=False)
-    axis: str = field(default="", repr=False)
-
-
-@dataclass(frozen=True)
-class LabelSummary:
-    """A label over all rows: how often it is marked, its mean degree, and a typical 90 % interval (median ends)."""
-
-    name: str
-    frequency: float
-    degree: float
-    lower: float
-    upper: float
-
-
-@dataclass(frozen=True)
-class RowSummary:
-    """A row that a person should look at: its number, a score, the labels given and the largest degrees."""
-
-    row: int
-    score: float
-    marked: tuple[str, ...]
-    degrees: tuple[tuple[str, float], ...]
-
-
-@dataclass(frozen=True)
-class Check:
-    """How far an answer can be believed; prints as a short list, in a notebook as a table.
-
-    Attributes
-    ----------
-    rule, rule_words : str
-        The rule that the answer assumes.
-    explained : float or None
-        Share of the numbers of labels per row that the rule explains.
-    yes_weight : float
-        Mean weight of the labels marked yes.
-    expected_error : ExpectedError
-    findings : tuple of Finding
-    labels : tuple of LabelSummary
-    ambiguous, doubtful : tuple of RowSummary
-        Rows with the largest expected error; rows whose labels the features and the other rows do not suggest.
-    pairs : tuple
-        Labels that go together: (label, label, correlation in the model), the strongest first.
-    advice : tuple of str
-        What to do next.
-    n_rows, n_checked : int
-        Rows of the data, and how many of them the checks looked at.
-    """
-
-    rule: str
-    rule_words: str
-    explained: float | None
-    yes_weight: float
-    expected_error: ExpectedError
-    findings: tuple[Finding, ...]
-    labels: tuple[LabelSummary, ...] = field(repr=False)
-    ambiguous: tuple[RowSummary, ...] = field(repr=False)
-    doubtful: tuple[RowSummary, ...] = field(repr=False)
-    pairs: tuple[tuple[str, str, float], ...] = field(repr=False)
-    advice: tuple[str, ...]
-    n_rows: int
-    n_checked: int
-
-    @property
-    def verdict(self) -> str:
-        """The worst verdict of all."""
-        return max((f.verdict for f in self.findings), key=[FINE, DOUBTFUL, OFF].index, default=FINE)
-
-    def headline(self) -> str:
-        """Rule, weight and expected error in one sentence."""
-        fits = "" if self.explained is None else f", which explains {self.explained:.0%} of the numbers of labels,"
-        return (
-            f"Under the rule “{self.rule_words}”{fits} labels marked yes keep {self.yes_weight:.0%} of the weight; "
-            f"{self.expected_error}."
-        )
-
-    def counted(self) -> str:
-        """How many checks had which verdict."""
-        verdicts = [f.verdict for f in self.findings]
-        return ", ".join(f"{verdicts.count(v)} {v}" for v in (FINE, DOUBTFUL, OFF) if v in verdicts) + " of the checks"
-
-    def __str__(self) -> str:
-        width = max((len(f.verdict) for f in self.findings), default=0)
-        lines = [self.headline(), *(f"{f.verdict:>{width}}  {f.sentence}" for f in self.findings)]
-        return "\n".join([*lines, *(f"next: {text}" for text in self.advice)])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        error = self.expected_error
-        return {
-            "rule": self.rule,
-            "rule_words": self.rule_words,
-            "explained": self.explained,
-            "yes_weight": self.yes_weight,
-            "verdict": self.verdict,
-            "expected_error": {"mean": error.mean, "lower": error.lower, "upper": error.upper},
-            "findings": [vars(f) | {"categories": list(f.categories)} for f in self.findings],
-            "labels": [vars(label) for label in self.labels],
-            "ambiguous": [vars(row) for row in self.ambiguous],
-            "doubtful": [vars(row) for row in self.doubtful],
-            "pairs": [list(pair) for pair in self.pairs],
-            "advice": list(self.advice),
-            "n_rows": self.n_rows,
-            "n_checked": self.n_checked,
-        }
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html.escape(f.verdict)}</td><td style='text-align:left'>{html.escape(f.sentence)}</td></tr>"
-            for f in self.findings
-        )
-        advice = "".join(f"<li>{html.escape(text)}</li>" for text in self.advice)
-        return f"<div><p>{html.escape(self.headline())}</p><table>{rows}</table><ul>{advice}</ul></div>"
 
 
 def check(method: Any, X: Any, Y: Any, *, n_replicates: int = 30, max_rows: int = 1000, random_state: int = 0) -> Check:
@@ -235,6 +91,7 @@ def _look(
     n = L.shape[0]
     rows = _choose_rows(n, max_rows, seed)
     X_some, L_some = _in_memory(X, L, rows, max_rows, seed)
+    L_some = forget_silent_rows(method.degradation_, L_some)
     D, lower, upper = (_taken(A, rows) for A in (method.posterior_.mean, *method.intervals_(0.9)))
     rng = np.random.default_rng(seed)
     replicates, _ = predictive.replicate_labels(method.fit_, X_some, L_some, n_replicates, rng)
@@ -244,6 +101,7 @@ def _look(
         _rule_finding(method, X_some, L_some, D),
         _spread_finding(method, X_some, L_some, error, seed),
         _calibration_finding(method, X_some, L_some, rng),
+        _hidden_entries_finding(method, X_some, L_some, seed),
         _chain_finding(method),
     )
     doubt, row_errors = predictive.surprise(L_some, replicates), _taken(error.rows, rows)
@@ -256,8 +114,7 @@ def _look(
         expected_error=error,
         findings=findings,
         labels=tuple(
-            LabelSummary(name, float((L_some[:, j] > 0).mean()), *_typical(D, lower, upper, j))
-            for j, name in enumerate(names)
+            LabelSummary(name, _frequency(L_some[:, j]), *_typical(D, lower, upper, j)) for j, name in enumerate(names)
         ),
         ambiguous=_rows(row_errors, rows, L_some, D, names),
         doubtful=_rows(doubt, rows, L_some, D, names),
@@ -437,6 +294,24 @@ def _calibration_finding(method: Inversion, X: np.ndarray, L: np.ndarray, rng: n
     )
 
 
+def _hidden_entries_finding(method: Inversion, X: np.ndarray, L: np.ndarray, seed: int) -> Finding:
+    """Entries of the labels that were hidden from a fit: how well are they told, beside what baselines say?"""
+    again = clone(method).set_params(degradation=method.degradation_, n_samples=0, verbose=False, **SHORT)
+    found = entries.score_hidden_entries(again, X[:COMPARED_ROWS], L[:COMPARED_ROWS], seed=seed)
+    own, others = found.loss, found.baselines
+    best = min(others, key=lambda name: others[name])
+    verdict = FINE if own <= others[best] + found.error else DOUBTFUL if own <= others["uniform"] else OFF
+    beside = ", ".join(f"{name} {loss:.2f}" for name, loss in others.items())
+    said = (
+        f"Hidden entries: with {entries.SHARE:.0%} of the label entries hidden, the model tells them with a log loss "
+        f"of {own:.2f} ± {found.error:.2f} per entry ({beside})."
+    )
+    names = ("the model", *others)
+    return Finding(
+        "entries", "Hidden label entries", verdict, own, said, names, (own, *others.values()), axis="log loss per entry"
+    )
+
+
 def _chain_finding(method: Inversion) -> Finding:
     size, split = method.fit_.effective_sample_size, method.fit_.split_r_hat
     verdict = FINE if split < 1.1 and size >= 20 else DOUBTFUL if split < 1.3 else OFF
@@ -451,6 +326,12 @@ def _chain_finding(method: Inversion) -> Finding:
 
 
 # ------------------------------------------------------------------------------------- rows, labels and what to do
+
+
+def _frequency(labels: np.ndarray) -> float:
+    """How often a label (n,) is marked where it was asked."""
+    asked = ~np.isnan(labels)
+    return float((labels[asked] > 0).mean()) if asked.any() else 0.0
 
 
 def _typical(D: np.ndarray, lower: np.ndarray, upper: np.ndarray, j: int) -> tuple[float, float, float]:
@@ -494,6 +375,8 @@ def _advice(findings: tuple[Finding, ...], yes_weight: float, method: Inversion)
         found.append("Grade a few rows by hand (fit(X, Y, degrees=...)): they tell how uneven degrees are.")
     if verdicts["patterns"] == OFF or verdicts["co-occurrence"] == OFF:
         found.append("Labels go together in ways the model does not make: look at the doubtful rows, try noise=0.05.")
+    if verdicts["entries"] != FINE:
+        found.append("Baselines tell hidden labels better than the model does: try another rule, or features=False.")
     if verdicts["chain"] != FINE:
         found.append("Raise n_sweeps: the answer still depends on chance.")
     found.append("Compare methods on data like yours with known truth: contone.compare.")

@@ -29,6 +29,7 @@ from contone.enhance.inversion import Inversion, simulate
 from contone.enhance.inversion.blocks import choose_rows, take_rows
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.model import Fit
+from contone.enhance.inversion.unasked import tells_nothing
 from contone.exceptions import ArgumentError, LabelWarning
 from contone.runtime.warnings import warn
 from contone.validation import NOTHING_KNOWN, KnownDegrees, check_degrees, check_training
@@ -219,6 +220,7 @@ def _draw(
 ) -> tuple[Replicate, ...]:
     """Replicates of rows X (m, d) with labels L (m, q) and known degrees (m, q)."""
     unasked = np.isnan(L)
+    silent = np.asarray(tells_nothing(fit.rule, L))
     if L.shape[1] == 1:
         ones = np.ones_like(L)
         return (Replicate(ones, np.where(unasked, np.nan, ones), 0.0, fit.parameters),) * n_replicates
@@ -230,6 +232,7 @@ def _draw(
         parameters = simulate.draw_parameters(fit, information, X, stream)
         D, drawn, _ = simulate.draw_rows(fit, parameters, X, stream, L)
         labels = np.where(unasked, np.nan, drawn)
+        labels[silent] = L[silent]  # rows without a label stay so
         degrees = None if graded is None else np.where(np.isnan(graded), np.nan, D)
         found.append(Replicate(D, labels, _spread(D), parameters, degrees))
     return tuple(found)

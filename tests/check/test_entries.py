@@ -1,0 +1,73 @@
+"""Held-out label entries: what is hidden, chances of completions, and scores."""
+
+import numpy as np
+import pytest
+
+from contone import ML2, CumulativeMass, Inversion, Temperature
+from contone.check import entries
+from contone.check.rehearsal import Rehearsal
+from contone.exceptions import ArgumentError
+from contone.numerics.simplex import softmax
+
+QUICK = {"n_sweeps": 30, "n_burn": 10}
+
+
+def model_rows(n=150, q=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    D = softmax(1.2 * X @ rng.normal(size=(3, q)) + 0.3 * rng.normal(size=(n, q)))
+    return X, CumulativeMass().apply(D).astype(float)
+
+
+def test_hidden_entries_are_a_share_of_the_asked_ones():
+    L = np.array([[1.0, 0.0, np.nan], [0.0, 1.0, 1.0]])
+    masked, hidden = entries.hide_entries(L, 0.4, np.random.default_rng(0))
+    assert hidden.sum() == 2
+    assert np.isnan(masked).sum() == 3
+    np.testing.assert_array_equal(masked[~hidden], L[~hidden])
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, L = model_rows()
+    return X, L, Inversion(**QUICK).fit(X, L)
+
+
+def test_features_that_tell_labels_beat_the_baselines(fitted):
+    X, L, method = fitted
+    found = entries.score_hidden_entries(method, X, L)
+    assert found.n_entries == 60
+    assert found.loss < min(found.baselines.values())
+    other = entries.score_hidden_entries(Temperature(c=1.0), X, L)
+    assert other.loss == pytest.approx(found.baselines["temperature"])
+
+
+def test_chances_of_completions_are_those_of_draws_that_agree(fitted):
+    X, _, method = fitted
+    fit, copies = method.fit_, 200
+    l = np.array([1.0, 0.0, np.nan, np.nan])
+    x = np.repeat(X[:1], copies, axis=0)
+    chances = entries.completion_chances(fit, x, np.tile(l, (copies, 1)), np.random.default_rng(0)).mean(axis=0)
+    rng = np.random.default_rng(1)
+    root = np.linalg.eigh(fit.parameters.covariance)
+    root = root[1] * np.sqrt(np.maximum(root[0], 0.0))
+    made = CumulativeMass().apply(softmax(fit.mean(X[:1]).T + rng.standard_normal((60_000, 4)) @ root.T))
+    among = made[(made[:, 0] == 1) & (made[:, 1] == 0)]
+    assert len(among) > 500
+    np.testing.assert_allclose(chances, among.mean(axis=0), atol=0.05)
+
+
+def test_methods_that_take_no_unasked_entries_are_refused(fitted):
+    X, L, _ = fitted
+    with pytest.raises(ArgumentError, match="none can be hidden"):
+        entries.score_hidden_entries(ML2(), X, L)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_rehearsal_imitates_what_is_unasked_and_rows_without_labels():
+    X, L = model_rows(60)
+    L[2], L[5, 1] = 0.0, np.nan
+    replicate = Rehearsal(X, L, Inversion(**QUICK), n_replicates=1).replicates[0]
+    np.testing.assert_array_equal(np.isnan(replicate.labels), np.isnan(L))
+    assert (replicate.labels[2] == 0).all()
+    assert (np.delete(replicate.labels, [2, 5], axis=0).sum(axis=1) > 0).all()
