@@ -293,15 +293,16 @@ def check_errors(enhancer: Enhancer) -> None:
     X, L = problem()
     broken = X.copy()
     broken[3, 1] = np.nan
-    empty = L.copy()
-    empty[5] = 0.0
+    unasked = L.copy()
+    unasked[5, 0] = np.nan
     odd_labels = (
-        ("a row without labels", X, empty),
         ("labels that are neither 0/1 nor confidences", X, 2.0 * L),
         ("negative labels", X, -L),
     )
     if enhancer.takes_levels():
         odd_labels = (("labels that are not whole numbers", X, 1.5 * L),)
+    if "unasked" not in enhancer.kinds:
+        odd_labels = (*odd_labels, ("NaN in Y", X, unasked))
     for what, features, labels in (
         ("NaN in X", broken, L),
         *odd_labels,

@@ -1,7 +1,8 @@
 """Is this answer credible, and which method is best here, when no truth exists?"""
 
 from contone.check.compare import Comparison, Standing, compare
-from contone.check.credibility import Check, Finding, check
+from contone.check.credibility import check
+from contone.check.findings import Check, Finding
 from contone.check.rehearsal import Rehearsal, Replicate
 from contone.check.tuned import Best, Tuned
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from contone.check.credibility import Check, check
+from contone.check.credibility import check
+from contone.check.findings import Check
 from contone.enhance.inversion import Inversion
 from contone.exceptions import ArgumentError
 from contone.tables.progress import Progress

@@ -8,7 +8,7 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from contone.check.credibility import Check, Finding, RowSummary
+from contone.check.findings import Check, Finding, RowSummary
 from contone.pages import html, svg, words
 from contone.pages.svg import Chart
 from contone.runtime.files import replacing

@@ -67,17 +67,17 @@ def judge_labels(
     """
     if found.bad_labels >= 0:
         raise infinite_label("Y", found.bad_labels)
+    if found.unasked >= 0 and "unasked" not in kinds:
+        raise LabelError(
+            f"Y has a missing (NaN) entry in row {found.unasked}: say 0 or 1 for every label, or use a method that "
+            f"takes NaN as unasked: {able_methods('unasked')}."
+        )
     if levels and (found.not_whole < 0 or found.off < 0):
         return
     if levels:
         raise LabelError(
             f"Y must hold whole numbers, larger where the degree is larger (ranks, levels, or 0 and 1); row "
             f"{found.not_whole} has others. Round them, or number the levels 0, 1, 2, ..."
-        )
-    if found.unasked >= 0 and "unasked" not in kinds:
-        raise LabelError(
-            f"Y has a missing (NaN) entry in row {found.unasked}: say 0 or 1 for every label, or use a method that "
-            f"takes NaN as unasked: {able_methods('unasked')}."
         )
     if found.unasked >= 0 and not found.is_logical:
         raise LabelError(
