@@ -28,7 +28,6 @@ from sklearn.model_selection import GridSearchCV
 
 from contone import GLLE, Calibrated, Inversion, MaxEnt
 from contone.enhance.inversion import suggest
-from contone.enhance.inversion.expected_error import ErrorSample
 from contone.limits import ALPHAS, design_matrix, limit, recovered, to_distributions
 from contone.numerics.simplex import softmax
 from inversion import SETS, load, mean_kl
@@ -101,16 +100,10 @@ METHODS: dict[str, Answer] = {
 def suggest_rows(X: np.ndarray, L: np.ndarray, count: int, draw: int) -> np.ndarray:
     """Rows by `suggest`: the model is fitted to all rows, the candidates are 500 of them."""
     method = Inversion().fit(X, L)
-    D = method.label_distributions_
     chosen = np.sort(np.random.default_rng(100 + draw).permutation(len(X))[:500])
-    sample = replace(
-        ErrorSample.of(X, L, D),
-        X=X[chosen],
-        L=L[chosen],
-        D=D[chosen],
-        numbers=chosen,
-        graded=np.zeros(len(chosen), dtype=bool),
-    )
+    graded = np.zeros(len(chosen), dtype=bool)
+    parts = {"X": X[chosen], "L": L[chosen], "D": method.label_distributions_[chosen]}
+    sample = replace(method._error_sample, **parts, numbers=chosen, graded=graded)
     return np.sort(suggest.suggest_rows(method.fit_, sample, count, seed=draw))
 
 
