@@ -106,7 +106,8 @@ def test_data_frames_in_and_out(small, learner):
     X, _, D = small
     features, labels = [f"x{k}" for k in range(5)], ["calm", "glad", "sad", "angry"]
     plain = clone(learner).fit(X, D).predict(X)
-    X_pandas, D_pandas = pd.DataFrame(X, columns=features, index=range(100, 160)), pd.DataFrame(D, columns=labels)
+    index = range(100, 160)
+    X_pandas, D_pandas = pd.DataFrame(X, index, features), pd.DataFrame(D, index, labels)
     answer = clone(learner).fit(X_pandas, D_pandas).predict(X_pandas)
     assert list(answer.columns) == labels
     assert list(answer.index) == list(X_pandas.index)
