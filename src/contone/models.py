@@ -261,7 +261,7 @@ def _decode_object(value: dict[str, Any], archive: _Archive) -> Any:
     if dataclasses.is_dataclass(cls):
         names = {f.name for f in dataclasses.fields(cls)}
         if set(state) != names:
-            raise DataError(f"its {cls.__name__} has other fields than that of this version of contone")
+            raise DataError(f"its {type(made).__name__} has other fields than that of this version of contone")
     elif issubclass(cls, BaseEstimator):
         absent = sorted(set(cls._get_param_names()) - set(state))
         if absent:
