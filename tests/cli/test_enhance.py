@@ -202,7 +202,6 @@ def test_params_are_python_literals_and_bare_words():
     ("content", "said"),
     [
         ("x,a,b\n1,1,0\n2,2,1\n", "Y must hold 0 and 1 only"),
-        ("x,a,b\n1,1,0\n2,0,0\n", "1 rows with a label (of 2)"),
         ("x,a,b\n1,1,0\n2,often,1\n", "these columns do not: 'a' ('often')"),
         ("x,a,b\n1,1,0\n,0,1\n", "the column 'x' has 1 missing entries"),
         ("x,a,b\n1,1,0\nnan,1,1\n", "the column 'x' has 1 missing entries"),
