@@ -19,6 +19,7 @@ import numpy as np
 from contone.backends import get_backend, like, to_numpy
 from contone.degrade import Degradation
 from contone.enhance.inversion import evidence, logistic_normal
+from contone.enhance.inversion.covariance import FEW_LABELS, LAST_STEPS, FactorFit, choose_rank
 from contone.enhance.inversion.evidence import Calibration, Grades
 from contone.enhance.inversion.logistic_normal import Counts, Parameters, Spread
 from contone.enhance.inversion.posterior import Averages
@@ -100,7 +101,10 @@ def learn_parameters(
         gram = to_numpy(phi @ phi.T)
         coefficients = np.zeros((len(phi), q))
         coefficients[0], covariance = rows.moments()
-        now = Parameters(coefficients, covariance, 0.5)
+        # Factors, where labels are many and the sampler can make use of them.
+        quick = q > FEW_LABELS and isinstance(rows, Rows) and rows.quick
+        factors = FactorFit(choose_rank(rows.given)) if quick else None
+        now = Parameters(coefficients, covariance if factors is None else factors(covariance), 0.5)
         size = _root_mean_square(now, some)
         seen = _unit_draws(now, some, normals, size) + rows.deviation / size * noise
         spread = _starting_spread(rows) or estimate_spread(rows.rule, seen, counts)
@@ -123,8 +127,9 @@ def learn_parameters(
             weight = max(k - SWEEPS_BEFORE_AVERAGING + 1, 1) ** -0.7
             scatter = (1 - weight) * scatter + weight * to_numpy(residual @ residual.T)
             covariance = logistic_normal.covariance_mode(scatter, n, strength)
-            theta = logistic_normal.draw_theta(coefficients, covariance, rng) if len(phi) > 1 else now.theta
-            now = Parameters(coefficients, covariance, theta)
+            held = covariance if factors is None else factors(covariance)
+            theta = logistic_normal.draw_theta(coefficients, held, rng) if len(phi) > 1 else now.theta
+            now = Parameters(coefficients, held, theta)
             size = _root_mean_square(now, some)
             if rows.rule.scale_matters and (k % 20 == 0 or k in (5, 10)):
                 seen = _unit_draws(now, some, normals, size) + rows.deviation / size * noise
@@ -132,10 +137,16 @@ def learn_parameters(
             now = now.scaled(spread.mean / size)
             rows.rescale(spread.mean / size)
             scatter *= (spread.mean / size) ** 2
+            if factors is not None:
+                factors.rescale((spread.mean / size) ** 2)
             if k >= settings.n_burn:
                 averages.add(rows.Z)
-                total = [t + v for t, v in zip(total, now, strict=True)]
-    return Parameters(*(t / (settings.n_sweeps - settings.n_burn) for t in total)), spread
+                whole = now if factors is None else now._replace(covariance=covariance * (spread.mean / size) ** 2)
+                total = [t + v for t, v in zip(total, whole, strict=True)]
+    found = Parameters(*(t / (settings.n_sweeps - settings.n_burn) for t in total))
+    if factors is not None:
+        found = found._replace(covariance=factors(found.covariance, LAST_STEPS).dense())
+    return found, spread
 
 
 def calibrate_parameters(
@@ -210,13 +221,17 @@ def _model_draws(phi: Array, q: int, rng: np.random.Generator) -> tuple[np.ndarr
 
 def _unit_draws(shape: Parameters, some: np.ndarray, normals: np.ndarray, size: float) -> Array:
     """Draws (m, q) of z from the model, at spread 1."""
-    return ((shape.coefficients.T @ some).T + normals @ logistic_normal.square_root(shape.covariance).T) / size
+    return ((shape.coefficients.T @ some).T + logistic_normal.colour(shape.covariance, normals)) / size
 
 
 def _root_mean_square(shape: Parameters, some: np.ndarray) -> float:
     """The spread of z under the parameters."""
+    q, variance = len(shape.covariance), logistic_normal.total_variance(shape.covariance)
+    if q > FEW_LABELS:
+        second = some @ some.T / some.shape[1]
+        return float(np.sqrt((np.sum(shape.coefficients * (second @ shape.coefficients)) + variance) / q))
     mean = (shape.coefficients.T @ some).T
-    return float(np.sqrt(np.mean(np.square(mean)) + np.trace(shape.covariance) / len(shape.covariance)))
+    return float(np.sqrt(np.mean(np.square(mean)) + variance / q))
 
 
 def estimate_spread(rule: Degradation, Z: np.ndarray, counts: Counts) -> Spread:

@@ -20,6 +20,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import logsumexp, ndtri
 
+from contone.enhance.inversion.covariance import FEW_LABELS, Covariance, FactorCovariance
 from contone.enhance.inversion.unasked import PartialCounts
 from contone.typing import Array
 
@@ -28,17 +29,18 @@ FLAT = 1e3
 RANGE = (0.02, 12.0)
 """Spreads (root mean square of the centred log degrees) that are considered, from nearly uniform to nearly one-hot."""
 
-FEW_LABELS = 64
-"""Up to this many labels degrees are simulated in double precision, beyond that in single precision."""
 PULL = 2.0
 """Standard deviations from which on the prior of the spread is no longer normal (Huber's function)."""
 
 
 class Parameters(NamedTuple):
-    """B (p, q) and Sigma (q, q), both centred, and the variance theta of the rows of B in units of Sigma."""
+    """B (p, q) and Sigma (q, q), both centred, and the variance theta of the rows of B in units of Sigma.
+
+    Sigma is an array; while many labels are sampled, it is a `FactorCovariance`.
+    """
 
     coefficients: np.ndarray
-    covariance: np.ndarray
+    covariance: Array
     theta: float
 
     def scaled(self, factor: float) -> Parameters:
@@ -51,8 +53,10 @@ def centring(q: int) -> np.ndarray:
     return np.eye(q) - 1.0 / q
 
 
-def precision(covariance: np.ndarray) -> np.ndarray:
+def precision(covariance: Covariance) -> Array:
     """Inverse of the centred Sigma, given its mean variance along the shift as well (any value would do)."""
+    if isinstance(covariance, FactorCovariance):
+        return covariance.precision()
     q = len(covariance)
     return np.linalg.inv(covariance + np.trace(covariance) / (q * max(q - 1, 1)))
 
@@ -61,6 +65,18 @@ def square_root(covariance: np.ndarray) -> Array:
     """A (q, q) matrix H with H H^T = Sigma, for a Sigma with a null space."""
     values, vectors = np.linalg.eigh(covariance)
     return vectors * np.sqrt(np.maximum(values, 0.0))
+
+
+def colour(covariance: Covariance, normals: np.ndarray) -> Array:
+    """Standard normal draws (m, q) as draws (m, q) with covariance Sigma."""
+    if isinstance(covariance, FactorCovariance):
+        return covariance.colour(normals)
+    return normals @ square_root(covariance).T
+
+
+def total_variance(covariance: Covariance) -> float:
+    """The trace of the centred Sigma."""
+    return covariance.total_variance() if isinstance(covariance, FactorCovariance) else float(np.trace(covariance))
 
 
 def draw_coefficients(gram: np.ndarray, cross: np.ndarray, current: Parameters, rng: np.random.Generator) -> Array:
@@ -77,7 +93,7 @@ def draw_coefficients(gram: np.ndarray, cross: np.ndarray, current: Parameters, 
     # A product in single precision, or of few rows, has no direction smaller than its rounding.
     precisions[1:] = np.maximum(precisions[1:], 4.0 * np.finfo(gram.dtype).eps * np.trace(gram))
     lower = np.linalg.cholesky(gram + np.diag(precisions))
-    noise = rng.standard_normal(cross.shape) @ square_root(current.covariance).T
+    noise = colour(current.covariance, rng.standard_normal(cross.shape))
     return solve_triangular(lower, solve_triangular(lower, cross, lower=True) + noise, lower=True, trans="T")
 
 
@@ -88,15 +104,18 @@ def ridge(p: int, theta: float) -> np.ndarray:
     return precisions
 
 
-def draw_theta(coefficients: np.ndarray, covariance: np.ndarray, rng: np.random.Generator) -> float:
+def draw_theta(coefficients: np.ndarray, covariance: Covariance, rng: np.random.Generator) -> float:
     """Variance of the coefficients in units of Sigma: how much of the features the labels bear out.
 
     The prior is inverse gamma with shape 1 and scale 0.1: features of unit total variance explain about a tenth as much
     as is left over, give or take an order of magnitude.
     """
     slopes = coefficients[1:]
-    inside = np.linalg.pinv(covariance, rcond=1e-10, hermitian=True)
-    size = float(np.einsum("kj,jl,kl->", slopes, inside, slopes))
+    if isinstance(covariance, FactorCovariance):
+        size = covariance.precision().centred_square(slopes)
+    else:
+        inside = np.linalg.pinv(covariance, rcond=1e-10, hermitian=True)
+        size = float(np.einsum("kj,jl,kl->", slopes, inside, slopes))
     shape = 1.0 + 0.5 * (len(covariance) - 1) * len(slopes)
     return (0.1 + 0.5 * size) / rng.standard_gamma(shape)
 
@@ -223,7 +242,8 @@ def _log_likelihood(Z: np.ndarray, counts: Counts, cardinality: Cardinality, gri
     q = Z.shape[1]
     least = q + 1 - len(counts)
     # The order of a row does not depend on the spread: sort once. Labels-first, so that sums run over long rows.
-    falling = np.sort(-Z.astype(np.float32 if q > FEW_LABELS else np.float64, copy=False), axis=1)
+    drawn: Array = Z.astype(np.float32 if q > FEW_LABELS else np.float64, copy=False)
+    falling = np.sort(-drawn, axis=1)
     ranked = np.ascontiguousarray((falling[:, :1] - falling).T)
     # Which of the sizes that do not occur a larger row has makes no difference.
     largest = int(np.flatnonzero(counts).max(initial=0)) + least + 2

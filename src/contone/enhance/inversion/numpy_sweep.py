@@ -23,6 +23,7 @@ import numpy as np
 
 from contone.backends.numpy.normal import reflected_normal, truncated_normal
 from contone.degrade import CumulativeMass, Degradation, Order, Threshold, TopK
+from contone.enhance.inversion.covariance import FactorPrecision, Precision
 from contone.runtime.threads import for_each
 from contone.typing import Array
 
@@ -103,7 +104,7 @@ def sweep(
     positive: Array,
     relaxed: Array | None,
     mean: Array,
-    precision: Array,
+    precision: Precision,
     rule: Degradation,
     u: Array,
     shift: Array,
@@ -116,7 +117,7 @@ def sweep(
     `relaxed` (n,) says which rows keep to the order of marked and unmarked labels only.
     """
     found = np.empty_like(Z)
-    P = _Precision(precision, Z.dtype)
+    P = _Factors(precision, Z.dtype) if isinstance(precision, FactorPrecision) else _Full(precision, Z.dtype)
 
     def of_piece(rows: slice) -> None:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
@@ -144,18 +145,52 @@ def pieces_of(n: int) -> Sequence[slice]:
     return [slice(int(a), int(b)) for a, b in pairwise(edges)]
 
 
-class _Precision:
-    """Sigma^-1 in the kind of numbers of a sweep, and what a sweep asks of it."""
+class _Full:
+    """Sigma^-1 (q, q) in the kind of numbers of a sweep, and what a sweep asks of it."""
 
-    def __init__(self, matrix: Array, dtype: Any) -> None:
+    def __init__(self, matrix: np.ndarray, dtype: Any) -> None:
         along = matrix.sum(axis=0)
         self.total = float(along.sum())
         self.along, self.matrix = along.astype(dtype), np.asarray(matrix, dtype=dtype)
         self.variances = (1.0 / np.diag(matrix)).tolist()
 
-    def gradient(self, labels: slice, residual: Array) -> Array:
+    def begin(self, residual: Array) -> Array | None:
+        """What is kept of the residuals r (q, n) of all labels, up to date with `follow`."""
+        return None
+
+    def gradient(self, labels: slice, residual: Array, kept: Array | None) -> Array:
         """(Sigma^-1 r) of some labels."""
         return self.matrix[labels] @ residual
+
+    def within(self, labels: slice) -> Array:
+        """Sigma^-1 of some labels among themselves."""
+        return self.matrix[labels, labels]
+
+    def follow(self, labels: slice, moved: Array, kept: Array | None) -> None:
+        """The residuals of some labels have changed."""
+
+
+class _Factors:
+    """The same for diag(own) - shared^T shared: `shared` r is kept up to date."""
+
+    def __init__(self, precision: FactorPrecision, dtype: Any) -> None:
+        along = precision.along()
+        self.total, self.along = float(along.sum()), along.astype(dtype)
+        self.own, self.shared = precision.own.astype(dtype), precision.shared.astype(dtype)
+        self.variances = (1.0 / precision.diagonal()).tolist()
+
+    def begin(self, residual: Array) -> Array | None:
+        return self.shared @ residual
+
+    def gradient(self, labels: slice, residual: Array, kept: Array | None) -> Array:
+        return self.own[labels, None] * residual[labels] - self.shared[:, labels].T @ kept
+
+    def within(self, labels: slice) -> Array:
+        return np.diag(self.own[labels]) - self.shared[:, labels].T @ self.shared[:, labels]
+
+    def follow(self, labels: slice, moved: Array, kept: Array | None) -> None:
+        assert kept is not None
+        kept += self.shared[:, labels] @ moved
 
 
 def _sweep_piece(
@@ -163,7 +198,7 @@ def _sweep_piece(
     positive: Array,
     relaxed: Array | None,
     mean: Array,
-    precision: _Precision,
+    precision: _Full | _Factors,
     rule: Degradation,
     u: Array,
     shift: Array,
@@ -176,6 +211,7 @@ def _sweep_piece(
     residual = Z - mean
     narrowed = precision.total**0.5 if root_weights is None else precision.total**0.5 * root_weights
     residual += shift / narrowed - (precision.along @ residual) / precision.total
+    kept = precision.begin(residual)
     W = np.exp(Z)
     coefficients, ends_for = balance_of(rule, positive), ends_of(rule)
     shares = (W * coefficients).astype(np.float64, copy=False)
@@ -186,7 +222,7 @@ def _sweep_piece(
     ends = np.empty((2, n), dtype=Z.dtype)
     for start in range(0, q, BLOCK):
         labels = slice(start, min(start + BLOCK, q))
-        gradients = precision.gradient(labels, residual)
+        gradients, within = precision.gradient(labels, residual, kept), precision.within(labels)
         moved = np.empty_like(gradients)
         for i, j in enumerate(range(labels.start, labels.stop)):
             own, old, variance = positive[j], Z[j], precision.variances[j]
@@ -208,7 +244,7 @@ def _sweep_piece(
                 ends[:, closed] = old[closed]
             gradient = gradients[i]
             if i:
-                gradient += precision.matrix[j, labels.start : j] @ moved[:i]
+                gradient += within[i, :i] @ moved[:i]
             gradient *= -variance
             centre = np.add(gradient, old, out=gradient)
             scale = variance**0.5 if root_weights is None else variance**0.5 / root_weights
@@ -226,6 +262,7 @@ def _sweep_piece(
             np.minimum(low, np.where(own, w, infinite), out=low)
             np.maximum(high, np.where(own, -infinite, w), out=high)
         residual[labels] += moved
+        precision.follow(labels, moved, kept)
     return Z
 
 

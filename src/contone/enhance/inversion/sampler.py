@@ -21,6 +21,7 @@ from array_api_compat import array_namespace
 from contone.backends import get_backend, like, to_numpy
 from contone.degrade import Degradation, Order, Others, TopK, has_levels
 from contone.enhance.inversion import logistic_normal, numpy_sweep, unasked
+from contone.enhance.inversion.covariance import FEW_LABELS, dense
 from contone.enhance.inversion.evidence import Grades
 from contone.numerics.simplex import softmax
 from contone.numerics.truncated import reflected_normal, truncated_normal
@@ -32,8 +33,6 @@ LOWEST = -60.0
 """Log weight below the row's largest at which a label is as good as absent; keeps exp(z) clear of underflow."""
 STARTING_ROWS = 5000
 """About how many rows with levels a start is worked out from."""
-MANY_LABELS = 64
-"""Labels beyond which every sweep is a quick one (`numpy_sweep`) where that can be."""
 
 
 class Rows:
@@ -89,7 +88,7 @@ class Rows:
         self.asked = None
         if self.labels is not None:
             self._open_unasked(self.labels)
-        self.quick = (quick or L.shape[1] > MANY_LABELS) and self._can_be_quick()
+        self.quick = (quick or L.shape[1] > FEW_LABELS) and self._can_be_quick()
         if self.quick:
             self.Z = self.Z.astype(numpy_sweep.precision_for(len(L)))
 
@@ -127,14 +126,16 @@ class Rows:
     def sweep(self, mean: Array, precision: Array, rng: Any, *, reflect: bool = False) -> None:
         """Redraw (or reflect) all log weights once."""
         q, n = self.Z.shape
-        precision = like(precision, self.Z)
+        given = precision
+        if not self.quick or self.noise > 0 or not math.isinf(self.tail):
+            precision = like(dense(precision), self.Z)
         root = None if math.isinf(self.tail) else self._draw_weights(mean, precision, rng) ** 0.5
         if self.noise > 0:
             self._propose_other_labels(mean, precision, rng, 1.0 if root is None else root)
         elif self.asked is not None:
             self._propose_completions(mean, precision, getattr(rng, "aside", rng), 1.0 if root is None else root)
         if self.quick:
-            self._sweep_quickly(mean, precision, rng, reflect, root)
+            self._sweep_quickly(mean, given, rng, reflect, root)
             return
         u, shift = rng.random((q, n)), rng.standard_normal(n)
         self.Z = sweep(

@@ -1,0 +1,91 @@
+"""Sigma of many labels as factors: the same algebra as a full matrix, the same sweeps, and a fit that improves."""
+
+import numpy as np
+import pytest
+
+from contone import CumulativeMass, Inversion
+from contone.enhance.inversion import covariance, logistic_normal
+from contone.enhance.inversion.covariance import FactorCovariance, FactorFit, choose_rank, improve_factors
+from contone.enhance.inversion.sampler import Rows
+from contone.numerics.simplex import softmax
+
+Q, K = 70, 4
+
+
+@pytest.fixture(scope="module")
+def factors():
+    rng = np.random.default_rng(0)
+    return FactorCovariance(rng.normal(size=(Q, K)), rng.uniform(0.3, 1.0, size=Q))
+
+
+def test_products_are_those_of_the_matrix(factors):
+    whole = factors.loadings @ factors.loadings.T + np.diag(factors.own)
+    centred = logistic_normal.centring(Q) @ whole @ logistic_normal.centring(Q)
+    np.testing.assert_allclose(factors.dense(), centred, atol=1e-12)
+    np.testing.assert_allclose(factors.total_variance(), np.trace(centred))
+    root = factors.colour(np.eye(Q))
+    np.testing.assert_allclose(root.T @ root, centred, atol=1e-10)
+    np.testing.assert_allclose((factors * 4.0).dense(), 4.0 * centred, atol=1e-10)
+    precision, inverse = factors.precision(), np.linalg.inv(whole)
+    np.testing.assert_allclose(precision.dense(), inverse, atol=1e-10)
+    np.testing.assert_allclose(precision.diagonal(), np.diag(inverse), atol=1e-10)
+    np.testing.assert_allclose(precision.along(), inverse.sum(axis=0), atol=1e-10)
+    B = np.random.default_rng(1).normal(size=(3, Q)) @ logistic_normal.centring(Q)
+    expected = np.einsum("kj,jl,kl->", B, np.linalg.pinv(centred, rcond=1e-10, hermitian=True), B)
+    np.testing.assert_allclose(precision.centred_square(B), expected)
+
+
+def test_a_sweep_with_factors_is_that_with_the_matrix(factors):
+    rng = np.random.default_rng(2)
+    L = CumulativeMass()._apply(softmax(rng.normal(size=(30, Q)))).astype(float)
+    precision, mean = factors.precision(), rng.normal(size=(Q, 30))
+    found = []
+    for form in (precision, precision.dense()):
+        rows = Rows(CumulativeMass(), L, 0.0)
+        assert rows.quick
+        for k in range(2):
+            rows.sweep(mean, form, np.random.default_rng(k), reflect=k == 1)
+        found.append(rows.Z)
+    np.testing.assert_allclose(*found, atol=1e-8)
+
+
+def test_steps_raise_the_likelihood_and_find_factors_again(factors):
+    whole = factors.loadings @ factors.loadings.T + np.diag(factors.own)
+
+    def fit_of(found: FactorCovariance) -> float:
+        precision = found.precision().dense()
+        return np.linalg.slogdet(precision)[1] - np.trace(precision @ whole)
+
+    now = covariance.principal_factors(whole, K)
+    scores = [fit_of(now)]
+    for _ in range(8):
+        now = improve_factors(whole, now)
+        scores.append(fit_of(now))
+    assert (np.diff(scores) > -1e-9).all()
+    again = FactorFit(K)(factors.dense(), 300)
+    np.testing.assert_allclose(again.dense(), factors.dense(), atol=0.02 * np.abs(factors.dense()).max())
+
+
+def test_rank_counts_what_chance_does_not_give():
+    rng = np.random.default_rng(3)
+    unrelated = rng.random((Q, 2000)) < 0.3
+    related = (rng.normal(size=(Q, 15)) @ rng.normal(size=(15, 2000)) + rng.normal(size=(Q, 2000))) > 1.0
+    assert choose_rank(unrelated) == covariance.FEWEST
+    assert choose_rank(related) >= 14
+    assert choose_rank(unrelated[:5]) == 4
+
+
+def test_many_labels_end_to_end():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(80, 3))
+    D = softmax(0.5 * X @ rng.normal(size=(3, Q)) + 0.3 * rng.normal(size=(80, Q)))
+    method = Inversion(n_sweeps=24, n_burn=10)
+    found = method.fit_enhance(X, CumulativeMass().apply(D))
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    assert method.covariance_.shape == (Q, Q)
+    np.testing.assert_allclose(method.covariance_.sum(axis=0), 0.0, atol=1e-9)
+    uniform = np.log(Q) + (D * np.log(D)).sum(axis=1).mean()
+    assert (D * np.log(D / found)).sum(axis=1).mean() < 0.5 * uniform
+    lower, upper = method.intervals_(0.9)
+    assert (lower <= upper).all()
+    np.testing.assert_array_equal(found, Inversion(n_sweeps=24, n_burn=10).fit_enhance(X, CumulativeMass().apply(D)))
