@@ -24,7 +24,7 @@ from contone import (
 )
 from contone.base import Enhancer
 from contone.check.search import best_temperature, candidates, search
-from contone.exceptions import AnswerError, ArgumentError
+from contone.exceptions import AnswerError, ArgumentError, LabelWarning
 from contone.numerics.simplex import kl_divergence, softmax
 from contone.numerics.solution import Solution
 
@@ -112,6 +112,21 @@ def test_degrees_reach_the_method_inside_and_come_back_as_they_are(graded):
     best = Best([Uniform(), Temperature()], model=model, n_replicates=1).fit(X, L, degrees=known)
     assert best.best_name_ == "Temperature"
     np.testing.assert_allclose(best.label_distributions_[:10], D[:10])
+
+
+def test_unasked_entries_and_rows_without_labels_are_imitated(data):
+    X, L, _ = (A[:60] for A in data)
+    partly = np.where(np.arange(60)[:, None] == 5, 0.0, L)
+    partly[:5, 1] = np.nan
+    with pytest.warns(LabelWarning, match="without any label"):
+        rehearsal = Rehearsal(X, partly, QUICK, n_replicates=1)
+    np.testing.assert_array_equal(np.isnan(rehearsal.replicates[0].labels), np.isnan(partly))
+    np.testing.assert_array_equal(rehearsal.replicates[0].labels[5], 0.0)
+    with pytest.warns(LabelWarning, match="without any label"):
+        tuned = Tuned(Temperature(), model=QUICK, n_replicates=1).fit(X, partly)
+    np.testing.assert_allclose(tuned.label_distributions_.sum(axis=1), 1.0)
+    with pytest.raises(AnswerError, match="LP"), pytest.warns(LabelWarning):
+        Tuned(LP(), model=QUICK, n_replicates=1, n_iter=1).fit(X, partly)
 
 
 def test_a_budget_ends_the_search_and_the_given_setting_is_always_tried(data):
