@@ -155,7 +155,7 @@ def posed(order: Order, table: Table) -> Problem:
     say_what_was_read(order, chosen, table.kinds if table.is_text else {})
     if blank := int(L.null_count().sum_horizontal().item()):
         note(f"  {blank:,} entries of label columns are blank: taken as unasked, neither yes nor no")
-    said = None if sets is None else _annotations(table.stored[order.item], *sets, L.columns)
+    said = None if sets is None else _annotations(table.stored[str(order.item)], *sets, L.columns)
     return Problem(table, chosen, features_of(table, chosen), L, is_set, annotations=said)
 
 
