@@ -309,20 +309,21 @@ def fit_labelled(method: Enhancer, X: Array, L: Array, label_names: list[str]) -
         )
     backend = get_backend(X)
     solution = fit_checked(method, backend.take_rows(X, rows), backend.take_rows(L, rows), label_names)
-    predicted = _on_simplex(method._predict(X), L.shape, method)  # type: ignore[attr-defined]
+    predicted = _on_simplex(method._predict(X), L.shape, method)
     # Where a row is among those that were fitted; any place will do for the others.
     place = np.maximum(np.cumsum(~silent) - 1, 0)
     fitted, is_silent = backend.take_rows(method.label_distributions_, place), like(silent[:, None] * 1.0, L) > 0
     xp = array_namespace(predicted, fitted)
     method.label_distributions_ = xp.where(xp.asarray(is_silent), predicted, fitted)
-    method.solution_ = solution.with_value(method.label_distributions_)
-    return method.solution_
+    whole: Solution = solution.with_value(method.label_distributions_)
+    method.solution_ = whole
+    return whole
 
 
 def _enhance_or_predict(method: Any, X: Array, L: Array) -> Array:
     """Degrees of new rows from features and labels, and from features alone where there is no label."""
     silent, backend = silent_rows(L), get_backend(X)
-    if method._enhance.__func__ is InductiveMixin._enhance or (backend.in_memory and not bool(silent.any())):
+    if type(method)._enhance is InductiveMixin._enhance or (backend.in_memory and not bool(silent.any())):
         return method._enhance(X, L)
     if not hasattr(method, "predict"):
         if not backend.in_memory:  # what is in lazy rows is not known yet
@@ -339,7 +340,8 @@ def _enhance_or_predict(method: Any, X: Array, L: Array) -> Array:
 
 def _for_silent_rows() -> str:
     public = vars(sys.modules["contone"])
-    inductive = {cls.__name__ for cls in _subclasses(InductiveMixin) if public.get(cls.__name__) is cls}
+    known: list[Any] = [cls for cls in _subclasses(InductiveMixin) if public.get(cls.__name__) is cls]
+    inductive = {cls.__name__ for cls in known}
     return ", ".join(sorted(inductive | set(able_methods("unlabelled").split(", "))))
 
 

@@ -295,7 +295,7 @@ def check_errors(enhancer: Enhancer) -> None:
     broken[3, 1] = np.nan
     unasked = L.copy()
     unasked[5, 0] = np.nan
-    odd_labels = (
+    odd_labels: tuple[tuple[str, np.ndarray, np.ndarray], ...] = (
         ("labels that are neither 0/1 nor confidences", X, 2.0 * L),
         ("negative labels", X, -L),
     )

@@ -78,16 +78,16 @@ def hide_entries(L: np.ndarray, share: float, rng: np.random.Generator) -> tuple
     """Labels (n, q) with NaN in a share of the asked entries, and where these are, bool; one is hidden at least."""
     asked = np.flatnonzero(~np.isnan(L))
     chosen = rng.choice(asked, max(round(share * len(asked)), 1), replace=False)
-    hidden = np.zeros(L.size, dtype=bool)
-    hidden[chosen] = True
-    hidden = hidden.reshape(L.shape)
+    hidden = np.zeros(L.shape, dtype=bool)
+    hidden.ravel()[chosen] = True
     return np.where(hidden, np.nan, L), hidden
 
 
 def log_losses(labels: np.ndarray, chances: np.ndarray) -> np.ndarray:
     """-log of the chance (m,) that was given to what the labels (m,), bool, turned out to be."""
     p = np.clip(chances, 1e-6, 1 - 1e-6)
-    return -np.log(np.where(labels, p, 1 - p))
+    losses: np.ndarray = -np.log(np.where(labels, p, 1 - p))
+    return losses
 
 
 def completion_chances(fit: Fit, X: np.ndarray, L: np.ndarray, rng: np.random.Generator) -> Array:

@@ -128,7 +128,8 @@ class DRAM(InductiveMixin, Enhancer):
             # Paper: the code keeps the G of the draws before; they belong to other degrees of the same row.
             if k > 0 and self.responsibilities == "fresh":
                 G = respond(self._theta, phi, log_draws)
-            sums = Sums.of(G, log_draws, (L > 0).any(axis=1))
+            labelled = np.any(L > 0, axis=1)
+            sums = Sums.of(G, log_draws, labelled)
             found = lbfgs(
                 partial(objective, phi=phi, sums=sums, penalty=self.penalty),
                 self._theta,
@@ -209,7 +210,7 @@ def likelihood(theta: np.ndarray, phi: np.ndarray, log_draws: np.ndarray, penalt
     """What EM maximises: mean log density of the draws (J, n, q), less the penalty."""
     slopes = theta[:, :, 1:]
     mean = float(logsumexp(_joint(theta, phi, log_draws), axis=2).mean())
-    return mean - penalty * theta.shape[1] * float(np.square(slopes).sum())
+    return float(mean - penalty * theta.shape[1] * np.square(slopes).sum())
 
 
 def _joint(theta: np.ndarray, phi: np.ndarray, log_draws: np.ndarray) -> Array:

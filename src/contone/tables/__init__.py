@@ -280,6 +280,7 @@ def suggest_file(
     from contone.tables import order, suggest
 
     lists = ("features", "ids", "categorical", "text")
+    how: dict[str, Any] = {name: order.as_list(given) if name in lists else given for name, given in reading.items()}
     wanted = order.Order(
         source=Path(source),
         target=str(target),
@@ -288,7 +289,7 @@ def suggest_file(
         overwrite=overwrite,
         graded=None if graded is None else Path(graded),
         progress=progress or Progress(),
-        **{name: order.as_list(given) if name in lists else given for name, given in reading.items()},
+        **how,
     )
     return suggest.write_suggestion(wanted, k)
 

@@ -39,9 +39,9 @@ def check_groups(groups: Any, X: Any, border: Border) -> Grouping:
     number: dict[Any, int] = {}
     item = np.array([number.setdefault(name, len(number)) for name in named], dtype=np.int64)
     features, first = to_numpy(X), np.unique(item, return_index=True)[1]
-    means = np.stack([np.bincount(item, weights=column) for column in features.T], axis=1)
-    means /= np.bincount(item)[:, None]
-    off = np.abs(features - means[item]) > 1e-9 * (1.0 + np.abs(means[item]))
+    means: np.ndarray = np.stack([np.bincount(item, weights=column) for column in features.T], axis=1)
+    means = means / np.bincount(item)[:, None]
+    off: np.ndarray = np.abs(features - means[item]) > 1e-9 * (1.0 + np.abs(means[item]))
     if off.any():
         row, n_off = first_row(off.any(axis=1)), len(np.unique(item[off.any(axis=1)]))
         warn(
@@ -49,7 +49,8 @@ def check_groups(groups: Any, X: Any, border: Border) -> Grouping:
             f"{row}): an item has the mean of them.",
             LabelWarning,
         )
-    means[~off.any(axis=1)[first]] = features[first][~off.any(axis=1)[first]]
+    same = ~np.any(off, axis=1)[first]
+    means[same] = features[first][same]
     if len(first) == len(item):
         warn(
             "groups names another item in every row, so nothing says how far annotators differ: rows are fitted as "

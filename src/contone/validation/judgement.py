@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -118,7 +119,7 @@ def _if_levels(found: Findings) -> str:
 def able_methods(*kinds: str) -> str:
     """The public methods with any of these kinds, named; see `contone.base`."""
     public = vars(sys.modules["contone"]).values() if "contone" in sys.modules else ()
-    able = [cls for cls in public if isinstance(cls, type) and {*kinds} & {*getattr(cls, "kinds", ())}]
+    able: list[Any] = [cls for cls in public if isinstance(cls, type) and {*kinds} & {*getattr(cls, "kinds", ())}]
     # An estimator around another one can what that one can.
     return ", ".join(sorted(cls.__name__ for cls in able if not {"enhancer", "methods"} & {*cls._get_param_names()}))
 

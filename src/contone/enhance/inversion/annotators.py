@@ -25,6 +25,7 @@ from contone.backends import get_backend, to_numpy
 from contone.degrade import Degradation
 from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.chain import Settings, learn_parameters
+from contone.enhance.inversion.evidence import Grades
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.model import N_DIRECTIONS, Fit, _certain, _mean_features
 from contone.enhance.inversion.posterior import Averages, Posterior
@@ -57,7 +58,7 @@ class Items:
         tau, where it is known; None estimates it.
     """
 
-    grades = None
+    grades: Grades | None = None
 
     def __init__(self, rule: Degradation, L: np.ndarray, item: np.ndarray, deviation: float | None = None) -> None:
         self.rule, self.item = rule, item

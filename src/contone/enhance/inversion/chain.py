@@ -102,8 +102,8 @@ def learn_parameters(
         coefficients = np.zeros((len(phi), q))
         coefficients[0], covariance = rows.moments()
         # Factors, where labels are many and the sampler can make use of them.
-        quick = q > FEW_LABELS and isinstance(rows, Rows) and rows.quick
-        factors = FactorFit(choose_rank(rows.given)) if quick else None
+        many = q > FEW_LABELS and isinstance(rows, Rows) and rows.quick
+        factors = FactorFit(choose_rank(rows.given)) if many and isinstance(rows, Rows) else None
         now = Parameters(coefficients, covariance if factors is None else factors(covariance), 0.5)
         size = _root_mean_square(now, some)
         seen = _unit_draws(now, some, normals, size) + rows.deviation / size * noise

@@ -232,7 +232,7 @@ def _log_prior(grid: np.ndarray, prior: tuple[float, float]) -> np.ndarray:
     pulls with more than PULL standard deviations, whatever the spread: a handful of rows whose labels ask for another
     spread outweigh it, where the square would grow without end.
     """
-    x = np.abs(np.log(grid / prior[0]) / prior[1])
+    x: np.ndarray = np.abs(np.log(grid / prior[0]) / prior[1])
     return np.where(x <= PULL, -0.5 * np.square(x), PULL * (0.5 * PULL - x))
 
 

@@ -124,8 +124,8 @@ class Fit:
         if not bool(silent.any()):
             return found
         xp, prior = array_namespace(L), self.prior(X)
-        where = [xp.where(silent[:, None], getattr(prior, a), getattr(found, a)) for a in MOMENTS]
-        return Posterior(*where, found.n_relaxed, found.samples)
+        where = {a: xp.where(silent[:, None], getattr(prior, a), getattr(found, a)) for a in MOMENTS}
+        return replace(found, **where)
 
     def _sampled(self, X: Array, L: Array, rng: Any, n_samples: int, quick: bool) -> Posterior:
         """The same by a Markov chain."""

@@ -25,6 +25,7 @@ from contone.enhance.inversion.covariance import FEW_LABELS, dense
 from contone.enhance.inversion.evidence import Grades
 from contone.numerics.simplex import softmax
 from contone.numerics.truncated import reflected_normal, truncated_normal
+from contone.numerics.unasked import has_unasked
 from contone.typing import Array
 
 Interval = Callable[[int, "Weights"], tuple[Array, Array]]
@@ -65,7 +66,7 @@ class Rows:
     ) -> None:
         self.rule, self.noise, self.grades, self.tail = rule, noise, grades, tail
         self.given = get_backend(L).transpose(L > 0)
-        self.labels = get_backend(L).transpose(L) if unasked.has_unasked(L) else None
+        self.labels = get_backend(L).transpose(L) if has_unasked(L) else None
         by_level = isinstance(rule, Order) and (self.labels is not None or has_levels(L))
         self.levels = get_backend(L).transpose(L) if by_level else None
         Z, self.relaxed, completed = unasked.start_rows(rule, L)
@@ -85,7 +86,7 @@ class Rows:
             self.highest_zero = xp.log(grades.bound / xp.max(grades.degrees, axis=1))
         self.Z = get_backend(Z).transpose(Z)
         self.positive = self._labels(self.Z) if noise > 0 else get_backend(L).transpose(completed)
-        self.asked = None
+        self.asked: Array = None  # (q, n) where there are unasked entries
         if self.labels is not None:
             self._open_unasked(self.labels)
         self.quick = (quick or L.shape[1] > FEW_LABELS) and self._can_be_quick()
