@@ -13,7 +13,7 @@ del end_quietly_while_importing
 
 from contone import datasets, degrade, measures
 from contone.augment import Augmented, HSICReducer, LabelConfidence
-from contone.check import Best, Check, Rehearsal, Tuned, check, compare
+from contone.check import Best, Check, Rehearsal, Tuned, check, compare, doubtful_labels
 from contone.degrade import CumulativeMass, Threshold, TopK
 from contone.enhance import (
     DRAM,
@@ -40,7 +40,17 @@ from contone.enhance.tempered import Tempered
 from contone.experiments.benchmark import benchmark
 from contone.measures import evaluate
 from contone.pipeline import Pipeline, make_pipeline
-from contone.predict import AAKNN, LDLLRR, LDLSCL, FromClassifier, FromRegressor, LDLForest, MaxEnt, PTBayes
+from contone.predict import (
+    AAKNN,
+    LDLLRR,
+    LDLSCL,
+    FromClassifier,
+    FromRegressor,
+    LDLForest,
+    MaxEnt,
+    PTBayes,
+    weighted_rows,
+)
 from contone.runtime.versions import show_versions
 from contone.tables import enhance_file, enhance_table, suggest_file
 
@@ -91,6 +101,7 @@ __all__ = [
     "compare",
     "datasets",
     "degrade",
+    "doubtful_labels",
     "enhance_file",
     "enhance_table",
     "evaluate",
@@ -98,4 +109,5 @@ __all__ = [
     "measures",
     "show_versions",
     "suggest_file",
+    "weighted_rows",
 ]

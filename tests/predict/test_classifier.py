@@ -15,7 +15,8 @@ from sklearn.svm import LinearSVC
 
 from contone import AAKNN, FromClassifier, MaxEnt, measures
 from contone.exceptions import InputError, MemoryEstimateError
-from contone.predict.classifier import copies_by_count, copies_by_weight, weight_parameter
+from contone.predict.classifier import weight_parameter
+from contone.predict.copies import copies_by_count, copies_by_weight
 
 
 def tenths(n: int = 40, q: int = 3, seed: int = 0) -> np.ndarray:

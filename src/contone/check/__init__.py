@@ -2,6 +2,7 @@
 
 from contone.check.compare import Comparison, Standing, compare
 from contone.check.credibility import check
+from contone.check.doubtful import DoubtfulLabels, doubtful_labels
 from contone.check.findings import Check, Finding
 from contone.check.rehearsal import Rehearsal, Replicate
 from contone.check.tuned import Best, Tuned
@@ -10,6 +11,7 @@ __all__ = [
     "Best",
     "Check",
     "Comparison",
+    "DoubtfulLabels",
     "Finding",
     "Rehearsal",
     "Replicate",
@@ -17,4 +19,5 @@ __all__ = [
     "Tuned",
     "check",
     "compare",
+    "doubtful_labels",
 ]

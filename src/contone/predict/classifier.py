@@ -28,6 +28,7 @@ from contone.domains import HasMethods, Interval, StrOptions
 from contone.exceptions import InputError, MemoryEstimateError
 from contone.numerics.simplex import normalise_rows
 from contone.numerics.solution import Solution
+from contone.predict.copies import copies_by_count, copies_by_weight
 from contone.predict.inner import named_errors
 from contone.runtime import memory
 from contone.typing import Array
@@ -175,26 +176,3 @@ def weight_parameter(estimator: Any) -> str | None:
         inner = weight_parameter(last)
         return None if inner is None else f"{name}__{inner}"
     return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
-
-
-def copies_by_weight(D: np.ndarray, min_degree: float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Row, label and weight of every copy, (m,) each: one per degree of D (n, q) that is positive and not too small.
-
-    The weights of a row sum to 1. A row whose degrees are all too small keeps its largest.
-    """
-    kept = (D > 0) & (np.minimum(min_degree, D.max(axis=1, keepdims=True)) <= D)
-    row, label = np.nonzero(kept)
-    return row, label, normalise_rows(np.where(kept, D, 0.0))[row, label]
-
-
-def copies_by_count(D: np.ndarray, n_copies: int) -> tuple[np.ndarray, np.ndarray]:
-    """Row and label of every copy, (n * n_copies,) each: whole numbers nearest to n_copies D, by largest remainders."""
-    exact = n_copies * D
-    count = np.floor(exact + 1e-9)  # 3 * (1/3) is three, whatever rounding says
-    missing = n_copies - count.sum(axis=1, keepdims=True)
-    order = np.argsort(count - exact, axis=1, kind="stable")  # largest remainder first
-    rank = np.argsort(order, axis=1, kind="stable")
-    count = (count + (rank < missing)).astype(int)
-    n, q = D.shape
-    row, label = np.divmod(np.repeat(np.arange(n * q), count.ravel()), q)
-    return row, label
