@@ -174,9 +174,9 @@ def _check_arguments(method: Any, noise: Any, min_probability: Any, k: Any, n_sw
         )
     if noise is None:
         noise = method.noise or USUAL_NOISE
-    if not isinstance(noise, Real) or not 0 < noise < 0.5:
+    if not isinstance(noise, Real) or not 0 < float(noise) < 0.5:
         raise ArgumentError(f"doubtful_labels: noise must be between 0 and 0.5, or None; got {noise!r}.", "noise")
-    if not isinstance(min_probability, Real) or not 0 <= min_probability <= 1:
+    if not isinstance(min_probability, Real) or not 0 <= float(min_probability) <= 1:
         raise ArgumentError(
             f"doubtful_labels: min_probability must be from 0 to 1; got {min_probability!r}.", "min_probability"
         )
