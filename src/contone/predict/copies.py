@@ -12,12 +12,13 @@ from __future__ import annotations
 from numbers import Real
 from typing import Any, NamedTuple
 
+import narwhals as nw
 import numpy as np
-from sklearn.utils import _safe_indexing
 
 from contone.exceptions import ArgumentError, ShapeError
 from contone.numerics.simplex import normalise_rows
 from contone.validation import check_distributions
+from contone.validation.containers import as_frame
 
 
 class WeightedRows(NamedTuple):
@@ -72,7 +73,15 @@ def weighted_rows(X: Any, D: Any, *, min_degree: float = 0.0) -> WeightedRows:
         raise ShapeError(f"weighted_rows: X has {n} rows and D has {len(checked)}. Pass the same rows in both.")
     row, label, weight = copies_by_weight(checked, float(min_degree))
     names = getattr(D, "columns", None)
-    return WeightedRows(_safe_indexing(X, row), label if names is None else np.asarray(names)[label], weight, row)
+    return WeightedRows(_copied(X, row), label if names is None else np.asarray(names)[label], weight, row)
+
+
+def _copied(X: Any, row: np.ndarray) -> Any:
+    """Rows of X, some of them several times, in the kind of container it came in."""
+    frame = as_frame(X)
+    if frame is not None:
+        return nw.to_native(frame[row])
+    return X[row] if hasattr(X, "shape") else np.asarray(X)[row]
 
 
 def copies_by_weight(D: np.ndarray, min_degree: float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
