@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import contone
-from contone.exceptions import ArgumentError, ContoneError, DataError, LabelError
+from contone.exceptions import ArgumentError, ContoneError, DataError, LabelError, MemoryEstimateError
 from contone.tables import Progress, formats, labels
 from contone.tables.columns import choose
 from contone.tables.text import kind_of
@@ -389,3 +389,18 @@ def test_any_bytes_end_in_an_answer_or_a_sentence(tmp_path_factory, content, nam
     (folder / name).write_bytes(content)
     with suppress(ContoneError):  # no other error
         contone.enhance_file(folder / name, folder / "o.csv", labels="first:1", method="uniform")
+
+
+@pytest.mark.parametrize("name", ["wide.svm", "wide.arff"])
+def test_a_sparse_table_too_large_with_its_zeros_is_refused(tmp_path, monkeypatch, name):
+    path = tmp_path / name
+    if name.endswith(".svm"):
+        path.write_text("1 1:1 5000:1\n2 2:1\n" * 10)
+    else:
+        attributes = "".join(f"@attribute f{j} numeric\n" for j in range(300))
+        path.write_text(f"@relation x\n{attributes}@attribute a {{0,1}}\n@data\n" + "{0 1, 300 1}\n" * 20)
+    monkeypatch.setenv("CONTONE_MEMORY_LIMIT", "100KB")
+    with pytest.raises(MemoryEstimateError, match=r"is sparse: its 20 rows .* would take about .* Read it in Python"):
+        formats.read(path)
+    monkeypatch.setenv("CONTONE_MEMORY_LIMIT", "100MB")
+    assert len(formats.read(path).stored) == 20

@@ -11,7 +11,7 @@ import os
 import re
 from pathlib import Path
 
-from contone.exceptions import InputError
+from contone.exceptions import InputError, MemoryEstimateError
 
 LIMIT_VARIABLE = "CONTONE_MEMORY_LIMIT"
 UNITS = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
@@ -35,6 +35,18 @@ def table_bytes(n: int, n_columns: int, *, is_text: bool) -> float:
     A cell of a text file is kept as text (16 bytes or more) and as a number.
     """
     return float(n) * n_columns * (64 if is_text else 32)
+
+
+def refuse_dense(what: object, n: int, n_columns: int) -> None:
+    """Refuse a sparse table of n rows and n_columns that does not fit into memory once its zeros are written out."""
+    needed, available = table_bytes(n, n_columns, is_text=False), available_bytes()
+    if needed > available:
+        raise MemoryEstimateError(
+            f"{what} is sparse: its {n:,} rows and {n_columns:,} columns with all zeros would take about "
+            f"{shown(needed)}, and {shown(available)} are available. Read it in Python (for libsvm: "
+            "sklearn.datasets.load_svmlight_file) and hand the sparse matrix to contone.Inversion, which keeps it "
+            f"sparse; or set {LIMIT_VARIABLE} if you know better."
+        )
 
 
 def user_limit() -> float | None:

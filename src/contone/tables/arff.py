@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from contone.exceptions import DataError, MissingExtraError
+from contone.runtime.memory import refuse_dense
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ def read_arff(path: Path, content: str) -> ArffTable:
     if repeated is not None:
         raise DataError(f"{path} has columns of the same name: {repeated!r}.")
     rows = parsed["data"]
+    if sparse:
+        refuse_dense(path, len(rows), len(names))
     columns = _sparse_columns(rows, kinds) if sparse else [[row[j] for row in rows] for j in range(len(names))]
     frame = pl.DataFrame([_series(*entry) for entry in zip(names, kinds, columns, strict=True)])
     labels = _labels_beside(path, names) or _labels_in_relation(str(parsed["relation"]), names, path)

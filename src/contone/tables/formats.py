@@ -20,6 +20,7 @@ import polars as pl
 
 from contone.exceptions import ArgumentError, ContoneError, DataError, OutputError
 from contone.runtime.files import replacing
+from contone.runtime.memory import refuse_dense
 from contone.tables import arff, excel, labels, text
 from contone.tables.order import STDOUT
 from contone.tables.text import ColumnKind
@@ -190,6 +191,7 @@ def _read_libsvm(path: Path) -> Table:
     names = sorted({label for entry in sets for label in entry})
     if not names:
         raise DataError(f"{path} has no labels in front of its rows.")
+    refuse_dense(path, X.shape[0], X.shape[1] + len(names))
     width = len(str(X.shape[1]))
     features = pl.DataFrame(X.toarray(), schema=[f"f{j + 1:0{width}d}" for j in range(X.shape[1])])
     marked = {f"label_{name:g}": [int(name in entry) for entry in sets] for name in names}
