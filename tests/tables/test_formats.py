@@ -189,8 +189,10 @@ def test_yes_and_no_in_many_words(here, yes, no, streamed, kind):
 
 def test_a_blank_beside_a_no_is_missing_not_a_no(here):
     Path("t.csv").write_text("x,a,b\n1,yes,no\n2,,yes\n3,no,yes\n")
-    with pytest.raises(DataError, match="missing entries: 'a' \\(first in row 1\\)"):
-        degrees("t.csv", labels="a,b")
+    Path("no.csv").write_text("x,a,b\n1,yes,no\n2,no,yes\n3,no,yes\n")
+    unasked, no = (degrees(name, labels="a,b")[0].to_numpy() for name in ("t.csv", "no.csv"))
+    np.testing.assert_array_equal(unasked[[0, 2]], no[[0, 2]])
+    assert unasked[1, 0] > no[1, 0]  # nobody asked: the label's frequency stands for it
 
 
 def test_other_words_are_refused_by_name(here):
