@@ -14,7 +14,8 @@ import numpy as np
 from sklearn.base import clone
 
 from contone.backends import get_backend, to_numpy
-from contone.check import entries, predictive
+from contone.check import calibration, entries, predictive
+from contone.check.calibration import SHORT
 from contone.check.findings import DOUBTFUL, FINE, OFF, Check, Finding, LabelSummary, RowSummary
 from contone.degrade import Degradation
 from contone.enhance.inversion import Inversion
@@ -31,8 +32,6 @@ RULES = ("main", "everything", "threshold", "order")
 """Rules that the answer is compared under."""
 SHOWN = 20
 """Rows, labels or pairs that a list shows."""
-SHORT = {"n_sweeps": 60, "n_burn": 20}
-"""Length of the fits that only serve a comparison."""
 COMPARED_ROWS = 300
 """At most how many rows these are made on."""
 
@@ -96,11 +95,13 @@ def _look(
     rng = np.random.default_rng(seed)
     replicates, _ = predictive.replicate_labels(method.fit_, X_some, L_some, n_replicates, rng)
     error = method.expected_error_
+    ranks = calibration.ranks_on_replicates(method, X_some[:COMPARED_ROWS], L_some[:COMPARED_ROWS], rng)
     findings = (
         *_predictive_findings(L_some, replicates, names, method.degradation_),
         _rule_finding(method, X_some, L_some, D),
         _spread_finding(method, X_some, L_some, error, seed),
-        _calibration_finding(method, X_some, L_some, rng),
+        calibration.interval_finding(ranks),
+        calibration.rank_finding(ranks),
         _hidden_entries_finding(method, X_some, L_some, seed),
         _chain_finding(method),
     )
@@ -258,39 +259,6 @@ def _spread_finding(method: Inversion, X: np.ndarray, L: np.ndarray, error: Expe
         ("one deviation less", "as estimated", "one deviation more"),
         (weights[0], method.rule_report_.yes_weight, weights[1]),
         axis="weight of marked labels",
-    )
-
-
-def _calibration_finding(method: Inversion, X: np.ndarray, L: np.ndarray, rng: np.random.Generator) -> Finding:
-    """Intervals on data drawn from the model, fitted anew: do they hold what they promise?"""
-    X, L = X[:COMPARED_ROWS], L[:COMPARED_ROWS]
-    levels = (0.5, 0.8, 0.9, 0.95)
-    covered = []
-    made, truth = predictive.replicate_labels(method.fit_, X, L, 2, rng)
-    for labels, D in zip(made, truth, strict=True):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            again = clone(method).set_params(degradation=method.degradation_, n_samples=0, verbose=False, **SHORT)
-            again.fit(X, labels)
-        ends = [again.intervals_(level) for level in levels]
-        covered.append([float(np.mean((a <= D) & (b >= D))) for a, b in ends])
-    coverage = np.mean(covered, axis=0)
-    value = float(coverage[2])
-    verdict = FINE if 0.82 <= value <= 0.97 else DOUBTFUL if value >= 0.7 else OFF
-    said = (
-        f"Intervals: on data drawn from the model at the size of yours, 90 % intervals hold {value:.0%} of the degrees."
-    )
-    return Finding(
-        "calibration",
-        "Intervals on data from the model",
-        verdict,
-        value,
-        said,
-        tuple(f"{level:.0%}" for level in levels),
-        tuple(float(v) for v in coverage),
-        tuple(level - 0.08 for level in levels),
-        tuple(min(level + 0.07, 1.0) for level in levels),
-        axis="share of degrees inside",
     )
 
 
