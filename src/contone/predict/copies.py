@@ -12,7 +12,7 @@ from __future__ import annotations
 from numbers import Real
 from typing import Any, NamedTuple
 
-import narwhals as nw
+import narwhals.stable.v1 as nw
 import numpy as np
 
 from contone.exceptions import ArgumentError, ShapeError

@@ -1,0 +1,134 @@
+"""What the cells of `pays.py` say: paired differences with intervals, as a table and a figure."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import t as student
+
+from contone.runtime.files import replacing
+
+RESULTS = Path(__file__).parent / "results"
+BASELINES = {"finding": "cleanlab, forest", "annotators": "vote shares"}
+"""What every other arm is compared with; 0/1 labels elsewhere."""
+LESS_IS_BETTER = {"kl", "tv", "rloss", "brier", "ece"}
+SHOWN = {"kl": "KL", "tv": "total variation", "lrap": "average precision", "rloss": "ranking loss", "brier": "Brier",
+         "ece": "calibration error", "precision": "precision at k", "row_precision": "precision at k, rows",
+         "at_50": "precision at 50"}  # fmt: skip
+
+
+class Line(NamedTuple):
+    """One arm against the baseline: means over cells, and the mean paired difference with a 95 % interval."""
+
+    situation: str
+    condition: str
+    learner: str
+    measure: str
+    arm: str
+    baseline: float
+    value: float
+    better_by: float
+    """Positive where the arm is better."""
+    half_width: float
+    n_sets: int
+    n_cells: int
+
+    @property
+    def verdict(self) -> str:
+        if not math.isfinite(self.half_width):
+            return "one cell"
+        if abs(self.better_by) <= self.half_width:
+            return "no difference"
+        return "pays" if self.better_by > 0 else "does not"
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The finished cells of a store, by key."""
+    if not path.exists():
+        return {}
+    lines = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+    return {line["key"]: line for line in lines}
+
+
+def lines(cells: dict[str, Any]) -> list[Line]:
+    """All comparisons. Pairs are cells (set and seed) with the same condition and learner."""
+    pairs: dict[tuple[str, ...], list[tuple[str, float, float]]] = defaultdict(list)
+    for key, cell in cells.items():
+        situation, name, _, condition = key.split("/")
+        for learner, arms in cell["scores"].items():
+            against = "degrees" if learner == "itself" else BASELINES.get(situation, "0/1")
+            base = arms.get(against)
+            for arm, scores in arms.items():
+                if base is None or arm == against:
+                    continue
+                for measure in scores.keys() & base.keys():
+                    place = (situation, condition, learner, measure, arm)
+                    pairs[place].append((name, base[measure], scores[measure]))
+    found = []
+    for place, cases in sorted(pairs.items()):
+        base, value = (np.array([case[i] for case in cases]) for i in (1, 2))
+        difference = base - value if place[3] in LESS_IS_BETTER else value - base
+        n = len(cases)
+        half = float(student.ppf(0.975, n - 1) * difference.std(ddof=1) / math.sqrt(n)) if n > 1 else math.inf
+        n_sets = len({name for name, *_ in cases})
+        found.append(Line(*place, float(base.mean()), float(value.mean()), float(difference.mean()), half, n_sets, n))
+    return found
+
+
+def as_table(found: list[Line]) -> str:
+    head = (
+        "| situation | condition | learner | measure | arm | baseline | arm's | better by | 95 % ± | sets | cells | |\n"
+        "|---|---|---|---|---|---|---|---|---|---|---|---|\n"
+    )
+    return head + "".join(
+        f"| {r.situation} | {r.condition} | {r.learner} | {SHOWN[r.measure]} | {r.arm} "
+        f"| {r.baseline:.4f} | {r.value:.4f} | {r.better_by:+.4f} "
+        f"| {r.half_width:.4f} | {r.n_sets} | {r.n_cells} | {r.verdict} |\n"
+        for r in found
+    )
+
+
+def draw(found: list[Line], path: Path) -> None:
+    """Relative gain over the baseline by situation, one panel each; a bar is a 95 % interval."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    mpl.rcParams.update({"svg.hashsalt": "contone", "font.size": 7})  # the same bytes for the same numbers
+    import matplotlib.pyplot as plt
+
+    main = {"kl", "lrap", "precision"}
+    kept = [r for r in found if r.measure in main and r.learner != "itself" and r.baseline > 0]
+    situations = list(dict.fromkeys(r.situation for r in kept))
+    if not situations:
+        return
+    figure, axes = plt.subplots(
+        len(situations), 1, figsize=(7.6, 0.6 * len(situations) + 0.11 * len(kept)), layout="constrained",
+        squeeze=False,
+        height_ratios=[3 + sum(r.situation == s for r in kept) for s in situations],
+    )  # fmt: skip
+    for axis, situation in zip(axes[:, 0], situations, strict=True):
+        rows = [r for r in kept if r.situation == situation]
+        gains = [100 * r.better_by / r.baseline for r in rows]
+        bars = [100 * r.half_width / r.baseline if math.isfinite(r.half_width) else 0.0 for r in rows]
+        axis.errorbar(gains, range(len(rows)), xerr=bars, fmt="o", markersize=2.5, linewidth=0.8, color="#3b5b92")
+        axis.axvline(0.0, color="#888888", linewidth=0.6)
+        names = [" ".join(p for p in (r.arm, r.condition, r.learner, SHOWN[r.measure]) if p) for r in rows]
+        axis.set_yticks(range(len(rows)), names, fontsize=5)
+        axis.set_title(f"{situation}: gain over {BASELINES.get(situation, '0/1')}, % (right is better)", fontsize=7)
+        axis.invert_yaxis()
+    with replacing(path) as target:
+        figure.savefig(target, format="svg", metadata={"Date": None})
+    plt.close(figure)
+
+
+def write(cells: dict[str, Any], store: Path) -> str:
+    """The table beside the store (.md), the figure (.svg); says where they are."""
+    found = lines(cells)
+    store.with_suffix(".md").write_text(as_table(found), encoding="utf-8")
+    draw(found, store.with_suffix(".svg"))
+    return f"{len(cells)} cells: {store.with_suffix('.md')} and .svg"
