@@ -164,7 +164,7 @@ def test_a_wrong_command_line_ends_with_two_and_says_what_there_is(folder, run, 
     ("source", "target", "said"),
     [
         ("nowhere.csv", "soft.csv", "does not exist"),
-        ("songs.csv", "soft.xlsx", "must end in one of .csv, .tsv, .parquet, .pq, .arrow"),
+        ("songs.csv", "soft.docx", "must end in one of .csv, .tsv, .parquet, .pq, .arrow"),
         ("songs.csv", "nowhere/soft.csv", "does not exist: create it first"),
         ("songs.csv", "songs.csv", "exists already and is left alone. Use --force"),
     ],

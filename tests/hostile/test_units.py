@@ -23,7 +23,7 @@ from contone.exceptions import InputError
 ESTIMATORS = {
     name: value
     for name in contone.__all__
-    if inspect.isclass(value := getattr(contone, name)) and hasattr(value, "fit")
+    if inspect.isclass(value := getattr(contone, name)) and hasattr(value, "fit") and value is not contone.Pipeline
 }
 UNIT_COUNTS = {
     "HSICReducer": "alpha < 1 adds X^T X to I",

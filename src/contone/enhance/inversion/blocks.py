@@ -79,8 +79,8 @@ def _prior_moments(fit: Fit, X: np.ndarray) -> np.ndarray:
 def _moments(fit: Fit, seed: int, known: KnownDegrees, X: np.ndarray, L: np.ndarray, number: np.ndarray) -> np.ndarray:
     """The three arrays of a posterior side by side (m, 3 q), for rows with the given global numbers (m, 1)."""
     first, size, parts = int(number[0, 0]), fit.settings.max_rows, []
-    for start in range(0, len(X), size):
-        rows = slice(start, min(start + size, len(X)))
+    for start in range(0, X.shape[0], size):
+        rows = slice(start, min(start + size, X.shape[0]))
         found = fit.posterior_of_block(X[rows], L[rows], RowStream(seed, first + rows.start, first + rows.stop))
         here = (known.rows >= first + rows.start) & (known.rows < first + rows.stop)
         grades = place_grades(known.rows[here] - first - rows.start, known.degrees[here], L[rows])

@@ -260,7 +260,7 @@ class Inversion(InductiveMixin, Enhancer):
                 f"Inversion: noise={self.noise:g} needs a rule that says which labels degrees give; "
                 'degradation="order" does not. Use noise=0, or another rule.'
             )
-        if item is None or len(X) == len(L):
+        if item is None or X.shape[0] == L.shape[0]:
             self.fit_, self.posterior_ = self._fit_model(X, L, known)
         else:
             self.fit_, self.posterior_ = self._fit_items(X, L, item)

@@ -98,7 +98,7 @@ class Fit:
 
         def of_block(block: tuple[int, np.random.Generator]) -> Posterior:
             rows = slice(block[0], block[0] + size)
-            return self.posterior_of_block(X[rows], L[rows], block[1], quick=len(X) >= MANY_ROWS)
+            return self.posterior_of_block(X[rows], L[rows], block[1], quick=X.shape[0] >= MANY_ROWS)
 
         # Every block has its own stream of random numbers: which thread is first makes no difference.
         blocks = zip(starts, rng.spawn(len(starts)), strict=True)
