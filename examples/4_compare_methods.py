@@ -5,7 +5,7 @@ import warnings
 
 from contone import CumulativeMass, datasets, enhance, evaluate
 
-data = datasets.artificial("training", n=300)
+data = datasets.artificial("training", n=150)
 L = CumulativeMass().apply(data.D)
 
 print(f"{'method':14}{'KL':>8}{'cosine':>8}{'seconds':>9}")

@@ -33,7 +33,7 @@ KNOWN = {
 }
 """KL(D || D^) of the limit, measured independently with the same recipe."""
 
-ALWAYS = {"SJAFFE": (), "Yeast_spoem": pytest.mark.slow}
+ALWAYS = {"SJAFFE": ()}
 """The widest features and the fewest labels; the other sets repeat the check and cost two minutes together."""
 
 

@@ -152,7 +152,11 @@ def test_noise_makes_wrong_labels_harmless(share):
 
 
 @pytest.mark.filterwarnings("ignore::contone.exceptions.LabelWarning")  # two labels in every row: hardly told apart
-@pytest.mark.parametrize("rule", [CumulativeMass(0.8), Threshold(0.2), TopK(2)], ids=str)
+@pytest.mark.parametrize(
+    "rule",
+    [pytest.param(CumulativeMass(0.8), marks=pytest.mark.exhaustive), Threshold(0.2), TopK(2)],
+    ids=str,
+)
 def test_auto_finds_the_rule(rule):
     """One half, which is the convention of the field, is looked for in `inversion/test_rules.py`."""
     X, L, _ = simulated(n=800, rule=rule, spread=0.8)

@@ -201,7 +201,10 @@ def _gone(group: int, seconds: float = 20.0) -> bool:
     return False
 
 
-@pytest.mark.parametrize(("kill", "jobs"), [(signal.SIGKILL, 2), (signal.SIGINT, 2), (signal.SIGINT, 1)])
+@pytest.mark.parametrize(
+    ("kill", "jobs"),
+    [(signal.SIGKILL, 2), pytest.param(signal.SIGINT, 2, marks=pytest.mark.exhaustive), (signal.SIGINT, 1)],
+)
 def test_a_killed_run_goes_on_where_it_stopped(tmp_path, slow_run, kill, jobs):
     store = Store(tmp_path / "store")
     process = slow_run(jobs)
