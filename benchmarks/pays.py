@@ -241,10 +241,12 @@ def incomplete(problem: Problem, seed: int, situation: str, condition: str) -> d
             for arm, m in models.items()
         }
         for arm, given in labels.items():
+            shared = score(problem, predicted(model, X, Logical().fit_enhance(X, given), problem.X_test))
             if problem.D is None:
                 here[arm] = score(problem, chances(model, X, given, problem.X_test))
+                here[f"{arm}, one learner"] = shared
             else:
-                here[arm] = score(problem, predicted(model, X, Logical().fit_enhance(X, given), problem.X_test))
+                here[arm] = shared
         found_scores[learner] = here
     found_scores["itself"] = {arm: score(problem, np.asarray(m.predict(problem.X_test))) for arm, m in models.items()}
     return found_scores
@@ -254,12 +256,19 @@ def ranking(problem: Problem, seed: int, condition: str) -> dict[str, Any]:
     """Held-out 0/1 labels: one classifier per label against degrees, under the default rule and the recommended one.
 
     Degrees are not chances of labels. Both are mapped to chances in one way, on a third of the training rows that the
-    learner has not seen; the order of the labels is judged without the map.
+    learner has not seen; the order of the labels is judged without the map. "0/1, one learner" is trained as on
+    degrees, on L / |L|: what separates it from "0/1" is the form of the learner, and not the degrees.
     """
     X, L = problem.X, problem.L
     first, held = train_test_split(np.arange(len(X)), test_size=1 / 3, random_state=seed)
-    arms: dict[str, Any] = {"0/1": None, "degrees": {}, "degrees, auto": {"degradation": "auto"}}
-    enhanced = {
+    arms: dict[str, Any] = {
+        "0/1": None,
+        "degrees": {},
+        "degrees, auto": {"degradation": "auto"},
+        "0/1, one learner": None,
+    }
+    shared = [np.asarray(Logical().fit_enhance(X[rows], L[rows])) for rows in (first, slice(None))]
+    enhanced = {"0/1, one learner": shared} | {
         arm: [np.asarray(inversion(seed, **s).fit_enhance(X[rows], L[rows])) for rows in (first, slice(None))]
         for arm, s in arms.items()
         if s is not None
@@ -443,7 +452,8 @@ def main() -> None:
         except Exception as error:  # one cell must not end the others; the next run tries it again
             scores, failed = {}, f"{type(error).__name__}: {error}"
         if not failed:
-            cells[key] = {"scores": scores, "rows": options.rows, "seconds": round(time.process_time() - began, 2)}
+            n_train = int(key.rsplit("/", 1)[1]) if key.startswith("few/") else options.rows
+            cells[key] = {"scores": scores, "rows": n_train, "seconds": round(time.process_time() - began, 2)}
             with options.out.open("a", encoding="utf-8") as store:
                 store.write(json.dumps({"key": key, "commit": described.stdout.strip(), **cells[key]}) + "\n")
         spent = time.perf_counter() - start

@@ -55,12 +55,16 @@ def read(path: Path) -> dict[str, Any]:
     return {line["key"]: line for line in lines}
 
 
-def lines(cells: dict[str, Any]) -> list[Line]:
-    """All comparisons. Pairs are cells (set and seed) with the same condition and learner."""
+def lines(cells: dict[str, Any], *, pooled: bool = False) -> list[Line]:
+    """All comparisons. Pairs are cells (set and seed) with the same condition and learner.
+
+    `pooled` takes the mean over learners first, so that a pair is a cell.
+    """
     pairs: dict[tuple[str, ...], list[tuple[str, float, float]]] = defaultdict(list)
     for key, cell in cells.items():
         situation, name, _, condition = key.split("/")
-        for learner, arms in cell["scores"].items():
+        by_learner = {"all": _mean_over_learners(cell["scores"])} if pooled else cell["scores"]
+        for learner, arms in by_learner.items():
             against = "degrees" if learner == "itself" else BASELINES.get(situation, "0/1")
             base = arms.get(against)
             for arm, scores in arms.items():
@@ -80,6 +84,13 @@ def lines(cells: dict[str, Any]) -> list[Line]:
     return found
 
 
+def _mean_over_learners(scores: dict[str, Any]) -> dict[str, dict[str, float]]:
+    told = [arms for learner, arms in scores.items() if learner != "itself"]
+    if not told:
+        return {}
+    return {arm: {m: float(np.mean([arms[arm][m] for arms in told])) for m in told[0][arm]} for arm in told[0]}
+
+
 def as_table(found: list[Line]) -> str:
     head = (
         "| situation | condition | learner | measure | arm | baseline | arm's | better by | 95 % ± | sets | cells | |\n"
@@ -94,15 +105,17 @@ def as_table(found: list[Line]) -> str:
 
 
 def draw(found: list[Line], path: Path) -> None:
-    """Relative gain over the baseline by situation, one panel each; a bar is a 95 % interval."""
+    """Relative gain over the baseline, one panel per situation; a bar is a 95 % interval, and one cell has none."""
     import matplotlib as mpl
 
     mpl.use("svg")
-    mpl.rcParams.update({"svg.hashsalt": "contone", "font.size": 7})  # the same bytes for the same numbers
+    mpl.rcParams.update(
+        {"svg.hashsalt": "contone", "svg.fonttype": "none", "font.size": 7}
+    )  # the same bytes for the same numbers
     import matplotlib.pyplot as plt
 
     main = {"kl", "lrap", "precision"}
-    kept = [r for r in found if r.measure in main and r.learner != "itself" and r.baseline > 0]
+    kept = [r for r in found if r.measure in main and r.baseline > 0]
     situations = list(dict.fromkeys(r.situation for r in kept))
     if not situations:
         return
@@ -117,7 +130,7 @@ def draw(found: list[Line], path: Path) -> None:
         bars = [100 * r.half_width / r.baseline if math.isfinite(r.half_width) else 0.0 for r in rows]
         axis.errorbar(gains, range(len(rows)), xerr=bars, fmt="o", markersize=2.5, linewidth=0.8, color="#3b5b92")
         axis.axvline(0.0, color="#888888", linewidth=0.6)
-        names = [" ".join(p for p in (r.arm, r.condition, r.learner, SHOWN[r.measure]) if p) for r in rows]
+        names = [" ".join(p for p in (r.arm, r.condition, SHOWN[r.measure]) if p) for r in rows]
         axis.set_yticks(range(len(rows)), names, fontsize=5)
         axis.set_title(f"{situation}: gain over {BASELINES.get(situation, '0/1')}, % (right is better)", fontsize=7)
         axis.invert_yaxis()
@@ -128,7 +141,8 @@ def draw(found: list[Line], path: Path) -> None:
 
 def write(cells: dict[str, Any], store: Path) -> str:
     """The table beside the store (.md), the figure (.svg); says where they are."""
-    found = lines(cells)
-    store.with_suffix(".md").write_text(as_table(found), encoding="utf-8")
-    draw(found, store.with_suffix(".svg"))
+    pooled, each = lines(cells, pooled=True), lines(cells)
+    text = f"All learners\n\n{as_table(pooled)}\nBy learner\n\n{as_table(each)}"
+    store.with_suffix(".md").write_text(text, encoding="utf-8")
+    draw(pooled, store.with_suffix(".svg"))
     return f"{len(cells)} cells: {store.with_suffix('.md')} and .svg"
