@@ -43,7 +43,7 @@ class Line(NamedTuple):
         if not math.isfinite(self.half_width):
             return "one cell"
         if abs(self.better_by) <= self.half_width:
-            return "no difference"
+            return "not decided"
         return "pays" if self.better_by > 0 else "does not"
 
 
