@@ -28,12 +28,12 @@ class Page(HTMLParser):
         values = {name: value or "" for name, value in attributes}
         self.places |= {values[name] for name in ("id", "name") if name in values}
         self.links += [values[name] for name in ("href", "src") if values.get(name)]
-        if tag == "img" and not values.get("alt"):
+        if tag == "img" and "alt" not in values:  # an empty one says that a picture only decorates
             self.images_without_words.append(values.get("src", "?"))
 
 
 def main(folder: Path) -> int:
-    pages = sorted(folder.rglob("*.html"))
+    pages = sorted(page for page in folder.rglob("*.html") if "_static" not in page.parts)  # the theme's templates
     read = cache(Page)
     broken, external = [], 0
     for page in pages:
