@@ -43,7 +43,10 @@ def main() -> int:
         step("install the wheel alone", lambda: pip(python, str(wheel)))
         step("the library works", lambda: run(python, "-I", "-c", wheel_check.LIBRARY, cwd=folder))
         step("the command says what it needs", lambda: wheel_check.check_without_extra(python, folder))
-        step("install its command line and pytest", lambda: pip(python, f"{wheel}[cli]", "pytest>=8.3"))
+        step(
+            "install its command line and pytest",
+            lambda: pip(python, f"{wheel}[cli]", "pytest>=8.3", "hypothesis>=6.100"),
+        )
         step("the command works", lambda: wheel_check.check_command(python, folder))
         step("contone demo", lambda: run(python.parent / "contone", "demo", "--out", "demo", cwd=folder))
         step("a smoke suite", lambda: smoke(python, folder))

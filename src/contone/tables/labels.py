@@ -130,7 +130,8 @@ def delimiters_in(column: pl.Series) -> list[str]:
 
 def names_in(column: pl.Series, delimiter: str) -> set[str]:
     """The different labels of a column of sets."""
-    return set().union(*_sets(column.unique(), delimiter))
+    different = column if column.dtype.is_nested() else column.unique()
+    return set().union(*_sets(different, delimiter))
 
 
 def _sets(column: pl.Series, delimiter: str) -> list[set[str]]:
