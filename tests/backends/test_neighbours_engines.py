@@ -15,6 +15,7 @@ from contone.exceptions import ApproximationWarning
 from contone.numerics.graphs import GOOD_RECALL, nearest_neighbours, put_back, query_neighbours, reorder_locally
 
 faiss = pytest.importorskip("faiss")
+from contone.backends.numpy import faiss_lists  # noqa: E402
 from contone.backends.numpy import faiss_search as neighbours_faiss  # noqa: E402
 
 
@@ -118,7 +119,7 @@ def test_every_row_is_in_one_list_near_it():
 
 def test_the_smallest_numbers_of_a_row_are_found_with_their_places():
     A = np.random.default_rng(0).uniform(size=(50, 300)).astype(np.float32)
-    smallest, places = neighbours_faiss._smallest(A.copy(), 7)
+    smallest, places = faiss_lists.smallest(A.copy(), 7)
     assert np.array_equal(np.sort(places, axis=1), np.sort(np.argsort(A, axis=1)[:, :7], axis=1))
     np.testing.assert_allclose(smallest, np.take_along_axis(A, places, axis=1), rtol=1e-4)
 

@@ -81,7 +81,7 @@ class DaskBackend:
     # Neighbourhoods
 
     def nearest_neighbours(self, X: Array, k: int) -> Neighbours:
-        return Neighbours(*neighbours.nearest_neighbours(X, k), "dask-exact")
+        return neighbours.nearest_neighbours(X, k)
 
     def query_neighbours(self, X: Array, queries: Array, k: int) -> Neighbours:
         return Neighbours(*neighbours.query_neighbours(X, queries, min(k, X.shape[0])), "dask-exact")

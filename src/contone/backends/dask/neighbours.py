@@ -1,4 +1,6 @@
-"""Exact nearest neighbours of rows that no single machine holds: blocks against blocks.
+"""Nearest neighbours of rows that no single machine holds.
+
+Up to 50,000 rows, and where faiss is missing, blocks against blocks, which is exact; beyond, by lists (`lists`).
 
 Every block of queries meets every block of the database in a task of its own, which leaves the k nearest of that block;
 a tree of tasks merges them to the k nearest of all. The answer does not depend on the blocks. For B blocks there are
@@ -8,7 +10,8 @@ B^2 tasks; a task holds two blocks of features, and the blocks of a search are s
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import dask.array as da
 import numpy as np
@@ -16,7 +19,14 @@ from dask.delayed import delayed
 
 from contone.backends.dask.rows import block_starts, combine, persist
 from contone.backends.numpy import neighbours as host_neighbours
+from contone.backends.protocols import Neighbours
 from contone.typing import Array
+
+if TYPE_CHECKING:
+    from contone.backends.dask.lists import LocalNeighbours
+
+EXACT_ROWS = host_neighbours.EXACT_ROWS
+"""Up to this many rows all are compared with all."""
 
 
 class DaskNeighbours(NamedTuple):
@@ -26,10 +36,25 @@ class DaskNeighbours(NamedTuple):
     distances: Array
 
 
-def nearest_neighbours(X: Array, k: int) -> DaskNeighbours:
+def nearest_neighbours(X: Array, k: int) -> Neighbours:
     """The k nearest other rows of every row of X (n, d); found now and held by the workers, who share n k numbers."""
     k = min(k, X.shape[0] - 1)
-    return _as_arrays(persist(*_search(X, X, k, same=True)), X, k)
+    if not by_lists(X):
+        return Neighbours(*_as_arrays(persist(*_search(X, X, k, same=True)), X, k), "dask-exact")
+    from contone.backends.dask import lists
+
+    found = lists.nearest_neighbours(X, k, original=True)
+    put_back = found.order.put_back
+    return Neighbours(put_back(found.indices), put_back(found.distances), engine_of(found), found.recall)
+
+
+def by_lists(X: Array) -> bool:
+    """Whether X has so many rows that they are searched by lists."""
+    return X.shape[0] > EXACT_ROWS and find_spec("faiss") is not None
+
+
+def engine_of(found: LocalNeighbours) -> str:
+    return f"dask, {found.lists} lists, {found.probes} probes, {len(found.order.ends)} groups"
 
 
 def query_neighbours(X: Array, queries: Array, k: int) -> DaskNeighbours:

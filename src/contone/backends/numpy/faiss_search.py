@@ -15,16 +15,26 @@ M. Douze et al. The Faiss library, 2024. F. Andre, A.-M. Kermarrec, N. Le Scouar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import faiss
 import numpy as np
 
+from contone.backends.numpy.faiss_lists import (
+    BLOCK_ROWS,
+    POINTS_PER_LIST,
+    SEED,
+    best,
+    measured,
+    n_lists,
+    one_thread,
+    pieces,
+    single,
+    train,
+)
 from contone.backends.numpy.rows import take_rows
 from contone.backends.permutations import invert
-from contone.runtime.threads import for_each, pieces_of, side_by_side
-from contone.typing import Array
+from contone.runtime.threads import side_by_side
 
 TARGET_RECALL = 0.98
 """Tuning stops here: a little above what is asked for, as the sample is small."""
@@ -33,22 +43,6 @@ SAMPLE_QUERIES = 300
 FIRST_PROBES = 8
 FIRST_CANDIDATES = 4
 MOST_CANDIDATES = 32
-LIST_ROWS = 200
-"""Rows a list, about: shorter ones are scanned faster, but there are more of them to find and to visit."""
-POINTS_PER_LIST = 40
-"""Rows behind each centre in the k-means: more change nothing that can be measured."""
-ROUNDS = 10
-"""Iterations of k-means; as above."""
-ONE_BY_ONE = 11
-"""faiss's number for: each query by itself, with a reservoir of candidates. A quarter faster here than its default."""
-LISTS_COMPARED = 16
-"""Of the lists nearest to its own, a row compares this many for each that it visits. Half as many lose neighbours."""
-GROUPS_COMPARED = 4
-"""To find its own list, a row compares as many as there are in this many groups."""
-BLOCK_ROWS = 1 << 13
-SEED = 0
-
-Result = TypeVar("Result")
 
 
 class Settings(NamedTuple):
@@ -84,11 +78,6 @@ def query_neighbours(X: np.ndarray, queries: np.ndarray, k: int) -> Found:
     index = _Index(X)
     found = _search(index, queries, k, own=False)
     return found._replace(indices=index.order[found.indices])
-
-
-def n_lists(n: int) -> int:
-    """As many as make lists of about LIST_ROWS rows."""
-    return max(n // LIST_ROWS, 1)
 
 
 def _search(index: _Index, queries: np.ndarray, k: int, *, own: bool) -> Found:
@@ -131,75 +120,6 @@ def _recall(distances: np.ndarray, radius: np.ndarray) -> float:
     return float(np.mean(distances <= radius[:, None] * (1.0 + 1e-9)))
 
 
-def _one_thread() -> None:
-    """In a thread of its own, faiss is to start no others."""
-    faiss.omp_set_num_threads(1)
-
-
-def _alone(work: Callable[..., Result], *arguments: Any) -> Result:
-    """work(*arguments) for many small steps, between which threads would only wait for each other."""
-    return next(side_by_side(lambda _: work(*arguments), [None], _one_thread))
-
-
-def _pieces(m: int, size: int) -> Iterator[slice]:
-    return (slice(start, min(start + size, m)) for start in range(0, m, size))
-
-
-def _smallest(A: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k smallest of every row of A (b, m), float32 and not negative, to some four digits, and where they are; both
-    (b, k), smallest first. A is overwritten.
-
-    NumPy parts numbers several times faster than places, so that the last bits of a number say where it was.
-    """
-    last = (1 << int(A.shape[1]).bit_length()) - 1
-    bits = A.view(np.int32)  # these are ordered as the numbers are
-    bits &= ~last
-    bits |= np.arange(A.shape[1], dtype=np.int32)
-    bits = np.sort(np.partition(bits, k - 1, axis=1)[:, :k], axis=1)
-    return (bits & ~last).view(np.float32), bits & last
-
-
-def _k_means(A: np.ndarray, k: int) -> Array:
-    """Centres (k, d) of the rows of A; the seed is a constant, so that two runs are the same."""
-    means: Any = faiss.Kmeans(A.shape[1], k, niter=ROUNDS, seed=SEED, min_points_per_centroid=1)
-    means.train(A)
-    return means.centroids
-
-
-def _two_levels(A: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Centres of about sqrt(k) groups of the rows of A, and k centres (k, d), shared among the groups by their size.
-
-    Plain k-means takes time in proportion to k^2; its lists are no better.
-    """
-    groups = _alone(_k_means, A, max(round(np.sqrt(k)), 1))
-    member = faiss.knn(A, groups, 1)[1][:, 0]
-    ends = np.cumsum(np.bincount(member, minlength=len(groups)))
-    share = np.diff(np.round(ends * (k / len(A))).astype(int), prepend=0)
-    parts = ((A[member == g], int(share[g])) for g in np.flatnonzero(share))
-    return groups, np.concatenate(list(side_by_side(lambda part: _k_means(*part), parts, _one_thread)))
-
-
-def _places(C: np.ndarray) -> np.ndarray:
-    """An order (m,) of the centres C (m, d) in which near ones are near: halved again and again along the direction in
-    which they vary most."""
-    pending, ordered = [np.arange(len(C))], []
-    while pending:
-        some = pending.pop()
-        if len(some) <= 2:
-            ordered.append(some)
-            continue
-        centred = C[some] - C[some].mean(axis=0)
-        centred /= np.abs(centred).max() or 1.0
-        direction = centred[np.argmax(np.einsum("ij,ij->i", centred, centred))]
-        for _ in range(5):  # of the power method: it need not be exact
-            direction = (centred @ direction) @ centred
-            direction /= np.linalg.norm(direction) or 1.0
-        along = centred @ direction
-        some, half = some[np.argsort(along, kind="stable")], len(some) // 2
-        pending += [some[half:], some[:half]]
-    return np.concatenate(ordered)
-
-
 class _Index:
     """All rows of X (n, d), list by list, ready to be searched.
 
@@ -211,32 +131,30 @@ class _Index:
         self.n, d = X.shape
         self.lists = n_lists(self.n)
         self._centre = X.mean(axis=0)
-        points = self._single(X)
+        points = single(X, self._centre)
         size = min(self.n, self.lists * POINTS_PER_LIST)
         chosen = points[np.sort(np.random.default_rng(SEED).choice(self.n, size=size, replace=False))]
-        groups, centres = _two_levels(chosen, self.lists)
-        self._centres = centres[_places(centres)]
+        self._lists = train(chosen, self.lists)
         self._quantizer = faiss.IndexFlatL2(d)
-        self._quantizer.add(self._centres)
-        self._inverted: Any = faiss.IndexIVFPQFastScan(self._quantizer, d, self.lists, d, 4)
-        _alone(self._inverted.train, chosen)  # of the codes: the centres are there
-        self._inverted.implem = ONE_BY_ONE
-        self._fill(points, groups)
+        self._quantizer.add(self._lists.centres)
+        self._inverted: Any = self._lists.index()
+        self._fill(points)
         self.order, self._member = self._in_list_order()
         self.X, self._points = take_rows(X, self.order), take_rows(points, self.order)
 
-    def _fill(self, points: np.ndarray, groups: np.ndarray) -> None:
+    def _fill(self, points: np.ndarray) -> None:
         """Put every point into the list whose centre is nearest, looking at those near the centre of its group only."""
+        groups, centres, _ = self._lists
         member = faiss.knn(points, groups, 1)[1][:, 0]
-        some = min(GROUPS_COMPARED * len(self._centres) // len(groups), len(self._centres))
-        near = np.sort(faiss.knn(groups, self._centres, some)[1], axis=1)
+        near = np.sort(faiss.knn(groups, centres, self._lists.n_compared)[1], axis=1)
+        own = self._inverted.quantizer
         for group, lists in enumerate(near):
             rows = np.flatnonzero(member == group)
             quantizer = faiss.IndexIDMap2(faiss.IndexFlatL2(points.shape[1]))
-            quantizer.add_with_ids(self._centres[lists], lists)
+            quantizer.add_with_ids(centres[lists], lists)
             self._inverted.quantizer = quantizer
             self._inverted.add_with_ids(points[rows], rows)
-        self._inverted.quantizer = self._quantizer
+        self._inverted.quantizer = own
 
     def _in_list_order(self) -> tuple[np.ndarray, np.ndarray]:
         """The rows (n,) list by list and the list (n,) each is in. From now on the index calls a row by its place."""
@@ -259,75 +177,27 @@ class _Index:
         def work(rows: slice) -> None:
             indices[rows], distances[rows] = self._nearest(asked[rows], k, None if itself is None else itself[rows])
 
-        list(side_by_side(work, _pieces(len(asked), BLOCK_ROWS), _one_thread))
+        list(side_by_side(work, pieces(len(asked), BLOCK_ROWS), one_thread))
         return indices, distances
 
     def _nearest(self, asked: np.ndarray, k: int, itself: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        single, wanted = self._single(asked), k + (itself is not None)
-        member = self._quantizer.assign(single, 1)[:, 0] if itself is None else self._member[itself]
-        visited, gaps = self._lists_to_visit(single, member)
+        points, wanted = single(asked, self._centre), k + (itself is not None)
+        member = self._quantizer.assign(points, 1)[:, 0] if itself is None else self._member[itself]
+        visited, gaps = self._lists.visit(points, member, self._settings.probes)
         many = wanted * self._settings.candidates
-        _, candidates = self._inverted.search_preassigned(single, many, visited, gaps)
-        found = self._best(single, candidates, wanted)
+        _, candidates = self._inverted.search_preassigned(points, many, visited, gaps)
+        found = best(points, self._points, candidates, wanted)
         short = found.min(axis=1) < 0  # the lists visited held fewer rows than were asked for
         if short.any():
-            found[short] = self._brute_force(single[short], wanted)
-        return self._measured(asked, found, k, itself)
-
-    def _lists_to_visit(self, single: np.ndarray, member: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The lists (b, probes) nearest to each query, and how far their centres are (squared).
-
-        Picking a few of all centres for every query would take half the time of the whole search. So queries of one
-        list (`member`, (b,)), taken together, choose among the lists near that one.
-        """
-        probes = self._settings.probes
-        lists, gaps = np.empty((len(single), probes), dtype=np.int64), np.empty((len(single), probes), np.float32)
-        together = np.argsort(member, kind="stable")
-        own, starts = np.unique(member[together], return_index=True)
-        near = faiss.knn(self._centres[own], self._centres, min(LISTS_COMPARED * probes, self.lists))[1]
-        for rows, some in zip(np.split(together, starts[1:]), near, strict=True):
-            gaps[rows], chosen = _smallest(faiss.pairwise_distances(single[rows], self._centres[some]), probes)
-            lists[rows] = some[chosen]
-        return lists, gaps
-
-    def _best(self, single: np.ndarray, candidates: np.ndarray, k: int) -> np.ndarray:
-        """The k nearest (b, k) of the candidates (b, c) by float32 distances; -1 where there are fewer."""
-        squared = np.empty(candidates.shape, dtype=np.float32)
-        pointers = (faiss.swig_ptr(A) for A in (squared, single, self._points, candidates))
-        faiss.fvec_L2sqr_by_idx(*pointers, single.shape[1], *squared.shape)  # type: ignore[attr-defined]
-        if k == candidates.shape[1]:
-            return candidates
-        return np.take_along_axis(candidates, np.argpartition(squared, k - 1, axis=1)[:, :k], axis=1)
+            found[short] = self._brute_force(points[short], wanted)
+        return measured(asked, self.X, found, k, itself)
 
     def true_radius(self, asked: np.ndarray, k: int, itself: np.ndarray | None) -> np.ndarray:
         """The distance (b,) to the k-th neighbour, by comparing with all rows."""
         # A few more than k: float32 may order near ties wrongly, float64 decides among them.
-        single, wanted = self._single(asked), min(k + (itself is not None) + 5, self.n)
-        parts = side_by_side(lambda rows: self._brute_force(single[rows], wanted), _pieces(len(asked), 50), _one_thread)
-        return self._measured(asked, np.concatenate(list(parts)), k, itself)[1][:, -1]
+        points, wanted = single(asked, self._centre), min(k + (itself is not None) + 5, self.n)
+        parts = side_by_side(lambda rows: self._brute_force(points[rows], wanted), pieces(len(asked), 50), one_thread)
+        return measured(asked, self.X, np.concatenate(list(parts)), k, itself)[1][:, -1]
 
-    def _brute_force(self, single: np.ndarray, k: int) -> np.ndarray:
-        return faiss.knn(single, self._points, k)[1]
-
-    def _single(self, A: np.ndarray) -> np.ndarray:
-        """A - centre in float32, without a second float64 copy of all rows."""
-        out = np.empty(A.shape, dtype=np.float32)
-
-        def work(rows: slice) -> None:
-            out[rows] = A[rows] - self._centre
-
-        for_each(work, pieces_of(len(A)))
-        return out
-
-    def _measured(
-        self, asked: np.ndarray, found: np.ndarray, k: int, itself: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The k nearest of the candidates (b, c) by float64 distances; a row is never its own neighbour."""
-        squared = np.empty(found.shape)
-        for j in range(found.shape[1]):  # one neighbour at a time: nothing of size b x c x d
-            difference = self.X[found[:, j]] - asked
-            squared[:, j] = np.einsum("ij,ij->i", difference, difference)
-        if itself is not None:
-            squared[found == itself[:, None]] = np.inf
-        order = np.lexsort((found, squared), axis=1)[:, :k]
-        return np.take_along_axis(found, order, axis=1), np.sqrt(np.take_along_axis(squared, order, axis=1))
+    def _brute_force(self, points: np.ndarray, k: int) -> np.ndarray:
+        return faiss.knn(points, self._points, k)[1]

@@ -1,0 +1,246 @@
+"""Lists of rows that lie near each other, and their search by 4-bit codes: for rows in memory and for those of a block.
+
+k-means in two levels cuts a sample into lists of about 200 rows (`train`). A row belongs to the list whose centre is
+nearest (`Lists.assign`), and a query visits the lists whose centres are nearest to it (`Lists.visit`). Neither looks at
+all centres. `ListedRows` holds the rows of some of the lists and searches them for queries that say what they visit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+import faiss
+import numpy as np
+
+from contone.runtime.threads import for_each, pieces_of, side_by_side
+from contone.typing import Array
+
+LIST_ROWS = 200
+"""Rows a list, about: shorter ones are scanned faster, but there are more of them to find and to visit."""
+POINTS_PER_LIST = 40
+"""Rows behind each centre in the k-means: more change nothing that can be measured."""
+ROUNDS = 10
+"""Iterations of k-means; as above."""
+ONE_BY_ONE = 11
+"""faiss's number for: each query by itself, with a reservoir of candidates. A quarter faster here than its default."""
+LISTS_COMPARED = 16
+"""Of the lists nearest to its own, a row compares this many for each that it visits. Half as many lose neighbours."""
+GROUPS_COMPARED = 4
+"""To find its own list, a row compares as many as there are in this many groups."""
+BLOCK_ROWS = 1 << 13
+SEED = 0
+
+Result = TypeVar("Result")
+
+
+def n_lists(n: int) -> int:
+    """As many as make lists of about LIST_ROWS rows."""
+    return max(n // LIST_ROWS, 1)
+
+
+def one_thread() -> None:
+    """In a thread of its own, faiss is to start no others."""
+    faiss.omp_set_num_threads(1)
+
+
+def alone(work: Callable[..., Result], *arguments: Any) -> Result:
+    """work(*arguments) for many small steps, between which threads would only wait for each other."""
+    return next(side_by_side(lambda _: work(*arguments), [None], one_thread))
+
+
+def pieces(m: int, size: int) -> Iterator[slice]:
+    return (slice(start, min(start + size, m)) for start in range(0, m, size))
+
+
+def smallest(A: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k smallest of every row of A (b, m), float32 and not negative, to some four digits, and where they are; both
+    (b, k), smallest first. A is overwritten.
+
+    NumPy parts numbers several times faster than places, so that the last bits of a number say where it was.
+    """
+    last = (1 << int(A.shape[1]).bit_length()) - 1
+    bits = A.view(np.int32)  # these are ordered as the numbers are
+    bits &= ~last
+    bits |= np.arange(A.shape[1], dtype=np.int32)
+    bits = np.sort(np.partition(bits, k - 1, axis=1)[:, :k], axis=1)
+    return (bits & ~last).view(np.float32), bits & last
+
+
+def single(A: np.ndarray, centre: np.ndarray) -> np.ndarray:
+    """A - centre in float32, without a second float64 copy of all rows."""
+    out = np.empty(A.shape, dtype=np.float32)
+
+    def work(rows: slice) -> None:
+        out[rows] = A[rows] - centre
+
+    for_each(work, pieces_of(len(A)))
+    return out
+
+
+def best(asked: np.ndarray, points: np.ndarray, candidates: np.ndarray, k: int) -> np.ndarray:
+    """The k nearest (b, k) of the candidates (b, c) by float32 distances; -1 where there are fewer."""
+    squared = np.empty(candidates.shape, dtype=np.float32)
+    pointers = (faiss.swig_ptr(A) for A in (squared, asked, points, candidates))
+    faiss.fvec_L2sqr_by_idx(*pointers, asked.shape[1], *squared.shape)  # type: ignore[attr-defined]
+    if k >= candidates.shape[1]:
+        return candidates
+    return np.take_along_axis(candidates, np.argpartition(squared, k - 1, axis=1)[:, :k], axis=1)
+
+
+def measured(
+    asked: np.ndarray, X: np.ndarray, found: np.ndarray, k: int, itself: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The k nearest of the candidates (b, c) by float64 distances; a row is never its own neighbour, nor is -1 one."""
+    squared = np.empty(found.shape)
+    for j in range(found.shape[1]):  # one neighbour at a time: nothing of size b x c x d
+        difference = X[found[:, j]] - asked
+        squared[:, j] = np.einsum("ij,ij->i", difference, difference)
+    squared[found < 0] = np.inf
+    if itself is not None:
+        squared[found == itself[:, None]] = np.inf
+    order = np.lexsort((found, squared), axis=1)[:, :k]
+    return np.take_along_axis(found, order, axis=1), np.sqrt(np.take_along_axis(squared, order, axis=1))
+
+
+class Lists(NamedTuple):
+    """Centres of lists and what finds them quickly; plain arrays, which travel."""
+
+    groups: np.ndarray
+    """(g, d) float32: centres of the first level."""
+    centres: np.ndarray
+    """(lists, d) float32, in an order in which near ones are near."""
+    codebook: np.ndarray
+    """What a code of 4 bits stands for in each of the d features."""
+
+    def assign(self, points: np.ndarray) -> np.ndarray:
+        """The list (b,) of every point (b, d): that of the nearest centre, looked for near the centre of its group.
+
+        Of the two nearest, float64 decides, so that equal rows are in one list wherever they come from.
+        """
+        member = faiss.knn(points, self.groups, 1)[1][:, 0]
+        found = np.empty(len(points), dtype=np.int32)
+        near = np.sort(faiss.knn(self.groups, self.centres, self.n_compared)[1], axis=1)
+        for group in np.unique(member):
+            rows, some = np.flatnonzero(member == group), near[group]
+            two = np.sort(some[faiss.knn(points[rows], self.centres[some], min(2, len(some)))[1]], axis=1)
+            gaps = np.square(points[rows, None, :].astype(np.float64) - self.centres[two]).sum(axis=2)
+            found[rows] = two[np.arange(len(rows)), np.argmin(gaps, axis=1)]
+        return found
+
+    @property
+    def n_compared(self) -> int:
+        """How many lists are compared to find a row's own."""
+        return min(GROUPS_COMPARED * len(self.centres) // len(self.groups), len(self.centres))
+
+    def visit(self, points: np.ndarray, member: np.ndarray, probes: int) -> tuple[np.ndarray, np.ndarray]:
+        """The lists (b, probes) nearest to each query, and how far their centres are (squared).
+
+        Picking a few of all centres for every query would take half the time of the whole search. So queries of one
+        list (`member`, (b,)), taken together, choose among the lists near that one.
+        """
+        lists, gaps = np.empty((len(points), probes), dtype=np.int64), np.empty((len(points), probes), np.float32)
+        together = np.argsort(member, kind="stable")
+        own, starts = np.unique(member[together], return_index=True)
+        near = faiss.knn(self.centres[own], self.centres, min(LISTS_COMPARED * probes, len(self.centres)))[1]
+        for rows, some in zip(np.split(together, starts[1:]), near, strict=True):
+            gaps[rows], chosen = smallest(faiss.pairwise_distances(points[rows], self.centres[some]), probes)
+            lists[rows] = some[chosen]
+        return lists, gaps
+
+    def index(self, first: int = 0, end: int | None = None) -> Any:
+        """An empty faiss index of the lists from `first` to `end`, numbered from 0; with the codes if there are any."""
+        centres, d = self.centres[first:end], self.centres.shape[1]
+        quantizer = faiss.IndexFlatL2(d)
+        quantizer.add(centres)
+        index: Any = faiss.IndexIVFPQFastScan(quantizer, d, len(centres), d, 4)
+        index.own_fields = True
+        quantizer.this.disown()
+        index.implem = ONE_BY_ONE
+        if len(self.codebook):
+            faiss.copy_array_to_vector(self.codebook, index.pq.centroids)
+            index.is_trained = True
+        return index
+
+
+def train(points: np.ndarray, lists: int) -> Lists:
+    """Lists from a sample (m, d) of float32 points."""
+    groups, centres = _two_levels(points, lists)
+    found = Lists(groups, centres[_places(centres)], np.empty(0, dtype=np.float32))
+    index = found.index()
+    alone(index.train, points)  # of the codes: the centres are there
+    return found._replace(codebook=faiss.vector_to_array(index.pq.centroids))
+
+
+def _k_means(A: np.ndarray, k: int) -> Array:
+    """Centres (k, d) of the rows of A; the seed is a constant, so that two runs are the same."""
+    means: Any = faiss.Kmeans(A.shape[1], k, niter=ROUNDS, seed=SEED, min_points_per_centroid=1)
+    means.train(A)
+    return means.centroids
+
+
+def _two_levels(A: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Centres of about sqrt(k) groups of the rows of A, and k centres (k, d), shared among the groups by their size.
+
+    Plain k-means takes time in proportion to k^2; its lists are no better.
+    """
+    groups = alone(_k_means, A, max(round(np.sqrt(k)), 1))
+    member = faiss.knn(A, groups, 1)[1][:, 0]
+    ends = np.cumsum(np.bincount(member, minlength=len(groups)))
+    share = np.diff(np.round(ends * (k / len(A))).astype(int), prepend=0)
+    parts = ((A[member == g], int(share[g])) for g in np.flatnonzero(share))
+    return groups, np.concatenate(list(side_by_side(lambda part: _k_means(*part), parts, one_thread)))
+
+
+def _places(C: np.ndarray) -> np.ndarray:
+    """An order (m,) of the centres C (m, d) in which near ones are near: halved again and again along the direction in
+    which they vary most."""
+    pending, ordered = [np.arange(len(C))], []
+    while pending:
+        some = pending.pop()
+        if len(some) <= 2:
+            ordered.append(some)
+            continue
+        centred = C[some] - C[some].mean(axis=0)
+        centred /= np.abs(centred).max() or 1.0
+        direction = centred[np.argmax(np.einsum("ij,ij->i", centred, centred))]
+        for _ in range(5):  # of the power method: it need not be exact
+            direction = (centred @ direction) @ centred
+            direction /= np.linalg.norm(direction) or 1.0
+        along = centred @ direction
+        some, half = some[np.argsort(along, kind="stable")], len(some) // 2
+        pending += [some[half:], some[:half]]
+    return np.concatenate(ordered)
+
+
+class ListedRows:
+    """Rows X (c, d) of the lists from `first` to `end`, list by list, and their points, ready to be searched."""
+
+    def __init__(self, lists: Lists, first: int, end: int, X: np.ndarray, points: np.ndarray) -> None:
+        self.X, self.points = X, points
+        self._index = lists.index(first, end)
+        alone(self._index.add, points)
+
+    def nearest(
+        self, asked: np.ndarray, points: np.ndarray, visited: np.ndarray, k: int, candidates: int,
+        itself: np.ndarray | None,
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """Places and distances (b, k) of the rows nearest to each query in the lists (b, p) it visits, -1 for none;
+        -1 and infinity where these hold fewer. `itself`: the places of the queries, which are left out."""
+        places, distances = np.full((len(asked), k), -1, dtype=np.int64), np.full((len(asked), k), np.inf)
+        wanted, self._index.nprobe = k + (itself is not None), visited.shape[1]
+
+        def work(rows: slice) -> None:
+            gaps = np.zeros((rows.stop - rows.start, visited.shape[1]), dtype=np.float32)
+            lists = np.ascontiguousarray(visited[rows], dtype=np.int64)
+            some = np.ascontiguousarray(points[rows])
+            _, found = self._index.search_preassigned(some, wanted * candidates, lists, gaps)
+            found = best(some, self.points, found, wanted)
+            own = None if itself is None else itself[rows]
+            near = measured(asked[rows], self.X, found, k, own)
+            places[rows, : near[0].shape[1]], distances[rows, : near[0].shape[1]] = near
+
+        if len(self.X):
+            list(side_by_side(work, pieces(len(asked), BLOCK_ROWS), one_thread))
+        places[np.isinf(distances)] = -1
+        return places, distances
