@@ -10,7 +10,7 @@ SITUATION/SET/SEED/CONDITION, and a line of results/pays.jsonl, written when it 
     distributions   KL and total variation of predictions for new rows (truth known), by what the learner was trained on
     few, wrong, missing, single    the same with few rows, flipped labels, unasked labels, one positive label per row
     ranking         average precision, ranking loss, Brier, calibration error on held-out 0/1 labels
-    finding         flipped labels found by `doubtful_labels` and by cleanlab: precision at k = number of flips
+    finding         flipped labels found by `doubtful_labels` and by cleanlab's scores and filter: precision at k
     annotators      degrees of items from k annotators: Inversion with groups, votes, Dawid and Skene (crowd-kit)
 
 On sets with truth predictions are scored against the distributions of held-out rows, on tables against their 0/1
@@ -42,13 +42,24 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import contone
-from contone import CumulativeMass, FromClassifier, Inversion, Logical, doubtful_labels, evaluate
+from contone import (
+    CumulativeMass,
+    FromClassifier,
+    Inversion,
+    Logical,
+    doubtful_labels,
+    evaluate,
+    label_chances,
+)
 from contone.numerics.simplex import normalise_rows, softmax
 from pays_tables import RESULTS, read, write
 
 Scores = dict[str, float]
 TRUTH = ["generated", "sjaffe", "yeast-cold", "yeast-spo", "yeast-alpha", "yeast-heat"]
 TABLES = ["emotions", "flags", "birds"]
+MANY_LABELS = ["Arts1500", "CAL500"]
+"""Further tables, for the ranking alone: 26 and 174 labels make as many classifiers."""
+EVERYTHING = TRUTH + TABLES + MANY_LABELS
 CONDITIONS = {
     "distributions": [""],
     "few": ["25", "50", "100"],
@@ -82,7 +93,7 @@ class Problem(NamedTuple):
 @lru_cache(maxsize=4)
 def load(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Features, labels and, where they are known, distributions of all rows."""
-    if name in TABLES:
+    if name in TABLES + MANY_LABELS:
         from contone.tables import formats, prepare
         from contone.tables.order import Order
 
@@ -150,12 +161,28 @@ def learners(seed: int) -> dict[str, Any]:
 
 
 def chances(learner: Any, X: np.ndarray, L: np.ndarray, X_new: np.ndarray) -> np.ndarray:
-    """Chance of each label (m, q), one classifier per label."""
-    P = np.tile(L.mean(axis=0), (len(X_new), 1))
+    """Chance of each label (m, q), one classifier per label, trained on the rows where it was asked (not NaN)."""
+    P = np.full((len(X_new), L.shape[1]), 0.5)
     for j in range(L.shape[1]):
-        if 0 < L[:, j].mean() < 1:
-            P[:, j] = clone(learner).fit(X, L[:, j]).predict_proba(X_new)[:, 1]
+        asked = ~np.isnan(L[:, j])
+        share = L[asked, j].mean() if asked.any() else 0.5
+        P[:, j] = share
+        if 0 < share < 1:
+            P[:, j] = clone(learner).fit(X[asked], L[asked, j]).predict_proba(X_new)[:, 1]
     return P
+
+
+def from_soft(learner: Any, X: np.ndarray, P: np.ndarray, X_new: np.ndarray) -> np.ndarray:
+    """Chance of each label (m, q), one classifier per label, trained on chances P (n, q) instead of 0/1.
+
+    `FromClassifier` gives learners without sample weights whole numbers of copies.
+    """
+    answer = np.tile(P.mean(axis=0), (len(X_new), 1))
+    for j in range(P.shape[1]):
+        if 1e-3 < P[:, j].mean() < 1 - 1e-3:
+            D = np.column_stack([1 - P[:, j], P[:, j]])
+            answer[:, j] = predicted(learner, X, D, X_new)[:, 1]
+    return answer
 
 
 def predicted(learner: Any, X: np.ndarray, D: np.ndarray, X_new: np.ndarray) -> np.ndarray:
@@ -189,10 +216,11 @@ def of_chances(L: np.ndarray, P: np.ndarray) -> Scores:
     return {"brier": float(brier_score_loss(l, p)), "ece": float(error)}
 
 
-def score(problem: Problem, answer: np.ndarray) -> Scores:
+def score(problem: Problem, answer: np.ndarray, *, are_chances: bool = False) -> Scores:
     if problem.D_test is not None:
         return of_distributions(problem.D_test, answer)
-    return of_ranking(problem.L_test, answer)
+    ranked = of_ranking(problem.L_test, answer)
+    return {**ranked, **of_chances(problem.L_test, answer)} if are_chances else ranked
 
 
 # ------------------------------------------------------------------------------------------------------- situations
@@ -226,7 +254,7 @@ def incomplete(problem: Problem, seed: int, situation: str, condition: str) -> d
         L = keep_one(L, rng)
     plain = np.nan_to_num(L)
     models = {"degrees": inversion(seed).fit(X, L)}
-    labels = {"0/1": plain}
+    labels, soft = {"0/1": plain}, {}
     if situation == "wrong":
         rate = float(condition)
         models["degrees, noise=0.05"] = inversion(seed, noise=0.05).fit(X, L)
@@ -234,6 +262,9 @@ def incomplete(problem: Problem, seed: int, situation: str, condition: str) -> d
         found = doubtful_labels(models["degrees, noise=0.05"], X, L)
         labels["0/1, doubtful ones turned"] = plain.copy()
         labels["0/1, doubtful ones turned"][found.row, found.label] = 1 - found.given
+        soft = {f"chances, {arm[9:]}": label_chances(models[arm], X, L) for arm in list(models)[1:]}
+    elif np.isnan(L).any():
+        soft = {"chances": label_chances(models["degrees"], X, L)}
     found_scores: dict[str, Any] = {}
     for learner, model in learners(seed).items():
         here = {
@@ -243,10 +274,16 @@ def incomplete(problem: Problem, seed: int, situation: str, condition: str) -> d
         for arm, given in labels.items():
             shared = score(problem, predicted(model, X, Logical().fit_enhance(X, given), problem.X_test))
             if problem.D is None:
-                here[arm] = score(problem, chances(model, X, given, problem.X_test))
+                here[arm] = score(problem, chances(model, X, given, problem.X_test), are_chances=True)
                 here[f"{arm}, one learner"] = shared
             else:
                 here[arm] = shared
+        if problem.D is None:
+            for arm, P in soft.items():
+                here[arm] = score(problem, from_soft(model, X, P, problem.X_test), are_chances=True)
+            if situation == "missing":
+                asked = chances(model, X, L, problem.X_test)
+                here["0/1, asked rows only"] = score(problem, asked, are_chances=True)
         found_scores[learner] = here
     found_scores["itself"] = {arm: score(problem, np.asarray(m.predict(problem.X_test))) for arm, m in models.items()}
     return found_scores
@@ -288,6 +325,8 @@ def ranking(problem: Problem, seed: int, condition: str) -> dict[str, Any]:
                 outer = np.log(predicted(model, X, enhanced[arm][1], problem.X_test))
             mapped = _mapped(inner, L[held], outer)
             found[learner][arm] = {**of_ranking(problem.L_test, outer), **of_chances(problem.L_test, mapped)}
+    told = label_chances(inversion(seed).fit(X, L), problem.X_test)
+    found["itself"] = {"chances": {**of_ranking(problem.L_test, told), **of_chances(problem.L_test, told)}}
     return found
 
 
@@ -312,7 +351,7 @@ def finding(problem: Problem, seed: int, condition: str) -> dict[str, Any]:
     rate, X = float(condition), problem.X
     L = flip(problem.L, rate, np.random.default_rng(1000 + seed))
     wrong = problem.L != L
-    doubts = {}
+    doubts, flagged = {}, {}
     for arm, noise in {"contone": 0.05, "contone, noise=rate": rate}.items():
         found = doubtful_labels(inversion(seed), X, L, noise=noise, min_probability=0.0)
         doubts[arm] = np.zeros(L.shape)
@@ -321,11 +360,20 @@ def finding(problem: Problem, seed: int, condition: str) -> dict[str, Any]:
         if learner in ("linear", "forest"):
             P = _out_of_fold(model, X, L)
             doubts[f"held out, {learner}"] = np.abs(L - P)
-            quality = _cleanlab(L, P)
-            if quality is not None:
+            answer = _cleanlab(L, P)
+            if answer is not None:
+                quality, flagged[learner] = answer
                 doubts[f"cleanlab, {learner}"] = 1 - quality
     rng = np.random.default_rng(seed)
-    return {"none": {arm: _precisions(doubt, wrong, rng) for arm, doubt in doubts.items()}}
+    found_scores = {arm: _precisions(doubt, wrong, rng) for arm, doubt in doubts.items()}
+    for learner, rows in flagged.items():
+        # The filter says how many rows it flags; everybody else is asked for as many.
+        any_wrong, name = wrong.any(axis=1), f"flagged, {learner}"
+        for arm, doubt in doubts.items():
+            first = np.argsort(-doubt.max(axis=1), kind="stable")[: len(rows)]
+            found_scores[arm][name] = float(any_wrong[first].mean()) if len(rows) else 0.0
+        found_scores.setdefault("cleanlab's filter", {})[name] = float(any_wrong[rows].mean()) if len(rows) else 0.0
+    return {"none": found_scores}
 
 
 def _out_of_fold(model: Any, X: np.ndarray, L: np.ndarray) -> np.ndarray:
@@ -337,14 +385,16 @@ def _out_of_fold(model: Any, X: np.ndarray, L: np.ndarray) -> np.ndarray:
     return P
 
 
-def _cleanlab(L: np.ndarray, P: np.ndarray) -> np.ndarray | None:
-    """cleanlab's quality (n, q) of every label of every row; its filter orders by it."""
+def _cleanlab(L: np.ndarray, P: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """cleanlab's quality (n, q) of every label of every row, and the rows that its multi-label filter flags."""
     try:
+        from cleanlab.multilabel_classification.filter import find_label_issues
         from cleanlab.multilabel_classification.rank import get_label_quality_scores_per_class
     except ImportError:
         return None
     lists = [np.flatnonzero(row).tolist() for row in L]
-    return np.asarray(get_label_quality_scores_per_class(lists, P, adjust_pred_probs=False))
+    quality = np.asarray(get_label_quality_scores_per_class(lists, P, adjust_pred_probs=False))
+    return quality, np.flatnonzero(find_label_issues(lists, P, n_jobs=1))
 
 
 def _precisions(doubt: np.ndarray, wrong: np.ndarray, rng: np.random.Generator) -> Scores:
@@ -419,7 +469,9 @@ def keys(options: argparse.Namespace) -> list[str]:
     found = []
     for seed in range(options.seeds):
         for situation in options.situations:
-            suited = {"distributions": TRUTH, "annotators": TRUTH, "ranking": TABLES}.get(situation, TRUTH + TABLES)
+            suited = {"distributions": TRUTH, "annotators": TRUTH, "ranking": TABLES + MANY_LABELS}.get(
+                situation, TRUTH + TABLES
+            )
             for name in (s for s in options.sets if s in suited):
                 found += [f"{situation}/{name}/{seed}/{condition}" for condition in CONDITIONS[situation]]
     return found
@@ -429,7 +481,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=RESULTS / "pays.jsonl")
     parser.add_argument("--situations", nargs="+", default=list(CONDITIONS), choices=CONDITIONS)
-    parser.add_argument("--sets", nargs="+", default=TRUTH + TABLES, choices=TRUTH + TABLES)
+    parser.add_argument("--sets", nargs="+", default=EVERYTHING, choices=EVERYTHING)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--rows", type=int, default=300, help="rows to learn from")
     parser.add_argument("--only", nargs="+", default=[""], help="cells whose key holds one of these texts")

@@ -19,7 +19,8 @@ BASELINES = {"finding": "cleanlab, forest", "annotators": "vote shares"}
 LESS_IS_BETTER = {"kl", "tv", "rloss", "brier", "ece"}
 SHOWN = {"kl": "KL", "tv": "total variation", "lrap": "average precision", "rloss": "ranking loss", "brier": "Brier",
          "ece": "calibration error", "precision": "precision at k", "row_precision": "precision at k, rows",
-         "at_50": "precision at 50"}  # fmt: skip
+         "at_50": "precision at 50", "flagged, forest": "precision, as many rows as the filter flags (forest)",
+         "flagged, linear": "precision, as many rows as the filter flags (linear)"}  # fmt: skip
 
 
 class Line(NamedTuple):
@@ -36,6 +37,8 @@ class Line(NamedTuple):
     """Positive where the arm is better."""
     half_width: float
     n_sets: int
+    n_better: int
+    """Sets on which the arm is better, in the mean over their cells."""
     n_cells: int
 
     @property
@@ -79,8 +82,12 @@ def lines(cells: dict[str, Any], *, pooled: bool = False) -> list[Line]:
         difference = base - value if place[3] in LESS_IS_BETTER else value - base
         n = len(cases)
         half = float(student.ppf(0.975, n - 1) * difference.std(ddof=1) / math.sqrt(n)) if n > 1 else math.inf
-        n_sets = len({name for name, *_ in cases})
-        found.append(Line(*place, float(base.mean()), float(value.mean()), float(difference.mean()), half, n_sets, n))
+        by_set = defaultdict(list)
+        for (name, *_), gain in zip(cases, difference, strict=True):
+            by_set[name].append(gain)
+        n_better = sum(float(np.mean(gains)) > 0 for gains in by_set.values())
+        means = (float(base.mean()), float(value.mean()), float(difference.mean()))
+        found.append(Line(*place, *means, half, len(by_set), n_better, n))
     return found
 
 
@@ -93,13 +100,14 @@ def _mean_over_learners(scores: dict[str, Any]) -> dict[str, dict[str, float]]:
 
 def as_table(found: list[Line]) -> str:
     head = (
-        "| situation | condition | learner | measure | arm | baseline | arm's | better by | 95 % ± | sets | cells | |\n"
+        "| situation | condition | learner | measure | arm | baseline | arm's | better by "
+        "| 95 % ± | better on | cells | |\n"
         "|---|---|---|---|---|---|---|---|---|---|---|---|\n"
     )
     return head + "".join(
         f"| {r.situation} | {r.condition} | {r.learner} | {SHOWN[r.measure]} | {r.arm} "
         f"| {r.baseline:.4f} | {r.value:.4f} | {r.better_by:+.4f} "
-        f"| {r.half_width:.4f} | {r.n_sets} | {r.n_cells} | {r.verdict} |\n"
+        f"| {r.half_width:.4f} | {r.n_better} of {r.n_sets} | {r.n_cells} | {r.verdict} |\n"
         for r in found
     )
 

@@ -13,7 +13,7 @@ del end_quietly_while_importing
 
 from contone import datasets, degrade, measures
 from contone.augment import Augmented, HSICReducer, LabelConfidence
-from contone.check import Best, Check, Rehearsal, Tuned, check, compare, doubtful_labels
+from contone.check import Best, Check, Rehearsal, Tuned, check, compare, doubtful_labels, label_chances
 from contone.degrade import CumulativeMass, Threshold, TopK
 from contone.enhance import (
     DRAM,
@@ -105,6 +105,7 @@ __all__ = [
     "enhance_file",
     "enhance_table",
     "evaluate",
+    "label_chances",
     "make_pipeline",
     "measures",
     "show_versions",

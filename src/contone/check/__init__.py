@@ -1,5 +1,6 @@
 """Is this answer credible, and which method is best here, when no truth exists?"""
 
+from contone.check.chances import label_chances
 from contone.check.compare import Comparison, Standing, compare
 from contone.check.credibility import check
 from contone.check.doubtful import DoubtfulLabels, doubtful_labels
@@ -20,4 +21,5 @@ __all__ = [
     "check",
     "compare",
     "doubtful_labels",
+    "label_chances",
 ]

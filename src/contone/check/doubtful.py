@@ -1,13 +1,9 @@
 """Which entries of a label matrix are probably wrong?
 
-Where a share `noise` of the entries is wrong, the labels l* that a row would have without error are unknown, too. Given
-the features and the labels l that were noted, their posterior is
-
-    p(l* | x, l)  ~  p(l* | x) (noise / (1 - noise))^h(l, l*),   h = number of entries that differ,
-
-with p(l* | x) from the model of `contone.Inversion`: distributions of rows like this one, and the rule that makes
-labels from them. An entry is doubtful as far as it differs from l* in that posterior. So a missing label is found where
-features and the other labels ask for it, and a superfluous one where they speak against it.
+Where a share `noise` of the entries is wrong, the labels that a row would have without error are unknown, too; their
+posterior given the features and the labels that were noted is that of `enhance.inversion.chances`. An entry is doubtful
+as far as it differs from them. So a missing label is found where features and the other labels ask for it, and a
+superfluous one where they speak against it.
 
 The probability holds for the noise that was assumed, the same for labels that are marked and that are not; the order
 depends on it little.
@@ -15,21 +11,18 @@ depends on it little.
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 
-from contone.backends import get_backend, to_numpy
-from contone.degrade import Order
-from contone.enhance.inversion import Inversion, logistic_normal
+from contone.check.chances import open_rows
+from contone.enhance.inversion import Inversion
+from contone.enhance.inversion.chances import chances
 from contone.enhance.inversion.model import Fit
-from contone.enhance.inversion.sampler import Rows
 from contone.enhance.inversion.unasked import forget_silent_rows
-from contone.exceptions import ArgumentError, InputError
-from contone.validation import Border, check_training
+from contone.exceptions import ArgumentError
+from contone.validation import Border
 from contone.validation.containers import index_of
 
 USUAL_NOISE = 0.05
@@ -99,24 +92,11 @@ def doubtful_labels(
     >>> found.row.tolist(), found.label.tolist(), found.given.tolist()
     ([10], [1], [True])
     """
-    noise = _check_arguments(method, noise, min_probability, k, n_sweeps)
-    fitted = method if hasattr(method, "fit_") else clone(method).set_params(noise=noise).fit(X, Y)
-    _refuse_unsuited(fitted)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what there is to say about these data was said by `fit`
-        X_checked, labels, border = check_training(clone(method), X, Y)
-    if not get_backend(X_checked).in_memory:
-        raise InputError("doubtful_labels: X must be in memory; got a dask array. Pass some of its rows (`compute`).")
-    L, rng = to_numpy(labels), np.random.default_rng(random_state)
-    if get_backend(X_checked).name == "torch":
-        X_checked = to_numpy(X_checked)
-    if L.shape[1] != len(fitted.label_names_) or X_checked.shape[1] != fitted.n_features_in_:
-        raise InputError(
-            f"doubtful_labels: the method was fitted to {fitted.n_features_in_} features and "
-            f"{len(fitted.label_names_)} labels; X has {X_checked.shape[1]} and Y {L.shape[1]}. Pass the same columns."
-        )
-    P = probability_wrong(fitted.fit_, X_checked, L, noise, n_sweeps, rng)
-    return _ranked(P, L, border, Y, min_probability, k)
+    noise = _check_arguments(method, noise, min_probability, k)
+    opened = open_rows("doubtful_labels", method, X, Y, noise, n_sweeps)
+    rng = np.random.default_rng(random_state)
+    P = probability_wrong(opened.method.fit_, opened.X, opened.L, noise, n_sweeps, rng)
+    return _ranked(P, opened.L, opened.border, Y, min_probability, k)
 
 
 def probability_wrong(
@@ -125,25 +105,13 @@ def probability_wrong(
     """Posterior probability (n, q) that each entry of L (n, q) is wrong.
 
     NaN where nobody asked and in rows that say nothing. Parameters of the model are those of the fit; rows are
-    independent given them, and taken block by block.
+    independent given them.
     """
-    n, q = L.shape
-    if q == 1:
-        return np.zeros((n, q))
-    P = np.empty((n, q))
-    precision = logistic_normal.precision(fit.parameters.covariance)
-    n_burn = n_sweeps // 4
-    for start in range(0, n, fit.settings.max_rows):
-        block = slice(start, start + fit.settings.max_rows)
-        known = forget_silent_rows(fit.rule, L[block])
-        mean, rows = fit.mean(X[block]), Rows(fit.rule, known, noise, tail=fit.tail)
-        wrong = np.zeros(rows.given.shape)
-        for sweep in range(n_sweeps):
-            rows.sweep(mean, precision, rng)
-            if sweep >= n_burn:
-                wrong += rows.positive != rows.given
-        P[block] = np.where(np.isnan(known), np.nan, wrong.T / (n_sweeps - n_burn))
-    return P
+    known = forget_silent_rows(fit.rule, L)
+    marked = chances(fit, X, L, noise, n_sweeps, rng)
+    if L.shape[1] == 1:
+        return np.zeros(L.shape)
+    return np.where(np.isnan(known), np.nan, np.where(known > 0, 1.0 - marked, marked))
 
 
 def _ranked(
@@ -164,16 +132,10 @@ def _ranked(
     )
 
 
-def _check_arguments(method: Any, noise: Any, min_probability: Any, k: Any, n_sweeps: Any) -> float:
+def _check_arguments(method: Any, noise: Any, min_probability: Any, k: Any) -> float:
     """The share of wrong entries to assume."""
-    if not isinstance(method, Inversion):
-        raise ArgumentError(
-            "doubtful_labels: method must be an Inversion, whose model says which labels it expects; got "
-            f"{type(method).__name__}.",
-            "method",
-        )
     if noise is None:
-        noise = method.noise or USUAL_NOISE
+        noise = getattr(method, "noise", 0.0) or USUAL_NOISE
     if not isinstance(noise, Real) or not 0 < float(noise) < 0.5:
         raise ArgumentError(f"doubtful_labels: noise must be between 0 and 0.5, or None; got {noise!r}.", "noise")
     if not isinstance(min_probability, Real) or not 0 <= float(min_probability) <= 1:
@@ -182,18 +144,4 @@ def _check_arguments(method: Any, noise: Any, min_probability: Any, k: Any, n_sw
         )
     if k is not None and (not isinstance(k, Integral) or k < 1):
         raise ArgumentError(f"doubtful_labels: k must be a whole number of at least 1, or None; got {k!r}.", "k")
-    if not isinstance(n_sweeps, Integral) or n_sweeps < 4:
-        raise ArgumentError(f"doubtful_labels: n_sweeps must be at least 4; got {n_sweeps!r}.", "n_sweeps")
     return float(noise)
-
-
-def _refuse_unsuited(fitted: Inversion) -> None:
-    if isinstance(fitted.fit_.rule, Order):
-        raise InputError(
-            'doubtful_labels: the rule "order" does not say which labels degrees give, so no entry can be wrong. '
-            "Use another degradation."
-        )
-    if fitted.fit_.annotator_deviation > 0:
-        raise InputError(
-            "doubtful_labels: the method was fitted with groups (several annotators). Pass an unfitted method."
-        )

@@ -23,10 +23,8 @@ from sklearn.base import clone
 from contone.base import Enhancer
 from contone.degrade import Order
 from contone.enhance import Inversion, Temperature, Uniform
-from contone.enhance.inversion import logistic_normal
+from contone.enhance.inversion.chances import chances
 from contone.enhance.inversion.model import Fit
-from contone.enhance.inversion.sampler import Rows
-from contone.enhance.inversion.unasked import forget_silent_rows
 from contone.exceptions import ArgumentError
 from contone.numerics.unasked import asked_frequencies
 from contone.typing import Array
@@ -62,13 +60,13 @@ def score_hidden_entries(
     frequencies = np.broadcast_to(asked_frequencies(masked), L.shape)[hidden]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about entries that were hidden here
-        chances = _chances(clone(method).fit(X, masked), X, masked, hidden, labels, rows)
+        told = _chances(clone(method).fit(X, masked), X, masked, hidden, labels, rows)
         others = {
             "label frequencies": frequencies,
             "temperature": _through_map(Temperature(c=1.0).fit_enhance(X, masked), hidden, labels, rows),
             "uniform": _through_map(Uniform().fit_enhance(X, masked), hidden, labels, rows),
         }
-    own, usual = log_losses(labels, chances), log_losses(labels, frequencies)
+    own, usual = log_losses(labels, told), log_losses(labels, frequencies)
     error = float(np.std(own - usual) / np.sqrt(max(len(own), 1)))
     baselines = {name: float(log_losses(labels, p).mean()) for name, p in others.items()}
     return HiddenEntries(float(own.mean()), error, baselines, len(own))
@@ -83,32 +81,25 @@ def hide_entries(L: np.ndarray, share: float, rng: np.random.Generator) -> tuple
     return np.where(hidden, np.nan, L), hidden
 
 
-def log_losses(labels: np.ndarray, chances: np.ndarray) -> np.ndarray:
+def log_losses(labels: np.ndarray, told: np.ndarray) -> np.ndarray:
     """-log of the chance (m,) that was given to what the labels (m,), bool, turned out to be."""
-    p = np.clip(chances, 1e-6, 1 - 1e-6)
+    p = np.clip(told, 1e-6, 1 - 1e-6)
     losses: np.ndarray = -np.log(np.where(labels, p, 1 - p))
     return losses
 
 
 def completion_chances(fit: Fit, X: np.ndarray, L: np.ndarray, rng: np.random.Generator) -> Array:
     """The chance (n, q) of every label under a fitted model, given rows X (n, d) and L (n, q) with NaN."""
-    rows = Rows(fit.rule, forget_silent_rows(fit.rule, L), fit.settings.noise, tail=fit.tail)
-    mean, precision = fit.mean(X), logistic_normal.precision(fit.parameters.covariance)
-    total, burn = np.zeros(rows.Z.shape), N_SWEEPS // 4
-    for k in range(N_SWEEPS):
-        rows.sweep(mean, precision, rng)
-        if k >= burn:
-            total += rows.positive
+    n_counted = N_SWEEPS - N_SWEEPS // 4
     # Half a count on either side: no chance is 0 or 1 by the number of sweeps alone.
-    return ((total + 0.5) / (N_SWEEPS - burn + 1.0)).T
+    return (n_counted * chances(fit, X, L, fit.settings.noise, N_SWEEPS, rng) + 0.5) / (n_counted + 1.0)
 
 
 def _chances(
     fitted: Any, X: np.ndarray, masked: np.ndarray, hidden: np.ndarray, labels: np.ndarray, rows: np.ndarray
 ) -> np.ndarray:
     if isinstance(fitted, Inversion) and not isinstance(fitted.degradation_, Order):
-        chances = completion_chances(fitted.fit_, X, masked, np.random.default_rng(0))
-        return np.asarray(chances[hidden])
+        return np.asarray(completion_chances(fitted.fit_, X, masked, np.random.default_rng(0))[hidden])
     return _through_map(np.asarray(fitted.label_distributions_), hidden, labels, rows)
 
 
@@ -118,11 +109,11 @@ def _through_map(D: np.ndarray, hidden: np.ndarray, labels: np.ndarray, rows: np
     z = (Z - Z.mean(axis=1, keepdims=True))[hidden]
     scale = float(np.sqrt(np.mean(np.square(z)))) if len(z) else 0.0
     z = z / scale if scale > 1e-9 else np.zeros_like(z)
-    chances, half = np.empty(len(z)), rows % 2 == 0
+    told, half = np.empty(len(z)), rows % 2 == 0
     for part in (half, ~half):
         a, b = _fit_map(z[~part], labels[~part])
-        chances[part] = expit(a + b * z[part])
-    return chances
+        told[part] = expit(a + b * z[part])
+    return told
 
 
 def _fit_map(z: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
