@@ -4,6 +4,7 @@
     CONTONE_DATA=... python benchmarks/evidence.py --sets SJAFFE --counts 30
     CONTONE_DATA=... python benchmarks/evidence.py --suggest                # suggested rows beside random ones
     CONTONE_DATA=... python benchmarks/evidence.py --table                  # only print what is stored
+    CONTONE_DATA=... python benchmarks/evidence.py --out trial.json         # another store
 
 Every number is the recovered share (`contone.limits`) of the rows that are not graded; three draws of the graded rows;
 one setting for all sets. Cells are stored in benchmarks/results/evidence.json as they are done, and not computed again.
@@ -30,6 +31,7 @@ from contone import GLLE, Calibrated, Inversion, MaxEnt
 from contone.enhance.inversion import suggest
 from contone.limits import ALPHAS, design_matrix, limit, recovered, to_distributions
 from contone.numerics.simplex import softmax
+from contone.runtime.files import replacing
 from inversion import SETS, load, mean_kl
 
 HERE = Path(__file__).parent
@@ -116,8 +118,12 @@ def limits() -> dict[str, float]:
     return dict(json.loads(stored.read_text())["limits"]) if stored.exists() else {}
 
 
-def run(sets: list[str], counts: list[int], methods: list[str]) -> None:
-    cells = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+def read(store: Path) -> dict[str, float]:
+    return dict(json.loads(store.read_text())) if store.exists() else {}
+
+
+def run(sets: list[str], counts: list[int], methods: list[str], store: Path) -> None:
+    cells = read(store)
     known = limits()
     for stem in sets:
         X, D, L = load(stem)
@@ -141,13 +147,14 @@ def run(sets: list[str], counts: list[int], methods: list[str]) -> None:
                         answers[name] = answer
                     top = full * bottom / mean_kl(D, uniform)
                     cells[key] = recovered(mean_kl(D[rest], answer[rest]), bottom, top)
-                    RESULTS.write_text(json.dumps(cells, indent=0, sort_keys=True) + "\n")
+                    with replacing(store) as temporary:
+                        temporary.write_text(json.dumps(cells, indent=0, sort_keys=True) + "\n")
         print(stem, flush=True)
 
 
-def table(sets: list[str], counts: list[int]) -> str:
+def table(sets: list[str], counts: list[int], store: Path) -> str:
     """Means over the draws in per cent, as Markdown; a dash where nothing is stored."""
-    cells = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    cells = read(store)
     lines = ["| set | graded | " + " | ".join(METHODS) + " |", "|---" * (2 + len(METHODS)) + "|"]
 
     def mean(stem: str, count: int, name: str) -> float:
@@ -173,9 +180,10 @@ if __name__ == "__main__":
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
     parser.add_argument("--suggest", action="store_true", help="only Inversion, with random and with suggested rows")
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     if arguments.suggest:
         arguments.methods, arguments.counts = ["Inversion", SUGGESTED], [10, 30]
     if not arguments.table:
-        run(arguments.sets, arguments.counts, arguments.methods)
-    print(table(arguments.sets, arguments.counts))
+        run(arguments.sets, arguments.counts, arguments.methods, arguments.out)
+    print(table(arguments.sets, arguments.counts, arguments.out))
