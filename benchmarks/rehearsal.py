@@ -4,7 +4,7 @@
     CONTONE_DATA=... python benchmarks/rehearsal.py --sets SJAFFE Yeast_dtt --seeds 1 --out trial.jsonl
     python benchmarks/rehearsal.py --summary --fill   # runs nothing: results/rehearsal.json, docs/fair-comparison.md
 
-Every seed draws its own sample of rows from every set, and everything below is on that sample. Cells:
+Every seed and set has random numbers of its own, also for the sample of rows that everything below is on. Cells:
 
     SET/SEED/order      all methods at their defaults, KL on the replicates and the true one
     SET/SEED/METHOD     default, rehearsed and oracle parameters, the latter two from the same candidates
@@ -23,6 +23,7 @@ import os
 import subprocess
 import time
 import warnings
+import zlib
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -70,12 +71,17 @@ def rows_of(stem: str, name: str = "") -> int:
     return ROWS.get(f"{stem}/{name}", ROWS.get(stem, OTHER_ROWS))
 
 
+def stream_of(stem: str, seed: int, use: int) -> np.random.Generator:
+    """Random numbers of a set, a seed and a use: chance in one set is no copy of chance in another."""
+    return np.random.default_rng([seed, zlib.crc32(stem.encode()), use])
+
+
 @lru_cache(maxsize=2)
 def load(stem: str, seed: int, n_rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Features, distributions and labels of the rows that this seed draws."""
     content = loadmat(Path(os.environ["CONTONE_DATA"]) / f"{stem}.mat")
     X, D = (np.asarray(content[key], dtype=float) for key in ("features", "labels"))
-    rows = np.sort(np.random.default_rng(seed).choice(len(X), min(n_rows, len(X)), replace=False))
+    rows = np.sort(stream_of(stem, seed, 0).choice(len(X), min(n_rows, len(X)), replace=False))
     X, D = X[rows], D[rows] / D[rows].sum(axis=1, keepdims=True)
     return X, D, CumulativeMass().apply(D).astype(float)
 
@@ -86,10 +92,10 @@ def rehearse(stem: str, seed: int, n_rows: int, n_replicates: int, n_graded: int
     degrees = None
     if n_graded:
         degrees = np.full_like(D, np.nan)
-        rows = np.random.default_rng(seed).choice(len(D), n_graded, replace=False)
+        rows = stream_of(stem, seed, 1).choice(len(D), n_graded, replace=False)
         degrees[rows] = D[rows]
-    model = Inversion(random_state=seed)
-    return Rehearsal(X, L, model, degrees=degrees, n_replicates=n_replicates, random_state=seed)
+    own = int(stream_of(stem, seed, 2).integers(2**31))
+    return Rehearsal(X, L, Inversion(random_state=own), degrees=degrees, n_replicates=n_replicates, random_state=own)
 
 
 def build(name: str, seed: int) -> Enhancer:

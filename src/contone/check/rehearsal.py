@@ -5,7 +5,8 @@ to (X, L) it makes others: the same features, distributions D* drawn from the mo
 rule makes of them (`contone.enhance.inversion.simulate`). Whatever one would like to know about a method on the real
 data, its error, its best parameters, its rank, can be measured on (X, L*, D*). This is the parametric bootstrap.
 
-Every replicate has its own draw of the parameters, so that what the labels do not say differs between replicates. What
+Every replicate has its own draw of the parameters, so that what the labels do not say differs between replicates; the
+overall spread, on which most hangs, takes evenly spaced quantiles of its posterior instead of independent draws. What
 the real table looks like is imitated: entries that are unasked (NaN) stay unasked, and a share of wrong labels, if the
 model has one, is wrong in the replicates too. Graded rows inform the model, and are graded in the replicates for the
 methods that can use them.
@@ -228,8 +229,9 @@ def _draw(
     if graded is not None:
         information = simulate.with_graded_rows(information, len(L), int((~np.isnan(graded[:, 0])).sum()))
     found = []
-    for stream in rng.spawn(n_replicates):
-        parameters = simulate.draw_parameters(fit, information, X, stream)
+    scores = simulate.even_scores(n_replicates, rng)
+    for score, stream in zip(scores, rng.spawn(n_replicates), strict=True):
+        parameters = simulate.draw_parameters(fit, information, X, stream, score)
         D, drawn, _ = simulate.draw_rows(fit, parameters, X, stream, L)
         labels = np.where(unasked, np.nan, drawn)
         labels[silent] = L[silent]  # rows without a label stay so

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import expm
+from scipy.special import ndtri
 
 from contone.backends import get_backend
 from contone.degrade import Degradation, Order
@@ -96,15 +97,20 @@ def with_graded_rows(information: Information, n: int, n_graded: int) -> Informa
     return Information(mean, (1.0 - share) * information.shape + n_graded * np.eye(s), information.gram)
 
 
-def draw_parameters(fit: Fit, information: Information, X: np.ndarray, rng: np.random.Generator) -> Parameters:
-    """B, Sigma and their overall spread, from the posterior; see the top of this file."""
+def draw_parameters(
+    fit: Fit, information: Information, X: np.ndarray, rng: np.random.Generator, score: float | None = None
+) -> Parameters:
+    """B, Sigma and their overall spread, from the posterior; see the top of this file.
+
+    `score` is the normal score of the spread in its posterior; without one it is drawn, too.
+    """
     now, q = fit.parameters, len(fit.parameters.covariance)
     _, unwhiten = _whitening(now.covariance)
     coefficients = now.coefficients + _draw_mean(information, now.theta, rng) @ unwhiten.T
     strength = float(q) if fit.settings.strength is None else fit.settings.strength
     covariance = unwhiten @ _draw_shape(information.shape, strength, q - 1, rng) @ unwhiten.T
     drawn = Parameters(coefficients, covariance, now.theta)
-    wanted = draw_spread(fit, rng)
+    wanted = draw_spread(fit, rng) if score is None else spread_at(fit, score)
     widened = fit.tail / (fit.tail - 2.0) if 2.0 < fit.tail < np.inf else 1.0
     size = float(np.sqrt(np.mean(np.square(_means(fit, coefficients, X))) + widened * np.trace(covariance) / q))
     return drawn.scaled(wanted / size) if size > 0 else drawn
@@ -112,8 +118,23 @@ def draw_parameters(fit: Fit, information: Information, X: np.ndarray, rng: np.r
 
 def draw_spread(fit: Fit, rng: np.random.Generator) -> float:
     """A log-normal draw of the spread with its posterior mean and standard deviation."""
+    return spread_at(fit, rng.standard_normal())
+
+
+def spread_at(fit: Fit, score: float) -> float:
+    """The spread at a normal score of the log-normal distribution with its posterior mean and standard deviation."""
     variance = float(np.log1p(fit.spread_deviation**2))
-    return float(fit.spread.mean * np.exp(np.sqrt(variance) * rng.standard_normal() - 0.5 * variance))
+    return float(fit.spread.mean * np.exp(np.sqrt(variance) * score - 0.5 * variance))
+
+
+def even_scores(k: int, rng: np.random.Generator) -> np.ndarray:
+    """k normal scores in random order: evenly spaced quantiles, brought to the variance 1 (0 where k is 1).
+
+    A few models then stand for the whole posterior of the spread, whatever the seed; few independent draws may all lie
+    on one side of it.
+    """
+    scores: np.ndarray = ndtri((rng.permutation(k) + 0.5) / k)
+    return scores / np.sqrt(np.mean(np.square(scores))) if k > 1 else scores
 
 
 def draw_rows(
