@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.io import loadmat
+
+sys.path.insert(0, str(Path(__file__).parent))
+from forks import BELOW, CONTONE, Forks
 
 YEAST = ("spoem", "alpha", "spo5", "cdc", "cold", "diau", "dtt", "elu", "heat", "spo")
 
@@ -115,19 +119,39 @@ def run():
     return invoke
 
 
+@pytest.fixture(scope="session")
+def forks() -> Iterator[Forks]:
+    """Starts processes that have imported contone and its command line already."""
+    server = Forks()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def bare_forks() -> Iterator[Forks]:
+    """Starts processes that have imported what contone needs in any case, and not contone."""
+    server = Forks(preload=BELOW)
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def forked_workers() -> Iterator[None]:
+    """Workers of dask are forks of a process that has imported contone. As Python has it: one such process per run."""
+    import multiprocessing.forkserver
+
+    multiprocessing.set_forkserver_preload(["distributed", *BELOW, *CONTONE])
+    multiprocessing.forkserver.ensure_running()
+    with pytest.importorskip("dask").config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        yield
+
+
 @pytest.fixture
-def process():
+def process(forks):
     """Run ``python -m contone ARGUMENTS`` as a process of its own."""
 
     def start(*arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "contone", *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            cwd=cwd,
-            env={**os.environ, "COLUMNS": "100", **environment},
-            timeout=120,
-        )
+        return forks.run("-m", "contone", *arguments, cwd=cwd, env={**os.environ, "COLUMNS": "100", **environment})
 
     return start
 

@@ -18,17 +18,10 @@ def test_examples_are_numbered_like_chapters():
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
-def test_example(path, tmp_path):
+def test_example(path, tmp_path, forks):
     environment = {k: v for k, v in os.environ.items() if k != "CONTONE_DATA"}
     environment["CONTONE_CACHE"] = str(tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-W", "error", path],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=environment,
-        timeout=120,
-    )
+    done = forks.run("-W", "error", path, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
 

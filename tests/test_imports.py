@@ -90,24 +90,24 @@ def test_only_the_command_line_knows_the_paper(path):
         assert not {target for target in imported(path) if part(target) == "reproduction"}
 
 
-def test_importing_contone_pulls_in_nothing_heavy():
+def test_importing_contone_pulls_in_nothing_heavy(bare_forks):
     # What scikit-learn itself loads where it is installed (pandas, rich) is not ours.
     code = (
         "import json, sys, sklearn.linear_model, sklearn.metrics, sklearn.neighbors\n"
         "def loaded(): return {m.split('.')[0] for m in sys.modules}\n"
         "before = loaded()\nimport contone\nprint(json.dumps(sorted(loaded() - before)))"
     )
-    assert not set(json.loads(run(code))) & HEAVY
+    assert not set(json.loads(bare_forks.run("-c", code).stdout)) & HEAVY
 
 
-def test_importing_contone_is_fast_beyond_scikit_learn():
+def test_importing_contone_is_fast_beyond_scikit_learn(bare_forks):
     # The cost of contone itself, with all that scikit-learn brings loaded already. The budget is "well under a second";
     # CPU time, the best of three, because other work on the machine only ever adds.
     code = (
         "import time, sklearn.base, sklearn.metrics, sklearn.neighbors, scipy.optimize, scipy.sparse.linalg, narwhals\n"
         "t = time.process_time(); import contone; print(time.process_time() - t)"
     )
-    assert min(float(run(code)) for _ in range(3)) < 1.0
+    assert min(float(bare_forks.run("-c", code).stdout) for _ in range(3)) < 1.0
 
 
 BLOCK = """
@@ -128,13 +128,9 @@ def test_the_library_works_without_the_extras():
         "L = contone.CumulativeMass().apply(data.D)\n"
         "print(contone.evaluate(data.D, contone.Temperature().fit_enhance(data.X, L)).kl)"
     )
-    assert 0 < float(run(code)) < 1
-
-
-def run(code: str) -> str:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert 0 < float(done.stdout) < 1
 
 
 KIND_TESTS = re.compile(r"\b(is_torch_array|is_dask_array|is_torch_namespace|issparse)\b")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,13 +12,11 @@ RECIPES = sorted((Path(__file__).parents[1] / "examples" / "recipes").glob("*.py
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda p: p.stem)
-def test_recipe(path, tmp_path):
+def test_recipe(path, tmp_path, forks):
     pytest.importorskip(path.stem.split("_")[0])
     environment = {**os.environ, "CONTONE_CACHE": str(tmp_path)}
     environment.pop("CONTONE_DATA", None)
-    done = subprocess.run(
-        [sys.executable, path], capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=240
-    )
+    done = forks.run(path, cwd=tmp_path, env=environment, timeout=240)
     assert done.returncode == 0, done.stderr
     degrees, labels = (float(kl) for kl in re.findall(r"truth (\d\.\d+)", done.stdout))
     assert degrees < labels

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import sys
 import tracemalloc
 from pathlib import Path
 
@@ -92,7 +90,7 @@ def here():
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def cluster(forked_workers):
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
     ) as workers:
@@ -406,7 +404,7 @@ def test_features_are_read_as_often_as_the_mathematics_needs(method, passes):
     assert len(read) == 2 * passes
 
 
-def test_contone_does_without_dask():
+def test_contone_does_without_dask(bare_forks):
     code = (
         "import sys\n"
         "class Missing:\n"
@@ -416,7 +414,7 @@ def test_contone_does_without_dask():
         "import contone\n"
         "print(contone.GLLE(n_neighbors=1).fit_enhance([[0.0], [1.0], [2.0]], [[1, 0], [1, 1], [0, 1]]).shape)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = bare_forks.run("-c", code)
     assert done.stdout.strip() == "(3, 2)", done.stderr
 
 

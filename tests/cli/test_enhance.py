@@ -6,7 +6,6 @@ import errno
 import os
 import signal
 import subprocess
-import sys
 import time
 
 import numpy as np
@@ -321,10 +320,8 @@ main()
 """
 
 
-def test_ctrl_c_leaves_nothing(folder):
-    running = subprocess.Popen(
-        [sys.executable, "-c", SLOW_METHOD], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+def test_ctrl_c_leaves_nothing(folder, forks):
+    running = forks.start("-c", SLOW_METHOD, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert running.stdout.readline() == "started\n"
     time.sleep(0.1)
     running.send_signal(signal.SIGINT)

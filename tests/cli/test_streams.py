@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 
 import pytest
 
 from contone.cli import terminal
 
-COMMAND = [sys.executable, "-m", "contone"]
 UNIFORM = ("enhance", "in.csv", "-l", "a,b", "-m", "uniform", "-o")
 
 
@@ -20,36 +20,45 @@ def folder(tmp_path):
     return tmp_path
 
 
-def shell(folder, line: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["sh", "-c", line.replace("contone", f"{sys.executable} -m contone", 1)],
-        cwd=folder, capture_output=True, text=True, encoding="utf-8", env={**os.environ, **environment}, timeout=120,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize("wanted", ["methods", " ".join((*UNIFORM, "-"))])
-@pytest.mark.parametrize("where", [">&-", ">/dev/full"])
-def test_a_result_that_goes_nowhere_is_an_error(folder, wanted, where):
-    done = shell(folder, f"contone {wanted} {where}")
+def test_a_stdout_that_a_shell_closed_is_an_error(folder):
+    """In a new interpreter, which finds its own words for such a stream."""
+    line = f"{sys.executable} -m contone {' '.join(UNIFORM)} - >&-"
+    done = subprocess.run(["sh", "-c", line], cwd=folder, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
     assert "error: " in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_closed_streams_are_no_matter_where_a_file_is_written(folder):
-    assert shell(folder, f"contone {' '.join(UNIFORM)} o.csv >&- 2>&-").returncode == 0
+@pytest.mark.parametrize("wanted", [("methods",), (*UNIFORM, "-")], ids=" ".join)
+@pytest.mark.parametrize("where", ["closed", "/dev/full"])
+def test_a_result_that_goes_nowhere_is_an_error(folder, forks, wanted, where):
+    with ExitStack() as files:
+        stdout = where if where == "closed" else files.enter_context(open(where, "w"))
+        done = forks.run("-m", "contone", *wanted, cwd=folder, stdout=stdout)
+    assert done.returncode == 1
+    assert "error: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_closed_streams_are_no_matter_where_a_file_is_written(folder, forks):
+    done = forks.run("-m", "contone", *UNIFORM, "o.csv", cwd=folder, stdout="closed", stderr="closed")
+    assert done.returncode == 0
     assert (folder / "o.csv").exists()
 
 
-def test_ascii_streams_get_escapes_and_data_stays_utf_8(folder):
-    done = shell(folder, f"contone {' '.join(UNIFORM)} -", PYTHONIOENCODING="ascii")
+def test_ascii_streams_get_escapes_and_data_stays_utf_8(folder, process):
+    done = process(*UNIFORM, "-", cwd=folder, PYTHONIOENCODING="ascii")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("x,café,a,b")
     assert "caf\\xe9" in done.stderr
 
 
-def test_a_reader_that_stops_early_is_no_traceback(folder):
-    assert "Traceback" not in shell(folder, "contone methods | head -1").stderr
+def test_a_reader_that_stops_early_is_no_traceback(folder, forks):
+    ours, theirs = os.pipe()
+    with open(ours, "rb") as reader, open(theirs, "wb") as writer:
+        reader.close()
+        done = forks.run("-m", "contone", "methods", cwd=folder, stdout=writer)
+    assert "Traceback" not in done.stderr
 
 
 INTERRUPTED = """
@@ -64,8 +73,8 @@ main()
 """
 
 
-def test_ctrl_c_while_the_commands_are_loaded_is_no_traceback():
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=120)
+def test_ctrl_c_while_the_commands_are_loaded_is_no_traceback(bare_forks):
+    done = bare_forks.run("-c", INTERRUPTED)
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
@@ -86,7 +95,7 @@ def test_what_is_harmless_is_left_as_it_is():
         assert terminal.clean(text) == text
 
 
-def test_a_wrong_memory_limit_is_a_sentence(folder):
-    done = shell(folder, f"contone {' '.join(UNIFORM)} o.csv", CONTONE_MEMORY_LIMIT="abc")
+def test_a_wrong_memory_limit_is_a_sentence(folder, process):
+    done = process(*UNIFORM, "o.csv", cwd=folder, CONTONE_MEMORY_LIMIT="abc")
     assert done.returncode == 1
     assert "error: CONTONE_MEMORY_LIMIT='abc' is not a size: write for example 8GB, or off." in done.stderr

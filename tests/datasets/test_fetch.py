@@ -10,7 +10,6 @@ import importlib
 import io
 import os
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -371,14 +370,14 @@ print(fetching.load("tiny-set").D.shape)
 """
 
 
-def test_two_processes_at_once_both_get_the_file(server, cached):
+def test_two_processes_at_once_both_get_the_file(server, cached, forks):
     stream = io.BytesIO()
     savemat(stream, content_of())
     server.files["Tiny_Set.mat"] = stream.getvalue()
     server.wait = 0.5  # both have asked before either has an answer
     digest = hashlib.sha256(stream.getvalue()).hexdigest()
-    command = [sys.executable, "-c", FETCH_IN_PROCESS, digest]
-    both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    both = [forks.start("-c", FETCH_IN_PROCESS, digest, **streams) for _ in range(2)]
     for process in both:
         out, err = process.communicate(timeout=60)
         assert (process.returncode, out.strip()) == (0, "(30, 3)"), err

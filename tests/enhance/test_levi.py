@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -202,7 +199,7 @@ def test_torch_is_left_as_it_was(small):
     assert not np.array_equal(short(random_state=1).fit_enhance(X, L), first)
 
 
-def test_without_torch_one_sentence_says_what_to_install():
+def test_without_torch_one_sentence_says_what_to_install(bare_forks):
     code = """
 import sys
 
@@ -222,7 +219,7 @@ try:
 except MissingExtraError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = bare_forks.run("-c", code)
     assert done.returncode == 0, done.stderr
     assert "LEVI" in done.stdout
     assert "pip install 'contone[torch]'" in done.stdout

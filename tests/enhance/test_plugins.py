@@ -117,15 +117,10 @@ def test_the_example_keeps_the_contract(example):
     check_enhancer(plugins.load(PATH)())
 
 
-def test_the_tests_of_the_example_pass(process):
+def test_the_tests_of_the_example_pass(forks):
     path = os.pathsep.join([str(EXAMPLE / "src"), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(EXAMPLE / "tests")],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": path},
-        timeout=120,
-    )
+    environment = {**os.environ, "PYTHONPATH": path}
+    done = forks.run("-m", "pytest", "-q", "-p", "no:cacheprovider", EXAMPLE / "tests", env=environment)
     assert done.returncode == 0, done.stdout
 
 

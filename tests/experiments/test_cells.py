@@ -14,7 +14,7 @@ from contone.experiments.cells import Cell
 from contone.experiments.compute import compute, example_rows, instance_summary
 from contone.experiments.data import content_hash, load
 from contone.experiments.describe import build, describe, named
-from contone.experiments.fingerprint import _parsed, fingerprint
+from contone.experiments.fingerprint import _parsed, _spec, fingerprint
 from contone.experiments.tasks import TASKS
 
 CUMULATIVE = {"class": "CumulativeMass", "params": {"t": 0.5}}
@@ -125,6 +125,15 @@ def test_names_of_classes():
             named(wrong)
 
 
+def test_a_fingerprint_imports_nothing(bare_forks):
+    code = (
+        "import sys; from contone.experiments.fingerprint import closure; found = closure('contone.backends')\n"
+        "assert 'contone.backends.torch.graph' in found\n"
+        "sys.exit(bool({'torch', 'dask', 'contone.backends.torch'} & set(sys.modules)))"
+    )
+    assert bare_forks.run("-c", code).returncode == 0
+
+
 def test_only_statements_count_in_the_fingerprint(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     module = tmp_path / "fingerprinted.py"
@@ -133,6 +142,7 @@ def test_only_statements_count_in_the_fingerprint(tmp_path, monkeypatch):
         module.write_text(source)
         importlib.invalidate_caches()
         _parsed.cache_clear()
+        _spec.cache_clear()
         return fingerprint("fingerprinted")
 
     plain = of("def f(x):\n    return x + 1\n")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import textwrap
 import time
@@ -169,16 +168,14 @@ SLOW_RUN = """
 
 
 @pytest.fixture
-def slow_run(tmp_path):
+def slow_run(tmp_path, forks):
     """Starts runs in processes of their own; whatever is left of them ends with the test."""
     started = []
 
-    def start(jobs: int) -> subprocess.Popen:
+    def start(jobs: int):
         code = SLOW_RUN.format(here=str(Path(__file__).parent), root=str(tmp_path / "store"), jobs=jobs)
         with open(tmp_path / "stderr", "a") as stderr:
-            process = subprocess.Popen(
-                [sys.executable, "-c", textwrap.dedent(code)], stderr=stderr, start_new_session=True
-            )
+            process = forks.start("-c", textwrap.dedent(code), stderr=stderr, start_new_session=True)
         started.append(process)
         return process
 
@@ -240,12 +237,9 @@ def test_a_run_that_is_killed_while_its_workers_start_leaves_none(tmp_path, slow
 
 
 def _children(pid: int) -> list[int]:
-    found = []
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            if int(status.read_text().rpartition(")")[2].split()[1]) == pid:
-                found.append(int(status.parent.name))
-    return found
+    with suppress(OSError):
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []
 
 
 @pytest.mark.parametrize("jobs", [0, -99_999, 99_999])  # -2 is all cores but one, as joblib counts
@@ -294,6 +288,7 @@ def _slow(cell: Cell):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_workers")
 def test_a_dask_worker_that_is_killed_loses_nothing(tmp_path):
     distributed = pytest.importorskip("distributed")
     store, killed = Store(tmp_path), []

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-import multiprocessing
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -162,21 +162,24 @@ def test_an_old_number_stays_until_the_new_one_is_there(tmp_path):
     assert [(c["key"], c["stale"]) for c in store.plan()] == [("new", False)]
 
 
-def _write_many(root, start):
-    store = Store(root)
-    for i in range(start, start + 40):
-        store.add(record(key=f"k{i % 50}", arrays={"A": np.ones(3)}))
+WRITE_MANY = """
+import sys
+import numpy as np
+from contone.experiments.store import Store
+here, root, start = sys.argv[1:]
+sys.path.insert(0, here)
+from test_store import record
+store = Store(root)
+for i in range(int(start), int(start) + 40):
+    store.add(record(key=f"k{i % 50}", arrays={"A": np.ones(3)}))
+"""
 
 
-def test_several_writers_share_a_store(tmp_path):
-    context = multiprocessing.get_context("spawn")
-    writers = [context.Process(target=_write_many, args=(tmp_path, 20 * i)) for i in range(2)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
+def test_several_writers_share_a_store(tmp_path, forks):
+    here = Path(__file__).parent
+    writers = [forks.start("-c", WRITE_MANY, here, tmp_path, 20 * i) for i in range(2)]
+    assert [writer.wait(120) for writer in writers] == [0, 0]
     store = Store(tmp_path)
-    assert [w.exitcode for w in writers] == [0, 0]
     assert len(store) == 50
     assert all(r["status"] == "done" for r in store.results())
     assert not list(tmp_path.rglob("*.part"))

@@ -6,9 +6,7 @@ import errno
 import os
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -84,19 +82,13 @@ with replacing(sys.argv[1]) as temporary:
 """
 
 
-def writer(target: Path) -> subprocess.Popen[str]:
-    running = subprocess.Popen([sys.executable, "-c", HANG, str(target)], stdout=subprocess.PIPE, text=True)
-    assert running.stdout is not None
-    assert running.stdout.readline() == "there\n"
-    return running
-
-
-def test_leftovers_of_killed_writers_are_removed_and_no_others(tmp_path):
+def test_leftovers_of_killed_writers_are_removed_and_no_others(tmp_path, forks):
     target = tmp_path / "out.txt"
     foreign = tmp_path / ".out.txt.mine.part"
     foreign.write_text("somebody's")
     (tmp_path / ".out.txt.abcdefgh.part").symlink_to(foreign)
-    running = writer(target)
+    running = forks.start("-c", HANG, target, stdout=subprocess.PIPE)
+    assert running.stdout.readline() == "there\n"
     assert remove_leftovers(target) == []  # its owner lives
     with running:
         running.kill()
@@ -114,10 +106,9 @@ with locked(Path(sys.argv[1]), "It is used"):
 """
 
 
-def test_a_lock_names_its_owner_and_ends_with_it(tmp_path):
+def test_a_lock_names_its_owner_and_ends_with_it(tmp_path, forks):
     path = tmp_path / "lock"
-    running = subprocess.Popen([sys.executable, "-c", LOCK, str(path)], stdout=subprocess.PIPE, text=True)
-    assert running.stdout is not None
+    running = forks.start("-c", LOCK, path, stdout=subprocess.PIPE)
     assert running.stdout.readline() == "there\n"
     with (
         pytest.raises(OutputError, match=rf"It is used by another run \(process {running.pid} on"),

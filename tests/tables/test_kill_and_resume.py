@@ -5,22 +5,18 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-# Starts a run per line of its stdin, each in a process of its own (a fork, so that the imports are paid once), and
-# prints the exit code. In a run, calls of the operating system that change a file are counted; the process kills itself
-# at the one asked for, and prints how many were left where it comes to its end.
-STARTER = """
-import os, signal, sys, traceback
-import polars
-import contone, contone.tables.streaming
-left = 0
+# Calls of the operating system that change a file are counted; the process kills itself at the one asked for, and says
+# how many were left where it comes to its end.
+RUN = """
+import os, signal, sys
+import contone
+left = int(sys.argv[1])
 def counted(module, name):
     call = getattr(module, name)
     def counting(*arguments, **named):
@@ -30,41 +26,22 @@ def counted(module, name):
             os.kill(os.getpid(), signal.SIGKILL)
         return call(*arguments, **named)
     setattr(module, name, counting)
-def work(kill_at, *places):
-    global left
-    left = int(kill_at)
-    for name in ("replace", "unlink", "rmdir", "fsync", "open", "chmod"):
-        counted(os, name)
-    contone.enhance_file(*places, labels="a,b", method="temperature", chunk_rows=40, overwrite=True)
-    os.write(1, f"left {left} ".encode())
-for line in sys.stdin:
-    child = os.fork()
-    if child == 0:
-        try:
-            work(*line.split())
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    print("code", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+for name in ("replace", "unlink", "rmdir", "fsync", "open", "chmod"):
+    counted(os, name)
+contone.enhance_file(*sys.argv[2:], labels="a,b", method="temperature", chunk_rows=40, overwrite=True)
+print(left)
 """
 
 
 @pytest.fixture
-def run(tmp_path):
+def run(tmp_path, forks):
     """Run with a call to be killed at and two places: the exit code, and how many calls were left (None: killed)."""
-    with subprocess.Popen(
-        [sys.executable, "-c", STARTER], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as starter:
 
-        def start(kill_at: int, *places: str) -> tuple[int, int | None]:
-            print(kill_at, *places, file=starter.stdin, flush=True)
-            words = starter.stdout.readline().split()
-            said = dict(zip(words[::2], map(int, words[1::2]), strict=True))
-            return said["code"], said.get("left")
+    def start(kill_at: int, *places: str) -> tuple[int, int | None]:
+        done = forks.run("-c", RUN, kill_at, *places, cwd=tmp_path)
+        return done.returncode, int(done.stdout) if done.stdout else None
 
-        yield start
-        starter.stdin.close()
+    return start
 
 
 def table(folder: Path) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -217,15 +215,21 @@ main()
 """
 
 
-def killed(folder: Path, *arguments: str) -> None:
-    done = subprocess.run([sys.executable, "-c", KILLED, *arguments], cwd=folder, capture_output=True, timeout=120)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+@pytest.fixture
+def killed(folder, forks):
+    """Run the command and be killed after three parts."""
+
+    def start(*arguments: str) -> None:
+        done = forks.run("-c", KILLED, *arguments, cwd=folder)
+        assert done.returncode == -signal.SIGKILL, done.stderr
+
+    return start
 
 
 @pytest.mark.parametrize(("source", "target"), [("t.csv", "out.csv"), ("t.parquet", "out.parquet")])
-def test_a_killed_run_goes_on_with_the_same_model_and_redoes_nothing(folder, run, monkeypatch, source, target):
+def test_a_killed_run_goes_on_with_the_same_model_and_redoes_nothing(folder, run, killed, monkeypatch, source, target):
     wanted = command(source, target, "--chunk-rows", "100", "--sample-rows", "200", method="lcdr")
-    killed(folder, *wanted)
+    killed(*wanted)
     assert not Path(target).exists()
     parts = sorted(Path(f".{target}.parts").glob("part-*"))
     assert len(parts) == 3
@@ -259,9 +263,9 @@ def test_a_killed_run_goes_on_with_the_same_model_and_redoes_nothing(folder, run
     assert Path(target).read_bytes() == Path(f"once_{target}").read_bytes()
 
 
-def test_other_options_or_another_input_do_not_go_on_with_old_parts(folder, run, flat):
+def test_other_options_or_another_input_do_not_go_on_with_old_parts(folder, run, killed, flat):
     wanted = command("t.csv", "out.csv", "--chunk-rows", "100", method="lcdr")
-    killed(folder, *wanted)
+    killed(*wanted)
     for changed in ([*wanted, "--param", "beta=0.01"], [*wanted[:-1], "50"]):
         result = run(*changed)
         assert result.exit_code == 2
@@ -275,12 +279,9 @@ def test_other_options_or_another_input_do_not_go_on_with_old_parts(folder, run,
     assert read("out.csv")["x0"].to_list() == table(seed=1)["x0"].to_list()
 
 
-def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(folder, process):
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(folder, forks, process):
     code = KILLED.replace("SIGKILL", "SIGINT")
-    done = subprocess.run(
-        [sys.executable, "-c", code, *command("t.csv", "out.csv", "--chunk-rows", "100")],
-        cwd=folder, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    done = forks.run("-c", code, *command("t.csv", "out.csv", "--chunk-rows", "100"), cwd=folder)
     assert done.returncode != 0
     assert "the same command goes on from there" in done.stderr
     assert "Traceback" not in done.stderr

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from functools import cache
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -41,24 +42,23 @@ def closure(*modules: str) -> set[str]:
 @cache
 def _parsed(name: str) -> tuple[str, tuple[str, ...]]:
     """The hash of a module's own statements, and the modules of contone and of its own package that it imports."""
-    spec = find_spec(name)
+    spec = _spec(name)
     if spec is None or spec.origin is None:
         return "missing", ()
     if not spec.origin.endswith(".py"):  # compiled: its bytes
         return hashlib.sha256(Path(spec.origin).read_bytes()).hexdigest(), ()
     tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
     package = name if spec.submodule_search_locations else name.rpartition(".")[0]
-    imports = tuple(sorted({target for node in ast.walk(tree) for target in _targets(node, package)}))
+    statements = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    imports = tuple(sorted({target for node in statements for target in _targets(node, package)}))
     return hashlib.sha256(ast.dump(_without_docstrings(tree)).encode()).hexdigest(), imports
 
 
-def _targets(node: ast.AST, package: str) -> list[str]:
+def _targets(node: ast.Import | ast.ImportFrom, package: str) -> list[str]:
     """The modules of contone and of `package`'s outermost package that an import statement names."""
     followed = {"contone", package.split(".")[0]} - {""}
     if isinstance(node, ast.Import):
         return [a.name for a in node.names if a.name.split(".")[0] in followed and a.name != "contone"]
-    if not isinstance(node, ast.ImportFrom):
-        return []
     base = node.module or ""
     if node.level:  # `from . import name`, `from ..folder import name`
         above = package.split(".")[: len(package.split(".")) - node.level + 1]
@@ -66,15 +66,19 @@ def _targets(node: ast.AST, package: str) -> list[str]:
     if base.split(".")[0] not in followed:
         return []
     # `from contone.numerics import graph` may name a module or something inside one.
-    return [f"{base}.{a.name}" if _is_module(f"{base}.{a.name}") else base for a in node.names]
+    return [f"{base}.{a.name}" if _spec(f"{base}.{a.name}") else base for a in node.names]
 
 
 @cache
-def _is_module(name: str) -> bool:
-    try:
-        return find_spec(name) is not None
-    except ModuleNotFoundError:
-        return False
+def _spec(name: str) -> ModuleSpec | None:
+    """Where a module lies. No package above it is imported for that: contone.backends.torch would bring torch."""
+    above, _, last = name.rpartition(".")
+    if not above:
+        return find_spec(last)
+    folder = _spec(above)
+    if folder is None or folder.submodule_search_locations is None:
+        return None
+    return PathFinder.find_spec(name, folder.submodule_search_locations)
 
 
 def _without_docstrings(tree: ast.Module) -> ast.Module:
