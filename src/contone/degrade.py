@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace, device
 
+from contone.backends.protocols import Region
 from contone.exceptions import InputError
 from contone.validation import check_distributions
 
@@ -340,6 +341,17 @@ class Threshold(Degradation):
         clears = _ratio(1 - m * tau, tau) / rest
         fits = xp.where(tau * rest < 1, tau * m / xp.clip(1 - tau * rest, min=1e-12), xp.ones_like(m))
         return 0.5 * xp.clip(xp.minimum(clears, fits), min=1e-6, max=1.0)
+
+
+def region_of(rule: Degradation) -> Region | None:
+    """The rule in the words of the backends; None for a rule of somebody else."""
+    if type(rule) in (TopK, Order):
+        return Region("order")
+    if type(rule) is CumulativeMass:
+        return Region("mass", float(rule.t))
+    if type(rule) is Threshold:
+        return Region("bar" if rule.at_least_one else "any bar", float(rule.tau))
+    return None
 
 
 def _is_share(value: Any) -> bool:

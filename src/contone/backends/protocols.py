@@ -135,6 +135,56 @@ class Draws(Protocol):
         """Standard normal draws."""
 
 
+class Region(NamedTuple):
+    """What binds the weights of a row to its labels, for code that does not know the rules of `contone.degrade`."""
+
+    kind: str
+    """"order": no positive label weighs less than a negative one. "mass": that, and the positive ones are just enough
+    for more than `share` of the sum. "bar": positive labels have more than `share` of the sum, others do not, and a
+    single positive one need only lead. "any bar": the same without this exception."""
+    share: float = 0.0
+
+
+class Sweeps(Protocol):
+    """Gibbs sweeps of log weights Z (q, n) within a region, as one operation; see `enhance.inversion.sampler`.
+
+    `relaxed` (n,) says which rows keep to the order alone; None stands for no row.
+    """
+
+    def sweep(
+        self,
+        Z: Array,
+        positive: Array,
+        relaxed: Array | None,
+        mean: Array,
+        precision: np.ndarray,
+        u: Array,
+        shift: Array,
+        *,
+        reflect: bool,
+        root_weights: Array | None,
+    ) -> Array:
+        """One sweep with given draws: new log weights (q, n)."""
+
+    def chain_seed(self, Z: Array, draws: Any) -> int | None:
+        """A seed for `run` from what draws for the rows; None where so few numbers are to be handed in."""
+
+    def run(
+        self,
+        Z: Array,
+        positive: Array,
+        relaxed: Array | None,
+        mean: Array,
+        precision: np.ndarray,
+        seed: int,
+        n_sweeps: int,
+        n_burn: int,
+        sums: tuple[Array, Array, Array],
+    ) -> Array:
+        """A chain, every other sweep a reflection. Degrees, logits and their squares of the sweeps after `n_burn` are
+        added to `sums`, each (n, q)."""
+
+
 class Rows(Protocol):
     """Functions of rows, and arrays of one kind as arrays of another."""
 
@@ -224,6 +274,9 @@ class Sampling(Protocol):
 
     def rows_per_block(self, X: Array, q: int, max_rows: int) -> int:
         """How many rows with q labels to sample at once: `max_rows`, or more where starting work is what takes time."""
+
+    def sweeps(self, Z: Array, region: Region) -> Sweeps | None:
+        """Sweeps of rows like Z (q, n) as one operation each; None where there are none."""
 
     def map_blocks(self, function: Callable[[Any], Any], blocks: Any) -> Any:
         """function(block) of every block, in their order, side by side where that pays."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from contone.backends.dask import checks, duplicates, graph, neighbours, rows
 from contone.backends.numpy import NumpyBackend
-from contone.backends.protocols import Findings, Groups, Neighbours
+from contone.backends.protocols import Findings, Groups, Neighbours, Region
 from contone.runtime import memory
 from contone.typing import Array
 
@@ -99,6 +99,9 @@ class DaskBackend:
 
     def rows_per_block(self, X: Array, q: int, max_rows: int) -> int:
         return max_rows
+
+    def sweeps(self, Z: Array, region: Region) -> None:
+        return None
 
     def map_blocks(self, function: Callable[[Any], Any], blocks: Iterable[Any]) -> Iterator[Any]:
         return map(function, blocks)

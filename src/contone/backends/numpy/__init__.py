@@ -10,7 +10,7 @@ from scipy import special
 
 from contone.backends import examination
 from contone.backends.numpy import duplicates, graph, neighbours, rows
-from contone.backends.protocols import Findings, Groups, Neighbours
+from contone.backends.protocols import Findings, Groups, Neighbours, Region
 from contone.exceptions import InputTypeError, ShapeError
 from contone.runtime import memory, threads
 from contone.typing import Array
@@ -98,6 +98,9 @@ class NumpyBackend:
 
     def rows_per_block(self, X: Array, q: int, max_rows: int) -> int:
         return max_rows
+
+    def sweeps(self, Z: Array, region: Region) -> None:
+        return None
 
     def map_blocks(self, function: Callable[[Any], Any], blocks: Iterable[Any]) -> Iterator[Any]:
         return threads.side_by_side(function, blocks)

@@ -14,9 +14,10 @@ from torch import Tensor
 
 from contone.backends import examination
 from contone.backends.numpy import neighbours as host_neighbours
-from contone.backends.protocols import Draws, Findings, Groups, Neighbours
+from contone.backends.protocols import Draws, Findings, Groups, Neighbours, Region, Sweeps
 from contone.backends.torch import duplicates, graph, memory, neighbours
 from contone.backends.torch.draws import FEW, TensorDraws
+from contone.backends.torch.sweeps import FusedSweeps, can_fuse
 from contone.exceptions import InputTypeError, ShapeError
 from contone.typing import Array
 
@@ -124,6 +125,9 @@ class TorchBackend:
 
     def rows_per_block(self, X: Tensor, q: int, max_rows: int) -> int:
         return max(NUMBERS_PER_BLOCK // q, 1) if X.is_cuda and len(X) * q > FEW else max_rows
+
+    def sweeps(self, Z: Tensor, region: Region) -> Sweeps | None:
+        return FusedSweeps(region) if can_fuse(Z, region) else None
 
     def map_blocks(self, function: Callable[[Any], Any], blocks: Iterable[Any]) -> Iterator[Any]:
         return map(function, blocks)

@@ -45,6 +45,10 @@ class TensorDraws:
             return torch.randn(size, generator=self._generator(), device=self._model.device, dtype=self._model.dtype)
         return self._sent(self._host.standard_normal(size))
 
+    def chain_seed(self, size: tuple[int, ...]) -> int | None:
+        """A seed for a kernel that makes its own numbers, where draws of this size come from the device."""
+        return int(self._host.integers(0, 2**31)) if self._on_device(size) else None
+
     def _on_device(self, size: int | tuple[int, ...]) -> bool:
         return self._model.device.type != "cpu" and int(np.prod(size)) > FEW
 

@@ -134,6 +134,8 @@ class Fit:
         rows = Rows(self.rule, L, self.settings.noise, tail=self.tail, quick=quick)
         mean, draws = self.mean(X), get_backend(X).draws(rng, X)
         averages = Averages(rows.Z, n_samples, n_sweeps - n_sweeps // 4, labels_first=rows.quick)
+        if n_samples == 0 and rows.run(mean, precision, draws, n_sweeps, n_sweeps // 4, averages):
+            return averages.posterior(rows.n_relaxed)
         for k in range(n_sweeps):
             rows.sweep(mean, precision, draws, reflect=k % 2 == 1)
             if k >= n_sweeps // 4:

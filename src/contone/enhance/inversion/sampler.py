@@ -19,10 +19,12 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from contone.backends import get_backend, like, to_numpy
-from contone.degrade import Degradation, Order, Others, TopK, has_levels
+from contone.backends.protocols import Sweeps
+from contone.degrade import Degradation, Order, Others, TopK, has_levels, region_of
 from contone.enhance.inversion import logistic_normal, numpy_sweep, unasked
 from contone.enhance.inversion.covariance import FEW_LABELS, dense
 from contone.enhance.inversion.evidence import Grades
+from contone.enhance.inversion.posterior import Averages
 from contone.numerics.simplex import softmax
 from contone.numerics.truncated import reflected_normal, truncated_normal
 from contone.numerics.unasked import has_unasked
@@ -92,6 +94,7 @@ class Rows:
         self.quick = (quick or L.shape[1] > FEW_LABELS) and self._can_be_quick()
         if self.quick:
             self.Z = self.Z.astype(numpy_sweep.precision_for(len(L)))
+        self.fused = self._fused_sweeps()
 
     def _open_unasked(self, labels: Array) -> None:
         """Which entries of labels (q, n) are unasked; which are proposed, and which rows go by the order alone."""
@@ -107,6 +110,14 @@ class Rows:
         """Whether `numpy_sweep` knows all that these rows ask for."""
         plain = self.grades is None and self.levels is None and self.asked is None
         return plain and get_backend(self.Z).name == "numpy" and numpy_sweep.can_sweep(self.rule)
+
+    def _fused_sweeps(self) -> Sweeps | None:
+        """Sweeps as one operation each, where the backend has them and they know all that these rows ask for."""
+        region = None if self.quick else region_of(self.rule)
+        ordered = self.labels is not None and self.n_relaxed > 0
+        if region is None or self.grades is not None or self.levels is not None or ordered:
+            return None
+        return get_backend(self.Z).sweeps(self.Z, region)
 
     deviation = 0.0
     """Standard deviation of what separates the log weights that the labels see from Z: nothing here."""
@@ -139,9 +150,30 @@ class Rows:
             self._sweep_quickly(mean, given, rng, reflect, root)
             return
         u, shift = rng.random((q, n)), rng.standard_normal(n)
+        if self.fused is not None:
+            loose = self.relaxed if self.n_relaxed else None
+            self.Z = self.fused.sweep(
+                self.Z, self.positive, loose, mean, dense(given), u, shift, reflect=reflect, root_weights=root
+            )
+            return
         self.Z = sweep(
             self.Z, self.positive, mean, precision, self._interval, u, shift, reflect=reflect, root_weights=root
         )
+
+    def run(self, mean: Array, precision: Array, draws: Any, n_sweeps: int, n_burn: int, averages: Averages) -> bool:
+        """All sweeps of a chain as one operation, added up in `averages`; False where that cannot be done.
+
+        Nothing but the log weights may change from sweep to sweep.
+        """
+        if self.fused is None or self.noise > 0 or self.asked is not None or not math.isinf(self.tail):
+            return False
+        seed = self.fused.chain_seed(self.Z, draws)
+        if seed is None:
+            return False
+        loose, sums = self.relaxed if self.n_relaxed else None, (averages.degrees, averages.logits, averages.squares)
+        self.Z = self.fused.run(self.Z, self.positive, loose, mean, dense(precision), seed, n_sweeps, n_burn, sums)
+        averages.n += n_sweeps - n_burn
+        return True
 
     def _sweep_quickly(self, mean: Array, precision: Array, rng: Any, reflect: bool, root: Array | None) -> None:
         (q, n), dtype = self.Z.shape, self.Z.dtype
