@@ -10,6 +10,9 @@ Stage 1 works in float32 on |y|^2 - 2 x.y and takes a few spare groups. Stage 2 
 out has a minimum above the k-th distance found, by more than float32 can be wrong, the answer is exact. Rows without
 a certificate (ties, far outliers) are searched again in full precision. On CUDA with Triton, stage 1 is one fused
 kernel that never writes the distances themselves.
+
+On CUDA with Triton, and with rows enough, `screen` comes first: the same in half precision. What is left here are the
+rows that it cannot certify.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from contone.backends.torch import screen
 from contone.backends.torch.memory import available_bytes
 
 try:  # Triton comes with torch's CUDA builds only
@@ -33,11 +37,14 @@ STAGE_BYTES = 2**31
 
 
 class TorchNeighbours(NamedTuple):
-    """The k nearest other rows of every row, nearest first, and how many rows needed a second search."""
+    """The k nearest other rows of every row, nearest first, and how many rows needed a second or a third search."""
 
     indices: torch.Tensor
     distances: torch.Tensor
     n_uncertified: int
+    """Rows that were compared with all rows in full precision."""
+    n_rescreened: int = 0
+    """Rows for which the bounds of `screen` did not suffice."""
 
 
 def nearest_neighbours(X: torch.Tensor, k: int) -> TorchNeighbours:
@@ -45,6 +52,20 @@ def nearest_neighbours(X: torch.Tensor, k: int) -> TorchNeighbours:
     n = X.shape[0]
     k = min(k, n - 1)
     X = X - X.mean(dim=0)  # distances do not change; small norms keep float32 honest
+    if not screen.can_screen(X, k):
+        return _search(X, torch.arange(n, device=X.device), k)
+    indices, squared, certified = screen.nearest_neighbours(X, k, _stage_bytes(X))
+    distances, left = torch.sqrt(squared), torch.nonzero(~certified).ravel()
+    if left.numel() == 0:
+        return TorchNeighbours(indices, distances, 0)
+    again = _search(X, left, k)
+    indices[left], distances[left] = again.indices, again.distances
+    return TorchNeighbours(indices, distances, again.n_uncertified, left.numel())
+
+
+def _search(X: torch.Tensor, chosen: torch.Tensor, k: int) -> TorchNeighbours:
+    """The k nearest other rows of the chosen rows of centred X (n, d), in two stages."""
+    n, n_chosen = X.shape[0], chosen.numel()
     Y = _Database(X)
     stage = _stage_bytes(X)
     m = min(k + 1 + SPARE_GROUPS, Y.n_groups)  # one more for the row itself
@@ -53,21 +74,22 @@ def nearest_neighbours(X: torch.Tensor, k: int) -> TorchNeighbours:
     width = Y.n_groups if Y.fused else Y.n_padded
     outer = max(1, stage // (4 * width))
     inner = max(1, stage // (X.element_size() * m * GROUP * (X.shape[1] + 2)))
-    indices = torch.empty((n, k), dtype=torch.int64, device=X.device)
-    distances = torch.empty((n, k), dtype=X.dtype, device=X.device)
-    certified = torch.empty(n, dtype=torch.bool, device=X.device)
-    for start in range(0, n, outer):
-        minima = Y.group_minima(start, min(start + outer, n))
+    indices = torch.empty((n_chosen, k), dtype=torch.int64, device=X.device)
+    distances = torch.empty((n_chosen, k), dtype=X.dtype, device=X.device)
+    certified = torch.empty(n_chosen, dtype=torch.bool, device=X.device)
+    for start in range(0, n_chosen, outer):
+        stop = min(start + outer, n_chosen)
+        minima = Y.group_minima(chosen[start:stop])
         best, groups = torch.topk(minima, m, dim=1, largest=False, sorted=True)
-        for low in range(start, min(start + outer, n), inner):
-            rows = slice(low, min(low + inner, start + outer, n))
+        for low in range(start, stop, inner):
+            rows = slice(low, min(low + inner, stop))
             part = slice(rows.start - start, rows.stop - start)
-            indices[rows], squared = _nearest_of_groups(X, rows, groups[part], k)
+            indices[rows], squared = _nearest_of_groups(X, chosen[rows], groups[part], k)
             distances[rows] = torch.sqrt(squared)
-            certified[rows] = Y.certificate(rows, best[part, -1], squared[:, -1], complete=m == Y.n_groups)
+            certified[rows] = Y.certificate(chosen[rows], best[part, -1], squared[:, -1], complete=m == Y.n_groups)
     doubtful = torch.nonzero(~certified).ravel()
     for some in torch.split(doubtful, max(1, stage // (X.element_size() * 4 * n))):
-        indices[some], distances[some] = _brute_force(X, some, k)
+        indices[some], distances[some] = _brute_force(X, chosen[some], k)
     return TorchNeighbours(indices, distances, int(doubtful.numel()))
 
 
@@ -100,14 +122,17 @@ class _Database:
         self.norms[:n] = (self.points[:n] ** 2).sum(dim=1)
         self.largest = self.norms[:n].max()
 
-    def group_minima(self, start: int, stop: int) -> torch.Tensor:
-        """min over each group of |y|^2 - 2 x.y, (stop - start, n_groups), for the rows start to stop."""
+    def group_minima(self, rows: torch.Tensor) -> torch.Tensor:
+        """min over each group of |y|^2 - 2 x.y, (m, n_groups), for rows (m,)."""
+        queries = self.points[rows]
         if self.fused:
-            return _fused_group_minima(self.points, self.norms, start, stop, self.n_groups)
-        scores = torch.addmm(self.norms, self.points[start:stop], self.points.T, alpha=-2.0)
-        return scores.view(stop - start, self.n_groups, GROUP).amin(dim=2)
+            return _fused_group_minima(queries, self.points, self.norms, self.n_groups)
+        scores = torch.addmm(self.norms, queries, self.points.T, alpha=-2.0)
+        return scores.view(rows.numel(), self.n_groups, GROUP).amin(dim=2)
 
-    def certificate(self, rows: slice, worst: torch.Tensor, squared: torch.Tensor, *, complete: bool) -> torch.Tensor:
+    def certificate(
+        self, rows: torch.Tensor, worst: torch.Tensor, squared: torch.Tensor, *, complete: bool
+    ) -> torch.Tensor:
         """Whether no row outside the chosen groups can be nearer than the k-th one found."""
         if complete:
             return torch.ones_like(worst, dtype=torch.bool)
@@ -118,12 +143,13 @@ class _Database:
         return worst + own > squared + error
 
 
-def _nearest_of_groups(X: torch.Tensor, rows: slice, groups: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+def _nearest_of_groups(
+    X: torch.Tensor, rows: torch.Tensor, groups: torch.Tensor, k: int
+) -> tuple[torch.Tensor, torch.Tensor]:
     """The k nearest rows among the candidate groups (b, m), and their squared distances, measured by differences."""
     n = X.shape[0]
-    own = torch.arange(rows.start, rows.stop, device=X.device)[:, None]
     candidates = (groups[:, :, None] * GROUP + torch.arange(GROUP, device=X.device)).reshape(groups.shape[0], -1)
-    outside = (candidates >= n) | (candidates == own)
+    outside = (candidates >= n) | (candidates == rows[:, None])
     candidates = candidates.clamp(max=n - 1)
     squared = ((X[candidates] - X[rows][:, None, :]) ** 2).sum(dim=2).masked_fill(outside, torch.inf)
     nearest, position = torch.topk(squared, k, dim=1, largest=False, sorted=True)
@@ -150,14 +176,14 @@ if triton is not None:
 
     @triton.jit
     def _group_minima_kernel(  # type: ignore[no-untyped-def]
-        points, norms, out, start, stop, n_groups,
+        given, points, norms, out, n_queries, n_groups,
         D: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, GROUP_: tl.constexpr, SPAN: tl.constexpr,
     ):  # fmt: skip
         """A program takes ROWS queries past SPAN tiles of COLUMNS points and writes one minimum a group."""
-        queries = start + tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-        inside = queries < stop
+        queries = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+        inside = queries < n_queries
         column = tl.arange(0, D)
-        x = tl.load(points + queries[:, None].to(tl.int64) * D + column[None, :], mask=inside[:, None], other=0.0)
+        x = tl.load(given + queries[:, None].to(tl.int64) * D + column[None, :], mask=inside[:, None], other=0.0)
         per_tile: tl.constexpr = COLUMNS // GROUP_
         for tile in range(SPAN):
             first_group = (tl.program_id(1) * SPAN + tile) * per_tile
@@ -168,17 +194,17 @@ if triton is not None:
             score = norm[None, :] - 2.0 * tl.dot(x, y, input_precision="tf32x3")
             minima = tl.min(tl.reshape(score, (ROWS, per_tile, GROUP_)), axis=2)
             group = first_group + tl.arange(0, per_tile)
-            target = out + (queries - start)[:, None].to(tl.int64) * n_groups + group[None, :]
+            target = out + queries[:, None].to(tl.int64) * n_groups + group[None, :]
             tl.store(target, minima, mask=inside[:, None] & (group < n_groups)[None, :])
 
 
-def _fused_group_minima(points: Any, norms: Any, start: int, stop: int, n_groups: int) -> torch.Tensor:
+def _fused_group_minima(queries: Any, points: Any, norms: Any, n_groups: int) -> torch.Tensor:
     """Stage 1 as one kernel: distances live in registers only."""
     rows, columns, span = 128, 128, 32
-    out = torch.empty((stop - start, n_groups), dtype=torch.float32, device=points.device)
-    grid = (triton.cdiv(stop - start, rows), triton.cdiv(n_groups * GROUP, columns * span))
+    out = torch.empty((len(queries), n_groups), dtype=torch.float32, device=points.device)
+    grid = (triton.cdiv(len(queries), rows), triton.cdiv(n_groups * GROUP, columns * span))
     _group_minima_kernel[grid](
-        points, norms, out, start, stop, n_groups,
+        queries, points, norms, out, len(queries), n_groups,
         D=points.shape[1], ROWS=rows, COLUMNS=columns, GROUP_=GROUP, SPAN=span, num_warps=8,
     )  # fmt: skip
     return out

@@ -185,7 +185,8 @@ if triton is not None:
         if WIDE:
             low = ((second >> 12).to(tl.float64) + 0.5) * 9.5367431640625e-07
             return (first.to(tl.float64) + low) * 2.3283064365386963e-10
-        return ((first >> 9).to(tl.float32) + 0.5) * 1.1920928955078125e-07
+        else:  # noqa: RET505 - only one of the two is compiled
+            return ((first >> 9).to(tl.float32) + 0.5) * 1.1920928955078125e-07
 
     @triton.jit(do_not_specialize=["n", "q", "reflect", "seed", "n_sweeps", "n_burn"])
     def _sweeps_kernel(  # type: ignore[no-untyped-def]
