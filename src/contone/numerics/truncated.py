@@ -7,6 +7,8 @@ an interval is an exponential (to 0.2 % at 25 standard deviations), with rate eq
 
 from __future__ import annotations
 
+from typing import Any
+
 from array_api_compat import array_namespace
 
 from contone.backends import get_backend
@@ -24,7 +26,9 @@ def truncated_normal(lower: Array, upper: Array, u: Array) -> Array:
     left = xp.where(mirrored, -upper, lower)
     right = xp.where(mirrored, -lower, upper)
     below, above = ndtr(left), ndtr(right)
-    x = ndtri(below + u * (above - below))
+    # In single precision a probability may round to 0 or 1, where there is no finite quantile.
+    p = xp.clip(below + u * (above - below), float(xp.finfo(u.dtype).smallest_normal), 1.0 - _half_unit(u, xp))
+    x = ndtri(p)
     x = xp.where(mirrored, -x, x)
     far = (right < -TAIL[8 if x.dtype == xp.float64 else 4]) | ~xp.isfinite(x)
     if bool(xp.any(far)):
@@ -53,6 +57,11 @@ def reflected_normal(lower: Array, upper: Array, x: Array, u: Array) -> Array:
     if bool(xp.any(far)):
         y[far] = truncated_normal(lower[far], upper[far], u[far])
     return xp.clip(y, lower, upper)
+
+
+def _half_unit(u: Array, xp: Any) -> float:
+    """The distance from 1 of the largest number below it."""
+    return float(xp.finfo(u.dtype).eps) / 2
 
 
 def _tail(left: Array, right: Array, u: Array) -> Array:

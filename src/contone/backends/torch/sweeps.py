@@ -80,8 +80,10 @@ class FusedSweeps:
         n_burn: int,
         sums: tuple[Tensor, Tensor, Tensor],
     ) -> Tensor:
-        found = torch.empty_like(Z)
-        self._launch(Z, found, positive, relaxed, mean, precision, None, None, (seed, n_sweeps, n_burn), sums)
+        found, parts = torch.empty_like(Z), torch.zeros((3, *Z.shape), dtype=Z.dtype, device=Z.device)
+        self._launch(Z, found, positive, relaxed, mean, precision, None, None, (seed, n_sweeps, n_burn), parts)
+        for total, part in zip(sums, parts, strict=True):
+            total += part.T
         return found
 
     def _launch(
@@ -95,7 +97,7 @@ class FusedSweeps:
         given: tuple[Tensor, Tensor] | None,
         roots: Tensor | None,
         chain: tuple[int, int, int] = (0, 1, 1),
-        sums: tuple[Tensor, Tensor, Tensor] | None = None,
+        sums: Tensor | None = None,
         *,
         reflect: bool = False,
     ) -> None:
@@ -104,11 +106,10 @@ class FusedSweeps:
         Z, positive, mean = Z.contiguous(), positive.contiguous().view(torch.uint8), mean.contiguous()
         numbers = torch.as_tensor(_numbers(precision, padded, self.region.share), dtype=Z.dtype, device=Z.device)
         u, shift = (Z, Z) if given is None else (given[0].contiguous(), given[1].contiguous())
-        degrees, logits, squares = (Z, Z, Z) if sums is None else sums
         with torch.cuda.device_of(Z):
             _sweeps_kernel[(triton.cdiv(n, TILE),)](
                 Z, found, positive, positive if relaxed is None else relaxed.contiguous().view(torch.uint8), mean,
-                numbers, u, shift, Z if roots is None else roots, degrees, logits, squares,
+                numbers, u, shift, Z if roots is None else roots, Z if sums is None else sums,
                 n, q, int(reflect), *chain,
                 KIND=KINDS[self.region.kind], LABELS=padded, ROWS=TILE, RELAXED=relaxed is not None,
                 ROOTS=roots is not None, GIVEN=given is not None, WIDE=Z.dtype == torch.float64, num_warps=TILE // 32,
@@ -190,7 +191,7 @@ if triton is not None:
 
     @triton.jit(do_not_specialize=["n", "q", "reflect", "seed", "n_sweeps", "n_burn"])
     def _sweeps_kernel(  # type: ignore[no-untyped-def]
-        Z_in, Z_out, positive_in, relaxed_in, mean_in, numbers, u_in, shift_in, roots_in, degrees, logits, squares,
+        Z_in, Z_out, positive_in, relaxed_in, mean_in, numbers, u_in, shift_in, roots_in, sums,
         n, q, reflect, seed, n_sweeps, n_burn,
         KIND: tl.constexpr, LABELS: tl.constexpr, ROWS: tl.constexpr, RELAXED: tl.constexpr, ROOTS: tl.constexpr,
         GIVEN: tl.constexpr, WIDE: tl.constexpr,
@@ -217,7 +218,7 @@ if triton is not None:
         along = tl.load(numbers + LABELS * LABELS + label)
         scalars = numbers + LABELS * (LABELS + 2)
         total, total_root, share = tl.load(scalars), tl.load(scalars + 1), tl.load(scalars + 2)
-        target = row[None, :].to(tl.int64) * q + label[:, None]
+        degrees, size = sums + place, q.to(tl.int64) * n
         u_here = u_in + row.to(tl.int64)
         for k in range(n_sweeps):
             mirror = reflect if GIVEN else k % 2
@@ -270,7 +271,8 @@ if triton is not None:
                     E = _exp(top)
                     mass = tl.sum(E, axis=0)[None, :]
                     logit = top - _log(tl.maximum(mass - E, RESOLUTION * mass))
-                    tl.store(degrees + target, tl.load(degrees + target, mask=there) + E / mass, mask=there)
-                    tl.store(logits + target, tl.load(logits + target, mask=there) + logit, mask=there)
-                    tl.store(squares + target, tl.load(squares + target, mask=there) + logit * logit, mask=there)
+                    tl.store(degrees, tl.load(degrees, mask=there) + E / mass, mask=there)
+                    tl.store(degrees + size, tl.load(degrees + size, mask=there) + logit, mask=there)
+                    squares = degrees + 2 * size
+                    tl.store(squares, tl.load(squares, mask=there) + logit * logit, mask=there)
         tl.store(Z_out + place, Z, mask=there)
