@@ -110,9 +110,9 @@ class FusedSweeps:
             _sweeps_kernel[(triton.cdiv(n, TILE),)](
                 Z, found, positive, positive if relaxed is None else relaxed.contiguous().view(torch.uint8), mean,
                 numbers, u, shift, Z if roots is None else roots, Z if sums is None else sums,
-                n, q, int(reflect), *chain,
+                n, q, int(reflect), int(given is not None), *chain,
                 KIND=KINDS[self.region.kind], LABELS=padded, ROWS=TILE, RELAXED=relaxed is not None,
-                ROOTS=roots is not None, GIVEN=given is not None, WIDE=Z.dtype == torch.float64, num_warps=TILE // 32,
+                ROOTS=roots is not None, WIDE=Z.dtype == torch.float64, num_warps=TILE // 32,
             )  # fmt: skip
 
 
@@ -167,12 +167,12 @@ if triton is not None:
         mirrored = lower > 0
         left, right = tl.where(mirrored, -upper, lower), tl.where(mirrored, -lower, upper)
         below, above = _normal(left), _normal(right)
-        p = below + u * (above - below)
+        p, last = below + u * (above - below), tl.full(below.shape, LAST, below.dtype)
         if reflect != 0:
             other = below + above - _normal(tl.where(mirrored, -x, x))
             other = tl.minimum(tl.maximum(other, below), above)
-            p = tl.where((right >= -0.5 * TAIL) & (other > TINY), other, p)
-        y = _quantile(tl.minimum(tl.maximum(p, TINY), LAST))
+            p = tl.where((right >= -0.5 * TAIL) & (other > TINY) & (other < last), other, p)
+        y = _quantile(tl.minimum(tl.maximum(p, TINY), last))
         rate = tl.maximum(-right, 1.0)
         covered = -_expm1(-tl.minimum(rate * (right - left), 80.0))
         y = tl.where(right < -TAIL, right + _log1p(-u * covered) / rate, y)
@@ -189,12 +189,12 @@ if triton is not None:
         else:  # noqa: RET505 - only one of the two is compiled
             return ((first >> 9).to(tl.float32) + 0.5) * 1.1920928955078125e-07
 
-    @triton.jit(do_not_specialize=["n", "q", "reflect", "seed", "n_sweeps", "n_burn"])
+    @triton.jit(do_not_specialize=["n", "q", "reflect", "is_given", "seed", "n_sweeps", "n_burn"])
     def _sweeps_kernel(  # type: ignore[no-untyped-def]
         Z_in, Z_out, positive_in, relaxed_in, mean_in, numbers, u_in, shift_in, roots_in, sums,
-        n, q, reflect, seed, n_sweeps, n_burn,
+        n, q, reflect, is_given, seed, n_sweeps, n_burn,
         KIND: tl.constexpr, LABELS: tl.constexpr, ROWS: tl.constexpr, RELAXED: tl.constexpr, ROOTS: tl.constexpr,
-        GIVEN: tl.constexpr, WIDE: tl.constexpr,
+        WIDE: tl.constexpr,
     ):  # fmt: skip
         """A program takes ROWS rows through one sweep with given draws, or through a chain, whose later sweeps it
         adds up."""
@@ -221,9 +221,9 @@ if triton is not None:
         degrees, size = sums + place, q.to(tl.int64) * n
         u_here = u_in + row.to(tl.int64)
         for k in range(n_sweeps):
-            mirror = reflect if GIVEN else k % 2
+            mirror = tl.where(is_given != 0, reflect, k % 2)
             Z = Z - tl.max(Z, axis=0)[None, :]
-            if GIVEN:
+            if is_given != 0:
                 shift = tl.load(shift_in + row, mask=inside, other=0.0)
             else:
                 shift = _quantile(_uniform(seed, row, k * (q + 1) + q, WIDE))
@@ -253,7 +253,7 @@ if triton is not None:
                 room = upper > lower
                 lower, upper = tl.where(room, tl.maximum(lower, -60.0), old), tl.where(room, upper, old)
                 room = room & (upper > lower)
-                if GIVEN:
+                if is_given != 0:
                     u = tl.load(u_here, mask=inside, other=0.5)
                     u_here += n
                 else:
@@ -265,14 +265,13 @@ if triton is not None:
                 residual = tl.where(chosen, residual + (z - old)[None, :], residual)
                 W = tl.where(chosen, _exp(z)[None, :], W)
                 Z = tl.where(chosen, z[None, :], Z)
-            if not GIVEN:  # noqa: SIM102 - known when the kernel is compiled
-                if k >= n_burn:
-                    top = Z - tl.max(Z, axis=0)[None, :]
-                    E = _exp(top)
-                    mass = tl.sum(E, axis=0)[None, :]
-                    logit = top - _log(tl.maximum(mass - E, RESOLUTION * mass))
-                    tl.store(degrees, tl.load(degrees, mask=there) + E / mass, mask=there)
-                    tl.store(degrees + size, tl.load(degrees + size, mask=there) + logit, mask=there)
-                    squares = degrees + 2 * size
-                    tl.store(squares, tl.load(squares, mask=there) + logit * logit, mask=there)
+            if k >= n_burn:
+                top = Z - tl.max(Z, axis=0)[None, :]
+                E = _exp(top)
+                mass = tl.sum(E, axis=0)[None, :]
+                logit = top - _log(tl.maximum(mass - E, RESOLUTION * mass))
+                tl.store(degrees, tl.load(degrees, mask=there) + E / mass, mask=there)
+                tl.store(degrees + size, tl.load(degrees + size, mask=there) + logit, mask=there)
+                squares = degrees + 2 * size
+                tl.store(squares, tl.load(squares, mask=there) + logit * logit, mask=there)
         tl.store(Z_out + place, Z, mask=there)

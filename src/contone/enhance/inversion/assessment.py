@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 
-from contone.backends import to_numpy
+from contone.backends import get_backend, to_numpy
 from contone.degrade import Degradation, Order, has_levels
 from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.evidence import find_contradictions
@@ -71,26 +72,29 @@ class RuleReport:
 
 def report_rule(fit: Fit, X: Array, L: Array, D: Array, *, is_graded: bool = False) -> RuleReport:
     """The report for rows X (n, d), L (n, q) in memory and their recovered degrees D (n, q)."""
-    labels = to_numpy(L)
-    levels = isinstance(fit.rule, Order) and has_levels(labels)
-    asked, degrees, told = ~np.isnan(labels), to_numpy(D), ~np.asarray(silent_rows(labels))
-    highest = np.where(asked, labels, -np.inf).max(axis=1, keepdims=True)
-    positive = labels == highest if levels else labels > 0
-    weight = (degrees * positive).sum(axis=1)
-    if asked.all():
-        yes_weight = float(weight[told].mean()) if told.any() else 0.0
+    backend, xp = get_backend(L), array_namespace(L)
+    levels = isinstance(fit.rule, Order) and has_levels(L)
+    asked, told = L == L, ~silent_rows(L)
+    positive = L > 0
+    if levels:
+        positive = backend.row_maxima(xp.where(asked, L, xp.full_like(L, -xp.inf)))[:, None] == L
+    weight = xp.sum(xp.where(positive, D, xp.zeros_like(D)), axis=1)
+    if bool(xp.all(asked)):
+        yes_weight = float(xp.mean(weight[told])) if bool(xp.any(told)) else 0.0
     else:  # a label that nobody asked about is marked neither yes nor no
-        yes_weight = float(weight.sum() / max((degrees * asked)[told].sum(), 1e-300))
+        among = xp.sum(xp.where(asked & told[:, None], D, xp.zeros_like(D)))
+        yes_weight = float(xp.sum(weight)) / max(float(among), 1e-300)
     if not fit.rule.scale_matters or L.shape[1] == 1:
         scale_from = "labels" if fit.rule.scale_matters else "graded rows" if is_graded else "prior"
         return RuleReport(fit.rule, None, yes_weight, levels, scale_from)
-    sizes = positive.sum(axis=1)
+    sizes = xp.sum(xp.astype(positive, xp.int64), axis=1)
     if fit.rule.at_least_one:
-        sizes = sizes[told & ~(asked.all(axis=1) & (sizes == 0))]
+        sizes = sizes[told & ~(xp.all(asked, axis=1) & (sizes == 0))]
     simulated = simulate_labels(fit, X, np.random.default_rng(0))
-    made = (simulated & asked[_evenly(X.shape[0], ASSESSED_ROWS)]).sum(axis=1)
+    made = (simulated & to_numpy(asked[_evenly(X.shape[0], ASSESSED_ROWS)])).sum(axis=1)
     q = L.shape[1]
-    given, expected = (np.bincount(s, minlength=q + 1) / len(s) for s in (sizes, made))
+    given = to_numpy(backend.count_members(sizes, q + 1)) / sizes.shape[0]
+    expected = np.bincount(made, minlength=q + 1) / len(made)
     return RuleReport(fit.rule, float(np.minimum(given, expected).sum()), yes_weight)
 
 
