@@ -35,6 +35,7 @@ from contone.augment import confidence
 from contone.augment.reduction import HSICReducer
 from contone.backends.torch import neighbours as neighbours_torch
 from contone.backends.torch import screen
+from contone.backends.torch.graph import TorchGraph
 from contone.enhance.rectified import RectifiedSoftmax
 
 FEATURES, LABELS, NEIGHBOURS = 24, 8, 10
@@ -49,8 +50,8 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
     "search": [(confidence, "nearest_neighbours")],
     "graph": [(confidence, "confidence_graph")],
     "confidence": [(confidence, "minimise_on_simplices")],
-    "components": [(confidence, "connected_components"), (confidence, "_settle_flat_directions")],
-    "reduction": [(HSICReducer, "fit"), (HSICReducer, "transform")],
+    "components": [(TorchGraph, "connected_components"), (confidence, "_settle_flat_directions")],
+    "reduction": [(HSICReducer, "fit_checked"), (HSICReducer, "transform_checked")],
     "model": [(RectifiedSoftmax, "_fit_enhance")],
 }
 
