@@ -75,10 +75,10 @@ def test_half_precision_bounds_are_below_the_distances():
 
 @on_gpu
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("kind", ["plain", "wide", "outliers", "duplicates", "clusters", "few values"])
+@pytest.mark.parametrize("kind", ["plain", "wide", "wider", "many", "outliers", "duplicates", "clusters", "few values"])
 def test_screened_neighbours_are_those_of_the_definition(kind, dtype):
     rng = np.random.default_rng(0)
-    n, d, k = 50_021, 70 if kind == "wide" else 5, 7
+    n, d, k = {"wide": (50_021, 70, 7), "wider": (50_021, 200, 7), "many": (80_021, 5, 30)}.get(kind, (50_021, 5, 7))
     X = rng.normal(size=(n, d)) + 3.0
     if kind == "outliers":
         X[::1000] *= 1e4
@@ -91,7 +91,7 @@ def test_screened_neighbours_are_those_of_the_definition(kind, dtype):
     X = torch.tensor(X, dtype=dtype, device="cuda")
     assert screen_torch.can_screen(X, k)
     found = neighbours_torch.nearest_neighbours(X, k)
-    if kind in ("plain", "wide"):
+    if kind in ("plain", "wide", "wider", "many"):
         assert found.n_rescreened < 100
     some = torch.arange(0, n, 97, device="cuda")
     own = torch.arange(len(some), device="cuda")

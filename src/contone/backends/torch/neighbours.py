@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import torch
 
 from contone.backends.torch import screen
+from contone.backends.torch.kernels import can_launch
 from contone.backends.torch.memory import available_bytes
 
 try:  # Triton comes with torch's CUDA builds only
@@ -52,8 +53,13 @@ def nearest_neighbours(X: torch.Tensor, k: int) -> TorchNeighbours:
     n = X.shape[0]
     k = min(k, n - 1)
     X = X - X.mean(dim=0)  # distances do not change; small norms keep float32 honest
+    with torch.cuda.device_of(X):
+        return _screen_and_search(X, k)
+
+
+def _screen_and_search(X: torch.Tensor, k: int) -> TorchNeighbours:
     if not screen.can_screen(X, k):
-        return _search(X, torch.arange(n, device=X.device), k)
+        return _search(X, torch.arange(X.shape[0], device=X.device), k)
     indices, squared, certified = screen.nearest_neighbours(X, k, _stage_bytes(X))
     distances, left = torch.sqrt(squared), torch.nonzero(~certified).ravel()
     if left.numel() == 0:
@@ -110,7 +116,7 @@ class _Database:
 
     def __init__(self, X: torch.Tensor) -> None:
         n, d = X.shape
-        self.fused = triton is not None and X.is_cuda
+        self.fused = can_launch(X)
         self.n = n
         self.n_groups = -(-n // GROUP)
         self.n_padded = self.n_groups * GROUP

@@ -23,6 +23,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from contone.backends.torch.kernels import can_launch, shared_bytes
+
 try:  # Triton comes with torch's CUDA builds only
     import triton
     import triton.language as tl
@@ -39,7 +41,7 @@ PER_SPAN = TILE // GROUP
 SPARE = 9
 """Groups that are measured beyond those that hold the neighbours and the row itself, at least."""
 MOST_CHOSEN = 128
-MOST_FEATURES = 510
+MOST_COLUMNS = 256
 LARGEST = 256.0
 """Largest entry of what is rounded: half precision keeps its digits from 6e-5 on, and ends at 65504."""
 SLACK = 128 * torch.finfo(torch.float32).eps
@@ -57,7 +59,11 @@ class Found(NamedTuple):
 def can_screen(X: Tensor, k: int) -> bool:
     """Whether the kernels can search the rows of X (n, d): on a GPU, and so many that families outnumber the chosen."""
     enough = n_chosen(k) + PER_SPAN <= PER_SPAN * _n_spans(X.shape[0])
-    return triton is not None and X.is_cuda and enough and n_chosen(k) <= MOST_CHOSEN and X.shape[1] <= MOST_FEATURES
+    width = _width(X.shape[1])
+    if not enough or n_chosen(k) > MOST_CHOSEN or width > MOST_COLUMNS or not can_launch(X):
+        return False
+    # A tile of queries, and a tile of points for every stage of the first kernel
+    return (1 + _n_stages(width)) * TILE * width * 2 + 2**11 <= shared_bytes(X)
 
 
 def n_chosen(k: int) -> int:
@@ -93,7 +99,7 @@ class Screen:
         self.n_tiles = _n_spans(n) * SPAN
         self.n_groups = self.n_tiles * PER_SPAN
         self.n_families = self.n_groups // SPAN
-        self.width = max(16, 1 << (d + 1).bit_length())
+        self.width = _width(d)
         scaled = X * self.unit
         rounded = scaled.to(torch.float16).to(X.dtype)
         size, kept, lost = _lengths(scaled), _lengths(rounded), _lengths(scaled - rounded)
@@ -115,7 +121,7 @@ class Screen:
         grid = (triton.cdiv(stop - start, TILE), self.n_tiles // SPAN)
         _bounds_kernel[grid](
             self.queries, self.points, self.norms, minima, start, stop, minima.shape[1], self.n_groups,
-            WIDTH=self.width, TILE_=TILE, SPAN_=SPAN, GROUPS=PER_SPAN, num_warps=4, num_stages=3,
+            WIDTH=self.width, TILE_=TILE, SPAN_=SPAN, GROUPS=PER_SPAN, num_warps=4, num_stages=_n_stages(self.width),
         )  # fmt: skip
 
     def measure(self, start: int, stop: int, minima: Tensor, indices: Tensor, squared: Tensor, bound: Tensor) -> None:
@@ -126,7 +132,7 @@ class Screen:
             self.X, minima, indices, squared, bound, start, minima.shape[1], self.n_groups, self.n_families, n, d, k,
             FAMILIES=padded, CHOSEN=n_chosen(k), WIDTH=self.width, NEAREST=1 << (k - 1).bit_length(),
             GROUP_=GROUP, SPAN_=SPAN, GROUPS=PER_SPAN, WIDE=self.X.dtype == torch.float64,
-            num_warps=min(max(padded // 1024, 1), 8),
+            num_warps=min(max(padded // 1024, self.width // 64, n_chosen(k) // 32, 1), 8),
         )  # fmt: skip
 
 
@@ -134,8 +140,19 @@ def _n_spans(n: int) -> int:
     return -(-n // (TILE * SPAN))
 
 
+def _width(d: int) -> int:
+    """Columns of the products of matrices: d features and two lengths, padded to what a matrix unit takes."""
+    return max(16, 1 << (d + 1).bit_length())
+
+
+def _n_stages(width: int) -> int:
+    """Tiles that are on their way at a time."""
+    return {256: 1, 128: 2}.get(width, 3)
+
+
 def _lengths(A: Tensor) -> Tensor:
-    return torch.linalg.vector_norm(A, dim=1)
+    found: Tensor = torch.linalg.vector_norm(A, dim=1)
+    return found
 
 
 def _up(lengths: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from contone.backends.protocols import Region
 from contone.backends.torch.draws import TensorDraws
+from contone.backends.torch.kernels import can_launch
 
 try:  # Triton comes with torch's CUDA builds only
     import triton
@@ -39,7 +40,7 @@ KINDS = {"order": 0, "mass": 1, "bar": 2, "any bar": 3}
 def can_fuse(Z: Tensor, region: Region) -> bool:
     """Whether the kernels can sweep log weights Z (q, n) within such regions."""
     known = region.kind == "order" or region.share > 0
-    return triton is not None and Z.is_cuda and 2 <= Z.shape[0] <= MOST_LABELS and known
+    return known and 2 <= Z.shape[0] <= MOST_LABELS and can_launch(Z)
 
 
 @dataclass(frozen=True)

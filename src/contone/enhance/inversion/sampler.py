@@ -150,25 +150,18 @@ class Rows:
             self._sweep_quickly(mean, given, rng, reflect, root)
             return
         u, shift = rng.random((q, n)), rng.standard_normal(n)
+        how: dict[str, Any] = {"reflect": reflect, "root_weights": root}
         if self.fused is not None:
             loose = self.relaxed if self.n_relaxed else None
-            self.Z = self.fused.sweep(
-                self.Z, self.positive, loose, mean, dense(given), u, shift, reflect=reflect, root_weights=root
-            )
+            self.Z = self.fused.sweep(self.Z, self.positive, loose, mean, dense(given), u, shift, **how)
             return
-        self.Z = sweep(
-            self.Z, self.positive, mean, precision, self._interval, u, shift, reflect=reflect, root_weights=root
-        )
+        self.Z = sweep(self.Z, self.positive, mean, precision, self._interval, u, shift, **how)
 
     def run(self, mean: Array, precision: Array, draws: Any, n_sweeps: int, n_burn: int, averages: Averages) -> bool:
-        """All sweeps of a chain as one operation, added up in `averages`; False where that cannot be done.
-
-        Nothing but the log weights may change from sweep to sweep.
-        """
-        if self.fused is None or self.noise > 0 or self.asked is not None or not math.isinf(self.tail):
-            return False
-        seed = self.fused.chain_seed(self.Z, draws)
-        if seed is None:
+        """All sweeps of a chain as one operation, added up in `averages`; False where more than Z has to be redrawn."""
+        fixed = self.noise == 0 and self.asked is None and math.isinf(self.tail)
+        seed = self.fused.chain_seed(self.Z, draws) if self.fused is not None and fixed else None
+        if self.fused is None or seed is None:
             return False
         loose, sums = self.relaxed if self.n_relaxed else None, (averages.degrees, averages.logits, averages.squares)
         self.Z = self.fused.run(self.Z, self.positive, loose, mean, dense(precision), seed, n_sweeps, n_burn, sums)
