@@ -7,16 +7,23 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import contone
-from contone import Check, CumulativeMass, Inversion, Temperature, Threshold
-from contone.check import predictive
+from contone import LEMLL, LP, Check, CumulativeMass, Inversion, Logical, Temperature, Threshold, TopK
+from contone.check import others, predictive
 from contone.check.credibility import DOUBTFUL, FINE, OFF
 from contone.exceptions import ArgumentError, InputError
 from contone.numerics.simplex import softmax
 
 SHORT = {"n_sweeps": 60, "n_burn": 20}
 HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+class Predicting(LEMLL):
+    """Takes no unasked entries, but predicts."""
+
+    kinds = frozenset()
 
 
 def drawn(spread=0.8, n=250, q=5, seed=0):
@@ -70,7 +77,7 @@ def test_rows_and_labels_are_named(checked):
     assert sum(label.degree for label in checked.labels) == pytest.approx(1.0)
     scores = [row.score for row in checked.ambiguous]
     assert scores == sorted(scores, reverse=True)
-    assert len({row.row for row in checked.doubtful}) == len(checked.doubtful)
+    assert len({(entry.row, entry.label) for entry in checked.doubtful}) == len(checked.doubtful)
 
 
 def test_labels_of_another_rule_are_noticed():
@@ -85,14 +92,66 @@ def test_labels_of_another_rule_are_noticed():
     assert found.advice
 
 
+QUICK = Inversion(n_sweeps=30, n_burn=10)
+
+
+@pytest.mark.parametrize("method", [Temperature(c=1.0), LP(), Predicting(), Logical()], ids=lambda m: type(m).__name__)
+def test_any_method_is_checked(method):
+    X, D = drawn(n=60)
+    L = CumulativeMass().apply(D).astype(float)
+    found = contone.check(method, X, L, model=QUICK)
+    answer = clone(method).fit_enhance(X, L)
+    assert found.yes_weight == pytest.approx((answer * L).sum(axis=1).mean())
+    assert [label.degree for label in found.labels] == pytest.approx(answer.mean(axis=0))
+    assert all(label.lower is None for label in found.labels)
+    names = {f.name for f in found.findings}
+    assert names >= {"weight", "order", "rehearsal", "inversion", "solver"}
+    assert ("entries" in names) == (type(method) is not LP)
+    assert any("no model of how labels are made" in said for said in found.not_checked)
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["method"] == type(method).__name__
+    assert np.isfinite(found.expected_error.mean) == (type(method) is not Logical)
+    assert str(found).count("\n") == len(found.findings) + len(found.advice) + len(found.not_checked)
+
+
+def test_the_expected_error_of_the_models_own_answer_is_its_own():
+    X, D = drawn(n=60)
+    L = CumulativeMass().apply(D).astype(float)
+    model = Inversion(n_sweeps=30, n_burn=10).fit(X, L)
+    own, _ = others._expected_error(model, X, L, model.label_distributions_)
+    assert own.mean == pytest.approx(model.expected_error_.mean)
+    np.testing.assert_allclose(own.rows, model.expected_error_.rows)
+    worse, _ = others._expected_error(model, X, L, np.full_like(L, 0.2))
+    assert worse.mean > own.mean
+
+
+def test_agreement_counts_pairs():
+    L = np.array([[1.0, 0.0, np.nan], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+    D = np.array([[0.4, 0.6, 0.0], [0.3, 0.5, 0.3], [0.2, 0.3, 0.5]])
+    shares, agreed, n_pairs = others.agreement(L, D)
+    np.testing.assert_allclose(shares, [0.25, 1.0, np.nan])  # 0.4 < 0.6 is wrong, 0.3 and 0.3 are equal
+    assert (agreed, n_pairs) == (0.5, 3)
+
+
+def test_a_label_against_all_others_is_doubted():
+    X = np.linspace(-2.0, 2.0, 80)[:, None]
+    L = np.hstack([X < 0, X >= 0]).astype(float)
+    L[10] = 1.0
+    found = contone.check(Temperature(c=1.0), X, L, model=Inversion(degradation=TopK(1), n_sweeps=40, n_burn=15))
+    assert (found.doubtful[0].row, found.doubtful[0].label, found.doubtful[0].given) == (10, "1", True)
+    assert found.doubtful[0].probability > 0.5
+
+
 def test_what_cannot_be_checked_is_refused():
     X, D = drawn(n=20)
     L = CumulativeMass().apply(D)
-    with pytest.raises(ArgumentError, match="Inversion"):
-        contone.check(Temperature(), X, L)
+    with pytest.raises(ArgumentError, match="enhancer"):
+        contone.check(object(), X, L)
+    with pytest.raises(ArgumentError, match="model must be"):
+        contone.check(Temperature(), X, L, model=Temperature())
     fitted = Inversion(n_sweeps=20, n_burn=5).fit(X, L)
-    with pytest.raises(InputError, match="fitted to 20 rows"):
-        contone.check(fitted, X[:10], L[:10])
+    for method in (fitted, Temperature().fit(X, L)):
+        with pytest.raises(InputError, match="fitted to 20 rows"):
+            contone.check(method, X[:10], L[:10])
     with pytest.raises(ArgumentError, match="n_replicates"):
         contone.check(fitted, X, L, n_replicates=1)
 
@@ -119,10 +178,3 @@ def test_correlations_and_patterns():
     assert shares.sum() == pytest.approx(1.0)
     assert (np.diff(shares) <= 0).all()
     assert predictive.n_patterns(L) == 8
-
-
-def test_labels_that_the_others_do_not_suggest_surprise():
-    L = np.tile([1.0, 0.0, 0.0], (50, 1))
-    odd = L.copy()
-    odd[7] = [0.0, 0.0, 1.0]
-    assert predictive.surprise(odd, np.stack([L] * 10)).argmax() == 7

@@ -3,13 +3,19 @@
 import numpy as np
 import pytest
 
-from contone import ML2, CumulativeMass, Inversion, Temperature
+from contone import LEMLL, ML2, CumulativeMass, Inversion, Temperature, Tempered
 from contone.check import entries
 from contone.check.rehearsal import Rehearsal
 from contone.exceptions import ArgumentError
 from contone.numerics.simplex import softmax
 
 QUICK = {"n_sweeps": 30, "n_burn": 10}
+
+
+class Predicting(LEMLL):
+    """Takes no unasked entries."""
+
+    kinds = frozenset()
 
 
 def model_rows(n=150, q=4, seed=0):
@@ -19,12 +25,17 @@ def model_rows(n=150, q=4, seed=0):
     return X, CumulativeMass().apply(D).astype(float)
 
 
-def test_hidden_entries_are_a_share_of_the_asked_ones():
-    L = np.array([[1.0, 0.0, np.nan], [0.0, 1.0, 1.0]])
-    masked, hidden = entries.hide_entries(L, 0.4, np.random.default_rng(0))
-    assert hidden.sum() == 2
-    assert np.isnan(masked).sum() == 3
-    np.testing.assert_array_equal(masked[~hidden], L[~hidden])
+@pytest.mark.parametrize("by_rows", [False, True])
+def test_hidden_parts_are_disjoint_shares_of_what_was_asked(by_rows):
+    L = (np.random.default_rng(0).random((20, 3)) < 0.5).astype(float)
+    L[4, 1], L[5] = np.nan, np.nan
+    parts = entries.hidden_parts(L, 0.2, 3, np.random.default_rng(0), by_rows=by_rows)
+    assert np.sum(parts, axis=0).max() == 1
+    assert not np.isnan(L[np.any(parts, axis=0)]).any()
+    for part in parts:
+        assert (part.any(axis=1).sum() == 4) if by_rows else (part.sum() == 11)
+        if by_rows:
+            np.testing.assert_array_equal(part, part.any(axis=1, keepdims=True) & ~np.isnan(L))
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +68,15 @@ def test_chances_of_completions_are_those_of_draws_that_agree(fitted):
     np.testing.assert_allclose(chances, among.mean(axis=0), atol=0.05)
 
 
-def test_methods_that_take_no_unasked_entries_are_refused(fitted):
+def test_methods_that_only_predict_have_rows_hidden_and_others_are_refused(fitted):
     X, L, _ = fitted
-    with pytest.raises(ArgumentError, match="none can be hidden"):
+    found = entries.score_hidden_entries(Predicting(max_iter=20), X, L, n_splits=2)
+    assert (found.hidden, found.n_entries) == ("rows", 2 * 15 * 4)
+    left = ~entries.hidden_parts(L, entries.SHARE, 1, np.random.default_rng(0), by_rows=True)[0].any(axis=1)
+    assert (~left).sum() == 15
+    with pytest.raises(ArgumentError, match="no label can be hidden"):
         entries.score_hidden_entries(ML2(), X, L)
+    assert not entries.takes_unasked(Tempered(ML2()))
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from contone import Inversion, enhance_file
+from contone import Inversion, Temperature, enhance_file
+from contone.check import page
 from contone.check.files import check_file
-from contone.exceptions import ArgumentError
 
 pl = pytest.importorskip("polars")
+QUICK = Inversion(n_sweeps=20, n_burn=5)
 
 
 @pytest.fixture
@@ -39,8 +40,25 @@ def test_what_enhance_file_fitted_is_taken_as_it_is(source, tmp_path):
     assert found.yes_weight == done.method.rule_report_.yes_weight
 
 
-def test_other_methods_are_refused(source):
-    from contone import Uniform
-
-    with pytest.raises(ArgumentError, match="inversion"):
-        check_file(source, labels="a,b,c", method=Uniform())
+def test_a_streamed_file_is_checked_by_the_sample_of_its_fit(tmp_path):
+    n, rng = 60_000, np.random.default_rng(0)
+    x, L = rng.normal(size=n), np.eye(3, dtype=int)[rng.integers(0, 3, n)]
+    source = tmp_path / "many.parquet"
+    pl.DataFrame({"x": x, "a": L[:, 0], "b": L[:, 1], "c": L[:, 2]}).write_parquet(source)
+    settings = {"labels": "a,b,c", "method": Temperature(c=1.0)}
+    done = enhance_file(source, tmp_path / "soft.parquet", **settings, chunk_rows=20_000, sample_rows=50)
+    sample = done.sample()
+    assert len(sample.numbers) == 50
+    np.testing.assert_array_equal(sample.L.to_numpy(), L[sample.numbers])
+    standardized = (x[sample.numbers] - x[sample.numbers].mean()) / x[sample.numbers].std()
+    own = (sample.X[:, 0] - sample.X[:, 0].mean()) / sample.X[:, 0].std()
+    np.testing.assert_allclose(own, standardized)
+    found = check_file(source, method=done.method, sample=sample, model=QUICK)
+    assert (found.n_rows, found.n_fitted, found.n_checked) == (n, 50, 50)
+    assert {row.row for row in found.ambiguous} <= set(sample.numbers)
+    text = page.document(found, "many.parquet")
+    assert "60,000 rows, 3 labels, enhanced by Temperature; the method was fitted to a sample of 50 rows" in text
+    assert len(text.encode()) < 2_000_000
+    # The method of an interrupted run comes from a file without the answer to its rows: it is fitted once more.
+    again = check_file(source, method=Temperature(c=1.0), sample=sample, model=QUICK)
+    assert again.yes_weight == found.yes_weight

@@ -35,4 +35,14 @@ def test_a_report_beside_the_table(folder, run):
     assert result.exit_code == 0, result.output
     assert "expected KL" in result.stderr
     assert (folder / "page.html").stat().st_size < 2_000_000
-    assert run("enhance", *SONGS, "--force", "-m", "uniform", "--report", "other.html").exit_code == 2
+    assert run("enhance", *SONGS, "--force", "--report", "page.pdf").exit_code == 2
+
+
+def test_other_methods_and_streamed_files_have_a_page_too(folder, run):
+    songs = (*SONGS[:3], "-m", "temperature", "-o", "soft.csv", "--report", "page.html")
+    result = run("enhance", *songs, "--stream", "--sample-rows", "12")
+    assert result.exit_code == 0, result.output
+    assert "With Temperature labels marked yes keep" in result.stderr
+    page = (folder / "page.html").read_text(encoding="utf-8")
+    assert "enhanced by Temperature; the method was fitted to a sample of 12 rows, which this page is about" in page
+    assert "Temperature has no model of how labels are made" in page

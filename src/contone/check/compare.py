@@ -17,7 +17,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from contone.base import Enhancer
-from contone.check.heldout import held_out_score
+from contone.check.entries import can_be_asked, score_hidden_entries
 from contone.check.rehearsal import Rehearsal
 from contone.check.trials import Trial, named_methods, quiet, shared_memory, try_all
 from contone.enhance import Inversion, Logical, Temperature, Uniform
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 BASELINES = (Uniform, Temperature, Logical)
 LIMIT = "limit"
+NOT_ASKED = (math.nan, "")
+"""The held-out score of a method from which no label can be hidden, and what was hidden."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,10 @@ class Standing:
     errors, notes : tuple of str
         Why it failed, whether it was too slow, and its warnings; each once.
     held_out : float
-        How well it tells the real labels of rows that were held out (`contone.check.heldout`): 1 all of them, 0 no more
-        than their frequency; NaN for methods that tell only the rows that they were fitted to.
+        How well it tells real labels that were hidden from it (`contone.check.entries`): share of the log loss of label
+        frequencies that it saves, 1 for all of it; NaN for methods that neither take unasked entries nor predict.
+    hidden : str
+        What was hidden: "entries", "rows" (for methods that take no unasked entries), or nothing.
     """
 
     name: str
@@ -74,6 +78,7 @@ class Standing:
     errors: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     held_out: float = math.nan
+    hidden: str = ""
 
 
 @dataclass(frozen=True)
@@ -150,7 +155,7 @@ def compare(
         Seconds per method, over all replicates. A method that would need more is run on fewer replicates (one at
         least), and the table says so.
     n_splits : int, default=3
-        Into how many parts the real rows are split, to hold out their labels in turn; 0 leaves this check out.
+        How often a tenth of the real labels is hidden, another one each time; 0 leaves this check out.
     n_jobs : int or None
         Processes for the methods, as joblib counts them.
 
@@ -187,18 +192,24 @@ def compare(
 
 def _attempt(
     method: Enhancer, rehearsal: Rehearsal, budget: float | None, n_splits: int, seed: int
-) -> tuple[list[Trial], float]:
-    """Trials on the replicates, and the score by held-out labels of the real rows where there is time for it."""
+) -> tuple[list[Trial], tuple[float, str]]:
+    """Trials on the replicates, and the score by hidden labels of the real rows where there is time for it."""
     with shared_memory(method) as able:
         trials = try_all(able, rehearsal, budget)
         is_slow = budget is not None and n_splits * trials[-1].seconds > budget
-        if n_splits < 2 or is_slow or trials[-1].error:
-            return trials, math.nan
-        return trials, held_out_score(quiet(able), rehearsal.X, rehearsal.labels, n_splits=n_splits, seed=seed)
+        if n_splits < 1 or is_slow or trials[-1].error or not can_be_asked(able):
+            return trials, NOT_ASKED
+        try:
+            found = score_hidden_entries(quiet(able), rehearsal.X, rehearsal.labels, n_splits=n_splits, seed=seed)
+        except Exception:  # a method from anywhere may fail in any way; the others must still be scored
+            return trials, NOT_ASKED
+        return trials, (found.explained, found.hidden)
 
 
 def rank(
-    tried: dict[str, tuple[bool, list[Trial]]], rehearsal: Rehearsal, held_out: dict[str, float] | None = None
+    tried: dict[str, tuple[bool, list[Trial]]],
+    rehearsal: Rehearsal,
+    held_out: dict[str, tuple[float, str]] | None = None,
 ) -> Comparison:
     """Trials of methods (name: whether it is a baseline, trials) on a rehearsal, scored and put in order."""
     judged = [r.judged for r in rehearsal.replicates]
@@ -225,7 +236,8 @@ def rank(
         ahead = _share_ahead(kl[name], kl[following]) if following is not None else math.nan
         kind = "baseline" if is_baseline else "method"
         found = _standing(name, kind, scores[name], uniform, limits, first, ahead, trials)
-        standings.append(replace(found, held_out=(held_out or {}).get(name, math.nan)))
+        score, hidden = (held_out or {}).get(name, NOT_ASKED)
+        standings.append(replace(found, held_out=score, hidden=hidden))
     n, q = rehearsal.labels.shape
     return Comparison(tuple(standings), len(truths), n, q, (*rehearsal.warnings, *rehearsal.remarks))
 
@@ -299,7 +311,8 @@ def rows_for_people(comparison: Comparison) -> list[tuple[str, ...]]:
             cells += (f"{s.scores['chebyshev']:.4f}", f"{s.scores['cosine']:.4f}", ahead)
         else:
             cells = ("failed", "", "", "", "", "")
-        cells += (f"{s.held_out:.3f}" if math.isfinite(s.held_out) else "",)
+        mark = " †" if s.hidden == "rows" else ""
+        cells += (f"{s.held_out:.3f}{mark}" if math.isfinite(s.held_out) else "",)
         found.append((name, *cells, f"{s.seconds:.2f}" if s.kind != "limit" else "", remark))
     return found
 
@@ -309,7 +322,8 @@ NOTES = (
     "* baseline: uses no features.  limit: the mean under the parameters that made the data; no method passes it.",
     "Recovered: share of the way from uniform to the limit, in KL.  ±: deviation over replicates.",
     "Ahead of next: in which share of the replicates a method has less KL than the one below it.",
-    "Held-out: how well it tells real labels of held-out rows (1: all), for methods that predict; it sees no scale.",
+    "Held-out: share of the log loss of label frequencies that it saves on hidden real labels (1: all); sees no scale.",
+    "† whole rows were hidden and told from features alone; from the others single entries. Compare like with like.",
 )
 
 

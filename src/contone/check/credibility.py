@@ -13,44 +13,72 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from contone.backends import get_backend, to_numpy
+from contone.backends import to_numpy
+from contone.base import Enhancer
 from contone.check import calibration, entries, predictive
 from contone.check.calibration import SHORT
-from contone.check.findings import DOUBTFUL, FINE, OFF, Check, Finding, LabelSummary, RowSummary
+from contone.check.findings import DOUBTFUL, FINE, OFF, Check, Finding
+from contone.check.others import COMPARED_ROWS, check_answer, hidden_entries_finding
+from contone.check.summaries import (
+    SHOWN,
+    choose_rows,
+    find_doubtful,
+    floats,
+    in_memory,
+    strongest_pairs,
+    summarize_labels,
+    summarize_rows,
+    taken,
+)
 from contone.degrade import Degradation
 from contone.enhance.inversion import Inversion
-from contone.enhance.inversion.blocks import take_sample
 from contone.enhance.inversion.expected_error import ExpectedError
 from contone.enhance.inversion.logistic_normal import Parameters
 from contone.enhance.inversion.rule_names import in_words, parse_rule
 from contone.enhance.inversion.unasked import forget_silent_rows
 from contone.exceptions import ArgumentError, InputError
 from contone.numerics.simplex import kl_divergence
-from contone.validation import check_training
+from contone.validation import check_training, silent_rows
 
 RULES = ("main", "everything", "threshold", "order")
 """Rules that the answer is compared under."""
-SHOWN = 20
-"""Rows, labels or pairs that a list shows."""
-COMPARED_ROWS = 300
-"""At most how many rows these are made on."""
 
 
-def check(method: Any, X: Any, Y: Any, *, n_replicates: int = 30, max_rows: int = 1000, random_state: int = 0) -> Check:
-    """Check how far the answer of `Inversion` to (X, Y) can be believed; no truth is needed.
+def check(
+    method: Any,
+    X: Any,
+    Y: Any,
+    *,
+    model: Inversion | None = None,
+    n_replicates: int = 30,
+    max_rows: int = 1000,
+    random_state: int = 0,
+) -> Check:
+    """Check how far a method's answer to (X, Y) can be believed; no truth is needed.
+
+    `Inversion` is asked whether its model makes labels like those given. The answers of other methods are compared with
+    their labels, with labels that were hidden, and with Inversion's model of the same rows.
 
     Parameters
     ----------
-    method : Inversion
+    method : Enhancer
         Fitted to X and Y, or not fitted yet (it is then cloned and fitted).
-    X, Y
-        Features (n, d) and labels (n, q), as in `fit`.
+    X, Y : (n, d), (n, q)
+        Features and labels, as in `fit`.
+    model : Inversion or None, default=None
+        The model that other methods are compared with, which says by what rule labels are made; None means
+        ``Inversion()``. It is not looked at where the method is an `Inversion` itself.
     n_replicates : int, default=30
         Sets of labels that are drawn from the model for comparison.
     max_rows : int, default=1000
         At most this many rows, drawn at random, are looked at.
     random_state : int, default=0
         Seed.
+
+    Returns
+    -------
+    Check
+        A sentence, a verdict and a number for each check; prints as a list, and as a table in a notebook.
 
     Examples
     --------
@@ -61,37 +89,58 @@ def check(method: Any, X: Any, Y: Any, *, n_replicates: int = 30, max_rows: int 
     >>> found.rule
     'CumulativeMass(t=0.5)'
     """
-    if not isinstance(method, Inversion):
+    if not isinstance(method, Enhancer):
         raise ArgumentError(
-            f"check: method must be an Inversion, whose model says which labels it expects; got "
-            f"{type(method).__name__}. contone.compare shows how other methods fare.",
-            "method",
+            f"check: method must be an enhancer, such as Inversion(); got {type(method).__name__}.", "method"
         )
-    if not isinstance(n_replicates, int) or n_replicates < 2:
-        raise ArgumentError(f"check: n_replicates must be at least 2; got {n_replicates!r}.", "n_replicates")
-    fitted = method if hasattr(method, "fit_") else clone(method).fit(X, Y)
+    if not isinstance(model, Inversion | None):
+        raise ArgumentError(f"check: model must be an Inversion; got {type(model).__name__}.", "model")
+    for name, value in (("n_replicates", n_replicates), ("max_rows", max_rows)):
+        if not isinstance(value, int) or value < 2:
+            raise ArgumentError(f"check: {name} must be at least 2; got {value!r}.", name)
+    fitted = method if hasattr(method, "label_distributions_") else clone(method).fit(X, Y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to say about these data was said by `fit`
         X_checked, L_checked, border = check_training(clone(method), X, Y)
     n, q = L_checked.shape
-    if tuple(fitted.posterior_.mean.shape) != (n, q):
+    if tuple(fitted.label_distributions_.shape) != (n, q):
         raise InputError(
-            f"check: the method was fitted to {fitted.posterior_.mean.shape[0]} rows; X and Y have {n}. Pass the data "
-            "that it was fitted to, or an unfitted method."
+            f"check: the method was fitted to {fitted.label_distributions_.shape[0]} rows; X and Y have {n}. Pass the "
+            "data that it was fitted to, or an unfitted method."
         )
     if q < 2:
         raise InputError("check: one label has the degree 1 in every row; there is nothing to check.")
-    return _look(fitted, X_checked, L_checked, tuple(border.label_names), n_replicates, max_rows, random_state)
+    names = tuple(border.label_names)
+    if isinstance(fitted, Inversion):
+        return _look(fitted, X_checked, L_checked, names, n_replicates, max_rows, random_state)
+    rows = choose_rows(n, max_rows, random_state)
+    X_some, L_some = in_memory(X_checked, L_checked, rows, max_rows, random_state)
+    told = ~np.asarray(silent_rows(L_some))  # nothing can be compared with in rows without a label
+    if told.sum() < 2:
+        raise InputError(f"check: {int(told.sum())} of the {len(told)} rows looked at have a label; 2 are needed.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return check_answer(
+            fitted,
+            X_some[told],
+            L_some[told],
+            taken(fitted.label_distributions_, rows[told]),
+            model=model if model is not None else Inversion(),
+            names=names,
+            numbers=rows[told],
+            n_rows=n,
+            seed=random_state,
+        )
 
 
 def _look(
     method: Inversion, X: Any, L: Any, names: tuple[str, ...], n_replicates: int, max_rows: int, seed: int
 ) -> Check:
     n = L.shape[0]
-    rows = _choose_rows(n, max_rows, seed)
-    X_some, L_some = _in_memory(X, L, rows, max_rows, seed)
+    rows = choose_rows(n, max_rows, seed)
+    X_some, L_some = in_memory(X, L, rows, max_rows, seed)
     L_some = forget_silent_rows(method.degradation_, L_some)
-    D, lower, upper = (_taken(A, rows) for A in (method.posterior_.mean, *method.intervals_(0.9)))
+    D, lower, upper = (taken(A, rows) for A in (method.posterior_.mean, *method.intervals_(0.9)))
     rng = np.random.default_rng(seed)
     replicates, _ = predictive.replicate_labels(method.fit_, X_some, L_some, n_replicates, rng)
     error = method.expected_error_
@@ -105,26 +154,24 @@ def _look(
         _hidden_entries_finding(method, X_some, L_some, seed),
         _chain_finding(method),
     )
-    doubt, row_errors = predictive.surprise(L_some, replicates), _taken(error.rows, rows)
+    doubtful, undoubted = find_doubtful(method, X_some, L_some, D, rows, names)
     report = method.rule_report_
-    found = Check(
+    return Check(
         rule=str(method.degradation_),
         rule_words=in_words(method.degradation_),
         explained=report.explained,
         yes_weight=report.yes_weight,
         expected_error=error,
         findings=findings,
-        labels=tuple(
-            LabelSummary(name, _frequency(L_some[:, j]), *_typical(D, lower, upper, j)) for j, name in enumerate(names)
-        ),
-        ambiguous=_rows(row_errors, rows, L_some, D, names),
-        doubtful=_rows(doubt, rows, L_some, D, names),
-        pairs=_pairs(method.covariance_, names),
+        labels=summarize_labels(L_some, D, names, (lower, upper)),
+        ambiguous=summarize_rows(taken(error.rows, rows), rows, L_some, D, names),
+        doubtful=doubtful,
+        pairs=strongest_pairs(method.covariance_, names),
         advice=_advice(findings, report.yes_weight, method),
         n_rows=n,
         n_checked=len(rows),
+        not_checked=(undoubted,) if undoubted else (),
     )
-    return found
 
 
 # ------------------------------------------------------------------------------------------------------ the checks
@@ -176,15 +223,11 @@ def _finding(
         value,
         f"{said}, {beyond}.",
         tuple(compared.categories[k] for k in kept),
-        _floats(compared.observed[kept]),
-        _floats(compared.lower[kept]),
-        _floats(compared.upper[kept]),
+        floats(compared.observed[kept]),
+        floats(compared.lower[kept]),
+        floats(compared.upper[kept]),
         axis,
     )
-
-
-def _floats(values: np.ndarray) -> tuple[float, ...]:
-    return tuple(float(v) for v in values)
 
 
 def _most_telling(compared: predictive.Contrast) -> np.ndarray:
@@ -266,18 +309,7 @@ def _hidden_entries_finding(method: Inversion, X: np.ndarray, L: np.ndarray, see
     """Entries of the labels that were hidden from a fit: how well are they told, beside what baselines say?"""
     again = clone(method).set_params(degradation=method.degradation_, n_samples=0, verbose=False, **SHORT)
     found = entries.score_hidden_entries(again, X[:COMPARED_ROWS], L[:COMPARED_ROWS], seed=seed)
-    own, others = found.loss, found.baselines
-    best = min(others, key=lambda name: others[name])
-    verdict = FINE if own <= others[best] + found.error else DOUBTFUL if own <= others["uniform"] else OFF
-    beside = ", ".join(f"{name} {loss:.2f}" for name, loss in others.items())
-    said = (
-        f"Hidden entries: with {entries.SHARE:.0%} of the label entries hidden, the model tells them with a log loss "
-        f"of {own:.2f} ± {found.error:.2f} per entry ({beside})."
-    )
-    names = ("the model", *others)
-    return Finding(
-        "entries", "Hidden label entries", verdict, own, said, names, (own, *others.values()), axis="log loss per entry"
-    )
+    return hidden_entries_finding(found, "the model")
 
 
 def _chain_finding(method: Inversion) -> Finding:
@@ -293,39 +325,7 @@ def _chain_finding(method: Inversion) -> Finding:
     )
 
 
-# ------------------------------------------------------------------------------------- rows, labels and what to do
-
-
-def _frequency(labels: np.ndarray) -> float:
-    """How often a label (n,) is marked where it was asked."""
-    asked = ~np.isnan(labels)
-    return float((labels[asked] > 0).mean()) if asked.any() else 0.0
-
-
-def _typical(D: np.ndarray, lower: np.ndarray, upper: np.ndarray, j: int) -> tuple[float, float, float]:
-    return float(D[:, j].mean()), float(np.median(lower[:, j])), float(np.median(upper[:, j]))
-
-
-def _rows(
-    score: np.ndarray, numbers: np.ndarray, L: np.ndarray, D: np.ndarray, names: tuple[str, ...]
-) -> tuple[RowSummary, ...]:
-    """The rows with the highest scores."""
-    found = []
-    for i in np.argsort(-score, kind="stable")[:SHOWN]:
-        marked = tuple(names[j] for j in np.flatnonzero(L[i] > 0))
-        largest = np.argsort(-D[i], kind="stable")[:3]
-        degrees = tuple((names[j], float(D[i, j])) for j in largest)
-        found.append(RowSummary(int(numbers[i]), float(score[i]), marked, degrees))
-    return tuple(found)
-
-
-def _pairs(covariance: np.ndarray, names: tuple[str, ...]) -> tuple[tuple[str, str, float], ...]:
-    deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
-    correlation = covariance / np.outer(deviation, deviation)
-    first, second = np.triu_indices(len(names), 1)
-    values = correlation[first, second]
-    order = np.argsort(-np.abs(values), kind="stable")[:SHOWN]
-    return tuple((names[first[k]], names[second[k]], float(values[k])) for k in order)
+# ------------------------------------------------------------------------------------------------- what to do next
 
 
 def _advice(findings: tuple[Finding, ...], yes_weight: float, method: Inversion) -> tuple[str, ...]:
@@ -342,28 +342,10 @@ def _advice(findings: tuple[Finding, ...], yes_weight: float, method: Inversion)
     if verdicts["spread"] != FINE or not method.degradation_.scale_matters:
         found.append("Grade a few rows by hand (fit(X, Y, degrees=...)): they tell how uneven degrees are.")
     if verdicts["patterns"] == OFF or verdicts["co-occurrence"] == OFF:
-        found.append("Labels go together in ways the model does not make: look at the doubtful rows, try noise=0.05.")
+        found.append("Labels go together in ways the model does not make: look at the doubtful labels, try noise=0.05.")
     if verdicts["entries"] != FINE:
         found.append("Baselines tell hidden labels better than the model does: try another rule, or features=False.")
     if verdicts["chain"] != FINE:
         found.append("Raise n_sweeps: the answer still depends on chance.")
     found.append("Compare methods on data like yours with known truth: contone.compare.")
     return tuple(found)
-
-
-def _choose_rows(n: int, max_rows: int, seed: int) -> np.ndarray:
-    """The rows that `take_sample` takes."""
-    if n <= max_rows:
-        return np.arange(n)
-    return np.sort(np.random.default_rng(seed).choice(n, max_rows, replace=False, shuffle=False))
-
-
-def _in_memory(X: Any, L: Any, rows: np.ndarray, max_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    if not get_backend(X).in_memory:
-        return take_sample(X, L, max_rows, seed)[:2]
-    return to_numpy(X[rows]).astype(float), to_numpy(L[rows]).astype(float)
-
-
-def _taken(A: Any, rows: np.ndarray) -> np.ndarray:
-    backend = get_backend(A)
-    return np.asarray(to_numpy(backend.compute(A[rows])[0] if not backend.in_memory else A[rows]), dtype=float)

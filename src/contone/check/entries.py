@@ -1,22 +1,26 @@
-"""Held-out label entries: hide some, fit, and ask how well the hidden ones are told.
+"""Held-out labels: hide some, fit, and ask how well the hidden ones are told.
 
-No truth about degrees is needed, and every method that takes unasked entries (NaN) can be asked. The score is the log
-loss per entry, -mean(l log p + (1 - l) log(1 - p)). Where p, the chance that a hidden entry is marked, comes from:
+No truth about degrees is needed. A method that takes unasked entries (NaN) has single entries hidden; one that only
+predicts has whole rows hidden, and tells them from their features. The score is the log loss per hidden entry,
+-mean(l log p + (1 - l) log(1 - p)). Where p, the chance that a hidden entry is marked, comes from:
 
 - `Inversion`: the completions that its posterior makes by the rule, given the features and the labels that were left;
-- other methods and the baselines: their degrees, through the increasing map p = sigmoid(a + b z) with the centred log
-  degree z, fitted to one half of the hidden rows and used for the other, so that the map has not seen what it is
-  scored on;
+- other methods and the baselines: their degrees, through the increasing map p = sigmoid(a + b z) of
+  `contone.numerics.label_score`, fitted to one half of the hidden rows and used for the other, so that the map has not
+  seen what it is scored on;
 - label frequencies: how often the label is marked where it was not hidden.
+
+Nothing is assumed about how labels were made, except by methods that assume it. But labels say which degrees are larger
+and not how much: use the score to doubt an answer or an order of methods, not to choose a scale.
 """
 
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.base import clone
 
@@ -25,60 +29,124 @@ from contone.degrade import Order
 from contone.enhance import Inversion, Temperature, Uniform
 from contone.enhance.inversion.chances import chances
 from contone.enhance.inversion.model import Fit
-from contone.exceptions import ArgumentError
+from contone.exceptions import ArgumentError, InputError
+from contone.numerics.label_score import fit_map, standardized_logs
 from contone.numerics.unasked import asked_frequencies
 from contone.typing import Array
 
+OWN, FREQUENCIES = "the method", "label frequencies"
 SHARE = 0.1
-"""Share of the asked entries that are hidden."""
+"""Share of the asked entries, or of the rows, that are hidden at a time."""
 N_SWEEPS = 60
 """Sweeps that chances are averaged over, a quarter of them left out."""
-FLOOR = 1e-12
+LEAST_HIDDEN = 5
+"""Fewer entries than this say nothing."""
 
 
-class HiddenEntries(NamedTuple):
-    """Log loss per hidden entry."""
+@dataclass(frozen=True)
+class HiddenEntries:
+    """Log loss per hidden entry.
+
+    Attributes
+    ----------
+    loss : float
+    error : float
+        Standard error of the difference to label frequencies.
+    baselines : dict
+        The loss of label frequencies, temperature and uniform.
+    n_entries : int
+    hidden : str
+        What was hidden: "entries" or "rows".
+    """
 
     loss: float
     error: float
-    """Standard error of the difference to label frequencies."""
     baselines: dict[str, float]
-    """The same of label frequencies, temperature and uniform."""
     n_entries: int
+    hidden: str
+
+    @property
+    def explained(self) -> float:
+        """Share of the loss of label frequencies that is saved: 1 every entry is told, 0 no more than how frequent."""
+        return 1.0 - self.loss / self.baselines[FREQUENCIES]
+
+
+def can_be_asked(method: Any) -> bool:
+    """Whether labels can be hidden from a method: it takes unasked entries, or predicts rows from their features."""
+    return takes_unasked(method) or hasattr(method, "predict")
+
+
+def takes_unasked(method: Any) -> bool:
+    """Whether a method takes labels with NaN, and so does every method inside it."""
+    inside = (value for value in method.get_params(deep=False).values() if isinstance(value, Enhancer))
+    return "unasked" in method.kinds and all(map(takes_unasked, inside))
 
 
 def score_hidden_entries(
-    method: Enhancer, X: np.ndarray, L: np.ndarray, *, share: float = SHARE, seed: int = 0
+    method: Enhancer, X: np.ndarray, L: np.ndarray, *, n_splits: int = 1, seed: int = 0
 ) -> HiddenEntries:
-    """Hide a share of the entries of labels L (n, q), fit a copy of the method, and score what was hidden."""
-    if "unasked" not in method.kinds:
+    """Hide a share of the labels L (n, q), fit a copy of the method, and score what was hidden; `n_splits` times.
+
+    No entry is hidden twice.
+    """
+    if not can_be_asked(method):
         raise ArgumentError(
-            f"{type(method).__name__} does not take unasked entries (NaN), so none can be hidden from it.", "method"
+            f"{type(method).__name__} neither takes unasked entries (NaN) nor predicts new rows, so no label can be "
+            "hidden from it.",
+            "method",
         )
-    masked, hidden = hide_entries(L, share, np.random.default_rng(seed))
-    labels, rows = L[hidden] > 0, np.nonzero(hidden)[0]
-    frequencies = np.broadcast_to(asked_frequencies(masked), L.shape)[hidden]
+    by_rows = not takes_unasked(method)
+    rng, found = np.random.default_rng(seed), []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about entries that were hidden here
-        told = _chances(clone(method).fit(X, masked), X, masked, hidden, labels, rows)
-        others = {
-            "label frequencies": frequencies,
-            "temperature": _through_map(Temperature(c=1.0).fit_enhance(X, masked), hidden, labels, rows),
-            "uniform": _through_map(Uniform().fit_enhance(X, masked), hidden, labels, rows),
-        }
-    own, usual = log_losses(labels, told), log_losses(labels, frequencies)
-    error = float(np.std(own - usual) / np.sqrt(max(len(own), 1)))
-    baselines = {name: float(log_losses(labels, p).mean()) for name, p in others.items()}
-    return HiddenEntries(float(own.mean()), error, baselines, len(own))
+        for hidden in hidden_parts(L, SHARE, n_splits, rng, by_rows=by_rows):
+            found.append(_chances_of_all(method, X, L, hidden))
+    labels = np.concatenate([part.pop("labels") for part in found] or [np.empty(0, dtype=bool)])
+    if len(labels) < LEAST_HIDDEN:
+        raise InputError(f"only {len(labels)} label entries could be hidden: too few to say anything.")
+    losses = {name: log_losses(labels, np.concatenate([part[name] for part in found])) for name in found[0]}
+    own = losses.pop(OWN)
+    error = float(np.std(own - losses[FREQUENCIES]) / np.sqrt(len(own)))
+    means = {name: float(each.mean()) for name, each in losses.items()}
+    return HiddenEntries(float(own.mean()), error, means, len(own), "rows" if by_rows else "entries")
 
 
-def hide_entries(L: np.ndarray, share: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Labels (n, q) with NaN in a share of the asked entries, and where these are, bool; one is hidden at least."""
-    asked = np.flatnonzero(~np.isnan(L))
-    chosen = rng.choice(asked, max(round(share * len(asked)), 1), replace=False)
-    hidden = np.zeros(L.shape, dtype=bool)
-    hidden.ravel()[chosen] = True
-    return np.where(hidden, np.nan, L), hidden
+def hidden_parts(
+    L: np.ndarray, share: float, n_parts: int, rng: np.random.Generator, *, by_rows: bool = False
+) -> list[np.ndarray]:
+    """Disjoint parts, bool (n, q), of the asked entries of L (n, q), or of its rows; each a share of them."""
+    asked = ~np.isnan(L)
+    units = np.flatnonzero(asked.any(axis=1) if by_rows else asked)
+    size = max(round(share * len(units)), 1)
+    order, parts = rng.permutation(units), []
+    for k in range(min(n_parts, len(units) // size)):
+        hidden = np.zeros(L.shape, dtype=bool)
+        chosen = order[k * size : (k + 1) * size]
+        if by_rows:
+            hidden[chosen] = asked[chosen]
+        else:
+            hidden.ravel()[chosen] = True
+        parts.append(hidden)
+    return parts
+
+
+def _chances_of_all(method: Enhancer, X: np.ndarray, L: np.ndarray, hidden: np.ndarray) -> dict[str, np.ndarray]:
+    """Chances (m,) of the hidden entries by the method and by baselines, with the labels (m,), bool."""
+    labels, rows, masked = L[hidden] > 0, np.nonzero(hidden)[0], np.where(hidden, np.nan, L)
+    if takes_unasked(method):
+        own = _chances(clone(method).fit(X, masked), X, masked, hidden, labels, rows)
+    else:
+        left = ~hidden.any(axis=1)
+        D = np.full(L.shape, 1.0 / L.shape[1])
+        D[~left] = np.asarray(clone(method).fit(X[left], L[left]).predict(X[~left]))
+        own = _through_map(D, hidden, labels, rows)
+    return {
+        "labels": labels,
+        OWN: own,
+        FREQUENCIES: np.broadcast_to(asked_frequencies(masked), L.shape)[hidden],
+        "temperature": _through_map(Temperature(c=1.0).fit_enhance(X, masked), hidden, labels, rows),
+        "uniform": _through_map(Uniform().fit_enhance(X, masked), hidden, labels, rows),
+    }
 
 
 def log_losses(labels: np.ndarray, told: np.ndarray) -> np.ndarray:
@@ -105,29 +173,9 @@ def _chances(
 
 def _through_map(D: np.ndarray, hidden: np.ndarray, labels: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Chances (m,) of hidden entries from degrees D (n, q), by a map that was fitted to the other half of the rows."""
-    Z = np.log(np.maximum(D, FLOOR))
-    z = (Z - Z.mean(axis=1, keepdims=True))[hidden]
-    scale = float(np.sqrt(np.mean(np.square(z)))) if len(z) else 0.0
-    z = z / scale if scale > 1e-9 else np.zeros_like(z)
-    told, half = np.empty(len(z)), rows % 2 == 0
+    z, marked = standardized_logs(D, hidden), labels.astype(float)
+    told, half = np.empty(len(z)), np.isin(rows, np.unique(rows)[::2])
     for part in (half, ~half):
-        a, b = _fit_map(z[~part], labels[~part])
+        a, b, _ = fit_map(z[~part], marked[~part], pull=1.0) if (~part).any() else (0.0, 0.0, 0.0)
         told[part] = expit(a + b * z[part])
     return told
-
-
-def _fit_map(z: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
-    """a and b >= 0 that serve the labels best, with a weak pull to b = 0 and one imagined entry of each kind."""
-    share = (labels.sum() + 1.0) / (len(labels) + 2.0)
-    start = np.array([np.log(share / (1.0 - share)), 0.0])
-
-    def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
-        t = parameters[0] + parameters[1] * z
-        miss = expit(t) - labels
-        imagined = 2.0 * np.logaddexp(0.0, parameters[0]) - parameters[0]
-        value = float(np.sum(np.logaddexp(0.0, t) - labels * t) + imagined + 0.005 * parameters[1] ** 2)
-        pull = 2.0 * expit(parameters[0]) - 1.0
-        return value, np.array([miss.sum() + pull, (miss * z).sum() + 0.01 * parameters[1]])
-
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(None, None), (0.0, 200.0)])
-    return float(found.x[0]), float(found.x[1])

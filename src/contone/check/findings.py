@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import html
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
 from contone.enhance.inversion.expected_error import ExpectedError
 
 FINE, DOUBTFUL, OFF = "fine", "doubtful", "off"
+MODEL = "Inversion"
+"""The method whose model says how labels are made."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +47,16 @@ class Finding:
 
 @dataclass(frozen=True)
 class LabelSummary:
-    """A label over all rows: how often it is marked, its mean degree, and a typical 90 % interval (median ends)."""
+    """A label over all rows: how often it is marked, its mean degree, and a typical 90 % interval (median ends).
+
+    The ends are None for methods that have no intervals.
+    """
 
     name: str
     frequency: float
     degree: float
-    lower: float
-    upper: float
+    lower: float | None = None
+    upper: float | None = None
 
 
 @dataclass(frozen=True)
@@ -64,13 +70,27 @@ class RowSummary:
 
 
 @dataclass(frozen=True)
+class DoubtfulEntry:
+    """A label of a row that looks wrong: whether it was marked, the probability that this is wrong, and the row."""
+
+    row: int
+    label: str
+    given: bool
+    probability: float
+    marked: tuple[str, ...]
+    degrees: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
 class Check:
     """How far an answer can be believed; prints as a short list, in a notebook as a table.
 
     Attributes
     ----------
+    method : str
+        Whose answer it is.
     rule, rule_words : str
-        The rule that the answer assumes.
+        The rule that the answer assumes; for methods that assume none, that of the model it is compared with.
     explained : float or None
         Share of the numbers of labels per row that the rule explains.
     yes_weight : float
@@ -78,14 +98,21 @@ class Check:
     expected_error : ExpectedError
     findings : tuple of Finding
     labels : tuple of LabelSummary
-    ambiguous, doubtful : tuple of RowSummary
-        Rows with the largest expected error; rows whose labels the features and the other rows do not suggest.
+    ambiguous : tuple of RowSummary
+        Rows with the largest expected error.
+    doubtful : tuple of DoubtfulEntry
+        Labels that look wrong, by `contone.doubtful_labels`.
     pairs : tuple
-        Labels that go together: (label, label, correlation in the model), the strongest first.
+        Labels that go together: (label, label, correlation), the strongest first; of the log degrees beyond what the
+        features explain for `Inversion`, of the log degrees for other methods.
     advice : tuple of str
         What to do next.
     n_rows, n_checked : int
         Rows of the data, and how many of them the checks looked at.
+    not_checked : tuple of str
+        What could not be looked at, and why.
+    n_fitted : int or None
+        Rows that the method was fitted on, where these are a sample of the data.
     """
 
     rule: str
@@ -96,11 +123,14 @@ class Check:
     findings: tuple[Finding, ...]
     labels: tuple[LabelSummary, ...] = field(repr=False)
     ambiguous: tuple[RowSummary, ...] = field(repr=False)
-    doubtful: tuple[RowSummary, ...] = field(repr=False)
+    doubtful: tuple[DoubtfulEntry, ...] = field(repr=False)
     pairs: tuple[tuple[str, str, float], ...] = field(repr=False)
     advice: tuple[str, ...]
     n_rows: int
     n_checked: int
+    method: str = MODEL
+    not_checked: tuple[str, ...] = ()
+    n_fitted: int | None = None
 
     @property
     def verdict(self) -> str:
@@ -110,6 +140,11 @@ class Check:
     def headline(self) -> str:
         """Rule, weight and expected error in one sentence."""
         fits = "" if self.explained is None else f", which explains {self.explained:.0%} of the numbers of labels,"
+        if self.method != MODEL:
+            return (
+                f"With {self.method} labels marked yes keep {self.yes_weight:.0%} of the weight; if labels are made by "
+                f"the rule “{self.rule_words}”{fits or ','} {self.expected_error}."
+            )
         return (
             f"Under the rule “{self.rule_words}”{fits} labels marked yes keep {self.yes_weight:.0%} of the weight; "
             f"{self.expected_error}."
@@ -122,27 +157,31 @@ class Check:
 
     def __str__(self) -> str:
         width = max((len(f.verdict) for f in self.findings), default=0)
-        lines = [self.headline(), *(f"{f.verdict:>{width}}  {f.sentence}" for f in self.findings)]
+        lines = [self.headline(), *(f"{f.verdict:>{width}}  {f.sentence}" for f in self.findings), *self.not_checked]
         return "\n".join([*lines, *(f"next: {text}" for text in self.advice)])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         error = self.expected_error
+        ends = {"mean": error.mean, "lower": error.lower, "upper": error.upper}
         return {
+            "method": self.method,
             "rule": self.rule,
             "rule_words": self.rule_words,
             "explained": self.explained,
             "yes_weight": self.yes_weight,
             "verdict": self.verdict,
-            "expected_error": {"mean": error.mean, "lower": error.lower, "upper": error.upper},
+            "expected_error": {k: v if math.isfinite(v) else None for k, v in ends.items()},
             "findings": [vars(f) | {"categories": list(f.categories)} for f in self.findings],
             "labels": [vars(label) for label in self.labels],
             "ambiguous": [vars(row) for row in self.ambiguous],
             "doubtful": [vars(row) for row in self.doubtful],
             "pairs": [list(pair) for pair in self.pairs],
             "advice": list(self.advice),
+            "not_checked": list(self.not_checked),
             "n_rows": self.n_rows,
             "n_checked": self.n_checked,
+            "n_fitted": self.n_fitted,
         }
 
     def _repr_html_(self) -> str:
@@ -150,5 +189,5 @@ class Check:
             f"<tr><td>{html.escape(f.verdict)}</td><td style='text-align:left'>{html.escape(f.sentence)}</td></tr>"
             for f in self.findings
         )
-        advice = "".join(f"<li>{html.escape(text)}</li>" for text in self.advice)
+        advice = "".join(f"<li>{html.escape(text)}</li>" for text in (*self.not_checked, *self.advice))
         return f"<div><p>{html.escape(self.headline())}</p><table>{rows}</table><ul>{advice}</ul></div>"

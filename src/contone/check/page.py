@@ -8,13 +8,14 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from contone.check.findings import Check, Finding, RowSummary
+from contone.check.findings import MODEL, Check, DoubtfulEntry, Finding, RowSummary
 from contone.pages import html, svg, words
 from contone.pages.svg import Chart
 from contone.runtime.files import replacing
 
 MOST_LABELS = 200
 """Labels that the table of degrees shows."""
+ENDS = ("frequency", "degree", "lower", "upper")
 ASSUMES = {
     "CumulativeMass": "Marked are a row's largest labels, just as many as are needed for that share of its weight.",
     "Threshold": "Marked are the labels of a row whose weight passes the bar, and the largest one where none does.",
@@ -47,7 +48,11 @@ def document(check: Check, source: str = "The data") -> str:
         n_rows=f"{check.n_rows:,}",
         n_checked=f"{check.n_checked:,}",
         n_labels=len(check.labels),
-        sampled=check.n_checked < check.n_rows,
+        sampled=_sampled(check),
+        method=check.method,
+        is_model=check.method == MODEL,
+        has_intervals=any(label.lower is not None for label in check.labels),
+        not_checked=list(check.not_checked),
         headline=check.headline(),
         assumption=_assumption(check),
         advice=list(check.advice),
@@ -58,15 +63,15 @@ def document(check: Check, source: str = "The data") -> str:
         labels=[
             {
                 "name": label.name,
-                **{k: getattr(label, k) for k in ("frequency", "degree", "lower", "upper")},
-                **{f"{k}_text": f"{100 * getattr(label, k):.1f} %" for k in ("frequency", "degree", "lower", "upper")},
+                **{k: getattr(label, k) for k in ENDS},
+                **{f"{k}_text": _percent(getattr(label, k)) for k in ENDS},
                 "width": f"{6 * label.degree / widest:.2f}",
             }
             for label in kept
         ],
         labels_left=len(check.labels) - len(kept),
         ambiguous=[_row(r) for r in check.ambiguous],
-        doubtful=[_row(r) for r in check.doubtful],
+        doubtful=[_entry(e) for e in check.doubtful],
         pairs=[{"first": a, "second": b, "value": v, "text": f"{v:+.2f}".replace("-", "−")} for a, b, v in check.pairs],
         versions=f"contone {contone.__version__}, Python {platform.python_version()}",
     )
@@ -82,13 +87,44 @@ def write(check: Check, path: str | os.PathLike[str], source: str = "The data", 
 
 def _assumption(check: Check) -> str:
     name = check.rule.partition("(")[0]
-    return f"The rule is {check.rule}. {ASSUMES.get(name, '')}".strip()
+    rule = f"The rule is {check.rule}. {ASSUMES.get(name, '')}".strip()
+    if check.method == MODEL:
+        return rule
+    return f"{check.method} assumes no rule; it is compared with Inversion's model of the same rows. {rule}"
+
+
+def _sampled(check: Check) -> str:
+    """Which rows the page is about, where it is not all of them."""
+    looked = f"{check.n_checked:,} rows drawn at random"
+    if check.n_fitted is not None:
+        among = f"; this page looks at {looked} among these" if check.n_checked < check.n_fitted else ""
+        return f"; the method was fitted to a sample of {check.n_fitted:,} rows{among or ', which this page is about'}"
+    return f"; this page looks at {looked}" if check.n_checked < check.n_rows else ""
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.1f} %"
 
 
 def _row(row: RowSummary) -> dict[str, Any]:
+    return {"row": row.row, "score": row.score, "score_text": f"{row.score:.3g}", **_described(row)}
+
+
+def _entry(entry: DoubtfulEntry) -> dict[str, Any]:
+    return {
+        "row": entry.row,
+        "label": entry.label,
+        "given": "marked" if entry.given else "not marked",
+        "score": entry.probability,
+        "score_text": f"{100 * entry.probability:.0f} %",
+        **_described(entry),
+    }
+
+
+def _described(row: RowSummary | DoubtfulEntry) -> dict[str, str]:
     marked = ", ".join(row.marked[:12]) + (f" and {len(row.marked) - 12} more" if len(row.marked) > 12 else "")
     degrees = ", ".join(f"{name} {100 * value:.0f} %" for name, value in row.degrees)
-    return {"row": row.row, "score": row.score, "score_text": f"{row.score:.3g}", "marked": marked, "degrees": degrees}
+    return {"marked": marked, "degrees": degrees}
 
 
 def _charts(finding: Finding) -> list[Chart]:
@@ -117,7 +153,9 @@ def _charts(finding: Finding) -> list[Chart]:
             axis.set_ylabel(finding.axis)
             svg.bare(axis, "bottom")
         if not finding.lower:
-            (axis.set_xlim if sideways else axis.set_ylim)(0.0, 1.0)
+            is_share = finding.axis.startswith(("share", "weight"))
+            end = 1.0 if is_share else 1.1 * max(finding.observed) or 1.0
+            (axis.set_xlim if sideways else axis.set_ylim)(0.0, end)
         drawn = svg.to_svg(drawing, f"check-{finding.name}", finding.title, _words(finding))
     return [Chart(drawn)]
 

@@ -127,11 +127,3 @@ def frequent_patterns(L: np.ndarray, k: int) -> np.ndarray:
     found, counts = np.unique(L > 0, axis=0, return_counts=True)
     kept: np.ndarray = found[np.argsort(-counts, kind="stable")[:k]]
     return kept
-
-
-def surprise(L: np.ndarray, replicates: np.ndarray) -> np.ndarray:
-    """Minus the log probability (m,) of each row's labels given its features, label by label, in nats per label."""
-    share = ((replicates > 0).sum(axis=0) + 0.5) / (len(replicates) + 1.0)
-    each = np.where(L > 0, -np.log(share), -np.log1p(-share))
-    asked = ~np.isnan(L)
-    return np.asarray(np.where(asked, each, 0.0).sum(axis=1) / np.maximum(asked.sum(axis=1), 1))

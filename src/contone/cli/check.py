@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from contone.cli import options, terminal
-from contone.cli.enhance import build_method, set_rule
+from contone.cli.enhance import build_method, checked_rule, set_rule
 
 
 def check(
@@ -19,6 +19,8 @@ def check(
     ] = None,
     features: options.Features = None,
     ids: options.Ids = None,
+    method: options.Method = None,
+    preset: options.Preset = None,
     rule: options.Rule = None,
     param: options.Param = None,
     max_rows: Annotated[int, typer.Option("--rows", metavar="N", min=10, help="Rows to look at.")] = 1000,
@@ -36,13 +38,16 @@ def check(
     """Check how far the degrees of a table's labels can be believed, when no truth exists.
 
     Fits inversion, draws labels from it and compares them with yours; tries other rules, other spreads and data drawn
-    from the model; says what error to expect and what to do next.
+    from the model; says what error to expect and what to do next. Another method's answer is compared with the labels,
+    with labels that were hidden from it, and with inversion's model of the same rows, whose rule --rule then is.
 
     Examples:
 
     contone check songs.csv --labels calm,happy,sad
 
     contone check songs.csv --labels calm,happy,sad --rule everything -o check.html
+
+    contone check songs.csv --labels calm,happy,sad --method glle -o check.html
     """
     from contone.check import page
     from contone.check.files import check_file
@@ -53,15 +58,18 @@ def check(
         if not output.lower().endswith((".html", ".htm")):
             raise terminal.usage_error(f"{output} must end in .html.", "--output")
         check_target(output, overwrite=force)
-    method = build_method("inversion", None, param or [])
-    assert isinstance(method, Inversion)
-    if rule is not None:
-        set_rule(method, rule)
+    chosen = build_method(method or "inversion", preset, param or [])
+    model = None
+    if rule is not None and "degradation" in chosen.get_params(deep=False):
+        set_rule(chosen, rule)
+    elif rule is not None:
+        model = Inversion(degradation=checked_rule(rule))
     with terminal.plain_warnings():
         found = check_file(
             file,
             labels=labels or [],
-            method=method,
+            method=chosen,
+            model=model,
             features=features or [],
             ids=ids or [],
             categorical=categorical or [],

@@ -93,7 +93,7 @@ def enhance(
     if rule is not None:
         set_rule(fitted, rule)
     if report is not None:
-        refuse_report(fitted, report, overwrite=force)
+        refuse_report(report, overwrite=force)
     from contone.enhance.inversion.assessment import describe_rule
     from contone.tables import enhance_file
     from contone.tables.columns import listed
@@ -138,9 +138,7 @@ def enhance(
             terminal.say(remark, style="yellow")
     if done.path is not None:
         terminal.say(f"wrote {done.path}: {done.n_rows:,} rows, new columns {listed(done.degrees)}")
-    if report is not None and done.streamed:
-        terminal.say("no page was written: the file was streamed. Use contone check on a sample of its rows.", "yellow")
-    elif report is not None:
+    if report is not None:
         from contone.check import page
         from contone.check.files import check_file
 
@@ -148,6 +146,7 @@ def enhance(
             file,
             labels=labels or [],
             method=done.method,
+            sample=done.sample() if done.sample is not None else None,
             features=features or [],
             ids=ids or [],
             categorical=categorical or [],
@@ -161,7 +160,8 @@ def enhance(
             progress=terminal.TerminalProgress(),
         )
         page.write(found, report, file.name, overwrite=force)
-        terminal.say(f"{found.expected_error}; {found.counted()}")
+        # The rule of Inversion has been said above.
+        terminal.say(f"{found.expected_error if described else found.headline()}; {found.counted()}")
         terminal.say(f"wrote {report}")
 
 
@@ -179,13 +179,10 @@ def error_fell(before: float, after: float) -> str:
     return f"graded rows: the expected error (mean KL) {how} from {before:.3g} to {after:.3g}{moved}"
 
 
-def refuse_report(method: Enhancer, report: str, *, overwrite: bool) -> None:
+def refuse_report(report: str, *, overwrite: bool) -> None:
     """Refuse before any work a page that could not be written after it."""
-    from contone.enhance.inversion import Inversion
     from contone.runtime.files import check_target
 
-    if not isinstance(method, Inversion):
-        raise usage_error(f"a page is made of inversion's answers; the method is {type(method).__name__}.", "--report")
     if not report.lower().endswith((".html", ".htm")):
         raise usage_error(f"{report} must end in .html.", "--report")
     check_target(report, overwrite=overwrite)

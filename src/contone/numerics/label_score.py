@@ -35,6 +35,39 @@ def levels_as_confidences(L: Array) -> Array:
     return (L - lowest) / span
 
 
+def standardized_logs(D: Array, asked: Array) -> Array:
+    """Centred log degrees z (m,) of the asked entries of D (n, q), at unit root mean square; 0 where all are equal."""
+    Z = np.log(np.maximum(D, FLOOR))
+    z = (Z - Z.mean(axis=1, keepdims=True))[asked]
+    scale = float(np.sqrt(np.mean(np.square(z)))) if len(z) else 0.0
+    return z / scale if scale > 1e-9 else np.zeros_like(z)  # rounding alone is no order
+
+
+def fit_map(z: Array, labels: Array, *, pull: float = 0.0) -> tuple[float, float, float]:
+    """a and b >= 0 of p = sigmoid(a + b z) that serve labels (m,) best, and the mean of H(l, p).
+
+    `pull` entries of either kind are imagined beside the labels, and b is drawn to 0 as weakly: with them, a and b are
+    finite for any labels, so that they can be used for others.
+    """
+    n, n_marked = len(labels), float(labels.sum())
+    share = (n_marked + pull) / (n + 2.0 * pull)
+
+    def surprise(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+        """Mean of H(l, p), with log p = t - log(1 + e^t), and its derivative in a and b."""
+        a, b = parameters
+        t = a + b * z
+        miss = expit(t) - labels
+        value = np.mean(np.logaddexp(0.0, t) - labels * t)
+        slope = np.array([miss.mean(), (miss * z).mean()])
+        imagined = pull * (2.0 * np.logaddexp(0.0, a) - a + 0.005 * b * b) / n
+        return float(value + imagined), slope + pull / n * np.array([2.0 * expit(a) - 1.0, 0.01 * b])
+
+    start = np.array([np.log(share / (1.0 - share)), 0.0])
+    found = minimize(surprise, start, jac=True, method="L-BFGS-B", bounds=[(None, None), (0.0, STEEPEST)],
+                     options={"gtol": 1e-9, "ftol": 1e-13})  # fmt: skip
+    return float(found.x[0]), float(found.x[1]), float(found.fun)
+
+
 def label_score(L: Array, D: Array) -> float:
     """The share of the entropy of labels L (n, q), NaN where there is none, that degrees D (n, q) explain.
 
@@ -44,22 +77,10 @@ def label_score(L: Array, D: Array) -> float:
     if ((L < 0) | (L > 1)).any():
         L = levels_as_confidences(L)
     asked = ~np.isnan(L)
-    labels, Z = L[asked], np.log(np.maximum(D, FLOOR))
-    z = (Z - Z.mean(axis=1, keepdims=True))[asked]
+    labels, z = L[asked], standardized_logs(D, asked)
     frequency = float(labels.mean()) if len(labels) else 0.0
-    scale = float(np.sqrt(np.mean(np.square(z)))) if len(z) else 0.0
-    if not 0.0 < frequency < 1.0 or scale < 1e-9:  # rounding alone is no order
+    if not 0.0 < frequency < 1.0 or not z.any():
         return 0.0
-    z = z / scale
-
-    def surprise(parameters: np.ndarray) -> tuple[float, np.ndarray]:
-        """Mean of H(l, p), with log p = t - log(1 + e^t), and its derivative in a and b."""
-        t = parameters[0] + parameters[1] * z
-        miss = expit(t) - labels
-        return float(np.mean(np.logaddexp(0.0, t) - labels * t)), np.array([miss.mean(), (miss * z).mean()])
-
-    start = np.array([np.log(frequency / (1.0 - frequency)), 0.0])
-    entropy = surprise(start)[0]
-    found = minimize(surprise, start, jac=True, method="L-BFGS-B", bounds=[(None, None), (0.0, STEEPEST)],
-                     options={"gtol": 1e-9, "ftol": 1e-13})  # fmt: skip
-    return 1.0 - min(float(found.fun), entropy) / entropy
+    # H(l, frequency) where confidences take the place of labels, too.
+    entropy = float(-frequency * np.log(frequency) - (1.0 - frequency) * np.log1p(-frequency))
+    return 1.0 - min(fit_map(z, labels)[2], entropy) / entropy

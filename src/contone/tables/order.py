@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from contone import enhance
 from contone.base import Enhancer
@@ -15,6 +16,10 @@ from contone.enhance.graded import takes_degrees
 from contone.exceptions import ArgumentError, DataError, OutputError
 from contone.runtime.files import check_target
 from contone.tables.progress import Progress
+
+if TYPE_CHECKING:
+    import numpy as np
+    import polars as pl
 
 STDOUT = "-"
 
@@ -52,6 +57,28 @@ class Order:
 
 
 @dataclass(frozen=True)
+class FittedSample:
+    """The rows of a streamed file that the method was fitted on.
+
+    Attributes
+    ----------
+    X : (m, d)
+        Features, encoded.
+    L : frame (m, q)
+        Labels.
+    numbers : (m,)
+        Which rows of the file they are, counted from 0.
+    n_rows : int
+        Rows of the file.
+    """
+
+    X: np.ndarray
+    L: pl.DataFrame
+    numbers: np.ndarray
+    n_rows: int
+
+
+@dataclass(frozen=True)
 class EnhancedFile:
     """What was written.
 
@@ -69,6 +96,8 @@ class EnhancedFile:
     streamed : bool
     compare_errors : function or None
         With graded rows: gives the expected error (mean KL) without them and with them, which takes a second fit.
+    sample : function or None
+        Of a streamed file: gives the rows that the method was fitted on, which may take another pass over the file.
     """
 
     path: Path | None
@@ -80,6 +109,7 @@ class EnhancedFile:
     method: Enhancer
     streamed: bool
     compare_errors: Callable[[], tuple[float, float] | None] | None = field(default=None, repr=False, compare=False)
+    sample: Callable[[], FittedSample] | None = field(default=None, repr=False, compare=False)
 
 
 def as_list(given: str | Sequence[str]) -> list[str]:

@@ -17,7 +17,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from contone.runtime.files import replacing
 from contone.tables import answer, columns, formats, kept, pieces, prepare
 from contone.tables import parts as work
 from contone.tables.encoder import ColumnEncoder, described
-from contone.tables.order import STDOUT, EnhancedFile, Order
+from contone.tables.order import STDOUT, EnhancedFile, FittedSample, Order
 from contone.tables.reading import LabelReading, decide
 from contone.validation import check_new_labels
 
@@ -52,6 +52,8 @@ class Job:
     labels: LabelReading
     state: tuple[int, ...]
     token: str
+    sample: FittedSample | None = field(default=None, repr=False)
+    """The rows of the fit; None where it was that of an earlier run."""
 
 
 def enhance_in_pieces(order: Order) -> EnhancedFile:
@@ -73,6 +75,7 @@ def enhance_in_pieces(order: Order) -> EnhancedFile:
         degrees=tuple(answer.degree_columns(order, job.chosen, job.labels.names)),
         method=job.method,
         streamed=True,
+        sample=partial(_fitted_sample, order, job),
     )
 
 
@@ -161,14 +164,16 @@ def _started(order: Order, folder: Path) -> Job:
     progress.note(
         f"  {source.n_rows:,} rows in {len(source)} parts; {len(read.names)} labels, {len(chosen.features)} features"
     )
-    X, L = _sample(source, chosen, read, order)
+    X, L, numbers = _sample(source, chosen, read, order)
     formats.refuse_changed(order.source, state)
     encoder = prepare.encoder_for(order, chosen).fit(X)
     for line in described(encoder, X):
         progress.note(f"  {line}")
     with progress.fitting(f"fitting {type(order.method).__name__} on {len(X):,} rows"):
-        order.method.fit(encoder.transform(X), L)
-    job = Job(source, chosen, order.method, encoder, read, state, secrets.token_hex(8))
+        encoded = encoder.transform(X)
+        order.method.fit(encoded, L)
+    sample = FittedSample(encoded, L, numbers, source.n_rows)
+    job = Job(source, chosen, order.method, encoder, read, state, secrets.token_hex(8), sample)
     if order.target != STDOUT and _kept(order, encoder, folder):
         work.write_plan(
             folder,
@@ -182,6 +187,15 @@ def _started(order: Order, folder: Path) -> Job:
             },
         )
     return job
+
+
+def _fitted_sample(order: Order, job: Job) -> FittedSample:
+    """The rows of the fit; drawn again, the same ones, where an earlier run drew them."""
+    if job.sample is not None:
+        return job.sample
+    formats.refuse_changed(order.source, job.state)
+    X, L, numbers = _sample(job.source, job.chosen, job.labels, order)
+    return FittedSample(job.encoder.transform(X), L, numbers, job.source.n_rows)
 
 
 def _kept(order: Order, encoder: ColumnEncoder, folder: Path) -> bool:
@@ -227,11 +241,14 @@ def fingerprint(order: Order) -> str:
 
 def _sample(
     source: pieces.Pieces, chosen: columns.Columns, read: LabelReading, order: Order
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Rows drawn evenly from the whole file (the smallest of random keys), while every row of it is checked."""
+) -> tuple[pl.DataFrame, pl.DataFrame, np.ndarray]:
+    """Rows drawn evenly from the whole file (the smallest of random keys), while every row of it is checked.
+
+    Their features, their labels and their numbers; the same ones each time.
+    """
     wanted = min(order.sample_rows or SAMPLE_ROWS, source.n_rows)
     rng = np.random.default_rng(0)
-    keys, kept = np.empty(0), pl.DataFrame()
+    keys, numbers, kept = np.empty(0), np.empty(0, dtype=np.int64), pl.DataFrame()
     with order.progress.counting("checking all rows and drawing a sample", len(source)) as step:
         for i, piece in source.read():
             with _located(source, i):
@@ -239,12 +256,13 @@ def _sample(
                 _check_rows(order, X, L, chosen)
             frame = pl.concat([X, L], how="horizontal")
             keys = np.concatenate([keys, rng.random(len(frame))])
+            numbers = np.concatenate([numbers, source.starts[i] + np.arange(len(frame))])
             kept = pl.concat([kept, frame]) if len(kept) else frame
             if len(keys) > wanted:
                 rows = np.sort(np.argpartition(keys, wanted - 1)[:wanted])
-                keys, kept = keys[rows], kept[rows]
+                keys, numbers, kept = keys[rows], numbers[rows], kept[rows]
             step()
-    return kept.select(chosen.features), kept.select(read.names)
+    return kept.select(chosen.features), kept.select(read.names), numbers
 
 
 def _check_rows(order: Order, X: pl.DataFrame, L: pl.DataFrame, chosen: columns.Columns) -> None:

@@ -42,7 +42,7 @@ from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.posterior import Posterior
 from contone.enhance.inversion.sampler import Rows
 from contone.enhance.inversion.unasked import count_labels, forget_silent_rows
-from contone.numerics.simplex import softmax
+from contone.numerics.simplex import kl_divergence, softmax
 from contone.typing import Array
 
 N_MODELS, N_SWEEPS = 12, 24
@@ -121,8 +121,13 @@ class ErrorSample:
         return cls(X_some, L_some, D_some, counts, n, named, known)
 
 
-def expect_error(fit: Fit, sample: ErrorSample, posterior: Posterior, seed: int = 0) -> ExpectedError:
-    """The expected error of the answer to the rows that `fit` and `posterior` are of."""
+def expect_error(
+    fit: Fit, sample: ErrorSample, posterior: Posterior, seed: int = 0, answer: Array | None = None
+) -> ExpectedError:
+    """The expected error of the answer to the rows that `fit` and `posterior` are of.
+
+    The answer is the posterior's mean, or another one, (n, q), which the sample then holds as well.
+    """
     xp = array_namespace(posterior.mean)
     if posterior.mean.shape[1] == 1:
         return ExpectedError(0.0, 0.0, 0.0, xp.zeros_like(posterior.mean[:, 0]))
@@ -134,7 +139,8 @@ def expect_error(fit: Fit, sample: ErrorSample, posterior: Posterior, seed: int 
     chance = float(E.mean(axis=0).std()) / max(mean, 1e-300) / math.sqrt(sample.n)
     reach = float(ndtri(0.5 + LEVEL / 2)) * math.sqrt(float(log_means.var(ddof=1)) + chance**2)
     centre = float(log_means.mean())
-    rows = _second_order(posterior)
+    # E KL(d || a) = E KL(d || d^) + KL(d^ || a), where d^ is the posterior's mean.
+    rows = _second_order(posterior) + (0.0 if answer is None else kl_divergence(posterior.mean, answer))
     level = mean / max(float(get_backend(rows).compute(rows.mean())[0]), 1e-300)
     return ExpectedError(mean, math.exp(centre - reach), math.exp(centre + reach), rows * level)
 
