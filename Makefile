@@ -48,10 +48,11 @@ test: $(VENV)/installed-test  ## run the test suite, with coverage; a part of it
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term \
 		$(if $(PYTEST_ARGS),--cov-fail-under=0) $(PYTEST_ARGS)
 
-lint: $(VENV)/installed-test  ## check the code: ruff (lint and format), codespell and mypy
+lint: $(VENV)/installed-test  ## check the code: ruff (lint and format), codespell, docstrings (numpydoc) and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
+	$(BIN)/python -m numpydoc lint $$(find src -name '*.py')
 	$(BIN)/mypy
 
 format: $(VENV)/installed-test ## format the code and apply the safe corrections of ruff

@@ -109,7 +109,7 @@ class Degradation(ABC):
 
 
 @dataclass(frozen=True)
-class CumulativeMass(Degradation):
+class CumulativeMass(Degradation):  # numpydoc ignore=PR02
     """Labels from the largest degree down, until their sum is strictly more than t.
 
     Parameters
@@ -138,7 +138,9 @@ class CumulativeMass(Degradation):
         return _scatter(order, needed)
 
     def interval(self, others: Others, positive: Any) -> tuple[Any, Any]:
-        """Order, enough, not one too many: with the mass P of the positive and N of the negative labels,
+        """Order, enough, not one too many.
+
+        With the mass P of the positive and N of the negative labels:
 
         every positive >= every negative;  (1 - t) P > t N;  (1 - t) P - min(positive) <= t N.
         """
@@ -172,7 +174,7 @@ class CumulativeMass(Degradation):
 
 
 @dataclass(frozen=True)
-class TopK(Degradation):
+class TopK(Degradation):  # numpydoc ignore=PR02
     """The k labels with the largest degrees.
 
     Parameters
@@ -271,7 +273,7 @@ def has_levels(L: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Threshold(Degradation):
+class Threshold(Degradation):  # numpydoc ignore=PR02
     """The labels with a degree of more than tau; the largest one where no label reaches it.
 
     With ``at_least_one=False`` a row keeps no label where none reaches tau: a row of zeros then says that all its

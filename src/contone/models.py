@@ -65,7 +65,9 @@ def save_model(method: Any, path: str | os.PathLike[str], *, details: Mapping[st
     Parameters
     ----------
     method : fitted enhancer or learner
+        What is kept.
     path : path
+        The file, which is replaced if it is there.
     details : mapping, optional
         Plain values to keep with it (texts, numbers, lists, arrays).
     """

@@ -20,7 +20,7 @@ from contone.validation import open_answer, refuse_other_index
 from contone.validation.groups import border_of_items
 
 
-class Pipeline(sklearn_pipeline.Pipeline):
+class Pipeline(sklearn_pipeline.Pipeline):  # numpydoc ignore=PR02
     """Steps that transform the features, and an enhancer at the end.
 
     Everything of scikit-learn's `Pipeline` is there: parameters of steps by ``step__name``, ``memory``, slices,

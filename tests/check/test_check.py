@@ -137,7 +137,7 @@ def test_a_label_against_all_others_is_doubted():
     L = np.hstack([X < 0, X >= 0]).astype(float)
     L[10] = 1.0
     found = contone.check(Temperature(c=1.0), X, L, model=Inversion(degradation=TopK(1), n_sweeps=40, n_burn=15))
-    assert (found.doubtful[0].row, found.doubtful[0].label, found.doubtful[0].given) == (10, "1", True)
+    assert (found.doubtful[0].row, found.doubtful[0].label, found.doubtful[0].given) == (10, "label_1", True)
     assert found.doubtful[0].probability > 0.5
 
 

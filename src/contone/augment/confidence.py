@@ -63,6 +63,7 @@ class LabelConfidence(Enhancer):
     tol : float, default=1e-12
         Stop when the gap is at most tol times the objective (or times 1/100 a row, where the objective is smaller).
     max_iter : int, default=10000
+        Maximum number of iterations.
 
     References
     ----------
@@ -174,8 +175,10 @@ def _settle_flat_directions(F: Array, equal: Array, root: Array, mask: Array, co
 
 
 def _common_labels(component: Array, mask: Array) -> tuple[Array, Array]:
-    """The labels (c, q) common to all rows of each component that has more than one such, and where in that list the
-    component of a row (n,) is; -1 for the other components."""
+    """The labels (c, q) common to all rows of each component that has more than one such; and where they are.
+
+    The latter says which entry of that list the component of a row (n,) is; -1 for the other components.
+    """
     xp = array_namespace(mask)
     count_members = get_backend(component).count_members
     size = count_members(component)

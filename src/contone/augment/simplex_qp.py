@@ -222,8 +222,10 @@ def _conjugate_gradients(
 
 
 def _onto_face(A: Array, support: Array, size: Array) -> Array:
-    """A, in place, made a direction of the face: zero off the support, which has `size` (m,) entries a row, and rows
-    that sum to 0."""
+    """A, in place, made a direction of the face: zero off the support, and rows that sum to 0.
+
+    The support has `size` (m,) entries per row.
+    """
     A *= support
     A -= (row_sums(A) / size)[:, None] * support
     return A

@@ -20,8 +20,10 @@ _NUMPY, _SPARSE = NumpyBackend(), SparseBackend()
 
 
 def get_backend(*arrays: Array) -> Backend:
-    """The backend for these arrays: dask's if any of them is lazy, else torch's if any is a tensor, else that of sparse
-    matrices if any is one, else NumPy's.
+    """The backend for these arrays.
+
+    It is dask's if any of them is lazy, else torch's if any is a tensor, else that of sparse matrices if any is one,
+    else NumPy's.
 
     torch and dask are imported only when one of their arrays is there.
     """

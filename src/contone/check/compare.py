@@ -131,13 +131,13 @@ def compare(
     *,
     model: Inversion | None = None,
     degrees: Any = None,
-    rehearsal: Rehearsal | None = None,
     n_replicates: int = 5,
     max_rows: int = 5000,
+    random_state: int = 0,
+    rehearsal: Rehearsal | None = None,
     budget: float | None = None,
     n_splits: int = 3,
     n_jobs: int | None = None,
-    random_state: int = 0,
 ) -> Comparison:
     """Compare methods on data like (X, Y) with known truth; see `Rehearsal`.
 
@@ -145,8 +145,8 @@ def compare(
     ----------
     methods : sequence or mapping
         Names, classes or instances of enhancers. The baselines are added.
-    X, Y
-        Features (n, d) and labels (n, q), as in `fit`.
+    X, Y : (n, d), (n, q)
+        Features and labels, as in `fit`.
     model, degrees, n_replicates, max_rows, random_state : default=None, None, 5, 5000, 0
         Of `Rehearsal`.
     rehearsal : Rehearsal or None

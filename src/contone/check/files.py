@@ -38,7 +38,7 @@ def check_file(
 
     Parameters
     ----------
-    source, labels, features, ids, categorical, text
+    source, labels, features, ids, categorical, text : path, names
         As in `contone.enhance_file`.
     method : Enhancer or None
         Not fitted, or fitted to this very file by `enhance_file`; None means ``Inversion()``.

@@ -83,8 +83,8 @@ class Rehearsal:
 
     Parameters
     ----------
-    X, Y
-        Features (n, d) and labels (n, q), as every method takes them; dask arrays and tensors too.
+    X, Y : (n, d), (n, q)
+        Features and labels, as every method takes them; dask arrays and tensors too.
     model : Inversion or None
         The model to fit, which says by what rule labels are made; None means ``Inversion()``.
     degrees : (n, q) or None
@@ -246,9 +246,11 @@ def _spread(D: np.ndarray) -> float:
 
 
 def _compare_cardinalities(L: np.ndarray, replicates: tuple[Replicate, ...]) -> tuple[float, float]:
-    """Total-variation distance of the histogram of |L| from the mean one of the replicates; and how much of it may be
-    chance: the largest distance between two replicates, or twice the bound sqrt(k / n) / 2 on the mean distance of n
-    draws from their distribution over k values."""
+    """Total-variation distance of the histogram of |L| from the mean one of the replicates, and what chance may do.
+
+    The latter is the largest distance between two replicates, or twice the bound sqrt(k / n) / 2 on the mean distance
+    of n draws from their distribution over k values.
+    """
     shares = np.stack([_cardinality_shares(r.labels) for r in replicates])
     real = _cardinality_shares(L)
     apart = 0.5 * np.abs(shares[:, None] - shares[None, :]).sum(axis=2)

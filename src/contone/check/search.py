@@ -93,12 +93,18 @@ def search(
 
     Parameters
     ----------
+    enhancer : Enhancer
+        The method, with its given parameters.
+    rehearsal : Rehearsal
+        The data to try it on.
     space : mapping or None
         Lists or scipy distributions by parameter; None is the method's own `SEARCH`.
     temperature : bool
         Whether the answer may be rescaled; without, it is scored as it is.
     n_iter : int
         How many candidates at most, the given parameters among them.
+    n_jobs, seed : int
+        Processes, and the seed of the candidates.
     budget : float or None
         Seconds after which no further candidate is begun; the given parameters are always tried on one replicate.
     verbose : bool or None

@@ -140,9 +140,9 @@ class Tuned(_Rehearsed):
         n_replicates: int = 3,
         max_rows: int = 5000,
         model: Inversion | None = None,
+        random_state: int = 0,
         budget: float | None = None,
         n_jobs: int | None = None,
-        random_state: int = 0,
         verbose: bool | None = None,
     ) -> None:
         self.enhancer = enhancer
@@ -230,9 +230,9 @@ class Best(_Rehearsed):
         n_replicates: int = 3,
         max_rows: int = 2000,
         model: Inversion | None = None,
+        random_state: int = 0,
         budget: float | None = None,
         n_jobs: int | None = None,
-        random_state: int = 0,
         verbose: bool | None = None,
     ) -> None:
         self.methods = methods

@@ -73,7 +73,9 @@ class ConLE(Enhancer):
         Rows per step; None for all, where time and memory grow with the square of the number of rows.
     optimiser : {"adam", "sgd"}, default="adam"
     learning_rate : float, default=1e-3
+        Of every step.
     random_state : int, RandomState or None, default=0
+        Seed of the random start and of the order of the rows.
 
     Attributes
     ----------

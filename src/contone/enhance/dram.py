@@ -66,6 +66,7 @@ class DRAM(InductiveMixin, Enhancer):
         Whether the E step looks at the draws that the next M step uses, or, as in the authors' code, at those of the
         iteration before, with which they have nothing to do but the row.
     random_state : int, RandomState or None, default=0
+        Seed of the random start and of the draws.
 
     Examples
     --------

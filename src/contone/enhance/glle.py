@@ -214,8 +214,10 @@ class GLLE(InductiveMixin, Enhancer):
         return self._normalised(P)
 
     def _enhance(self, X: Array, L: Array) -> Array:
-        """The minimiser for a new row beside the training rows, whose scores stay as they are:
-        p = (l + lambda sum_j a_j p_j) / (1 + lambda sum_j a_j) over its k nearest training rows."""
+        """The minimiser for a new row beside the training rows, whose scores stay as they are.
+
+        p = (l + lambda sum_j a_j p_j) / (1 + lambda sum_j a_j) over its k nearest training rows.
+        """
         if self.solver == "lbfgs":
             return self._predict(X)
         X = self._scaled(X)
@@ -240,8 +242,11 @@ class GLLE(InductiveMixin, Enhancer):
 def neighbour_affinity(
     X: Array, k: int, sigma: float | str, *, local: bool = False
 ) -> tuple[Graph, float, dict[str, Any], Any]:
-    """A (n, n) with A_ij = exp(-||x_i - x_j||^2 / (2 sigma^2)) where i is near j or j near i; width; search report; and
-    the order of A's rows and columns, which is that of X unless `local` allows another."""
+    """A (n, n) with A_ij = exp(-||x_i - x_j||^2 / (2 sigma^2)) where i is near j or j near i; and what belongs to it.
+
+    That is its width, the report of the search, and the order of A's rows and columns, which is that of X unless
+    `local` allows another.
+    """
     neighbours, order = nearest_neighbours(X, k), slice(None)
     if local:
         neighbours, order = reorder_locally(neighbours)

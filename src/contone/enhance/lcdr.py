@@ -58,10 +58,12 @@ class LCdr(InductiveMixin, Enhancer):
         Of `HSICReducer`.
     beta, weight_decay, reduction : default=0.1, 5e-4, "mean"
         Of `RectifiedSoftmax`.
-    solver, max_iter, n_init, random_state : default="lbfgs", 1000, 1, 0
+    solver, max_iter, n_init : default="lbfgs", 1000, 1
         Of `RectifiedSoftmax`.
     learning_rate, momentum, batch_size, epochs : default=0.01, 0.9, 64, 200
         Of `RectifiedSoftmax`, for its solver "sgd".
+    random_state : default=0
+        Of `RectifiedSoftmax`.
 
     Attributes
     ----------

@@ -90,6 +90,7 @@ class LEVI(Enhancer):
     decoder_output : {"linear", "sigmoid"}, default="linear"
         What the last layer of the decoder ends with.
     random_state : int, RandomState or None, default=0
+        Seed of the random start and of the order of the rows.
 
     Attributes
     ----------

@@ -70,6 +70,7 @@ class LIBLE(InductiveMixin, Enhancer):
         Whether the learning rate of J2 falls every 20 epochs or, as in the authors' code, every 20 batches: on
         thousands of rows it is then 0 long before the end.
     random_state : int, RandomState or None, default=0
+        Seed of the random start and of the order of the rows.
 
     Notes
     -----

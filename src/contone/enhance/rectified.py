@@ -48,9 +48,10 @@ class RectifiedSoftmax(InductiveMixin, Enhancer):
         L-BFGS stops when no entry of the gradient, divided by c n, is larger; SGD when an epoch moves no weight more.
     n_init : int, default=1
         Random starts.
-    learning_rate, momentum, batch_size, epochs
-        Of SGD; 0.01, 0.9, 64 and 200 by default. The gradient of a batch is scaled to stand for all rows.
+    learning_rate, momentum, batch_size, epochs : number, default=0.01, 0.9, 64, 200
+        Of SGD. The gradient of a batch is scaled to stand for all rows.
     random_state : int, RandomState or None, default=0
+        Seed of the random starts and of the order of the rows.
 
     Attributes
     ----------

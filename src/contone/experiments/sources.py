@@ -115,6 +115,8 @@ def read_table(
     features : names or patterns
         The features; where empty, every other numeric column that does not look like an id. A column ``a`` beside
         ``a_degree`` is a label that was made from the truth, and never a feature by itself.
+    name : str
+        What the data set is called; by default as the file.
     """
     from contone.tables import columns, formats
 

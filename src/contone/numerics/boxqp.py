@@ -56,7 +56,9 @@ def solve_box_qp(
     tol : float
         A column is done when its KKT residual is at most this.
     max_iter : int
-        Exchanges a column. `Solution.n_iter` is the largest number used.
+        Exchanges per column. `Solution.n_iter` is the largest number used.
+    dense_limit : int
+        Systems up to this size are solved as dense ones.
     """
     U = np.empty_like(B)
     residual = np.empty(B.shape[1])

@@ -35,6 +35,7 @@ def thin_generalised_eigen(C: Array, B: Array, G: Array, shift: Array | None = N
     Parameters
     ----------
     C : array, (d, q)
+        Factor of the left side.
     B : array, (d, d)
         Symmetric positive semi-definite; directions in its null space are left out.
     G : array, (d, d)

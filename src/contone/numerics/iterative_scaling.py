@@ -56,18 +56,23 @@ def improved_iterative_scaling(
 
     Parameters
     ----------
+    X, D, Theta : (n, d), (n, q), (d, q)
+        Features, label distributions, and where to begin.
     penalty : (d, 1) or float
         l2 w_k, the weight of theta_k^2 / 2.
     accelerate : bool
         Whether steps are extrapolated from the last ones (Anderson's method). An extrapolation that would raise f is
         replaced by the plain step, so f falls either way; the limit is the same, the path is not.
+    max_iter : int
+        Maximum number of iterations.
     tol : float
         Stop when the largest moment residual |df / dtheta_kj| / rms(x_k) is at most this.
 
     Returns
     -------
-    Solution with value Theta (d, q), rows summing to zero; ``info["objective"]`` is the list of f at every iterate,
-    which never rises.
+    Solution
+        Its value is Theta (d, q), rows summing to zero; ``info["objective"]`` is the list of f at every iterate, which
+        never rises.
     """
     n = len(X)
     Xt = np.ascontiguousarray(X.T)

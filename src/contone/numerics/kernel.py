@@ -36,7 +36,9 @@ def gaussian_operator(
     Parameters
     ----------
     X : array, (n, d)
+        Rows.
     sigma : float
+        Width of the kernel.
     zero_diagonal : bool
         Use K_ii = 0 instead of 1: an affinity without self-loops. It is set, not subtracted: on sparse data the
         off-diagonal sums are far below the rounding error of 1 + sum - 1.

@@ -36,8 +36,9 @@ class Quadrature(NamedTuple):
 def quadrature(
     apply: Operator, B: Array, *, steps: int = 20, enough: Callable[[Quadrature], bool] | None = None
 ) -> Quadrature:
-    """Nodes and weights (q, steps) of the columns of B (n, q), by `steps` products with the symmetric V -> A V, or by
-    fewer: `enough`, asked after each, ends it.
+    """Nodes and weights (q, steps) of the columns of B (n, q), by `steps` products with the symmetric V -> A V.
+
+    There may be fewer: `enough`, asked after each, ends it.
 
     No vector is kept beyond the last two and nothing is re-orthogonalised: the copies of eigenvalues that rounding
     brings share the weight of the original, which leaves sums as they are.

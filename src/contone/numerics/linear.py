@@ -32,6 +32,7 @@ def conjugate_gradient(
     apply : callable
         V (n, q) -> A V (n, q).
     B : array, (n, q)
+        Right sides.
     diagonal : array (n,), optional
         Diagonal of A, or any positive vector near it: Jacobi preconditioner.
     start : array (n, q), optional
@@ -92,8 +93,10 @@ def conjugate_gradient(
 
 
 def column_inner(A: Array, B: Array) -> Array:
-    """a_j^T b_j (q,) of the columns of A and B (n, q), as a product with ones: NumPy sums short rows ten times slower
-    than it multiplies."""
+    """a_j^T b_j (q,) of the columns of A and B (n, q).
+
+    A product with ones, because NumPy sums short rows ten times slower than it multiplies.
+    """
     xp = array_namespace(A, B)
     return xp.matmul(xp.ones(A.shape[0], dtype=A.dtype, device=getattr(A, "device", None)), A * B)
 

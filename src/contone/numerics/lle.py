@@ -23,6 +23,9 @@ def lle_weights(X: np.ndarray, k: int, *, regularization: float = 1e-3) -> sp.cs
     Parameters
     ----------
     X : (n, d)
+        Rows.
+    k : int
+        Number of neighbours.
     regularization : float
         The local Gram matrix G gets ``regularization * trace(G)`` on its diagonal, always. Without it G is singular
         as soon as k > d or a neighbour is a duplicate of the row, and the weights reach 1e17.

@@ -71,10 +71,14 @@ def low_rank_representation(X: np.ndarray, beta: float, *, tol: float = 1e-3, ma
 
     Parameters
     ----------
+    X : (n, d)
+        Rows.
     beta : float
         Weight of the noise: small gives C = 0, large V V^T.
     tol : float
         Stop once the relative duality gap is at most this; `Solution.residual` is that gap.
+    max_iter : int
+        Maximum number of iterations.
     """
     V, S = row_space(X)
     if not S.size:

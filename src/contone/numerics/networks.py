@@ -160,8 +160,18 @@ def train(
 
     Parameters
     ----------
+    objective : callable
+        The mean loss of a batch at the weights.
+    start : tensor
+        Weights to begin with, one flat vector.
+    n_rows, epochs : int
+        Rows, and passes over all of them.
+    batch_size : int or None
+        Rows per step; None takes all.
     rates : callable
         The learning rate of an epoch, counted from 0.
+    rng : Generator
+        Source of the order of the rows.
     optimiser : {"adam", "sgd"}
         Adam with its usual constants, or plain gradient steps.
     weight_decay : float

@@ -77,8 +77,14 @@ def sgd(
     ----------
     gradient : callable
         ``gradient(W, rows)``, the gradient at W estimated from those rows.
+    start : array
+        W to begin with.
+    n_rows, learning_rate, momentum, batch_size, epochs : number
+        As PyTorch has them; an epoch is a pass over all rows.
     tol : float
         Stop when an epoch moves no entry of W by more than this. The residual is that movement.
+    random : RandomState
+        Source of the order of the rows.
     """
     W, velocity = start.copy(), np.zeros_like(start)
     moved = np.inf

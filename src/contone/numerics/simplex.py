@@ -52,6 +52,7 @@ def project_masked_simplex(V: Array, mask: Array) -> Array:
     Parameters
     ----------
     V : array, (n, q)
+        Any rows.
     mask : bool array, (n, q)
         Every row needs at least one True.
     """
@@ -66,8 +67,11 @@ def project_masked_simplex(V: Array, mask: Array) -> Array:
 
 
 def _project_by_sorting(V: Array, mask: Array) -> Array:
-    """The projection for any row: with u the relevant entries in descending order, theta = (sum_{j<=r} u_j - 1) / r
-    for the largest r with u_r > theta_r (Held, Wolfe and Crowder 1974)."""
+    """The projection for any row, by sorting (Held, Wolfe and Crowder 1974).
+
+    With u the relevant entries in descending order, theta = (sum_{j<=r} u_j - 1) / r for the largest r with
+    u_r > theta_r.
+    """
     xp = array_namespace(V)
     u = xp.sort(xp.where(mask, V, -xp.inf), axis=-1, descending=True)
     finite = xp.isfinite(u)

@@ -46,15 +46,15 @@ def document(
 
     Parameters
     ----------
-    rows
+    rows : sequence of RowToGrade
         The rows, in the order in which they are asked for.
-    labels
+    labels : sequence of str
         Names of the labels.
-    head
+    head : sequence of str
         Names of the entries of `identity`.
-    source, n_rows
+    source, n_rows : str, int
         Name of the file, and how many rows it has.
-    folder
+    folder : Path
         Where paths of pictures start.
     """
     import contone

@@ -102,6 +102,8 @@ def to_svg(figure: Figure, name: str, title: str, description: str) -> str:
 
     Parameters
     ----------
+    figure : Figure
+        What was drawn.
     name : str
         Unique on the page; starts every id in the drawing, whatever characters it holds.
     title, description : str

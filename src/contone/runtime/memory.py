@@ -56,8 +56,10 @@ def user_limit() -> float | None:
 
 
 def available_bytes() -> float:
-    """Memory that can be taken now without pushing others out: the user's limit, or the least that the machine and the
-    process's control group (a container) leave; infinite where nothing is known."""
+    """Memory that can be taken now without pushing others out; infinite where nothing is known.
+
+    It is the user's limit, or the least that the machine and the process's control group (a container) leave.
+    """
     limit = user_limit()
     return min(_machine(), _control_group()) if limit is None else limit
 

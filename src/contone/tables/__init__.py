@@ -36,9 +36,11 @@ def enhance_file(
     target: str | os.PathLike[str],
     *,
     labels: str | Sequence[str] = (),
-    method: str | Enhancer = "inversion",
     features: str | Sequence[str] = (),
     ids: str | Sequence[str] = (),
+    categorical: str | Sequence[str] = (),
+    text: str | Sequence[str] = (),
+    method: str | Enhancer = "inversion",
     suffix: str = "_degree",
     overwrite: bool = False,
     stream: bool | None = None,
@@ -49,8 +51,6 @@ def enhance_file(
     label_separator: str | None = None,
     item: str | None = None,
     worker: str | None = None,
-    categorical: str | Sequence[str] = (),
-    text: str | Sequence[str] = (),
     missing: str = "impute",
     unlabelled: str = "method",
     intervals: float | None = None,
@@ -167,13 +167,13 @@ def enhance_table(
     table: Any,
     *,
     labels: str | Sequence[str] = (),
-    method: str | Enhancer = "inversion",
     features: str | Sequence[str] = (),
     ids: str | Sequence[str] = (),
-    suffix: str = "_degree",
-    label_separator: str | None = None,
     categorical: str | Sequence[str] = (),
     text: str | Sequence[str] = (),
+    method: str | Enhancer = "inversion",
+    suffix: str = "_degree",
+    label_separator: str | None = None,
     missing: str = "impute",
     unlabelled: str = "method",
     intervals: float | None = None,
@@ -262,16 +262,18 @@ def suggest_file(
     ----------
     source : path
         As in `enhance_file`.
-    labels, overwrite, progress : default=(), False, None
-        As in `enhance_file`.
     target : path
         A page (.html) with a slider per label, or a spreadsheet (.csv, .tsv) with empty columns for the degrees.
+    labels : str or sequence of str, default=()
+        As in `enhance_file`.
     k : int, default=30
         How many rows; fewer where fewer are not graded yet.
     method : Inversion or None
         With its settings; None means ``Inversion()``.
     graded : path or None
         Rows graded before: they inform the choice and are not suggested again.
+    overwrite, progress : default=False, None
+        As in `enhance_file`.
     **reading
         Other arguments of `enhance_file` about columns and reading: features, ids, categorical, text, separator,
         decimal, label_separator, item, missing, unlabelled.

@@ -60,14 +60,14 @@ def choose(
 
     Parameters
     ----------
-    names
+    names : sequence of str
         All columns, in the order of the file.
-    numeric
+    numeric : iterable of str
         Those that hold numbers.
-    labels, features, ids, categorical, text
+    labels, features, ids, categorical, text : sequence of str
         What was typed: names, lists of names with commas between, patterns such as ``genre_*``, ranges such as
         ``f10:f16``, ``first:3`` or ``last:6``.
-    declared
+    declared : iterable of str
         Columns that the format of the file declares to be categories.
 
     Examples

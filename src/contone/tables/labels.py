@@ -57,9 +57,9 @@ def meanings(words: Mapping[str, Words], numeric: Iterable[str]) -> dict[str, di
 
     Parameters
     ----------
-    words
+    words : mapping
         The different entries of every label column.
-    numeric
+    numeric : iterable of str
         Columns that hold numbers: those that are neither yes nor no may be confidences.
     """
     numbers = set(numeric)

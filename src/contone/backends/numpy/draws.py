@@ -20,6 +20,8 @@ class RowStream:
         Of the whole data set.
     start, stop : int
         Global numbers of the rows.
+    *more : int
+        Numbers that tell this stream from others of the same rows.
     """
 
     def __init__(self, seed: int, start: int, stop: int, *more: int) -> None:

@@ -50,6 +50,7 @@ class Items:
     Parameters
     ----------
     rule : Degradation
+        What made the labels.
     L : (n, q)
         Labels, the rows of an item one after the other.
     item : (n,)

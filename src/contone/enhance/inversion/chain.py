@@ -92,6 +92,10 @@ def learn_parameters(
         Takes the draws of all sweeps after `n_burn`.
     counts : (q,), (q + 1,) or PartialCounts
         How many of all rows have 1, ..., q labels, or 0, ..., q.
+    settings : Settings
+        Length of the chain, prior and so on.
+    rng : Generator
+        Source of all draws.
     """
     q, n = rows.Z.shape
     strength = float(q) if settings.strength is None else settings.strength

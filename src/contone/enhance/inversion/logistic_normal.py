@@ -88,6 +88,10 @@ def draw_coefficients(gram: np.ndarray, cross: np.ndarray, current: Parameters, 
         Phi Phi^T; the first feature is the constant.
     cross : (p, q)
         Phi z.
+    current : Parameters
+        Sigma and theta that it is drawn given.
+    rng : Generator
+        Source of the draw.
     """
     precisions = ridge(len(gram), current.theta)
     # A product in single precision, or of few rows, has no direction smaller than its rounding.
@@ -142,6 +146,8 @@ def moments(counts: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     ----------
     counts : (q, q)
         L^T L: how many of n rows have both labels; the diagonal holds the frequencies.
+    n : int
+        Number of rows.
     """
     q = len(counts)
     frequency = np.diag(counts)

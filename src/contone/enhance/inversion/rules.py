@@ -19,6 +19,7 @@ from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.rule_names import in_words, parse_rule
 from contone.enhance.inversion.sampler import Rows
 from contone.exceptions import LabelWarning
+from contone.runtime import progress
 from contone.runtime.warnings import warn
 from contone.typing import Array
 from contone.validation import silent_rows
@@ -80,10 +81,11 @@ def rank_rules(L: np.ndarray, known: KnownDegrees = NOTHING_KNOWN) -> list[tuple
     others: list[Degradation] = [CumulativeMass(t) for t in SHARES]
     others += [Threshold(r / q) for r in THRESHOLDS if r < q]
     others += [_most_frequent_number(L)]
-    scores = [np.log(CONVENTION) + _evidence(CumulativeMass(), L, known)]
-    scores += [np.log((1 - CONVENTION) / len(others)) + _evidence(rule, L, known) for rule in others]
-    probabilities = np.exp(scores - np.logaddexp.reduce(scores))
     rules = [CumulativeMass(), *others]
+    prior = np.log([CONVENTION, *[(1 - CONVENTION) / len(others)] * len(others)])
+    tried = progress.reported(rules, len(rules), "choosing the rule")
+    scores = prior + [_evidence(rule, L, known) for rule in tried]
+    probabilities = np.exp(scores - np.logaddexp.reduce(scores))
     return [(rules[i], float(probabilities[i])) for i in np.argsort(-probabilities, kind="stable")]
 
 
@@ -92,7 +94,8 @@ def likeliest_threshold(L: np.ndarray, known: KnownDegrees = NOTHING_KNOWN, *, a
     q = L.shape[1]
     candidates = [Threshold(r / q, at_least_one) for r in HEIGHTS if r < q]
     # Each with a fit of its own: judged with a model from another height, a neighbour may look better by far.
-    return candidates[int(np.argmax([_evidence(rule, L, known) for rule in candidates]))]
+    tried = progress.reported(candidates, len(candidates), "choosing the height of the bar")
+    return candidates[int(np.argmax([_evidence(rule, L, known) for rule in tried]))]
 
 
 def _warn_if_open(ranked: list[tuple[Degradation, float]]) -> None:

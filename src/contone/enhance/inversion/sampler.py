@@ -44,6 +44,7 @@ class Rows:
     Parameters
     ----------
     rule : Degradation
+        What made the labels.
     L : (n, q)
         NaN where nobody asked: the labels that a row has there are sampled along (`unasked`).
     noise : float
@@ -284,8 +285,8 @@ class Weights:
 
     Parameters
     ----------
-    Z : array, (q, n)
-    positive : bool array, (q, n)
+    Z, positive : array, bool array, (q, n)
+        Log weights, and which labels are marked.
     """
 
     def __init__(self, Z: Array, positive: Array) -> None:
@@ -343,7 +344,9 @@ def sweep(
     Z : array, (q, n)
         Current log weights; every row within what its labels allow. Not changed.
     positive : bool array, (q, n)
+        Which labels are marked.
     mean : array, (q, n)
+        Of the log weights, before the labels.
     precision : array, (q, q)
         Sigma^-1, positive definite.
     interval : callable

@@ -169,12 +169,20 @@ def best_batch(
 
     Parameters
     ----------
+    moments : Moments
+        What a row tells, for the m rows of the sample.
     information, precision : (p, p)
         Of one row in the mean, and of the prior with the rows that are graded already.
+    k : int
+        Size of the batch.
+    free : (m,)
+        Which rows may be chosen.
     near : (m, m)
         Pairs of rows that tell the same.
     share : float
         Rows of the sample per row of the data: the own error of a row counts for one of all rows.
+    rng : Generator
+        Source of the batches.
     """
     batches = np.stack([_draw_batch(k, free, near, rng) for _ in range(N_BATCHES)])
     chosen = np.zeros((N_BATCHES, len(near)))

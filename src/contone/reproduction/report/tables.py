@@ -25,8 +25,10 @@ published run had folds of its own, so that both figures have that error."""
 
 
 def section(spec: Spec, results: Results, measure_names: Sequence[str], published: paper.Table) -> Section:
-    """An experiment of the paper: every row that was asked for, and the paper's figures beside the row that re-runs
-    them. A row that only the paper has is named after it."""
+    """An experiment of the paper: every row that was asked for, and the paper's figures beside the row of a new run.
+
+    A row that only the paper has is named after it.
+    """
     tables = tuple(_table(spec, results, name, published.get(name, {})) for name in measure_names)
     return Section(spec.name, spec.title, spec.question, tables)
 
