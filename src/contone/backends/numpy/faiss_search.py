@@ -92,10 +92,8 @@ def _search(index: _Index, queries: np.ndarray, k: int, *, own: bool) -> Found:
 
 
 def _tune(index: _Index, queries: np.ndarray, rows: np.ndarray, k: int, own: bool) -> Settings:
-    """Raise the probes, and the candidates where probes alone no longer help, until the target is met.
-
-    Then half of the last step back is tried.
-    """
+    """Raise the probes, and the candidates where probes alone no longer help, until the target is met; then try half
+    of the last step back."""
     asked, itself = queries[rows], rows if own else None
     radius = index.true_radius(asked, k, itself)
 
@@ -122,81 +120,6 @@ def _recall(distances: np.ndarray, radius: np.ndarray) -> float:
     return float(np.mean(distances <= radius[:, None] * (1.0 + 1e-9)))
 
 
-<<<<<<< HEAD
-=======
-def _one_thread() -> None:
-    """In a thread of its own, faiss is to start no others."""
-    faiss.omp_set_num_threads(1)
-
-
-def _alone(work: Callable[..., Result], *arguments: Any) -> Result:
-    """work(*arguments) for many small steps, between which threads would only wait for each other."""
-    return next(side_by_side(lambda _: work(*arguments), [None], _one_thread))
-
-
-def _pieces(m: int, size: int) -> Iterator[slice]:
-    return (slice(start, min(start + size, m)) for start in range(0, m, size))
-
-
-def _smallest(A: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k smallest of every row of A (b, m), to some four digits, and where they are; both (b, k), smallest first.
-
-    A is float32 and not negative; it is overwritten.
-
-    NumPy parts numbers several times faster than places, so that the last bits of a number say where it was.
-    """
-    last = (1 << int(A.shape[1]).bit_length()) - 1
-    bits = A.view(np.int32)  # these are ordered as the numbers are
-    bits &= ~last
-    bits |= np.arange(A.shape[1], dtype=np.int32)
-    bits = np.sort(np.partition(bits, k - 1, axis=1)[:, :k], axis=1)
-    return (bits & ~last).view(np.float32), bits & last
-
-
-def _k_means(A: np.ndarray, k: int) -> Array:
-    """Centres (k, d) of the rows of A; the seed is a constant, so that two runs are the same."""
-    means: Any = faiss.Kmeans(A.shape[1], k, niter=ROUNDS, seed=SEED, min_points_per_centroid=1)
-    means.train(A)
-    return means.centroids
-
-
-def _two_levels(A: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Centres of about sqrt(k) groups of the rows of A, and k centres (k, d), shared among the groups by their size.
-
-    Plain k-means takes time in proportion to k^2; its lists are no better.
-    """
-    groups = _alone(_k_means, A, max(round(np.sqrt(k)), 1))
-    member = faiss.knn(A, groups, 1)[1][:, 0]
-    ends = np.cumsum(np.bincount(member, minlength=len(groups)))
-    share = np.diff(np.round(ends * (k / len(A))).astype(int), prepend=0)
-    parts = ((A[member == g], int(share[g])) for g in np.flatnonzero(share))
-    return groups, np.concatenate(list(side_by_side(lambda part: _k_means(*part), parts, _one_thread)))
-
-
-def _places(C: np.ndarray) -> np.ndarray:
-    """An order (m,) of the centres C (m, d) in which near ones are near.
-
-    They are halved again and again along the direction in which they vary most.
-    """
-    pending, ordered = [np.arange(len(C))], []
-    while pending:
-        some = pending.pop()
-        if len(some) <= 2:
-            ordered.append(some)
-            continue
-        centred = C[some] - C[some].mean(axis=0)
-        centred /= np.abs(centred).max() or 1.0
-        direction = centred[np.argmax(np.einsum("ij,ij->i", centred, centred))]
-        for _ in range(5):  # of the power method: it need not be exact
-            direction = (centred @ direction) @ centred
-            direction /= np.linalg.norm(direction) or 1.0
-        along = centred @ direction
-        some, half = some[np.argsort(along, kind="stable")], len(some) // 2
-        pending += [some[half:], some[:half]]
-    return np.concatenate(ordered)
-
-
->>>>>>> db8767d (check every method; pages of streamed files; one held-out measure; numpydoc validation in lint; docs)
 class _Index:
     """All rows of X (n, d), list by list, ready to be searched.
 
