@@ -47,6 +47,8 @@ def check_file(
     sample : FittedSample or None
         The rows that a fitted method was fitted on, where the file was streamed (`EnhancedFile.sample`); the file is
         then not read.
+    progress : Progress or None
+        Hears how far the work is.
     max_rows : int
         Rows to look at.
     **reading
