@@ -48,15 +48,16 @@ def test_ends_are_those_of_the_rule(rule):
     for j in (0, 5):
         others = Others.of(Z, L, j)
         own, keep = L[:, j], np.arange(6) != j
-        coefficients = numpy_sweep.balance_of(rule, L) * np.ones(D.shape)
-        found = numpy_sweep.ends_of(rule)(
+        coefficients, mark = numpy_sweep.balance_of(rule, L, float), numpy_sweep.marks_of(own, float)
+        ends = numpy_sweep.ends_of(rule, len(D), float)
+        ends(
             (coefficients * D)[:, keep].sum(axis=1),
             np.exp(others.lowest_positive),
             np.exp(others.highest_negative),
             others.n_positive,
-            own,
+            numpy_sweep.Own(coefficients[:, j], mark, numpy_sweep.infinite_where(mark, float)),
         )
-        for end, expected in zip(found, rule.interval(others, own), strict=True):
+        for end, expected in zip((ends.lower, ends.upper), rule.interval(others, own), strict=True):
             with np.errstate(divide="ignore"):
                 np.testing.assert_allclose(np.log(np.maximum(end, 0.0)), expected, rtol=1e-9, atol=1e-9)
 
@@ -79,8 +80,9 @@ def test_it_samples_the_same_distribution(rule, problem):
     mean = np.zeros(D.T.shape)
     answers = []
     for quick in (False, True):
-        rows = Rows(rule, L, 0.0, quick=quick)
-        assert rows.quick == quick
+        rows = Rows(rule, L, 0.0, single=quick)
+        assert rows.quick
+        rows.quick = quick
         averages = Averages(rows.Z, 0, 0, labels_first=quick)
         rng = np.random.default_rng(2)
         for k in range(40):

@@ -98,7 +98,7 @@ class Fit:
 
         def of_block(block: tuple[int, np.random.Generator]) -> Posterior:
             rows = slice(block[0], block[0] + size)
-            return self.posterior_of_block(X[rows], L[rows], block[1], quick=X.shape[0] >= MANY_ROWS)
+            return self.posterior_of_block(X[rows], L[rows], block[1], single=X.shape[0] >= MANY_ROWS)
 
         # Every block has its own stream of random numbers: which thread is first makes no difference.
         blocks = zip(starts, rng.spawn(len(starts)), strict=True)
@@ -113,25 +113,27 @@ class Fit:
             sum(p.n_relaxed for p in found),
         )
 
-    def posterior_of_block(self, X: Array, L: Array, rng: Any, n_samples: int = 0, *, quick: bool = False) -> Posterior:
+    def posterior_of_block(
+        self, X: Array, L: Array, rng: Any, n_samples: int = 0, *, single: bool = False
+    ) -> Posterior:
         """The same for all rows at once; `rng` draws uniform and normal numbers, whose shapes end with m."""
         if L.shape[1] == 1:
             return _certain(L)
         silent = tells_nothing(self.rule, L)
         if bool(silent.all()):
             return self.prior(X)
-        found = self._sampled(X, forget_silent_rows(self.rule, L), rng, n_samples, quick)
+        found = self._sampled(X, forget_silent_rows(self.rule, L), rng, n_samples, single)
         if not bool(silent.any()):
             return found
         xp, prior = array_namespace(L), self.prior(X)
         where = {a: xp.where(silent[:, None], getattr(prior, a), getattr(found, a)) for a in MOMENTS}
         return replace(found, **where)
 
-    def _sampled(self, X: Array, L: Array, rng: Any, n_samples: int, quick: bool) -> Posterior:
+    def _sampled(self, X: Array, L: Array, rng: Any, n_samples: int, single: bool) -> Posterior:
         """The same by a Markov chain."""
         n_sweeps = max(20, self.settings.n_sweeps // 2)
         precision = logistic_normal.precision(self.parameters.covariance)
-        rows = Rows(self.rule, L, self.settings.noise, tail=self.tail, quick=quick)
+        rows = Rows(self.rule, L, self.settings.noise, tail=self.tail, single=single)
         mean, draws = self.mean(X), get_backend(X).draws(rng, X)
         averages = Averages(rows.Z, n_samples, n_sweeps - n_sweeps // 4, labels_first=rows.quick)
         if n_samples == 0 and rows.run(mean, precision, draws, n_sweeps, n_sweeps // 4, averages):

@@ -15,13 +15,13 @@ The distribution that is sampled is the same. What differs is the bookkeeping:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from contone.backends.numpy.normal import reflected_normal, truncated_normal
+from contone.backends.numpy.normal import WHOLE, bits, reflected_normal, truncated_normal
 from contone.degrade import CumulativeMass, Degradation, Order, Threshold, TopK
 from contone.enhance.inversion.covariance import FactorPrecision, Precision
 from contone.runtime.threads import for_each
@@ -35,12 +35,10 @@ PIECE_ROWS = 8192
 """At most how many rows one thread works on at a time."""
 LOWEST = -60.0
 """As `sampler.LOWEST`."""
+INFINITE = {size: np.array(np.inf, dtype=f"f{size}").view(kind) for size, kind in WHOLE.items()}
+"""The bits of infinity."""
 MARGIN = {8: 1e-9, 4: 1e-5}
 """How far draws stay clear of the ends of their interval, by bytes a number."""
-
-Ends = Callable[[Array, Array, Array, Array, Array], tuple[Array, Array]]
-"""(balance, lowest positive, highest negative, number of positive labels) of the others, own label -> weights between
-which the row keeps its labels; not positive where there is no lower end."""
 
 
 def can_sweep(rule: Degradation) -> bool:
@@ -53,50 +51,110 @@ def precision_for(n: int) -> Any:
     return np.dtype(np.float32 if n >= MANY_ROWS else np.float64)
 
 
-def balance_of(rule: Degradation, positive: Array) -> Array | float:
-    """Coefficients of the weights in the balance of a rule."""
-    if isinstance(rule, CumulativeMass):
-        return np.subtract(positive, rule.t, dtype=np.float64)  # (1 - t) of the positive, -t of the negative mass
-    return 1.0
+def marks_of(positive: Array, dtype: Any) -> Array:
+    """Whole numbers as wide as those of a kind: all bits set where a label is positive, none where it is not.
+
+    A choice between two numbers by such marks takes a tenth of the time of `np.where`.
+    """
+    marks = positive.astype(WHOLE[np.dtype(dtype).itemsize])
+    return np.negative(marks, out=marks)
 
 
-def ends_of(rule: Degradation) -> Ends:
-    """The ends of a rule: `rule.interval` for weights in place of log weights."""
+def balance_of(rule: Degradation, positive: Array, dtype: Any) -> Array:
+    """Coefficients (q, n) of the weights in the balance of a rule."""
     if isinstance(rule, CumulativeMass):
-        return _cumulative_ends(rule.t)
+        return np.subtract(positive, rule.t, dtype=dtype)  # (1 - t) of the positive, -t of the negative mass
+    return np.ones(positive.shape, dtype=dtype)
+
+
+def infinite_where(marks: Array, dtype: Any) -> Array:
+    """Infinite numbers where a mark is set, 0 elsewhere."""
+    return (marks & INFINITE[marks.itemsize]).view(dtype)
+
+
+class Own(NamedTuple):
+    """The label of a step: its coefficients in the balance, its marks, and its highest weights, each (n,)."""
+
+    coefficient: Array
+    mark: Array
+    highest: Array
+    """Infinite where the label is positive, 0 where it is not."""
+
+
+class Ends:
+    """Weights between which a label keeps the labels of its row: `rule.interval` for weights in place of log weights.
+
+    Here for rules of which the order is all that counts. What is worked out is in `lower` and `upper` (n,), which the
+    next call writes over; the lower end is not positive where there is no such end.
+    """
+
+    def __init__(self, n: int, dtype: Any) -> None:
+        self.both = np.empty((2, n), dtype=dtype)
+        self.lower, self.upper = self.both
+        self.lower_bits, self.upper_bits = bits(self.both)
+
+    def __call__(self, balance: Array, lowest: Array, highest: Array, others: Array | None, own: Own) -> None:
+        """From the balance, the lowest positive and the highest negative weight and the number of positive labels
+        among the others: above the highest negative weight, or below the lowest positive one."""
+        np.bitwise_and(bits(highest), own.mark, out=self.lower_bits)
+        np.maximum(lowest, own.highest, out=self.upper)
+
+
+class _CumulativeEnds(Ends):
+    """Of a positive weight max(-A / (1 - t), A / t, highest) and (lowest - A) / (1 - t), with the balance A; of a
+    negative weight (A - lowest) / t and min(A / t, lowest).
+
+    With the coefficient c of the label, 1 - t or -t, -A / c and (lowest - A) / c are among the ends in both cases.
+    """
+
+    def __init__(self, t: float, n: int, dtype: Any) -> None:
+        super().__init__(n, dtype)
+        self.t = np.array(t, dtype=dtype)
+        work = np.empty((3, n), dtype=dtype)
+        self.balanced, self.spare, self.over = work
+        self.balanced_bits, self.spare_bits, self.over_bits = bits(work)
+        self.swapped = np.empty_like(self.over_bits)
+
+    def __call__(self, balance: Array, lowest: Array, highest: Array, others: Array | None, own: Own) -> None:
+        np.divide(balance, own.coefficient, out=self.balanced)
+        np.negative(self.balanced, out=self.balanced)
+        np.subtract(lowest, balance, out=self.spare)
+        np.divide(self.spare, own.coefficient, out=self.spare)
+        np.divide(balance, self.t, out=self.over)
+        np.maximum(self.over, highest, out=self.over)
+        np.bitwise_and(self.over_bits, own.mark, out=self.over_bits)
+        np.maximum(self.balanced, self.over, out=self.balanced)
+        np.maximum(lowest, own.highest, out=self.over)
+        np.minimum(self.balanced, self.over, out=self.balanced)
+        # The lower end is the first of the two where the label is positive, and the second where it is not.
+        np.bitwise_xor(self.balanced_bits, self.spare_bits, out=self.swapped)
+        np.bitwise_and(self.swapped, own.mark, out=self.swapped)
+        np.bitwise_xor(self.spare_bits, self.swapped, out=self.lower_bits)
+        np.bitwise_xor(self.balanced_bits, self.swapped, out=self.upper_bits)
+
+
+class _ThresholdEnds(Ends):
+    def __init__(self, tau: float, at_least_one: bool, n: int, dtype: Any) -> None:
+        super().__init__(n, dtype)
+        self.tau, self.at_least_one = tau, at_least_one
+
+    def __call__(self, balance: Array, lowest: Array, highest: Array, others: Array | None, own: Own) -> None:
+        positive, share = own.mark != 0, balance * (self.tau / (1.0 - self.tau))
+        pushes = highest / self.tau - balance
+        single = (others == np.where(positive, 0, 1)) & self.at_least_one
+        allows = np.where(single | (others == 0), np.inf, lowest / self.tau - balance)
+        lower = np.maximum(pushes, np.where(single, highest, share))
+        upper = np.minimum(share, np.where(single, lowest, allows))
+        self.lower[:], self.upper[:] = np.where(positive, lower, pushes), np.where(positive, allows, upper)
+
+
+def ends_of(rule: Degradation, n: int, dtype: Any) -> Ends:
+    """The ends of a rule, for n rows."""
+    if isinstance(rule, CumulativeMass):
+        return _CumulativeEnds(rule.t, n, dtype)
     if isinstance(rule, Threshold):
-        return _threshold_ends(rule.tau, getattr(rule, "at_least_one", True))
-    return _order_ends
-
-
-def _order_ends(balance: Array, lowest: Array, highest: Array, others: Array, positive: Array) -> tuple[Array, Array]:
-    return np.where(positive, highest, 0.0), np.where(positive, np.inf, lowest)
-
-
-def _cumulative_ends(t: float) -> Ends:
-    rest = 1.0 - t
-
-    def ends(A: Array, lowest: Array, highest: Array, others: Array, positive: Array) -> tuple[Array, Array]:
-        over = A / t
-        lower = np.maximum(A / -rest, over)
-        np.maximum(lower, highest, out=lower)
-        spare = lowest - A
-        return np.where(positive, lower, spare / -t), np.where(positive, spare / rest, np.minimum(over, lowest))
-
-    return ends
-
-
-def _threshold_ends(tau: float, at_least_one: bool) -> Ends:
-    def ends(T: Array, lowest: Array, highest: Array, others: Array, positive: Array) -> tuple[Array, Array]:
-        own = T * (tau / (1.0 - tau))
-        pushes = highest / tau - T
-        single = (others == np.where(positive, 0, 1)) & at_least_one
-        allows = np.where(single | (others == 0), np.inf, lowest / tau - T)
-        lower = np.maximum(pushes, np.where(single, highest, own))
-        upper = np.minimum(own, np.where(single, lowest, allows))
-        return np.where(positive, lower, pushes), np.where(positive, allows, upper)
-
-    return ends
+        return _ThresholdEnds(rule.tau, getattr(rule, "at_least_one", True), n, dtype)
+    return Ends(n, dtype)
 
 
 def sweep(
@@ -145,6 +203,16 @@ def pieces_of(n: int) -> Sequence[slice]:
     return [slice(int(a), int(b)) for a, b in pairwise(edges)]
 
 
+def _widths(diagonal: np.ndarray, dtype: Any) -> tuple[list[np.ndarray], ...]:
+    """Minus the variance, the standard deviation and its inverse of each label given the others.
+
+    As arrays without a dimension, which NumPy need not convert.
+    """
+    return tuple(
+        [np.array(v, dtype=dtype) for v in values] for values in (-1 / diagonal, diagonal**-0.5, diagonal**0.5)
+    )
+
+
 class _Full:
     """Sigma^-1 (q, q) in the kind of numbers of a sweep, and what a sweep asks of it."""
 
@@ -152,7 +220,7 @@ class _Full:
         along = matrix.sum(axis=0)
         self.total = float(along.sum())
         self.along, self.matrix = along.astype(dtype), np.asarray(matrix, dtype=dtype)
-        self.variances = (1.0 / np.diag(matrix)).tolist()
+        self.minus_variances, self.scales, self.narrows = _widths(np.diag(matrix), dtype)
 
     def begin(self, residual: Array) -> Array | None:
         """What is kept of the residuals r (q, n) of all labels, up to date with `follow`."""
@@ -177,7 +245,7 @@ class _Factors:
         along = precision.along()
         self.total, self.along = float(along.sum()), along.astype(dtype)
         self.own, self.shared = precision.own.astype(dtype), precision.shared.astype(dtype)
-        self.variances = (1.0 / precision.diagonal()).tolist()
+        self.minus_variances, self.scales, self.narrows = _widths(precision.diagonal(), dtype)
 
     def begin(self, residual: Array) -> Array | None:
         return self.shared @ residual
@@ -193,6 +261,54 @@ class _Factors:
         kept += self.shared[:, labels] @ moved
 
 
+class _Others:
+    """What a step asks of the labels other than its own, kept up to date one label at a time.
+
+    Log weights Z (q, n), labels (q, n).
+    """
+
+    def __init__(self, Z: Array, positive: Array, rule: Degradation) -> None:
+        dtype, W = Z.dtype, np.exp(Z)
+        self.marks, self.coefficients = marks_of(positive, dtype), balance_of(rule, positive, dtype)
+        self.unmarked = np.invert(self.marks)
+        self.highest_own, self.no_lowest = infinite_where(self.marks, dtype), infinite_where(self.unmarked, dtype)
+        self.shares = W * self.coefficients
+        # In double precision: the sums of each side may be large, and the balance between them small.
+        self.balance = self.shares.sum(axis=0, dtype=np.float64).astype(dtype)
+        self.low, self.high = np.full_like(W[0], np.inf), np.zeros_like(W[0])  # of the labels visited already
+        self.work = np.empty_like(W[0])
+        self.work_bits = bits(self.work)
+        self._look_ahead(W)
+
+    def _look_ahead(self, W: Array) -> None:
+        """Lowest positive and highest negative weight (q, n) of the labels after each one; infinite and 0 for none."""
+        self.lowest, self.highest = np.empty_like(W), np.empty_like(W)
+        self.lowest[-1], self.highest[-1] = np.inf, 0.0
+        up, down = np.maximum(W, self.no_lowest), (bits(W) & self.unmarked).view(W.dtype)
+        for j in range(len(W) - 2, -1, -1):
+            np.minimum(self.lowest[j + 1], up[j + 1], out=self.lowest[j])
+            np.maximum(self.highest[j + 1], down[j + 1], out=self.highest[j])
+
+    def own(self, j: int) -> Own:
+        """Label j."""
+        return Own(self.coefficients[j], self.marks[j], self.highest_own[j])
+
+    def without(self, j: int) -> tuple[Array, Array, Array]:
+        """Balance (n,), lowest positive and highest negative weight without label j."""
+        lowest, highest = self.lowest[j], self.highest[j]
+        np.subtract(self.balance, self.shares[j], out=self.balance)
+        return self.balance, np.minimum(lowest, self.low, out=lowest), np.maximum(highest, self.high, out=highest)
+
+    def put(self, j: int, w: Array) -> None:
+        """Give label j the weights w (n,), after `without(j)`."""
+        np.multiply(w, self.coefficients[j], out=self.work)
+        np.add(self.balance, self.work, out=self.balance)
+        np.maximum(w, self.no_lowest[j], out=self.work)
+        np.minimum(self.low, self.work, out=self.low)
+        np.bitwise_and(bits(w), self.unmarked[j], out=self.work_bits)
+        np.maximum(self.high, self.work, out=self.high)
+
+
 def _sweep_piece(
     Z: Array,
     positive: Array,
@@ -205,73 +321,61 @@ def _sweep_piece(
     reflect: bool,
     root_weights: Array | None,
 ) -> Array:
-    q, n = Z.shape
-    margin, tiny, infinite = MARGIN[Z.itemsize], np.finfo(Z.dtype).tiny, Z.dtype.type(np.inf)
+    (q, n), dtype = Z.shape, Z.dtype
+    margin, least, tiny = (np.array(v, dtype=dtype) for v in (MARGIN[Z.itemsize], np.exp(LOWEST), np.finfo(dtype).tiny))
     Z = Z - Z.max(axis=0)
     residual = Z - mean
     narrowed = precision.total**0.5 if root_weights is None else precision.total**0.5 * root_weights
     residual += shift / narrowed - (precision.along @ residual) / precision.total
     kept = precision.begin(residual)
-    W = np.exp(Z)
-    coefficients, ends_for = balance_of(rule, positive), ends_of(rule)
-    shares = (W * coefficients).astype(np.float64, copy=False)
-    balance = shares.sum(axis=0)
+    others, ends = _Others(Z, positive, rule), ends_of(rule, n, dtype)
+    ordered = Ends(n, dtype) if relaxed is not None else None
     count = positive.sum(axis=0) if isinstance(rule, Threshold) else None
-    lowest, highest = _extremes_ahead(W, positive)
-    low, high = np.full(n, infinite), np.zeros_like(Z[0])  # of the labels visited already
-    ends = np.empty((2, n), dtype=Z.dtype)
+    scaled, x = np.empty_like(ends.both), np.empty(n, dtype=dtype)
+    from_lower, from_upper = scaled
     for start in range(0, q, BLOCK):
         labels = slice(start, min(start + BLOCK, q))
         gradients, within = precision.gradient(labels, residual, kept), precision.within(labels)
         moved = np.empty_like(gradients)
         for i, j in enumerate(range(labels.start, labels.stop)):
-            own, old, variance = positive[j], Z[j], precision.variances[j]
-            balance -= shares[j]
-            least, most = np.minimum(low, lowest[j]), np.maximum(high, highest[j])
-            others = None if count is None else count - own
-            ends[0], ends[1] = ends_for(balance, least, most, others, own)
-            if relaxed is not None:
-                ends[0, relaxed], ends[1, relaxed] = (
-                    end[relaxed] for end in _order_ends(balance, least, most, others, own)
-                )
-            np.maximum(ends, tiny, out=ends)
-            np.log(ends, out=ends)
-            ends[0] += margin
-            ends[1] -= margin
-            np.maximum(ends[0], LOWEST, out=ends[0])
-            closed = ends[1] <= ends[0]  # no room: stays where it is
-            if closed.any():
-                ends[:, closed] = old[closed]
-            gradient = gradients[i]
+            old, asked, own = Z[j], others.without(j), others.own(j)
+            n_others = None if count is None else count - positive[j]
+            ends(*asked, n_others, own)
+            if ordered is not None:
+                ordered(*asked, n_others, own)
+                ends.both[:, relaxed] = ordered.both[:, relaxed]
+            np.maximum(ends.lower, least, out=ends.lower)
+            np.maximum(ends.upper, tiny, out=ends.upper)
+            np.log(ends.both, out=ends.both)
+            np.add(ends.lower, margin, out=ends.lower)
+            np.subtract(ends.upper, margin, out=ends.upper)
+            closed = np.less_equal(ends.upper, ends.lower)  # no room: stays where it is
+            if np.count_nonzero(closed):
+                ends.both[:, closed] = old[closed]
+            centre, minus_variance = gradients[i], precision.minus_variances[j]
             if i:
-                gradient += within[i, :i] @ moved[:i]
-            gradient *= -variance
-            centre = np.add(gradient, old, out=gradient)
-            scale = variance**0.5 if root_weights is None else variance**0.5 / root_weights
-            scaled = (ends - centre) / scale
-            x = reflected_normal(scaled, (old - centre) / scale, u[j]) if reflect else truncated_normal(scaled, u[j])
-            x *= scale
-            x += centre
-            np.maximum(x, ends[0], out=x)
-            np.minimum(x, ends[1], out=x)
-            np.subtract(x, old, out=moved[i])
-            Z[j] = x
-            w = np.exp(x, out=x)
-            np.multiply(w, coefficients if isinstance(coefficients, float) else coefficients[j], out=shares[j])
-            balance += shares[j]
-            np.minimum(low, np.where(own, w, infinite), out=low)
-            np.maximum(high, np.where(own, -infinite, w), out=high)
+                centre += np.matmul(within[i, :i], moved[:i], out=x)
+            centre *= minus_variance
+            centre += old
+            scale, narrow = precision.scales[j], precision.narrows[j]
+            if root_weights is not None:
+                scale, narrow = scale / root_weights, narrow * root_weights
+            np.subtract(ends.lower, centre, out=from_lower)
+            np.subtract(ends.upper, centre, out=from_upper)
+            scaled *= narrow
+            if reflect:
+                np.subtract(old, centre, out=x)
+                x *= narrow
+                drawn = reflected_normal(scaled, x, u[j])
+            else:
+                drawn = truncated_normal(scaled, u[j])
+            drawn *= scale
+            drawn += centre
+            np.maximum(drawn, ends.lower, out=drawn)
+            np.minimum(drawn, ends.upper, out=drawn)
+            np.subtract(drawn, old, out=moved[i])
+            Z[j] = drawn
+            others.put(j, np.exp(drawn, out=drawn))
         residual[labels] += moved
         precision.follow(labels, moved, kept)
     return Z
-
-
-def _extremes_ahead(W: Array, positive: Array) -> tuple[Array, Array]:
-    """Lowest positive and highest negative weight (q, n) among the labels after each one; infinite and 0 for none."""
-    lowest, highest = np.empty_like(W), np.empty_like(W)
-    lowest[-1], highest[-1] = np.inf, 0.0
-    up, down = np.where(positive, W, W.dtype.type(np.inf)), np.where(positive, W.dtype.type(0.0), W)
-    for j in range(len(W) - 2, -1, -1):
-        np.minimum(lowest[j + 1], up[j + 1], out=lowest[j])
-        np.maximum(highest[j + 1], down[j + 1], out=highest[j])
-    return lowest, highest

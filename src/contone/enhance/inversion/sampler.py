@@ -53,8 +53,8 @@ class Rows:
         Degrees that are known; such rows stay where they are, whatever their labels say.
     tail : float
         Degrees of freedom nu: every row has a weight w ~ Gamma(nu / 2, nu / 2) of its own, and covariance Sigma / w.
-    quick : bool
-        Use `numpy_sweep` where it can be used, whatever the number of labels.
+    single : bool
+        Single precision where `numpy_sweep` can be used and rows are many, whatever the number of labels.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Rows:
         grades: Grades | None = None,
         tail: float = math.inf,
         *,
-        quick: bool = False,
+        single: bool = False,
     ) -> None:
         self.rule, self.noise, self.grades, self.tail = rule, noise, grades, tail
         self.given = get_backend(L).transpose(L > 0)
@@ -92,9 +92,10 @@ class Rows:
         self.asked: Array = None  # (q, n) where there are unasked entries
         if self.labels is not None:
             self._open_unasked(self.labels)
-        self.quick = (quick or L.shape[1] > FEW_LABELS) and self._can_be_quick()
+        self.quick = self._can_be_quick()
         if self.quick:
-            self.Z = self.Z.astype(numpy_sweep.precision_for(len(L)))
+            single = single or L.shape[1] > FEW_LABELS
+            self.Z = self.Z.astype(numpy_sweep.precision_for(len(L)) if single else np.float64)
         self.fused = self._fused_sweeps()
 
     def _open_unasked(self, labels: Array) -> None:
