@@ -43,7 +43,9 @@ MARGIN = {8: 1e-9, 4: 1e-5}
 
 def can_sweep(rule: Degradation) -> bool:
     """Whether the ends for this rule are written out here."""
-    return type(rule) in (TopK, Order, Threshold) or (type(rule) is CumulativeMass and rule.t > 0)
+    if type(rule) is CumulativeMass:
+        return rule.t > 0
+    return type(rule) in (TopK, Order) or (type(rule) is Threshold and rule.tau > 0)
 
 
 def precision_for(n: int) -> Any:
