@@ -36,6 +36,7 @@ def test_duplicates_are_neighbours_at_zero_and_never_the_row_itself():
     X = torch.tensor(np.repeat(np.random.default_rng(0).normal(size=(100, 4)), 30, axis=0))
     found = neighbours_torch.nearest_neighbours(X, 10)
     assert float(found.distances.max()) == 0.0
+    assert found.n_uncertified == 0
     assert not (found.indices == torch.arange(3000)[:, None]).any()
 
 
@@ -73,9 +74,19 @@ def test_half_precision_bounds_are_below_the_distances():
     assert float(((squared - bounds[:, :500]) / (sizes[:, None] + sizes)).max()) < 0.004
 
 
+@pytest.mark.parametrize("largest", [0.0, 1e-310, 1e-40, 1.0, 255.0, 256.0, 257.0, 1e38, 1e300])
+def test_units_are_powers_of_two_that_bring_entries_into_range(largest):
+    unit = screen_torch._unit(largest, 1000)
+    assert np.frexp(unit)[0] == 0.5
+    assert largest * unit <= 256.0
+    assert largest * unit > 128.0 or unit == 2.0**1000 or largest == 0
+
+
 @on_gpu
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("kind", ["plain", "wide", "wider", "many", "outliers", "duplicates", "clusters", "few values"])
+@pytest.mark.parametrize(
+    "kind", ["plain", "wide", "wider", "many", "outliers", "duplicates", "clusters", "few values", "one value"]
+)
 def test_screened_neighbours_are_those_of_the_definition(kind, dtype):
     rng = np.random.default_rng(0)
     n, d, k = {"wide": (50_021, 70, 7), "wider": (50_021, 200, 7), "many": (80_021, 5, 30)}.get(kind, (50_021, 5, 7))
@@ -88,9 +99,13 @@ def test_screened_neighbours_are_those_of_the_definition(kind, dtype):
         X = np.repeat(rng.normal(size=(50, d)) * 1e4, -(-n // 50), axis=0)[:n] + 1e-2 * X
     if kind == "few values":
         X = np.round(X)
+    if kind == "one value":
+        X[:] = 1.0
     X = torch.tensor(X, dtype=dtype, device="cuda")
     assert screen_torch.can_screen(X, k)
     found = neighbours_torch.nearest_neighbours(X, k)
+    if kind == "one value":
+        assert found.n_uncertified == 0
     if kind in ("plain", "wide", "wider", "many"):
         assert found.n_rescreened < 100
     some = torch.arange(0, n, 97, device="cuda")

@@ -146,7 +146,7 @@ class _Database:
         # A score is a sum of d + 1 products, each at most (|x| + |y|)^2 in size; 64 units cover d up to thousands
         # because rounding errors of a dot product grow with its value, not with its length, in blocked summation.
         error = 64 * torch.finfo(torch.float32).eps * (own.sqrt() + self.largest.sqrt()) ** 2
-        return worst + own > squared + error
+        return (worst + own > squared + error) | (squared == 0)  # nothing is nearer than 0
 
 
 def _nearest_of_groups(

@@ -18,6 +18,7 @@ Rows without a certificate are left to `neighbours`.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -44,8 +45,8 @@ MOST_CHOSEN = 128
 MOST_COLUMNS = 256
 LARGEST = 256.0
 """Largest entry of what is rounded: half precision keeps its digits from 6e-5 on, and ends at 65504."""
-SLACK = 128 * torch.finfo(torch.float32).eps
-"""Part of |x|^2 + |y|^2 that sums in single precision may be wrong by: 64 units of (|x| + |y|)^2."""
+HIGHEST_POWER = {8: 1000, 4: 100}
+"""Largest exponent of the unit of length, by bytes a number."""
 
 
 class Found(NamedTuple):
@@ -84,7 +85,8 @@ def nearest_neighbours(X: Tensor, k: int, stage_bytes: int) -> Found:
         stop = min(start + size, n)
         screen.bound(start, stop, minima)
         screen.measure(start, stop, minima, indices, squared, bound)
-    certified = (bound + screen.own) > squared[:, -1] * screen.unit**2
+    furthest = squared[:, -1]
+    certified = (bound + screen.own > furthest * screen.unit * screen.unit) | (furthest == 0)
     return Found(indices, squared, certified)
 
 
@@ -94,8 +96,7 @@ class Screen:
     def __init__(self, X: Tensor) -> None:
         n, d = X.shape
         self.X = X.contiguous()
-        largest = float(X.abs().max())
-        self.unit = 2.0 ** int(torch.tensor(LARGEST / largest).log2().floor()) if largest > 0 else 1.0
+        self.unit = _unit(float(X.abs().max()), HIGHEST_POWER[X.element_size()])
         self.n_tiles = _n_spans(n) * SPAN
         self.n_groups = self.n_tiles * PER_SPAN
         self.n_families = self.n_groups // SPAN
@@ -103,7 +104,7 @@ class Screen:
         scaled = X * self.unit
         rounded = scaled.to(torch.float16).to(X.dtype)
         size, kept, lost = _lengths(scaled), _lengths(rounded), _lengths(scaled - rounded)
-        self.own = (size**2 * (1.0 - SLACK)).to(torch.float32)
+        self.own = (size**2 * (1.0 - _slack(self.width))).to(torch.float32)
         self.queries = torch.zeros((n, self.width), dtype=torch.float16, device=X.device)
         self.queries[:, :d] = -2.0 * rounded
         self.queries[:, d], self.queries[:, d + 1] = -2.0 * _up(lost), -2.0 * _up(kept)
@@ -143,6 +144,23 @@ def _n_spans(n: int) -> int:
 def _width(d: int) -> int:
     """Columns of the products of matrices: d features and two lengths, padded to what a matrix unit takes."""
     return max(16, 1 << (d + 1).bit_length())
+
+
+def _unit(largest: float, highest: int) -> float:
+    """The power of two that makes the largest entry at most LARGEST, and more than half of it."""
+    if largest == 0:
+        return 1.0
+    power = math.floor(math.log2(LARGEST) - math.log2(largest))
+    return float(2.0 ** min(max(power, -highest), highest))
+
+
+def _slack(width: int) -> float:
+    """Part of |x|^2 + |y|^2 that a bound may be wrong by.
+
+    A matrix unit may cut off a unit in the last place of its largest partial sum with every product that it adds. No
+    partial sum is larger than |y|^2 + 2 |x| |y| <= |x|^2 + 2 |y|^2. Lengths and what is done with bounds take 64 more.
+    """
+    return (2 * width + 64) * float(torch.finfo(torch.float32).eps)
 
 
 def _n_stages(width: int) -> int:
