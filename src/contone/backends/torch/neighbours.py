@@ -178,7 +178,7 @@ def _smallest(distances: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tens
     return indices, nearest
 
 
-if triton is not None:
+if triton is not None:  # pragma: no cover - compiled, not traced
 
     @triton.jit
     def _group_minima_kernel(  # type: ignore[no-untyped-def]

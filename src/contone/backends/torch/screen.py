@@ -183,7 +183,7 @@ def _by_thread(A: Tensor) -> Tensor:
     return A.view(-1, PER_SPAN, GROUP // 2, 2, A.shape[1]).permute(0, 2, 1, 3, 4).contiguous()
 
 
-if triton is not None:
+if triton is not None:  # pragma: no cover - compiled, not traced
 
     @triton.jit(do_not_specialize=["start", "stop"])
     def _bounds_kernel(  # type: ignore[no-untyped-def]

@@ -129,7 +129,7 @@ def _numbers(precision: np.ndarray, padded: int, share: float) -> np.ndarray:
     return np.concatenate([square.ravel(), along, scale, [total, math.sqrt(total), share]])
 
 
-if triton is not None:
+if triton is not None:  # pragma: no cover - compiled, not traced
     _exp, _log, _log1p, _expm1 = libdevice.exp, libdevice.log, libdevice.log1p, libdevice.expm1
     _normal, _quantile = libdevice.normcdf, libdevice.normcdfinv
 
