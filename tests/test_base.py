@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils._param_validation import Interval
 
-from contone import Temperature, measures
+from contone import AAKNN, LP, HSICReducer, Temperature, measures
 from contone.base import DistributionLearner, Enhancer, InductiveMixin
 from contone.exceptions import AnswerError, ContoneError, InputError
 from contone.numerics.solution import Solution
@@ -158,3 +158,11 @@ def test_every_error_of_ours_can_be_caught_as_one():
     for error in raised:
         assert error.__doc__
         assert issubclass(error, ContoneError | Warning)
+
+
+@pytest.mark.parametrize("estimator", [AAKNN(n_neighbors=True), LP(max_iter=True), HSICReducer(n_components=True)])
+def test_true_is_not_a_number(estimator):
+    """In Python it is one, and what a library makes of it differs: scikit-learn's neighbour search raises TypeError."""
+    with pytest.raises(ValueError, match="must not be True: give a number"):
+        estimator.fit([[0.0], [1.0], [2.0]], [[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
+    LP(standardize=True).fit([[0.0], [1.0]], [[1, 0], [0, 1]])

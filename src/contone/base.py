@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from array_api_compat import array_namespace
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
@@ -24,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from contone.answers import Answers, SaysWhatIsMissing
 from contone.backends import Findings, get_backend, like, to_numpy
+from contone.domains import CheckedEstimator
 from contone.exceptions import (
     AnswerError,
     ApproximationWarning,
@@ -53,7 +53,7 @@ from contone.validation import (
 )
 
 
-class _Estimator(Answers, BaseEstimator):
+class _Estimator(Answers, CheckedEstimator):
     """What enhancers and learners share: tags, presets, parameter domains as data."""
 
     reference: ClassVar[str] = ""

@@ -20,6 +20,7 @@ import os
 import re
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from contone.base import DistributionLearner, Enhancer
 from contone.degrade import Degradation
 from contone.enhance import plugins
 from contone.exceptions import DataError, InputError
-from contone.runtime.files import replacing
+from contone.runtime.files import check_regular, replacing
 
 FORMAT = 1
 """Version of the file's layout; a reader refuses what is newer than itself."""
@@ -104,6 +105,8 @@ def load_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> 
 
 def read_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> StoredModel:
     """The fitted method of a file and what was noted about it; `trusted` as in `load_model`."""
+    with suppress(OSError):
+        check_regular(path)
     try:
         with _Archive(path) as archive:
             archive.trusted = frozenset(trusted)

@@ -143,8 +143,31 @@ def tables() -> dict[str, bytes]:
         "cut.arrow": written(frame().write_ipc)[:-40],
         "text.xlsx": ROWS,
         "zip.xlsx": npz(x=FEATURES),
+        "far.xlsx": far_sheet(),
+        "far.ods": far_document(),
     }
     return cases
+
+
+def far_sheet() -> bytes:
+    """Excel's last cell is not empty: 17 billion cells in a small file."""
+    last = b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row></sheetData>'
+    return zipped({"xl/workbook.xml": b"<workbook/>", "xl/worksheets/sheet1.xml": b"<worksheet><sheetData>" + last})
+
+
+def far_document() -> bytes:
+    """The same in OpenDocument: one cell that stands for all others."""
+    cell = '<t:table-row t:number-rows-repeated="1048576"><t:table-cell o:value-type="float" o:value="1" '
+    cell += 't:number-columns-repeated="16384"/></t:table-row>'
+    return zipped({"content.xml": f'<a xmlns:t="t" xmlns:o="o"><t:table>{cell}</t:table></a>'.encode()})
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return out.getvalue()
 
 
 def label_files() -> dict[str, bytes]:

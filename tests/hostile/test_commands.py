@@ -54,6 +54,9 @@ WRONG = {
     "benchmark by a folder": ("benchmark", "--spec", "sub.svg"),
     "benchmark in no processes": ("benchmark", "--methods", "uniform", "--jobs", 0),
     "benchmark into a format that is none": ("benchmark", "--methods", "uniform", "--out", "x.xyz"),
+    "benchmark into a file": ("benchmark", "--methods", "uniform", "--store", "in.csv"),
+    "benchmark below a file": ("benchmark", "--methods", "uniform", "--store", "in.csv/store"),
+    "reproduce into a file": ("reproduce", "--store", "in.csv"),
     "report on nothing": ("report", "--store", "nowhere"),
     "report on a file": ("report", "--store", "in.csv"),
     "reproduce what is none": ("reproduce", "--only", "x"),
@@ -82,6 +85,30 @@ def desk(folder, model):
     (folder / "twice.csv").write_text(DEGREES.replace("\n2,", "\n1,"))
     (folder / "m.contone").write_bytes(model)
     return folder
+
+
+PIPES = {
+    "enhance": ("enhance", "pipe.csv", "-l", "a,b", "-m", "uniform", "-o", "o.csv"),
+    "labels": ("enhance", "in.csv", "-l", "@pipe.csv", "-m", "uniform", "-o", "o.csv"),
+    "graded": ("enhance", *TABLE, "-m", "inversion", "--graded", "pipe.csv", "-o", "o.csv"),
+    "suggest": ("suggest", "pipe.csv", "-l", "a,b", "-o", "o.csv"),
+    "check": ("check", "pipe.csv", "-l", "a,b"),
+    "apply": ("apply", "pipe.csv", "in.csv", "-o", "o.csv"),
+    "show": ("show", "pipe.csv"),
+    "evaluate": ("evaluate", "pipe.csv", "truth.csv"),
+    "benchmark": ("benchmark", "--spec", "pipe.csv"),
+    "data": ("benchmark", "--datasets", "./pipe.csv", "--methods", "uniform", "--dry-run", "--no-estimate"),
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
+@pytest.mark.parametrize("case", PIPES)
+def test_a_pipe_is_refused_wherever_a_file_is_read(desk, case):
+    """Nobody writes to it: whoever opens it waits for ever."""
+    os.mkfifo(desk / "pipe.csv")
+    ended = command.run(*PIPES[case])
+    assert ended.code in (1, 2)
+    assert "file" in ended.err
 
 
 @pytest.mark.parametrize("case", WRONG)

@@ -127,6 +127,12 @@ def test_a_large_offset_leaves_the_directions_across_it(rows):
     np.testing.assert_allclose(far.eigenvalues_, across.eigenvalues_, rtol=1e-6)
 
 
+def test_supervision_beyond_floating_point_is_refused(rows):
+    X, _, D = rows
+    with pytest.raises(InputError, match="Scale both"):
+        contone.HSICReducer().fit(X, D * 1e300)
+
+
 def test_without_a_unit_there_is_none_in_the_projection(rows):
     X, _, D = rows
     first, second = (contone.HSICReducer(n_components=2, alpha=1.0).fit(u * X, D) for u in (1.0, 2.0**20))
@@ -142,3 +148,13 @@ def test_columns_of_a_linear_model_have_no_unit(rows, learner):
     graded = X * 2.0 ** np.array([0, -40, 40, 0])
     expected, found = learner.fit(X, D).predict(X), learner.fit(graded, D).predict(graded)
     np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_a_feature_in_a_unit_far_below_the_others_lies_inside_the_ridge_of_ptbayes(rows):
+    """As documented: all units together make no difference (above), one alone silences its feature."""
+    X, _, D = rows
+    small = X * 2.0 ** np.array([0, -20, 0, 0])
+    without = X * np.array([1.0, 0.0, 1.0, 1.0])
+    found, expected, heard = (contone.PTBayes().fit(A, D).predict(A) for A in (small, without, X))
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+    assert np.abs(found - heard).max() > 0.1

@@ -68,3 +68,22 @@ def test_mean_distance_of_equal_rows_is_zero():
 def test_width_is_the_mean_last_distance_and_never_zero():
     assert knn_width(np.array([[1.0, 2.0], [0.0, 4.0]])) == 3.0
     assert knn_width(np.array([[0.0, 0.0], [0.0, 0.0]])) == 1.0
+
+
+@pytest.mark.parametrize("unit", [2.0**-1030, 2.0**-565, 2.0**513, 2.0**1000])
+def test_features_and_width_in_another_unit_have_the_same_kernel(X, unit):
+    """Also where squares of the features are beyond floating point."""
+    rows = X[:7] - 100.0
+    width = mean_pairwise_distance(rows)
+    assert mean_pairwise_distance(rows * unit) == pytest.approx(width * unit, rel=1e-9)
+    expected = gaussian_kernel(rows, rows[:2], width)
+    np.testing.assert_allclose(gaussian_kernel(rows * unit, rows[:2] * unit, width * unit), expected, rtol=1e-6)
+    V = np.ones((7, 1))
+    tiled = gaussian_operator(rows * unit, width * unit, keep_rows=0)(V)
+    np.testing.assert_allclose(tiled, gaussian_operator(rows, width)(V), rtol=1e-6)
+
+
+@pytest.mark.parametrize("sigma", [1e-300, 5e-324])
+def test_a_width_of_nothing_leaves_every_row_alone(X, sigma):
+    np.testing.assert_array_equal(gaussian_matrix(X, sigma), np.eye(57))
+    np.testing.assert_array_equal(gaussian_kernel(X, X[:1] + 1e300, sigma), 0.0)

@@ -45,3 +45,12 @@ def test_neighbours_have_no_unit(unit):
 @pytest.mark.parametrize("unit", EXTREME)
 def test_reconstruction_weights_have_no_unit(unit):
     np.testing.assert_allclose(lle_weights(X * unit, 4).toarray(), lle_weights(X, 4).toarray(), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("make", [standardisation, min_max_scaling])
+def test_new_rows_beyond_floating_point_are_as_far_as_can_be_computed_with(make):
+    """In the unit of the training rows they would be infinite."""
+    scaled = make(1e-310 * np.arange(6.0).reshape(3, 2))(np.array([[1.0, -1.0], [0.0, 0.0]]))
+    assert np.isfinite(np.square(scaled).sum())
+    assert np.isfinite(np.square(scaled.astype(np.float32)).sum())
+    assert scaled[0, 0] > 1e14 > -1e14 > scaled[0, 1]

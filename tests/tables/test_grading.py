@@ -223,3 +223,19 @@ def test_a_person_grades_in_a_browser(table, tmp_path):
     for D in (answer, read(table[0], tmp_path / "graded.csv", ids=["song"])):  # and by id
         np.testing.assert_allclose([D[chosen[0]][LABELS.index(name)] for name in order], [0.6, 0.4, 0.0], atol=1e-9)
         np.testing.assert_allclose(np.sort(D[chosen[2]]), [0.33, 0.33, 0.34])
+
+
+def test_pictures_of_other_folders_stay_outside_the_page(table, tmp_path):
+    """A table from elsewhere may name any file: only pictures beside it or below it are put into the page."""
+    from contone.pages.grading import _Pictures
+
+    inside, outside = tmp_path / "table" / "covers", tmp_path / "private.png"
+    inside.mkdir(parents=True)
+    (inside / "cover.png").write_bytes(PIXEL)
+    outside.write_bytes(PIXEL)
+    (inside / "link.png").symlink_to(outside)
+    pictures = _Pictures(tmp_path / "table")
+    assert pictures.embed("covers/cover.png").startswith("data:image/png")
+    for name in ("../private.png", str(outside), "covers/link.png", "covers/../../private.png", "file:///x.png"):
+        assert pictures.embed(name) == ""
+    assert pictures.embed("javascript:alert(1).png") == pictures.embed("\0.png") == ""

@@ -16,13 +16,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from array_api_compat import array_namespace
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from contone.backends import get_backend, like, to_numpy
 from contone.base import refuse_too_large
-from contone.domains import Interval, StrOptions
+from contone.domains import CheckedEstimator, Interval, StrOptions
 from contone.exceptions import FeatureError, RankWarning
 from contone.numerics.eigen import Eigenpairs, thin_generalised_eigen
 from contone.runtime.warnings import warn
@@ -30,7 +30,7 @@ from contone.typing import Array
 from contone.validation import check_features, check_supervision, refuse_beyond_squares
 
 
-class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEstimator):
     """Linear projection with the largest HSIC (dependence) between projected features and label confidence.
 
     Solves  max_P tr(H X P P^T X^T H F F^T)  subject to  P^T (alpha X^T X + (1 - alpha) I) P = I.
@@ -185,6 +185,11 @@ def hsic_matrices(X: Array, F: Array) -> tuple[Array, Array, Array]:
         )
         scatter = gram - X.shape[0] * mean[:, None] * mean[None, :]
     refuse_beyond_squares("HSICReducer", to_numpy(largest))
+    if not float(xp.max(xp.abs(C))) < math.sqrt(float(xp.finfo(C.dtype).max)) / 1e3:
+        raise FeatureError(
+            "HSICReducer: products of X and Y have squares beyond floating point. Scale both, e.g. with "
+            "sklearn.preprocessing.StandardScaler."
+        )
     return C, scatter, origin[0, :] + mean
 
 

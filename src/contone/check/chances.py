@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from contone.backends import get_backend, to_numpy
 from contone.degrade import Order
+from contone.domains import check_whole_numbers
 from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.chances import chances
 from contone.exceptions import ArgumentError, InputError
@@ -74,6 +75,8 @@ def label_chances(
         noise = getattr(method, "noise", 0.0)
     if not isinstance(noise, Real) or not 0 <= float(noise) < 0.5:
         raise ArgumentError(f"label_chances: noise must be from 0 to below 0.5, or None; got {noise!r}.", "noise")
+    least = {"n_sweeps": 4, "random_state": 0}
+    check_whole_numbers("label_chances", least, n_sweeps=n_sweeps, random_state=random_state)
     rng = np.random.default_rng(random_state)
     if Y is not None:
         opened = open_rows("label_chances", method, X, Y, float(noise), n_sweeps)

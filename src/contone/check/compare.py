@@ -11,6 +11,7 @@ from __future__ import annotations
 import html
 import math
 from dataclasses import asdict, dataclass, replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,9 @@ from contone.base import Enhancer
 from contone.check.entries import can_be_asked, score_hidden_entries
 from contone.check.rehearsal import Rehearsal
 from contone.check.trials import Trial, named_methods, quiet, shared_memory, try_all
+from contone.domains import check_whole_numbers
 from contone.enhance import Inversion, Logical, Temperature, Uniform
+from contone.exceptions import ArgumentError
 from contone.limits import recovered
 from contone.measures import MEASURES, evaluate
 from contone.runtime.threads import check_jobs
@@ -173,6 +176,9 @@ def compare(
         if cls not in (type(method) for method in named.values()):
             named[cls.__name__] = cls()
     check_jobs(n_jobs, "n_jobs")
+    check_whole_numbers("compare", {"n_splits": 0, "random_state": 0}, n_splits=n_splits, random_state=random_state)
+    if budget is not None and not (isinstance(budget, Real) and float(budget) > 0):
+        raise ArgumentError(f"compare: budget must be a number of seconds above 0, or None; got {budget!r}.", "budget")
     if rehearsal is None:
         rehearsal = Rehearsal(
             X,

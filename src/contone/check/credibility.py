@@ -31,6 +31,7 @@ from contone.check.summaries import (
     taken,
 )
 from contone.degrade import Degradation
+from contone.domains import check_whole_numbers
 from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.expected_error import ExpectedError
 from contone.enhance.inversion.logistic_normal import Parameters
@@ -95,9 +96,8 @@ def check(
         )
     if not isinstance(model, Inversion | None):
         raise ArgumentError(f"check: model must be an Inversion; got {type(model).__name__}.", "model")
-    for name, value in (("n_replicates", n_replicates), ("max_rows", max_rows)):
-        if not isinstance(value, int) or value < 2:
-            raise ArgumentError(f"check: {name} must be at least 2; got {value!r}.", name)
+    least = {"n_replicates": 2, "max_rows": 2, "random_state": 0}
+    check_whole_numbers("check", least, n_replicates=n_replicates, max_rows=max_rows, random_state=random_state)
     fitted = method if hasattr(method, "label_distributions_") else clone(method).fit(X, Y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to say about these data was said by `fit`

@@ -11,12 +11,13 @@ depends on it little.
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from contone.check.chances import open_rows
+from contone.domains import check_whole_numbers
 from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.chances import chances
 from contone.enhance.inversion.model import Fit
@@ -93,6 +94,7 @@ def doubtful_labels(
     ([10], [1], [True])
     """
     noise = _check_arguments(method, noise, min_probability, k)
+    check_whole_numbers("doubtful_labels", {"random_state": 0}, random_state=random_state)
     opened = open_rows("doubtful_labels", method, X, Y, noise, n_sweeps)
     rng = np.random.default_rng(random_state)
     P = probability_wrong(opened.method.fit_, opened.X, opened.L, noise, n_sweeps, rng)
@@ -142,6 +144,5 @@ def _check_arguments(method: Any, noise: Any, min_probability: Any, k: Any) -> f
         raise ArgumentError(
             f"doubtful_labels: min_probability must be from 0 to 1; got {min_probability!r}.", "min_probability"
         )
-    if k is not None and (not isinstance(k, Integral) or k < 1):
-        raise ArgumentError(f"doubtful_labels: k must be a whole number of at least 1, or None; got {k!r}.", "k")
+    check_whole_numbers("doubtful_labels", {"k": 1}, k=1 if k is None else k)
     return float(noise)

@@ -26,6 +26,7 @@ import numpy as np
 from sklearn.base import clone
 
 from contone.backends import get_backend, to_numpy
+from contone.domains import check_whole_numbers
 from contone.enhance.inversion import Inversion, simulate
 from contone.enhance.inversion.blocks import choose_rows, take_rows
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
@@ -145,9 +146,8 @@ class Rehearsal:
         max_rows: int = 5000,
         random_state: int = 0,
     ) -> None:
-        for name, value, least in (("n_replicates", n_replicates, 1), ("max_rows", max_rows, 2)):
-            if not isinstance(value, int) or value < least:
-                raise ArgumentError(f"Rehearsal: {name} must be an integer of at least {least}; got {value!r}.", name)
+        least = {"n_replicates": 1, "max_rows": 2, "random_state": 0}
+        check_whole_numbers("Rehearsal", least, n_replicates=n_replicates, max_rows=max_rows, random_state=random_state)
         if not isinstance(model, Inversion | None):
             raise ArgumentError(
                 f"Rehearsal: model must be an Inversion, whose model generates data; got {type(model).__name__}.",

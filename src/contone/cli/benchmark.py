@@ -59,7 +59,9 @@ def benchmark(
     backend: Annotated[str, typer.Option(help="loky (this machine) or dask (a cluster).")] = "loky",
     address: Annotated[str, typer.Option(help="Scheduler of the dask cluster, e.g. tcp://host:8786.")] = "",
     estimate: Annotated[bool, typer.Option(help="Try each row briefly, and say what the run will take.")] = True,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the estimate and stop.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the estimate (with --no-estimate: the number of cells) and stop.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole summary as JSON.")] = False,
 ) -> None:
     """Compare methods on data sets whose true degrees are known.
@@ -81,6 +83,7 @@ def benchmark(
     from contone.runtime.files import check_target
     from contone.runtime.threads import check_jobs
 
+    folder = Store(store).checked()
     known_methods()  # says which packages are left out
     check_jobs(jobs)
     if out is not None:
@@ -91,7 +94,6 @@ def benchmark(
     for name in typed:
         if is_path(name):
             find_method(name, "--methods")
-    folder = Store(store)
     made = make_spec("all" if typed == ["all"] else typed, spec=spec)
     plan = plan_benchmark(
         made,
@@ -102,8 +104,10 @@ def benchmark(
         seeds=seeds,
         given=spec is None,
     )
-    expected = _estimate(plan, folder, jobs, show=dry_run) if (estimate or dry_run) and plan.cells else None
+    expected = _estimate(plan, folder, jobs, show=dry_run) if estimate and plan.cells else None
     if dry_run:
+        if not estimate:
+            terminal.say(f"{words.count(len(plan.cells), 'cell')}, with those that are in the store already")
         experiment.say_what_is_missing(plan)
         return
     about = about_run(plan, made, experiment.command())

@@ -50,6 +50,7 @@ def reproduce(
     from contone.reproduction.report.summary import summarise
     from contone.reproduction.specs import GROUPS, sources, specs
 
+    folder = Store(store).checked()
     known_methods()  # says which packages are left out
     known = specs()
     chosen = experiment.listed(only) or list(known)
@@ -69,7 +70,6 @@ def reproduce(
         "missing_methods": plan.missing_methods,
         "whole": not methods,
     }
-    folder = Store(store)
     progress = experiment.carry_out(plan, folder, about, jobs=jobs, backend=backend, address=address)
     experiment.print_results(summarise(folder), progress, store, as_json=as_json)
 

@@ -29,6 +29,8 @@ def read_arrays(path: Path, names: Iterable[str]) -> dict[str, np.ndarray]:
     """
     found: dict[str, np.ndarray] = {}
     try:
+        if path.exists() and not path.is_file():
+            raise DataError("it is not a regular file")
         with zipfile.ZipFile(path) as archive:
             members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
             for name in names:

@@ -22,6 +22,7 @@ from contone.exceptions import InputError
 from contone.experiments.sources import Source, as_source
 from contone.experiments.spec import Spec, read_spec
 from contone.experiments.store import Store
+from contone.runtime.files import check_regular
 
 if TYPE_CHECKING:  # `import contone` stays light: what runs an experiment is loaded when one is run
     from contone.experiments.plan import Plan
@@ -116,7 +117,7 @@ def benchmark(
     from contone.experiments.report.summary import summarise
     from contone.experiments.run import run
 
-    folder = Store(store)
+    folder = Store(store).checked()
     chosen = make_spec(methods, spec=spec, degradation=degradation)
     plan = plan_benchmark(chosen, datasets, folder, degrees=degrees, features=features, seeds=seeds, given=spec is None)
     run(plan.cells, folder, jobs=jobs, observer=observer, about=about_run(plan, chosen))
@@ -143,6 +144,7 @@ def make_spec(
     else:
         path = Path(spec)
         try:
+            check_regular(path)
             made = read_spec(path.read_text(encoding="utf-8"), str(path))
         except (OSError, UnicodeError) as error:
             raise InputError(f"spec={str(path)!r} cannot be read: {error}.") from error

@@ -30,7 +30,7 @@ import numpy as np
 from contone.datasets.archive import read_arrays
 from contone.exceptions import DataError, OutputError
 from contone.experiments.data import content_hash
-from contone.runtime.files import replacing
+from contone.runtime.files import check_folder, replacing
 
 FORMAT = 2
 """The version of the layout and of the records."""
@@ -51,6 +51,11 @@ class Store:
         self.root = Path(root)
         self._problems: dict[str, str] = {}
         self._read: dict[Path, tuple[tuple[int, int], dict[str, Any] | None]] = {}
+
+    def checked(self) -> Store:
+        """This store, refused before any work where nothing can be kept: a file in its place, no permission."""
+        check_folder(self.root)
+        return self
 
     def __contains__(self, key: object) -> bool:
         return self.result(str(key)) is not None
@@ -241,6 +246,8 @@ def _writing(path: Path) -> AbstractContextManager[Path]:
 def read_json(path: Path) -> Any:
     """What `write_json` wrote; DataError where the file does not hold JSON."""
     try:
+        if not path.is_file():
+            raise DataError("it is not a regular file")
         return _decode(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, RecursionError) as error:
         raise DataError(f"it does not hold JSON ({error})") from error

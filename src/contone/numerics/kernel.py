@@ -8,7 +8,7 @@ because each further product then costs a matrix multiplication only. All functi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from math import sqrt
+from math import floor, log2, sqrt
 
 from array_api_compat import array_namespace
 
@@ -16,12 +16,16 @@ from contone.typing import Array, Operator
 
 KEEP_ROWS = 5000
 """Up to this many rows an n x n matrix may be kept in memory (200 MB in float64)."""
+ROOM = 1e-5
+"""How far below the root of the largest number entries are kept, so that sums of their squares stay below it."""
 TILE = 256
 """Side of a tile: half a megabyte in float64, which stays in a processor's cache."""
 
 
 def gaussian_kernel(X: Array, Y: Array, sigma: float) -> Array:
     """k(x_i, y_j) = exp(-||x_i - y_j||^2 / (2 sigma^2)) for all pairs, (n, m)."""
+    unit, sigma = _safe_unit(sigma, X, Y)
+    X, Y = X / unit, Y / unit
     centre = array_namespace(X).mean(X, axis=0)
     left, _ = _lifted(X - centre, sigma)
     _, right = _lifted(Y - centre, sigma)
@@ -64,7 +68,8 @@ def gaussian_matrix(X: Array, sigma: float, *, zero_diagonal: bool = False) -> A
 def mean_pairwise_distance(X: Array, *, tile: int = TILE) -> float:
     """The mean of ||x_i - x_j|| over all pairs i < j: the kernel width of GLLE and KM. 0 for a single row."""
     xp = array_namespace(X)
-    n = X.shape[0]
+    n, (unit, _) = X.shape[0], _safe_unit(1.0, X)
+    X = X / unit
     left, right = _lifted(X - xp.mean(X, axis=0), sqrt(0.5))  # inner products are then minus the squared distances
     total = 0.0
     for rows, columns in _upper_tiles(n, tile):
@@ -74,11 +79,13 @@ def mean_pairwise_distance(X: Array, *, tile: int = TILE) -> float:
             _set_diagonal(E, 0.0)
         block = float(xp.sum(_in_place(xp.sqrt, _in_place(xp.abs, E))))
         total += block / 2 if rows == columns else block
-    return total / (n * (n - 1) / 2) if n > 1 else 0.0
+    return unit * total / (n * (n - 1) / 2) if n > 1 else 0.0
 
 
 def _tiled_product(X: Array, sigma: float, V: Array, zero_diagonal: bool, tile: int) -> Array:
     xp = array_namespace(X, V)
+    unit, sigma = _safe_unit(sigma, X)
+    X = X / unit
     left, right = _lifted(X - xp.mean(X, axis=0), sigma)
     result = xp.zeros_like(V)
     for rows, columns in _upper_tiles(X.shape[0], tile):
@@ -90,6 +97,19 @@ def _tiled_product(X: Array, sigma: float, V: Array, zero_diagonal: bool, tile: 
             result[rows, :] += E @ V[columns, :]
             result[columns, :] += E.T @ V[rows, :]
     return result
+
+
+def _safe_unit(sigma: float, *arrays: Array) -> tuple[float, float]:
+    """A unit for features and width whose squares can be added up, and the width in it.
+
+    The unit is 1 unless the largest entry calls for another, a power of two. A width so small that quotients would
+    leave floating point is raised: the kernel is 0 between all rows that differ, before and after.
+    """
+    xp = array_namespace(*arrays)
+    largest = max(float(xp.max(xp.abs(A))) if A.shape[0] else 0.0 for A in arrays)
+    limit = ROOM * sqrt(float(xp.finfo(arrays[0].dtype).max))
+    unit = 1.0 if largest == 0.0 or 1.0 / limit < largest < limit else 2.0 ** floor(log2(largest))
+    return unit, max(sigma / unit, largest / unit / limit)
 
 
 def _lifted(X: Array, sigma: float) -> tuple[Array, Array]:

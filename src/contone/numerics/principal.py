@@ -10,7 +10,7 @@ from scipy.sparse.linalg import LinearOperator, svds
 from sklearn.utils.extmath import randomized_svd
 
 from contone.backends import get_backend, like, to_numpy
-from contone.numerics.scaling import CONSTANT, Standardisation, standardisation
+from contone.numerics.scaling import CONSTANT, FARTHEST, Standardisation, extreme_unit, standardisation
 from contone.typing import Array
 
 EXACT = 400
@@ -28,8 +28,8 @@ class PrincipalMap:
     def __call__(self, X: Array) -> Array:
         """Scores (m, k) of features X (m, d); sparse ones are not made dense."""
         if get_backend(X).name == "sparse":
-            weights = self.components / self.scaling.scale[:, None]
-            return X @ weights - self.scaling.mean @ weights
+            mean, scale = self.scaling
+            return _divided(X, scale) @ self.components - (mean / scale) @ self.components
         return self.scaling(X) @ like(self.components, X)
 
 
@@ -65,6 +65,26 @@ def _sparse_principal_map(X: Any, n_components: int) -> PrincipalMap:
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
+    unit = extreme_unit(_largest(X))
+    found = _map_of_sparse(_divided(X, unit), n_components)
+    mean, scale = found.scaling
+    return PrincipalMap(Standardisation(mean * unit, scale * unit), found.components)
+
+
+def _divided(X: Any, unit: np.ndarray) -> Any:
+    """A sparse X with every column in its unit, within reach of what can be computed with."""
+    divided = X.copy()
+    with np.errstate(over="ignore"):
+        divided.data = np.clip(X.data / unit[X.indices], -FARTHEST, FARTHEST)
+    return divided
+
+
+def _largest(X: Any) -> Array:
+    """The largest absolute entry of every column, (d,)."""
+    return np.asarray(abs(X).max(axis=0).toarray()).ravel()
+
+
+def _map_of_sparse(X: Any, n_components: int) -> PrincipalMap:
     n, d = X.shape
     mean = np.asarray(X.mean(axis=0)).ravel()
     # Sums of squares about the mean: of what is stored, and of the zeros that are not.
@@ -72,7 +92,7 @@ def _sparse_principal_map(X: Any, n_components: int) -> PrincipalMap:
     stored.data = np.square(X.data - mean[X.indices])
     n_zeros = n - np.bincount(X.indices, minlength=d)
     scale = np.sqrt((np.asarray(stored.sum(axis=0)).ravel() + n_zeros * np.square(mean)) / n)
-    rounding = np.finfo(float).eps * np.asarray(abs(X).max(axis=0).toarray()).ravel()
+    rounding = np.finfo(float).eps * _largest(X)
     scaling = Standardisation(mean, np.where(scale <= CONSTANT * rounding, 1.0, scale))
     k = min(n_components, n, d)
     if d <= EXACT:

@@ -19,6 +19,11 @@ CONSTANT = 8.0
 An offset of 1e12 leaves a deviation of 1 some 10,000 roundings, so it hides nothing."""
 
 
+FARTHEST = 1e15
+"""New rows count as being at most this many deviations away: their squares stay in floating point, in single precision
+too."""
+
+
 class Standardisation(NamedTuple):
     """x -> (x - mean) / scale, column by column; a constant column becomes 0."""
 
@@ -27,7 +32,13 @@ class Standardisation(NamedTuple):
 
     def __call__(self, X: Array) -> Array:
         """X (m, d), scaled."""
-        return (X - like(self.mean, X)) / like(self.scale, X)
+        with np.errstate(over="ignore"):
+            return _within_reach((X - like(self.mean, X)) / like(self.scale, X))
+
+
+def _within_reach(Z: Array) -> Array:
+    """Scaled features, those beyond any rows that were seen at a distance that can still be computed with."""
+    return array_namespace(Z).clip(Z, min=-FARTHEST, max=FARTHEST)
 
 
 def standardisation(X: Array, *, ddof: int = 1) -> Standardisation:
@@ -36,11 +47,17 @@ def standardisation(X: Array, *, ddof: int = 1) -> Standardisation:
         mean, scale, low, high = _moments(X, ddof)
     xp = array_namespace(scale)
     largest = xp.maximum(xp.abs(low), xp.abs(high))
-    extreme = (largest > LARGEST) | ((largest < SMALLEST) & (largest > 0.0))
-    if bool(xp.any(extreme)):
-        unit = xp.where(extreme, 2.0 ** xp.floor(xp.log2(xp.where(extreme, largest, xp.ones_like(largest)))), 1.0)
+    unit = extreme_unit(largest)
+    if bool(xp.any(unit != 1.0)):
         mean, scale, low, high = (moment * unit for moment in _moments(X / like(unit, X), ddof))
     return Standardisation(mean, xp.where(_is_constant(scale, low, high), xp.ones_like(scale), scale))
+
+
+def extreme_unit(largest: Array) -> Array:
+    """A unit per column, from its largest entry: 1, or a power of two where squares would leave floating point."""
+    xp = array_namespace(largest)
+    extreme = (largest > LARGEST) | ((largest < SMALLEST) & (largest > 0.0))
+    return xp.where(extreme, 2.0 ** xp.floor(xp.log2(xp.where(extreme, largest, xp.ones_like(largest)))), 1.0)
 
 
 def _moments(X: Array, ddof: int) -> tuple[Array, ...]:
@@ -66,7 +83,8 @@ class MinMax(NamedTuple):
 
     def __call__(self, X: Array) -> Array:
         """X (m, d), scaled."""
-        return (X - like(self.low, X)) / like(self.scale, X)
+        with np.errstate(over="ignore"):
+            return _within_reach((X - like(self.low, X)) / like(self.scale, X))
 
 
 def min_max_scaling(X: Array) -> MinMax:

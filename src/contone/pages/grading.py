@@ -103,17 +103,23 @@ def _cell(name: str, value: str, pictures: _Pictures) -> dict[str, str]:
 
 
 class _Pictures:
-    """Pictures from disk as data for the page, as far as there is room."""
+    """Pictures from disk as data for the page, as far as there is room.
+
+    Only those in the folder of the table or below it: a table that came from elsewhere must not bring other pictures
+    of this computer into a page that is passed on.
+    """
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.left = folder, MOST_IMAGES
+        self.folder, self.left = folder.resolve(), MOST_IMAGES
 
     def embed(self, name: str) -> str:
-        """The picture of that path as a data address; empty where it is not there, too large, or no picture."""
+        """The picture of that path as a data address; empty where it is elsewhere, too large, or no picture."""
         kind, starts = IMAGES[Path(name).suffix.lower()]
         try:
-            path = self.folder / name
-            if "://" in name or not path.is_file() or path.stat().st_size > min(LARGEST_IMAGE, self.left):
+            path = (self.folder / name).resolve()
+            if not path.is_relative_to(self.folder) or not path.is_file():
+                return ""
+            if path.stat().st_size > min(LARGEST_IMAGE, self.left):
                 return ""
             content = path.read_bytes()
         except (OSError, ValueError):

@@ -44,6 +44,12 @@ class PTBayes(DistributionLearner):
         What is added to the diagonal of every covariance, as a share of the mean variance of the features. Raise it
         when there are nearly as many features as rows: an unregularised Gaussian is then sure of anything.
 
+    Notes
+    -----
+    A unit that all features share makes no difference, however small or large. Units of their own do, because the
+    ridge is one number for all of them: a feature whose deviation is below ``sqrt(ridge)`` of the others' (a
+    thousandth, by default) lies inside the ridge and says nothing. Standardise features that have different units.
+
     Examples
     --------
     >>> X, D = [[-1.0], [0.0], [1.0]], [[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from contone.exceptions import OutputError
+from contone.exceptions import DataError, OutputError
 
 LONGEST_NAME = 255
 """Bytes of a file's name that every usual file system takes."""
@@ -110,6 +110,36 @@ def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> None:
         raise _cannot_write(target, error) from error
     if not os.access(target.parent, os.W_OK | os.X_OK):
         raise OutputError(f"Cannot write {target}: no permission to write in the folder {target.parent}.")
+
+
+def check_regular(path: str | os.PathLike[str]) -> None:
+    """Refuse to read what is not a regular file: a pipe or a device may never end, or never begin.
+
+    What is not there at all is left to whoever opens it.
+    """
+    with suppress(FileNotFoundError):
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            what = "is a folder: name a file" if os.path.isdir(path) else "is not a regular file: copy it into one"
+            raise DataError(f"{os.fspath(path)} {what}.")
+
+
+def check_folder(path: str | os.PathLike[str]) -> None:
+    """Refuse a folder in which nothing can be written, before any work is done for it; it may still be missing."""
+    folder = Path(path)
+    try:
+        if "\0" in str(folder):
+            raise OutputError("Cannot write to a name with a zero byte in it.")
+        there = next(place for place in (folder, *folder.absolute().parents) if os.path.lexists(place))
+        if not there.is_dir():
+            raise OutputError(f"{there} is not a folder: name one, or a new one, to keep results in.")
+        if len(os.fsencode(folder.name)) > 255:
+            raise OutputError(f"The name of the folder {folder} is too long: at most 255 bytes.")
+    except (OSError, ValueError) as error:
+        if isinstance(error, OutputError):
+            raise
+        raise _cannot_write(folder, error) from error
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise OutputError(f"Cannot write to {folder}: no permission to write in the folder {there}.")
 
 
 def is_own_file(path: str | os.PathLike[str]) -> bool:

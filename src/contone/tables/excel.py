@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import io
+import re
+import zipfile
 from importlib.util import find_spec
 from pathlib import Path
+from xml.etree import ElementTree
 
 import polars as pl
 
 from contone.exceptions import DataError, MissingExtraError, OutputError
+from contone.runtime.memory import available_bytes, shown
 
 MOST_ROWS, MOST_COLUMNS, MOST_LETTERS = 1_048_575, 16_384, 32_767
 """What a sheet holds below its header, and what a cell holds."""
+CELL_BYTES = 64
+"""What the reader takes for a cell, whether there is something in it or not."""
 
 
 def read_excel(path: Path) -> pl.DataFrame:
@@ -23,6 +29,7 @@ def read_excel(path: Path) -> pl.DataFrame:
         )
     import fastexcel
 
+    _refuse_what_does_not_fit(path)
     # Not by polars.read_excel: it fails on whole numbers that are larger than an integer may be.
     try:
         sheet = fastexcel.read_excel(path.read_bytes()).load_sheet(0, schema_sample_rows=None)
@@ -32,6 +39,74 @@ def read_excel(path: Path) -> pl.DataFrame:
     if frame.width:  # a blank line is not a row
         frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
     return frame.with_columns(_whole(column) for column in frame if column.dtype == pl.Float64)
+
+
+def _refuse_what_does_not_fit(path: Path) -> None:
+    """Refuse, before the reader takes memory for them, sheets that a small file can claim to hold.
+
+    The reader makes a table from the first cell to the last one: a stray entry in the last row and column is enough.
+    """
+    if not zipfile.is_zipfile(path):  # .xls has 65,536 rows and 256 columns at most
+        return
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        room = available_bytes() / 2
+        if (size := sum(float(member.file_size) for member in members)) > room:
+            raise DataError(f"{path} unpacks to {shown(size)}, which does not fit into memory.")
+        for member in members:
+            if re.fullmatch(r"xl/worksheets/[^/]+\.xml", member.filename):
+                rows, columns = _last_cell(archive, member)
+            elif member.filename == "content.xml":
+                rows, columns = _last_repeated_cell(archive, member)
+            else:
+                continue
+            if rows * columns * CELL_BYTES > room:
+                raise DataError(
+                    f"{path}: a sheet reaches over {rows:,} rows and {columns:,} columns, which would take "
+                    f"{shown(float(rows * columns * CELL_BYTES))} of memory. Delete the entries far from the table, "
+                    "or save it as CSV."
+                )
+
+
+def _last_cell(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> tuple[int, int]:
+    """Rows and columns of an Excel sheet by the names of its cells."""
+    rows = columns = 0
+    with archive.open(member) as stream:
+        rest = b""
+        while block := stream.read(1 << 20):
+            text = rest + block
+            for letters, digits in set(re.findall(rb'\br="([A-Z]{1,3})(\d{1,7})"', text)):
+                number = 0
+                for letter in letters:
+                    number = 26 * number + letter - 64
+                rows, columns = max(rows, int(digits)), max(columns, number)
+            rest = text[-20:]
+    return rows, columns
+
+
+def _last_repeated_cell(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> tuple[int, int]:
+    """Rows and columns of an OpenDocument sheet, where a cell or a row may stand for many."""
+    rows = columns = row = column = 0
+    with archive.open(member) as stream:
+        for event, element in ElementTree.iterparse(stream, events=("start", "end")):
+            kind = element.tag.rpartition("}")[2]
+            if event == "start" and kind == "table":
+                row = 0
+            elif event == "start" and kind == "table-row":
+                column = last = 0
+            elif event == "end" and kind in ("table-cell", "covered-table-cell"):
+                column += _repeated(element, "columns")
+                last = column if any(name.endswith("value-type") for name in element.attrib) else last
+            elif event == "end" and kind == "table-row":
+                row += _repeated(element, "rows")
+                rows, columns = (max(rows, row), max(columns, last)) if last else (rows, columns)
+                element.clear()
+    return rows, columns
+
+
+def _repeated(element: ElementTree.Element, what: str) -> int:
+    found = next((v for name, v in element.attrib.items() if name.endswith(f"number-{what}-repeated")), "1")
+    return int(found) if found.isdecimal() and len(found) < 12 else 1
 
 
 def _whole(column: pl.Series) -> pl.Series:

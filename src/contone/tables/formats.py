@@ -19,7 +19,7 @@ from typing import Any
 import polars as pl
 
 from contone.exceptions import ArgumentError, ContoneError, DataError, OutputError
-from contone.runtime.files import replacing
+from contone.runtime.files import check_regular, replacing
 from contone.runtime.memory import refuse_dense
 from contone.tables import arff, excel, labels, text
 from contone.tables.order import STDOUT
@@ -148,6 +148,7 @@ def read(path: Path, note: Note = lambda _: None, *, separator: str | None = Non
     """A file in any of the formats; what is unusual about it goes to `note`."""
     suffix = suffix_of(path)
     with readable(path):
+        check_regular(path)
         if suffix in SEPARATORS:
             table = _read_text(path, note, separator, decimal)
         elif suffix in PARQUET:

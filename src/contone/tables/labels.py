@@ -13,6 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from contone.exceptions import ArgumentError, DataError, LabelError
+from contone.runtime.files import check_regular
 from contone.tables.arff import xml_labels
 
 YES = frozenset({"1", "1.0", "+1", "true", "t", "yes", "y", "x", "on", "+", "✓", "✔", "ja", "oui", "si", "sí"})
@@ -183,9 +184,11 @@ def expand(typed: Sequence[str]) -> list[str]:
             found += [exactly(name) for name in xml_labels(Path(entry))]
         elif entry.startswith("@"):
             try:
+                check_regular(entry[1:])
                 lines = Path(entry[1:]).read_text(encoding="utf-8").splitlines()
-            except (OSError, UnicodeError, ValueError) as error:
-                raise ArgumentError(f"cannot read the names in {entry[1:]}: {error}.", "labels") from error
+            except (OSError, ValueError) as error:
+                reason = str(error).removesuffix(".")
+                raise ArgumentError(f"cannot read the names in {entry[1:]}: {reason}.", "labels") from error
             found += [exactly(line.strip()) for line in lines if line.strip()]
         else:
             found.append(entry)

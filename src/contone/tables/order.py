@@ -14,7 +14,7 @@ from contone.enhance import plugins
 from contone.enhance.calibrated import Calibrated
 from contone.enhance.graded import takes_degrees
 from contone.exceptions import ArgumentError, DataError, OutputError
-from contone.runtime.files import check_target
+from contone.runtime.files import check_regular, check_target
 from contone.tables.progress import Progress
 
 if TYPE_CHECKING:
@@ -143,12 +143,9 @@ def check_source(path: Path) -> None:
     try:
         if not _is_utf8(path):
             raise DataError(f"{path} has a name that is not UTF-8, which the readers of tables cannot open: rename it.")
-        if path.is_dir():
-            raise DataError(f"{path} is a folder: name a file.")
         if not path.exists():
             raise DataError(f"{path} does not exist.")
-        if not path.is_file():
-            raise DataError(f"{path} is not a regular file: write its content to a file first.")
+        check_regular(path)
     except (OSError, ValueError) as error:
         if isinstance(error, DataError):
             raise

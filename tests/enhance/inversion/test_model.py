@@ -67,3 +67,18 @@ def test_samples_are_there_only_where_they_were_asked_for(data):
     assert method.samples_.shape == (2, *L.shape)
     method.set_params(n_samples=0).fit(X, L)
     assert not hasattr(method, "samples_")
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_rows_far_outside_have_intervals(kind):
+    """A degree that is 0 in floating point has a logit too."""
+    rows = np.array([[0.1, 1.0], [-0.1, 0.5], [0.3, -1.0]])
+    method = Inversion(n_sweeps=6, n_burn=2).fit(rows, [[1, 0], [1, 1], [0, 1]])
+    for far in (1e12, 1e300):
+        X = far * rows[:1]
+        if kind == "torch":
+            X = pytest.importorskip("torch").tensor(X)
+        for labels in (None, [[1, 0]]):
+            low, high = (np.asarray(end) for end in method.intervals(X, labels))
+            assert ((low >= 0) & (low <= high) & (high <= 1)).all()

@@ -43,6 +43,15 @@ def test_principal_components_are_those_of_the_dense_matrix(n, d, k):
     np.testing.assert_allclose(sparse(dense), scores, atol=1e-10)
 
 
+@pytest.mark.parametrize("unit", [2.0**-565, 2.0**515])
+def test_sparse_features_may_have_any_unit(unit):
+    rng = np.random.default_rng(0)
+    X = sp.csr_array(rng.normal(size=(20, 4)) * (rng.random((20, 4)) < 0.5))
+    expected = principal_map(X, 3)(X)
+    np.testing.assert_array_equal(principal_map(X * unit, 3)(X * unit), expected)
+    assert np.isfinite(principal_map(X * unit, 3)(sp.csr_array([[1e300, 0.0, 1.0, -1e300]]))).all()
+
+
 def test_the_answer_is_that_of_dense_features():
     X, L = counts(40, 9), np.eye(3)[RNG.integers(0, 3, 40)]
     method = Inversion(n_sweeps=8, n_burn=3)

@@ -69,7 +69,7 @@ class Fit:
     def mean(self, X: Array) -> Array:
         """Means (q, m) of z for features X (m, d)."""
         phi = _mean_features(self.feature_map, X)
-        return like(self.parameters.coefficients.T, phi) @ phi
+        return _within_reach(like(self.parameters.coefficients.T, phi) @ phi)
 
     def prior_mean(self, X: Array) -> Array:
         """E[d | x] (m, q) of rows with features X (m, d)."""
@@ -273,6 +273,13 @@ def _mean_features(feature_map: PrincipalMap | None, X: Array) -> Array:
     xp = array_namespace(X)
     constant = xp.ones_like(X[:, :1]).T
     return constant if feature_map is None else xp.concat([constant, feature_map(X).T])
+
+
+def _within_reach(mean: Array) -> Array:
+    """Means (q, m) whose exponentials are numbers: those of rows far outside of the training rows are shortened."""
+    xp = array_namespace(mean)
+    farthest = 0.45 * math.log(float(xp.finfo(mean.dtype).max))
+    return mean * (farthest / xp.clip(xp.max(xp.abs(mean), axis=0, keepdims=True), min=farthest))
 
 
 def _certain(L: Array) -> Posterior:

@@ -45,12 +45,10 @@ class Posterior:
         """The same, with the degrees that are known in their rows."""
         xp = array_namespace(self.mean)
         known, D = grades.known[:, None], grades.degrees
-        highest = 1.0 - max(1e-12, float(xp.finfo(D.dtype).eps))
-        floored = xp.clip(D, min=float(xp.finfo(D.dtype).smallest_normal), max=highest)
         samples = None if self.samples is None else xp.where(known[None], D[None], self.samples)
         return Posterior(
             xp.where(known, D, self.mean),
-            xp.where(known, xp.log(floored) - xp.log1p(-floored), self.logit_centre),
+            xp.where(known, _logit(D), self.logit_centre),
             xp.where(known, xp.zeros_like(D), self.logit_width),
             self.n_relaxed,
             samples,
@@ -98,9 +96,8 @@ class Averages:
         if self.labels_first:
             self._add_labels_first(Z)
             return
-        xp = array_namespace(Z)
         D = softmax(Z.T)
-        logit = xp.log(D) - xp.log1p(-xp.clip(D, max=1.0 - max(1e-12, float(xp.finfo(D.dtype).eps))))
+        logit = _logit(D)
         self.n += 1
         self.degrees += D
         self.logits += logit
@@ -116,12 +113,14 @@ class Averages:
         sample = np.empty((n, q)) if keep else None
         path = np.empty(len(self.watched[0]))
         resolution = max(1e-12, float(np.finfo(Z.dtype).eps))
+        lowest = math.log(np.finfo(Z.dtype).smallest_normal)  # of a degree that is 0: its square must not overflow
 
         def of_piece(rows: slice) -> None:
             z = Z[:, rows] - Z[:, rows].max(axis=0)
             W = np.exp(z)
             total = W.sum(axis=0)
             z -= np.log(np.maximum(total - W, resolution * total))
+            np.maximum(z, lowest, out=z)
             W /= total
             self.degrees.T[:, rows] += W
             self.logits.T[:, rows] += z
@@ -174,5 +173,13 @@ def effective_size(paths: np.ndarray) -> Array:
     return m / np.maximum(2 * (pairs * kept).sum(axis=0) - 1, 1.0)
 
 
+def _logit(D: Array) -> Array:
+    """log(d / (1 - d)), finite at 0 and 1."""
+    xp, precision = array_namespace(D), array_namespace(D).finfo(D.dtype)
+    inner = xp.clip(D, min=float(precision.smallest_normal), max=1.0 - max(1e-12, float(precision.eps)))
+    return xp.log(inner) - xp.log1p(-inner)
+
+
 def _expit(x: Array) -> Array:
-    return 1.0 / (1.0 + array_namespace(x).exp(-x))
+    xp = array_namespace(x)
+    return 1.0 / (1.0 + xp.exp(-xp.clip(x, min=math.log(float(xp.finfo(x.dtype).smallest_normal)))))
