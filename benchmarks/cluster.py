@@ -1,12 +1,14 @@
 """dask arrays on a LocalCluster: time, and the peak memory of the client and of the largest worker, by number of rows.
 
-    python benchmarks/cluster.py [--rows 20000 100000] [--workers 2] [--block-rows 20000]
+    python benchmarks/cluster.py [--rows 20000 100000] [--workers 2] [--block-rows 20000] [--methods LCdr GLLE LP]
 
 Every cell is a process of its own, with a cluster of its own. The rows (the problem of benchmarks/scale.py, d = 24,
 q = 8) are made on the workers, block by block, each time they are read: nobody holds them. The answer is computed for
-all rows and reduced to its mean, as it would be written to storage in parts. The memory of the client includes the
-scheduler and the libraries (about 200 MB); so does that of a worker. Results go to results/cluster.json (a run replaces
-the cells that it measured) and from there to results/cluster.md.
+all rows and reduced to its mean, as it would be written to storage in parts. `--workers 0` fits the same rows as NumPy
+arrays in one process, for comparison; its CPU time is that of the fit alone. The memory of the client includes the
+scheduler and the libraries (about 200 MB); so does that of a worker. dask's profiler is off: it takes a tenth of a core
+as long as a cluster is up, which on a busy machine is more than the work. Results go to results/cluster.json (a run
+replaces the cells that it measured) and from there to results/cluster.md.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ import numpy as np
 LATENT = LABELS = 8
 FEATURES = 24
 METHODS = ("Temperature", "Inversion", "GLLE", "LP", "LCdr", "LCdr predict", "neighbours")
+QUIET = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1s"}
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -47,6 +50,7 @@ def block(numbers: np.ndarray, part: int) -> np.ndarray:
 
 def run_cell(method: str, n: int, workers: int, rows: int) -> dict[str, Any]:
     """Fit and compute one method on n lazy rows; what it took."""
+    import dask
     import dask.array as da
     from distributed import Client, LocalCluster
 
@@ -54,25 +58,33 @@ def run_cell(method: str, n: int, workers: int, rows: int) -> dict[str, Any]:
     from contone.numerics.graphs import nearest_neighbours
 
     warnings.simplefilter("ignore")
+    if workers == 0:
+        return run_in_memory(method, n, rows)
     numbers = da.arange(n, chunks=rows)[:, None]
     X, L = (
         numbers.map_blocks(block, part, dtype=float, chunks=(rows, width), meta=np.empty((0, 0)))
         for part, width in ((0, FEATURES), (1, LABELS))
     )
     with (
+        dask.config.set(QUIET),
         LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,
         Client(cluster) as client,
     ):
         fitted = contone.LCdr().fit(*(A[:2000].compute() for A in (X, L))) if method == "LCdr predict" else None
         client.run(block, numbers[:1].compute(), 1)  # imports
-        before, began = _cpu(client), time.perf_counter()
+        idle_mb = _usage()[1]
+        before, began, search = _cpu(client), time.perf_counter(), {}
         if method == "neighbours":
-            nearest_neighbours(X, 10).distances.mean().compute()
+            found = nearest_neighbours(X, 10)
+            search = found.report()
+            found.distances.mean().compute()
             fit_s = time.perf_counter() - began
         else:
-            answer = fitted.predict(X) if fitted else getattr(contone, method)(**_settings(method)).fit_enhance(X, L)
+            estimator = fitted or getattr(contone, method)(**_settings(method))
+            answer = estimator.predict(X) if fitted else estimator.fit_enhance(X, L)
             fit_s = time.perf_counter() - began
             answer.mean(axis=0).compute()
+            search = {} if fitted else _search_of(estimator)
         wall, cpu = time.perf_counter() - began, _cpu(client) - before
         worker_mb = max(usage[1] for usage in client.run(_usage).values())
     return {
@@ -83,10 +95,36 @@ def run_cell(method: str, n: int, workers: int, rows: int) -> dict[str, Any]:
         "fit_s": fit_s,
         "wall_s": wall,
         "cpu_s": cpu,
+        "idle_mb": idle_mb,
         "client_mb": _usage()[1],
         "worker_mb": worker_mb,
         "cores": os.cpu_count(),
+        **search,
     }
+
+
+def run_in_memory(method: str, n: int, rows: int) -> dict[str, Any]:
+    """The same rows as NumPy arrays, in this process."""
+    import contone
+
+    warnings.simplefilter("ignore")
+    parts = [[block(np.arange(i, min(i + rows, n))[:, None], part) for i in range(0, n, rows)] for part in (0, 1)]
+    X, L = (np.concatenate(some) for some in parts)
+    estimator = getattr(contone, method)(**_settings(method))
+    estimator.fit(X[:300], L[:300])  # imports
+    before, began = _usage()[0], time.perf_counter()
+    estimator.fit_enhance(X, L)
+    wall, cpu, peak = time.perf_counter() - began, _usage()[0] - before, _usage()[1]
+    size = {"method": method, "n": n, "workers": 0, "block_rows": n}
+    used = {"fit_s": wall, "wall_s": wall, "cpu_s": cpu, "client_mb": peak, "worker_mb": 0.0, "cores": os.cpu_count()}
+    return {**size, **used, **_search_of(estimator)}
+
+
+def _search_of(estimator: Any) -> dict[str, Any]:
+    """Engine and recall of the neighbour search, where there was one."""
+    info = estimator.solution_.info
+    found: dict[str, Any] = info.get("neighbours") or info.get("confidence", {}).get("neighbours") or {}
+    return found
 
 
 def _settings(method: str) -> dict[str, Any]:
@@ -104,20 +142,23 @@ def _cpu(client: Any) -> float:
 
 
 def table(cells: list[dict[str, Any]]) -> str:
-    head = "| method | n | workers | rows a block | fit, s | with answer, s | CPU, s | client, MB | worker, MB |"
+    head = (
+        "| method | n | workers | rows a block | fit, s | with answer, s | CPU, s | client, MB | worker, MB | recall |"
+    )
     lines = [
         f"| {c['method']} | {c['n']:,} | {c['workers']} | {c['block_rows']:,} | {c['fit_s']:.1f} | {c['wall_s']:.1f} | "
-        f"{c['cpu_s']:.1f} | {c['client_mb']:.0f} | {c['worker_mb']:.0f} |"
-        for c in sorted(cells, key=lambda c: (METHODS.index(c["method"]), c["n"]))
+        f"{c['cpu_s']:.1f} | {c['client_mb']:.0f} | {c['worker_mb']:.0f} | "
+        f"{format(c['recall'], '.3f') if 'recall' in c else '-'} |"
+        for c in sorted(cells, key=lambda c: (METHODS.index(c["method"]), c["n"], c["workers"]))
     ]
-    return "\n".join([head, "|---|---:|---:|---:|---:|---:|---:|---:|---:|", *lines]) + "\n"
+    return "\n".join([head, "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|", *lines]) + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="+", default=[20_000, 100_000])
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=2, help="0: NumPy arrays in one process")
     parser.add_argument("--block-rows", type=int, default=20_000)
     parser.add_argument("--cell", action="store_true", help="run the first method on the first number of rows, here")
     given = parser.parse_args()

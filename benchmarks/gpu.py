@@ -47,7 +47,7 @@ METHODS: dict[str, Callable[[], Any]] = {
     "Inversion": Inversion,
 }
 STEPS: dict[str, list[tuple[Any, str]]] = {
-    "search": [(confidence, "nearest_neighbours")],
+    "search": [(confidence, "local_neighbours")],
     "graph": [(confidence, "confidence_graph")],
     "confidence": [(confidence, "minimise_on_simplices")],
     "components": [(TorchGraph, "connected_components"), (confidence, "_settle_flat_directions")],

@@ -182,7 +182,7 @@ class Enhancer(SaysWhatIsMissing, _Estimator, ABC):
         return memory.fit_bytes(n, d, q, min(k if isinstance(k, int) else q + 1, n - 1))
 
     def _solver_bytes(self, n: int, q: int) -> float:
-        """The same where the rows are elsewhere: what the solver holds in this process; 0 where it holds nothing."""
+        """The same where the rows are elsewhere: what the solver holds, with them; 0 where it holds nothing."""
         return memory.fit_bytes(n, 0, q) if hasattr(self, "n_neighbors") else 0.0
 
     @available_if(can_enhance_new_rows)
@@ -375,10 +375,10 @@ def refuse_too_large(estimator: Any, X: Array, q: int) -> None:
             "rows and predict the others, or stream the file: contone enhance --stream. If the estimate is wrong, "
             f"set {limit}, to a size such as 64GB or to off."
         )
-    # Features and edges are with the workers; the solver's matrices, of the shape of Y, are here.
+    # The solver's matrices, of the shape of Y: with the workers, or here where there are none.
     raise MemoryEstimateError(
-        f"{name} on {n:,} rows with {q} labels needs about {sizes.format(' in the process that solves for them')} "
-        "Use Inversion, which never brings all labels together; or fit on a sample of the rows in memory and "
+        f"{name} on {n:,} rows with {q} labels needs about {sizes.format(', on the workers or in this process')} "
+        "Use Inversion, which answers block by block; or fit on a sample of the rows in memory and "
         f"predict the others (dask arrays will do). If the estimate is wrong, set {limit}, to a size such as 64GB "
         "or to off."
     )

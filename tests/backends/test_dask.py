@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import tracemalloc
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,9 @@ from contone import (
     Temperature,
     Uniform,
 )
+from contone.backends import get_backend
 from contone.backends.dask import graph as dask_graph
+from contone.backends.dask import neighbours as dask_neighbours
 from contone.backends.numpy.draws import TILE, RowStream
 from contone.base import Enhancer
 from contone.exceptions import (
@@ -431,32 +434,50 @@ def test_neighbours_of_duplicates_never_include_the_row_itself():
     assert all(len(set(row)) == 5 for row in indices.tolist())
 
 
+def _add_product(AF, changed, F, share):
+    changed += share * AF
+    return (AF * F).sum(axis=0)
+
+
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize("rows", [13, 100, 250])
-def test_block_matrices_behave_like_scipy_ones(rows):
+@pytest.mark.parametrize(("rows", "whole"), [(40, True), (100, False), (250, True)])
+def test_block_matrices_behave_like_scipy_ones(rows, whole, monkeypatch):
+    if not whole:
+        monkeypatch.setattr(dask_graph, "WHOLE_BYTES", 0)  # blocks send each other the rows that are needed
     X, _ = problem(n=250)
-    rng = np.random.default_rng(1)
-    V = rng.normal(size=(250, 2))
+    V = np.random.default_rng(1).normal(size=(250, 2))
+    lazy_V = lazily(V, rows)
     in_memory, lazy = graphs.nearest_neighbours(X, 4), graphs.nearest_neighbours(lazily(X, rows), 4)
     for by in ("sum", "max"):
         A, B = (
             graphs.edge_graph(found, graphs.gaussian_weights(found.distances, 0.3)).symmetrize(by=by)
             for found in (in_memory, lazy)
         )
-        assert np.abs(A.matmul(V) - B.matmul(V)).max() < 1e-12
-        assert np.abs(B.diagonal()).max() == 0
-        some = np.arange(0, 250, 3)
-        assert np.abs(A.submatrix(some).matmul(V[some]) - B.submatrix(some).matmul(V[some])).max() < 1e-12
-        member = np.minimum(np.arange(250), 199)
-        merged = A.merge(member, 200), B.merge(member, 200)
-        assert np.abs(merged[0].matmul(V[:200]) - merged[1].matmul(V[:200])).max() < 1e-12
-        assert np.abs(merged[0].diagonal() - merged[1].diagonal()).max() < 1e-12
+        assert np.abs(A.matmul(V) - B.matmul(lazy_V).compute()).max() < 1e-12
+        assert np.abs(A.row_sums() - B.row_sums().compute()).max() < 1e-12
+        (changed,), numbers = B.update(lazy_V, _add_product, (lazy_V,), (lazy_V,), share=0.5)
+        assert np.abs(changed.compute() - V - 0.5 * A.matmul(V)).max() < 1e-12
+        assert np.abs(numbers - (V * A.matmul(V)).sum(axis=0)).max() < 1e-12
+        assert np.array_equal(lazy_V.compute(), V)
+        plus = A.diagonal_plus(V[:, 0], 2.0)(V), B.diagonal_plus(lazy_V[:, 0], 2.0)(lazy_V)
+        assert np.abs(plus[0] - plus[1].compute()).max() < 1e-12
         S, T = graphs.normalize_graph(A), graphs.normalize_graph(B)
-        assert np.abs(S.S.matmul(V) - T.S.matmul(V)).max() < 1e-12
+        assert np.abs(S.S.matmul(V) - T.S.matmul(lazy_V).compute()).max() < 1e-12
         (count, component), (found, part) = (G.S.connected_components() for G in (S, T))
         assert count == found
         # The same partition: each component of one is exactly one of the other.
-        assert len(set(zip(component.tolist(), part.tolist(), strict=True))) == count
+        assert len(set(zip(component.tolist(), part.compute().tolist(), strict=True))) == count
+
+
+@pytest.mark.usefixtures("here")
+def test_means_over_equal_rows():
+    rng = np.random.default_rng(0)
+    X, V = rng.normal(size=(12, 2))[rng.integers(0, 12, size=40)], rng.normal(size=(40, 3))
+    expected = np.stack([V[(x == X).all(axis=1)].mean(axis=0) for x in X])
+    backend = get_backend(lazily(X, 7))
+    distinct, average = backend.average_equal_rows(lazily(X, 7), slice(None))
+    assert distinct == len(np.unique(X, axis=0))
+    assert np.abs(average(lazily(V, 7)).compute() - expected).max() < 1e-14
 
 
 def test_components_of_a_graph_that_falls_apart():
@@ -465,6 +486,7 @@ def test_components_of_a_graph_that_falls_apart():
         found = graphs.nearest_neighbours(lazily(X, 17), 6)
         graph = graphs.affinity_graph(found, 1.0)
         count, component = graph.connected_components()
+        component = component.compute()
     assert count == 3
     assert [len(set(component[i : i + 20].tolist())) for i in (0, 20, 40)] == [1, 1, 1]
 
@@ -504,15 +526,21 @@ def test_workers_give_the_same_answer(client, method):
     assert np.abs(answer.compute() - method.fit_enhance(X, L)).max() < 1e-6
 
 
-def test_lcdr_survives_the_death_of_a_worker(client, cluster, monkeypatch):
-    X, L = problem()
+# While lists are searched, half of the rows are gone; in the middle of the confidence problem, half of the graph and of
+# the vectors that it is multiplied with.
+@pytest.mark.parametrize(("module", "name", "call"), [("lists", "_search", 1), ("tasks", "update", 12)])
+def test_lcdr_survives_the_death_of_a_worker(client, cluster, monkeypatch, module, name, call):
+    pytest.importorskip("faiss")
+    X, L = problem(d=8)
+    monkeypatch.setattr(dask_neighbours, "EXACT_ROWS", 100)
     model = LCdr(n_components=2, beta=0.02)
-    expected = model.fit_enhance(X, L)
-    # In the middle of the confidence problem: half of the graph is gone, and so is what the product was to meet.
-    killed = kill_a_worker_at(monkeypatch, cluster, dask_graph, "map_with_shared", 4)
+    with dask.config.set(scheduler="synchronous"):
+        expected = model.fit_enhance(lazily(X, 80), lazily(L, 80)).compute()
+    assert "lists" in model.solution_.info["confidence"]["neighbours"]["engine"]
+    killed = kill_a_worker_at(monkeypatch, cluster, import_module(f"contone.backends.dask.{module}"), name, call)
     answer = model.fit_enhance(lazily(X, 80), lazily(L, 80)).compute()
     assert killed
-    assert np.abs(answer - expected).max() < 1e-6
+    assert np.abs(answer - expected).max() < 1e-9
 
 
 def _armed(block: np.ndarray, trap: str) -> np.ndarray:

@@ -12,7 +12,14 @@ from contone import GLLE, LP, LabelConfidence, LCdr
 from contone.backends import Neighbours
 from contone.backends.numpy import neighbours
 from contone.exceptions import ApproximationWarning
-from contone.numerics.graphs import GOOD_RECALL, nearest_neighbours, put_back, query_neighbours, reorder_locally
+from contone.numerics.graphs import (
+    GOOD_RECALL,
+    in_order,
+    local_neighbours,
+    nearest_neighbours,
+    put_back,
+    query_neighbours,
+)
 
 faiss = pytest.importorskip("faiss")
 from contone.backends.numpy import faiss_lists  # noqa: E402
@@ -143,10 +150,10 @@ def test_without_faiss_the_search_is_exact_and_says_what_to_install(X, small_lim
 
 def test_renumbered_rows_have_the_same_neighbours(X, small_limit):
     found = nearest_neighbours(X, 6)
-    local, order = reorder_locally(found)
+    local, order = local_neighbours(X, 6)
     assert np.array_equal(np.sort(order), np.arange(len(X)))
     assert np.array_equal(order[local.indices], found.indices[order])
-    assert np.array_equal(put_back(X[order], order), X)
+    assert np.array_equal(put_back(in_order(X, order), order), X)
     # Closer in memory is the point of it.
     step = lambda f: np.median(np.abs(f.indices - np.arange(len(X))[:, None]))  # noqa: E731
     assert step(local) < 0.25 * step(found)
@@ -154,8 +161,8 @@ def test_renumbered_rows_have_the_same_neighbours(X, small_limit):
 
 def test_an_exact_search_leaves_the_rows_where_they_are(X):
     found = nearest_neighbours(X[:100], 6)
-    local, order = reorder_locally(found)
-    assert local is found
+    local, order = local_neighbours(X[:100], 6)
+    assert np.array_equal(local.indices, found.indices)
     assert order == slice(None)
     assert put_back(X, order) is X
 
@@ -195,7 +202,7 @@ def test_a_poor_graph_comes_with_a_warning_that_says_what_to_do(monkeypatch):
     X, L = surface(300), logical(300)
     exact = nearest_neighbours(X, 10)
     poor = Neighbours(exact.indices, exact.distances, "faiss", recall=0.9)
-    monkeypatch.setattr("contone.augment.confidence.nearest_neighbours", lambda X, k: poor)
+    monkeypatch.setattr("contone.augment.confidence.local_neighbours", lambda X, k: (poor, slice(None)))
     with pytest.warns(ApproximationWarning, match="only 90% of the true neighbours.*reduce them first"):
         LabelConfidence().fit(X, L)
 

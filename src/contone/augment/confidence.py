@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -24,15 +24,21 @@ from contone.numerics.graphs import (
     NormalizedGraph,
     edge_graph,
     gaussian_weights,
-    nearest_neighbours,
+    in_order,
+    local_neighbours,
     normalize_graph,
     put_back,
-    reorder_locally,
 )
 from contone.numerics.simplex import project_masked_simplex, row_sums
 from contone.numerics.solution import Solution
 from contone.typing import Array
 from contone.validation import silent_rows
+
+if TYPE_CHECKING:
+    from contone.backends.protocols import GraphInMemory
+
+ROUNDINGS = 100.0
+"""The tolerance is at least this many roundings."""
 
 
 class LabelConfidence(Enhancer):
@@ -98,13 +104,12 @@ class LabelConfidence(Enhancer):
         self.max_iter = max_iter
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
-        neighbours, order = reorder_locally(nearest_neighbours(X, self.n_neighbors))
+        neighbours, order = local_neighbours(X, self.n_neighbors)
         # Paper: sigma is never given. The mean distance to the k-th neighbour is what SDLPP, by the same group, uses.
         sigma = _width(neighbours, self.sigma)
         graph = confidence_graph(neighbours, sigma)
-        gathered = get_backend(L).gather(L)
-        possible = (gathered > 0) | (gathered != gathered) | silent_rows(gathered)[:, None]
-        solution = solve_confidence(graph, possible[order], tol=self.tol, max_iter=self.max_iter)
+        possible = (L > 0) | (L != L) | silent_rows(L)[:, None]
+        solution = solve_confidence(graph, in_order(possible, order), tol=self.tol, max_iter=self.max_iter)
         solution.info["sigma"] = sigma
         solution.info["neighbours"] = neighbours.report()
         return replace(solution, value=put_back(solution.value, order))
@@ -126,6 +131,8 @@ def _width(neighbours: Neighbours, sigma: float | str) -> float:
 
 def solve_confidence(graph: NormalizedGraph, mask: Array, *, tol: float, max_iter: int) -> Solution:
     """The label confidence F (n, q) on a graph, for the relevant labels `mask` (n, q)."""
+    if not get_backend(mask).in_memory:
+        return _solve_in_blocks(graph, mask, tol=tol, max_iter=max_iter)
     xp = array_namespace(mask)
     S, linked, relevant = graph.S, graph.degree > 0, xp.astype(mask, graph.degree.dtype)
     count = row_sums(relevant)
@@ -137,9 +144,10 @@ def solve_confidence(graph: NormalizedGraph, mask: Array, *, tol: float, max_ite
     S_F = S.matmul(F)
     constant = float(xp.sum(F[linked, :] ** 2) - xp.sum(F * S_F))
     every = free.shape[0] == mask.shape[0]
-    programme = Programme(S if every else S.submatrix(free), S_F[free, :], mask[free, :], constant)
+    among_free = S if every else cast("GraphInMemory", S).submatrix(free)
+    programme = Programme(among_free, S_F[free, :], mask[free, :], constant)
     # A certificate cannot tell less than rounding.
-    tol = max(tol, 100.0 * float(xp.finfo(F.dtype).eps))
+    tol = max(tol, ROUNDINGS * float(xp.finfo(F.dtype).eps))
     solution = minimise_on_simplices(programme, equal[free, :], tol=tol, max_iter=max_iter)
     F[free, :] = solution.value
     n_components, component = S.connected_components()
@@ -153,6 +161,65 @@ def solve_confidence(graph: NormalizedGraph, mask: Array, *, tol: float, max_ite
         "flat_directions": flat_directions,
     }
     return solution.with_value(F, **info)
+
+
+def _solve_in_blocks(graph: NormalizedGraph, mask: Array, *, tol: float, max_iter: int) -> Solution:
+    """The same for rows that lie elsewhere, in blocks: constant rows stay among the others, which moves nothing.
+
+    A row with one relevant label is its own projection; an isolated one has the gradient 2 f, and shares equally. What
+    these add to the objective is taken off again.
+    """
+    backend, xp = get_backend(mask), array_namespace(mask)
+    relevant = xp.astype(mask, graph.degree.dtype)
+    count = row_sums(relevant)
+    mask, equal = backend.persist(mask, relevant / count[:, None])
+    linked = graph.degree > 0
+    free, single, isolated, constant = backend.compute(
+        ((count > 1) & linked).sum(), (count == 1).sum(), (~linked).sum(), (equal**2 * ~linked[:, None]).sum()
+    )
+    programme = Programme(graph.S, None, mask, -float(constant))
+    tol = max(tol, ROUNDINGS * float(np.finfo(np.float64).eps))
+    solution = minimise_on_simplices(programme, equal, tol=tol, max_iter=max_iter)
+    n_components, component = graph.S.connected_components()
+    F, flat_directions = _settle_in_blocks(solution.value, equal, graph.degree, mask, component, n_components)
+    info = {
+        "gap": solution.info["gap"],
+        "free_rows": int(free),
+        "single_label_rows": int(single),
+        "isolated_rows": int(isolated),
+        "components": int(n_components),
+        "flat_directions": flat_directions,
+    }
+    return solution.with_value(F, **info)
+
+
+def _settle_in_blocks(
+    F: Array, equal: Array, degree: Array, mask: Array, component: Array, n_components: int
+) -> tuple[Array, int]:
+    """As `_settle_flat_directions`; what comes here is of the size of the components."""
+    backend, xp, q = get_backend(F), array_namespace(F), F.shape[1]
+    # Isolated rows, which are components of their own, go to one more group, which is then left out.
+    (group,) = backend.persist(xp.where(degree > 0, component, n_components))
+    weight = degree[:, None]
+    size = backend.count_members(group, n_components + 1)[:-1, None]
+    having = backend.sum_members(xp.astype(mask, F.dtype), group, n_components + 1)[:-1]
+    common = (having == size) & (size > 1)
+    flat = np.flatnonzero(common.sum(axis=1) > 1)
+    if len(flat) == 0:
+        return F, 0
+    root, n_groups = xp.sqrt(weight), n_components + 1
+    target = backend.sum_members(root * (equal - F), group, n_groups) / np.maximum(
+        backend.sum_members(weight, group, n_groups), np.finfo(float).tiny
+    )
+    least = backend.min_members(F / xp.where(weight > 0, root, xp.ones_like(root)), group, n_groups)
+    shift = np.zeros((n_groups, q))
+    shift[flat] = _shift(target[flat], least[flat], common[flat])
+    (moved,), _ = backend.update(_move_within, (F,), (root, group), summed=False, shift=shift)
+    return moved, int(common[flat].sum()) - len(flat)
+
+
+def _move_within(F: Array, root: Array, group: Array, shift: np.ndarray) -> None:
+    F[...] = np.maximum(F + root * shift[group], 0.0)
 
 
 def _settle_flat_directions(F: Array, equal: Array, root: Array, mask: Array, component: Array, linked: Array) -> int:
@@ -198,9 +265,14 @@ def _nearest_to_equal(
     start = np.searchsorted(component[order], np.arange(len(common)))
     weight = root[order, None]
     target = np.add.reduceat(weight * (equal - F)[order], start) / np.add.reduceat(weight**2, start)
-    low = np.where(common, -np.minimum.reduceat(F[order] / weight, start), 0.0)
+    c = _shift(target, np.minimum.reduceat(F[order] / weight, start), common)
+    return np.maximum(F + root[:, None] * c[component], 0.0)
+
+
+def _shift(target: np.ndarray, least: np.ndarray, common: np.ndarray) -> np.ndarray:
+    """c (m, q) of every component from c* and from min_i f_il / root_i, for the labels common to its rows."""
+    low = np.where(common, -least, 0.0)
     room = -low.sum(axis=1, keepdims=True)
     movable = room > 0
     unit = project_masked_simplex((target - low) / np.where(movable, room, 1.0), common)
-    c = np.where(common & movable, low + room * unit, 0.0)
-    return np.maximum(F + root[:, None] * c[component], 0.0)
+    return np.where(common & movable, low + room * unit, 0.0)

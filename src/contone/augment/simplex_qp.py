@@ -24,8 +24,6 @@ largest at a vertex, one per row, so
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 from array_api_compat import array_namespace
@@ -33,8 +31,7 @@ from array_api_compat import array_namespace
 from contone.backends import Graph, get_backend
 from contone.numerics.simplex import project_masked_simplex, row_maxima, row_sums
 from contone.numerics.solution import Solution
-from contone.runtime.threads import for_each, total
-from contone.typing import Array, Operator
+from contone.typing import Array
 
 SMALL_OBJECTIVE = 1e-2
 """Objective per row below which the tolerance no longer shrinks with it: rounding, about 1e-16 a row, sets a floor."""
@@ -51,8 +48,8 @@ class Programme(NamedTuple):
 
     S: Graph
     """(m, m) symmetric, eigenvalues in [-1, 1]."""
-    C: Array
-    """(m, q)"""
+    C: Array | None
+    """(m, q); None stands for zeros."""
     mask: Array
     """(m, q) bool, at least one True a row."""
     constant: float = 0.0
@@ -100,50 +97,47 @@ def optimality(programme: Programme, F: Array) -> tuple[float, float]:
 
 def _half_gradient(programme: Programme, F: Array) -> Array:
     """H = (I - S) F - C."""
-    H = array_namespace(F).empty_like(F)
-
-    def work(block: tuple[slice, Operator]) -> None:
-        rows, multiply = block
-        H[rows, :] = F[rows, :] - multiply(F) - programme.C[rows, :]
-
-    for_each(work, programme.S.row_blocks())
+    given = (F,) if programme.C is None else (F, programme.C)
+    (H,), _ = programme.S.update(F, _write_half_gradient, (get_backend(F).scratch(F),), given, summed=False)
     return H
 
 
-def _projected(points: Callable[[slice], Array], mask: Array, like: Array) -> Array:
-    """The projections of points(rows) on the masked simplices, for all rows, in an array like `like`."""
-    F = array_namespace(like).empty_like(like)
-
-    def work(rows: slice) -> None:
-        F[rows, :] = project_masked_simplex(points(rows), mask[rows, :])
-
-    for_each(work, get_backend(F).pieces(F))
-    return F
+def _write_half_gradient(SF: Array, H: Array, F: Array, *C: Array) -> None:
+    H[...] = F - SF - C[0] if C else F - SF
 
 
 def _fista(programme: Programme, point: _Point, steps: int) -> _Point:
     """Steps of FISTA with gradient-based restart; H is affine in F, so at the extrapolated point it costs nothing."""
+    backend = get_backend(point.F)
     Y, t = point, 1.0
     for step in range(steps):
-        F = _projected(partial(_gradient_step, Y), programme.mask, Y.F)
+        given = (Y.F, Y.H, programme.mask)
+        (F,), _ = backend.update(_project_gradient_step, (backend.scratch(Y.F),), given, summed=False)
         new = _Point(F, _half_gradient(programme, F))
         if step == steps - 1:
             return new
-        move = F - point.F
-        uphill = _inner(Y.F - F, move) > 0.0
+        uphill = float(backend.update(_ahead, (), (Y.F, F, point.F))[1]) > 0.0
         t_new = 1.0 if uphill else 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * t * t))
         momentum = 0.0 if uphill else (t - 1.0) / t_new
-        Y = new if momentum == 0.0 else _Point(F + momentum * move, new.H + momentum * (new.H - point.H))
+        Y = new
+        if momentum != 0.0:
+            both = (backend.scratch(F), backend.scratch(F))
+            Y = _Point(*backend.update(_extrapolate, both, (*new, *point), summed=False, momentum=momentum)[0])
         point, t = new, t_new
     return point
 
 
-def _gradient_step(Y: _Point, rows: slice) -> Array:
-    return Y.F[rows, :] - 0.5 * Y.H[rows, :]
+def _project_gradient_step(out: Array, F: Array, H: Array, mask: Array) -> None:
+    out[...] = project_masked_simplex(F - 0.5 * H, mask)
 
 
-def _part_way(start: Array, length: float, step: Array, rows: slice) -> Array:
-    return start[rows, :] + length * step[rows, :]
+def _ahead(YF: Array, F: Array, previous: Array) -> float:
+    return _inner(YF - F, F - previous)
+
+
+def _extrapolate(YF: Array, YH: Array, F: Array, H: Array, last_F: Array, last_H: Array, momentum: float) -> None:
+    YF[...] = F + momentum * (F - last_F)
+    YH[...] = H + momentum * (H - last_H)
 
 
 def _descend_on_face(
@@ -154,15 +148,14 @@ def _descend_on_face(
     Returns the new point (the one it came from where that did not lower the objective), the number of products with S,
     and whether the new point was feasible without projection.
     """
+    backend = get_backend(point.F)
     F, H, used = _conjugate_gradients(programme.S, point, target, reduction, max_iter)
-    xp = array_namespace(F)
-    if float(xp.min(F)) >= 0.0:
+    if int(backend.update(_count_negative, (), (F,))[1]) == 0:
         return _Point(F, H), used, True
-    objective, support = _objective(programme, point), point.F > 0.0
-    F -= point.F
+    objective = _objective(programme, point)
     for length in PROJECTED_LENGTHS:
-        # Onto the face, not the mask: rounding must not lift entries that are zero back into the support.
-        candidate = _projected(partial(_part_way, point.F, length, F), support, F)
+        blank = (backend.scratch(F),)
+        (candidate,), _ = backend.update(_project_part_way, blank, (point.F, F), summed=False, length=length)
         found = _Point(candidate, _half_gradient(programme, candidate))
         used += 1
         if _objective(programme, found) < objective:
@@ -170,55 +163,64 @@ def _descend_on_face(
     return point, used, False
 
 
+def _count_negative(F: Array) -> int:
+    xp = array_namespace(F)
+    return int(xp.sum(xp.astype(F < 0.0, xp.int64)))
+
+
+def _project_part_way(out: Array, start: Array, end: Array, length: float) -> None:
+    # Onto the face, not the mask: rounding must not lift entries that are zero back into the support.
+    out[...] = project_masked_simplex(start + length * (end - start), start > 0.0)
+
+
 def _conjugate_gradients(
     S: Graph, point: _Point, target: float, reduction: float, max_iter: int
 ) -> tuple[Array, Array, int]:
     """F, H and the number of products after minimising f on the face of point.F, its bounds F >= 0 left aside."""
-    xp = array_namespace(point.F)
-    F, H = xp.asarray(point.F, copy=True), xp.asarray(point.H, copy=True)
+    xp, backend = array_namespace(point.F), get_backend(point.F)
+    F, H = (xp.asarray(A, copy=True) for A in point) if backend.in_memory else point
     support = xp.astype(F > 0.0, F.dtype)
-    size = row_sums(support)
-    R, P, Q = xp.empty_like(F), xp.empty_like(F), xp.empty_like(F)
-    blocks = S.row_blocks()
-
-    # What is done between two sums over all rows, to a block of rows.
-    def start(block: tuple[slice, Operator]) -> float:
-        rows, _ = block
-        R[rows, :] = _onto_face(-H[rows, :], support[rows, :], size[rows])
-        P[rows, :] = R[rows, :]
-        return _inner(R[rows, :], R[rows, :])
-
-    def multiply(block: tuple[slice, Operator]) -> float:
-        rows, apply = block
-        Q[rows, :] = P[rows, :] - apply(P)
-        return _inner(P[rows, :], Q[rows, :])
-
-    def move(block: tuple[slice, Operator], length: float) -> float:
-        rows, _ = block
-        change, residual = Q[rows, :], R[rows, :]
-        change *= length
-        F[rows, :] += length * P[rows, :]
-        H[rows, :] += change
-        residual -= _onto_face(change, support[rows, :], size[rows])
-        return _inner(residual, residual)
-
-    def turn(block: tuple[slice, Operator], ratio: float) -> None:
-        rows, _ = block
-        direction = P[rows, :]
-        direction *= ratio
-        direction += R[rows, :]
-
-    square = total(start, blocks)
+    face = backend.persist(support, row_sums(support))
+    (R, P), square = backend.update(_begin, (backend.scratch(F), backend.scratch(F)), (H, *face))
+    Q = backend.scratch(F)
     goal = max(target, reduction * math.sqrt(square))
     used = 0
     while used < max_iter and math.sqrt(square) > goal:
-        curvature = total(multiply, blocks)
+        (Q,), curvature = S.update(P, _multiply, (Q,), (P,))
         used += 1
         if curvature <= 0.0:  # a flat direction, up to rounding
             break
-        previous, square = square, total(partial(move, length=square / curvature), blocks)
-        for_each(partial(turn, ratio=square / previous), blocks)
+        previous = square
+        (F, H, R), square = backend.update(_move, (F, H, R), (P, Q, *face), length=previous / curvature)
+        (P,), _ = backend.update(_turn, (P,), (R,), summed=False, ratio=square / previous)
     return F, H, used
+
+
+# What is done between two sums over all rows, to some of the rows.
+
+
+def _begin(R: Array, P: Array, H: Array, support: Array, size: Array) -> float:
+    R[...] = _onto_face(-H, support, size)
+    P[...] = R
+    return _inner(R, R)
+
+
+def _multiply(SP: Array, Q: Array, P: Array) -> float:
+    Q[...] = P - SP
+    return _inner(P, Q)
+
+
+def _move(F: Array, H: Array, R: Array, P: Array, Q: Array, support: Array, size: Array, length: float) -> float:
+    change = length * Q
+    F += length * P
+    H += change
+    R -= _onto_face(change, support, size)
+    return _inner(R, R)
+
+
+def _turn(P: Array, R: Array, ratio: float) -> None:
+    P *= ratio
+    P += R
 
 
 def _onto_face(A: Array, support: Array, size: Array) -> Array:
@@ -232,24 +234,24 @@ def _onto_face(A: Array, support: Array, size: Array) -> Array:
 
 
 def _objective(programme: Programme, point: _Point) -> float:
-    def work(rows: slice) -> float:
-        F = point.F[rows, :]
-        return _inner(F, point.H[rows, :]) - _inner(F, programme.C[rows, :])
+    given = point if programme.C is None else (*point, programme.C)
+    return float(get_backend(point.F).update(_value, (), given)[1]) + programme.constant
 
-    return total(work, get_backend(point.F).pieces(point.F)) + programme.constant
+
+def _value(F: Array, H: Array, *C: Array) -> float:
+    return _inner(F, H) - _inner(F, C[0]) if C else _inner(F, H)
 
 
 def _certificate(programme: Programme, point: _Point) -> tuple[float, float]:
     """The objective and the Frank-Wolfe gap."""
-    xp = array_namespace(point.F)
+    _, half_gap = get_backend(point.F).update(_half_gap, (), (*point, programme.mask))
+    return _objective(programme, point), 2.0 * float(half_gap)
 
-    def half_gap(rows: slice) -> float:
-        H = point.H[rows, :]
-        lowest = -row_maxima(xp.where(programme.mask[rows, :], -H, -xp.inf))
-        # Entry by entry, each at least 0: the difference of two large sums would drown a small gap in rounding.
-        return _inner(point.F[rows, :], H - lowest[:, None])
 
-    return _objective(programme, point), 2.0 * total(half_gap, get_backend(point.F).pieces(point.F))
+def _half_gap(F: Array, H: Array, mask: Array) -> float:
+    lowest = -row_maxima(array_namespace(H).where(mask, -H, -math.inf))
+    # Entry by entry, each at least 0: the difference of two large sums would drown a small gap in rounding.
+    return _inner(F, H - lowest[:, None])
 
 
 def _inner(A: Array, B: Array) -> float:

@@ -9,7 +9,7 @@ Shapes: n or m rows, d features, q labels, k neighbours.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -97,8 +97,17 @@ class Graph(Protocol):
     def matmul(self, F: Array) -> Array:
         """A F for a dense F (n, q)."""
 
-    def row_blocks(self) -> list[tuple[slice, Operator]]:
-        """(rows, F -> A[rows] F) for all rows, in pieces that may be multiplied side by side."""
+    def update(
+        self,
+        F: Array,
+        function: Callable[..., Any],
+        changed: Sequence[Array],
+        given: Sequence[Array] = (),
+        *,
+        summed: bool = True,
+        **shared: Any,
+    ) -> tuple[tuple[Array, ...], Any]:
+        """As `Rows.update`; the function gets rows of A F before everything else."""
 
     def diagonal_plus(self, diagonal: Array, scale: float) -> Operator:
         """The map V -> (diag(diagonal) + scale A) V."""
@@ -112,17 +121,15 @@ class Graph(Protocol):
     def row_sums(self) -> Array:
         """A 1 (n,)."""
 
-    def diagonal(self) -> Array:
-        """a_ii (n,)."""
-
-    def submatrix(self, chosen: Array) -> Graph:
-        """A[chosen][:, chosen], for ascending row numbers."""
-
-    def merge(self, member: Array, m: int) -> Graph:
-        """E^T A E (m, m), where row i of E (n, m) has a single 1, in column member_i: rows and columns added up."""
-
     def connected_components(self) -> tuple[int, Array]:
         """How many components the graph of a symmetric A has, and which one (n,) every row is in."""
+
+
+class GraphInMemory(Graph, Protocol):
+    """A graph whose rows all lie in the memory of this process or of its GPU."""
+
+    def submatrix(self, chosen: Array) -> GraphInMemory:
+        """A[chosen][:, chosen], for ascending row numbers."""
 
 
 class Draws(Protocol):
@@ -204,6 +211,25 @@ class Rows(Protocol):
         The order of the summation depends on the blocks alone, not on which worker or thread is faster.
         """
 
+    def update(
+        self,
+        function: Callable[..., Any],
+        changed: Sequence[Array],
+        given: Sequence[Array] = (),
+        *,
+        summed: bool = True,
+        **shared: Any,
+    ) -> tuple[tuple[Array, ...], Any]:
+        """One step of a solver: function(rows of `changed`..., rows of `given`..., **shared), for all rows, in pieces.
+
+        The function writes over the rows of `changed` and returns numbers. What comes back is `changed`, with these
+        rows, and the sum of the numbers over all pieces, in this process; None where nothing is to be `summed`. Arrays
+        in memory are written over; others are left as they were.
+        """
+
+    def scratch(self, A: Array) -> Array:
+        """An array like A, to be written over by `update`."""
+
     def n_blocks(self, A: Array) -> int:
         """How many blocks of rows `sum_rows` sums over."""
 
@@ -243,6 +269,9 @@ class Rows(Protocol):
     def count_members(self, group: Array, n_groups: int = 0) -> Array:
         """How often each of the numbers 0, 1, ... occurs in `group` (n,); at least `n_groups` counts."""
 
+    def min_members(self, A: Array, group: Array, n_groups: int) -> Array:
+        """The smallest entries (n_groups, q) of the rows of A (n, q) in each group (n,); inf where there are none."""
+
     def sum_members(self, A: Array, group: Array, n_groups: int) -> Array:
         """Sums (n_groups, ...) of the rows of A (n, ...) that belong to each group (n,)."""
 
@@ -261,6 +290,20 @@ class Neighbourhoods(Protocol):
 
     def edge_graph(self, indices: Array, weights: Array) -> Graph:
         """The directed graph with weight w_ir (n, k) on the edge from row i to the row indices_ir."""
+
+    def local_neighbours(self, X: Array, k: int) -> tuple[Neighbours, Any]:
+        """The same neighbourhoods as those of `nearest_neighbours` with the rows renumbered so that neighbours are near
+        each other, and that order, for `take_rows` and `put_back`; slice(None) where nothing was renumbered."""
+
+    def put_back(self, A: Array, order: Any) -> Array:
+        """The rows of A (n, q), given in the order of `local_neighbours`, where they were before."""
+
+    def average_equal_rows(self, X: Array, order: Any) -> tuple[int, Operator | None]:
+        """How many distinct rows X (n, d) has, and the map that gives each row of V (n, q), in that order, the mean
+        over all rows that are equal in X; None where no two are."""
+
+    def random_signs(self, A: Array, columns: int) -> Array:
+        """Random signs (n, columns) in the row blocks of A (n, q), always the same."""
 
     def group_duplicates(self, X: Array) -> Groups:
         """Groups of equal rows of X (n, d), in O(n d + n log n)."""

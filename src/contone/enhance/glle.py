@@ -36,7 +36,14 @@ from sklearn.utils import check_random_state
 from contone.backends import Graph, get_backend, like, to_numpy
 from contone.base import Enhancer, InductiveMixin, refuse_setting
 from contone.domains import Interval, StrOptions
-from contone.numerics.graphs import affinity_graph, nearest_neighbours, put_back, query_neighbours, reorder_locally
+from contone.numerics.graphs import (
+    affinity_graph,
+    in_order,
+    local_neighbours,
+    nearest_neighbours,
+    put_back,
+    query_neighbours,
+)
 from contone.numerics.kernel import gaussian_kernel, gaussian_matrix, knn_width, mean_pairwise_distance
 from contone.numerics.lanczos import Quadrature, quadrature
 from contone.numerics.linear import conjugate_gradient
@@ -45,7 +52,7 @@ from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax, to_distributions
 from contone.numerics.solution import Solution
 from contone.numerics.unasked import asked_frequencies
-from contone.typing import Array
+from contone.typing import Array, Operator
 from contone.validation import silent_rows
 
 GRID = np.logspace(-2, 2, 41)
@@ -171,7 +178,6 @@ class GLLE(InductiveMixin, Enhancer):
             # A path that is left before its end shows every rounding: always in double precision.
             xp = array_namespace(X, L)
             X, L = (xp.astype(A, xp.float64, copy=False) for A in (X, L))
-        L = get_backend(L).gather(L)
         self._scaling = standardisation(X) if self.standardize else None
         X = self._scaled(X)
         self._k = L.shape[1] + 1 if self.n_neighbors == "labels" else int(self.n_neighbors)
@@ -179,12 +185,14 @@ class GLLE(InductiveMixin, Enhancer):
         asked, neutral = _asked(L), asked_frequencies(L)
         if asked is not None:
             L = array_namespace(L).where(asked > 0, L, like(neutral, L)[None, :])
-        lambda_ = smoothing_weight(A, L[order], self.lambda_)
+        local = in_order(L, order)
+        lambda_ = smoothing_weight(A, local, self.lambda_)
         self._X = X
         if exact:
-            masked = None if asked is None else asked[order]
+            masked = None if asked is None else in_order(asked, order)
+            equal = get_backend(X).average_equal_rows(X, order)
             how: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}
-            solution = smooth(A, L[order], lambda_, X[order], masked, neutral, **how)
+            solution = smooth(A, local, lambda_, equal, masked, neutral, **how)
             P = put_back(solution.value, order)
         else:
             self._width = mean_pairwise_distance(X) or 1.0
@@ -247,9 +255,7 @@ def neighbour_affinity(
     That is its width, the report of the search, and the order of A's rows and columns, which is that of X unless
     `local` allows another.
     """
-    neighbours, order = nearest_neighbours(X, k), slice(None)
-    if local:
-        neighbours, order = reorder_locally(neighbours)
+    neighbours, order = local_neighbours(X, k) if local else (nearest_neighbours(X, k), slice(None))
     width = knn_width(neighbours.distances) if sigma == "knn" else float(sigma)
     return affinity_graph(neighbours, width), width, neighbours.report(), order
 
@@ -273,7 +279,7 @@ def cross_validated_weight(A: Graph, L: Array, candidates: Array) -> float:
     n, q = L.shape
     # The variance of the estimated trace falls with the number of rows times that of probes.
     n_probes = int(np.clip(np.ceil(PROBES * 1000 / n), 2, 64))
-    signs = like(np.random.default_rng(0).choice([-1.0, 1.0], size=(n, n_probes)), L)
+    signs = get_backend(L).random_signs(L, n_probes)
     scores: list[np.ndarray] = []
 
     def enough(forms: Quadrature) -> bool:
@@ -305,62 +311,38 @@ def smooth(
     A: Graph,
     L: Array,
     lambda_: float,
-    X: Array,
+    equal: tuple[int, Operator | None],
     asked: Array | None = None,
     neutral: np.ndarray | None = None,
     *,
     tol: float,
     max_iter: int,
 ) -> Solution:
-    """The minimiser P of the objective over all P that are equal on equal rows of X.
+    """The minimiser P of the objective over all P that are equal on equal rows.
 
-    P = E Q with (E^T E + lambda E^T G E) Q = E^T L, where E (n, m) says which of the m distinct rows a row is equal to.
-    Without duplicates E = I. With a mask M = `asked` (n, q), a label by itself has (E^T M E + lambda E^T G E) q =
-    E^T M l; as G 1 = 0, L and P are counted from the values `neutral` (q,), which stand where nothing was asked.
+    `equal` has the number of distinct rows and V -> E V, which takes means over equal rows; without duplicates E = I.
+    P = E P solves (I + lambda E G) P = E L. With a mask M = `asked` (n, q) a label by itself has (E M + lambda E G) p =
+    E M l; as G 1 = 0, L and P are counted from the values `neutral` (q,), which stand where nothing was asked.
     """
-    backend = get_backend(X)
-    member, first = backend.group_duplicates(X)
-    n, m = len(member), len(first)
-    degree = A.row_sums()
-    count, right, edges = array_namespace(L).ones_like(degree), L, A
-    if m < n:
-        count, right, degree = (get_backend(B).sum_members(B, member, m) for B in (count, L, degree))
-        edges = A.merge(member, m)
-    if asked is not None:
+    n_distinct, average = equal
+    mean: Operator = average or (lambda V: V)
+    degree, backend = A.row_sums(), get_backend(L)
+    origin: Array = 0.0
+    if asked is None:
+        system = A.diagonal_plus(1.0 + lambda_ * degree, -lambda_)
+        right, own = mean(L), 1.0
+    else:
         assert neutral is not None
-        return _smooth_masked(A, L, lambda_, asked, like(neutral, L)[None, :], edges, degree, member, m, tol, max_iter)
-    system = edges.diagonal_plus(count + lambda_ * degree, -lambda_)
-    jacobi = count + lambda_ * (degree - edges.diagonal())
-    solution = conjugate_gradient(system, right, diagonal=jacobi, tol=tol, max_iter=max_iter)
-    P = solution.value[member]
-    value, _ = objective(P, A, L, lambda_)
-    return replace(solution, value=P, objective=value, info={"n_distinct": m})
-
-
-def _smooth_masked(
-    A: Graph,
-    L: Array,
-    lambda_: float,
-    asked: Array,
-    neutral: Array,
-    edges: Graph,
-    degree: Array,
-    member: Array,
-    m: int,
-    tol: float,
-    max_iter: int,
-) -> Solution:
-    """`smooth` with a mask, from the merged edges and degrees of the m distinct rows."""
-    xp = array_namespace(L)
-    right, mask = asked * (L - neutral), asked
-    if m < len(member):
-        right, mask = (get_backend(B).sum_members(B, member, m) for B in (right, asked))
-    laplacian = edges.diagonal_plus(lambda_ * degree, -lambda_)
-    jacobi = xp.clip(xp.mean(mask, axis=1) + lambda_ * (degree - edges.diagonal()), min=1e-6)
-    solution = conjugate_gradient(lambda V: mask * V + laplacian(V), right, diagonal=jacobi, tol=tol, max_iter=max_iter)
-    P = solution.value[member] + neutral
+        origin, laplacian = like(neutral, L)[None, :], A.diagonal_plus(lambda_ * degree, -lambda_)
+        system = lambda V: asked * V + laplacian(V)  # noqa: E731
+        right, own = mean(asked * (L - origin)), array_namespace(L).mean(asked, axis=1)
+    jacobi = mean((own + lambda_ * degree)[:, None])[:, 0]
+    right, jacobi = backend.persist(right, jacobi if asked is None else array_namespace(L).clip(jacobi, min=1e-6))
+    apply = system if average is None else (lambda V: mean(system(V)))
+    solution = conjugate_gradient(apply, right, diagonal=jacobi, tol=tol, max_iter=max_iter)
+    (P,) = backend.persist(mean(solution.value) + origin)
     value, _ = objective(P, A, L, lambda_, asked)
-    return replace(solution, value=P, objective=value, info={"n_distinct": m})
+    return replace(solution, value=P, objective=value, info={"n_distinct": n_distinct})
 
 
 def _asked(L: Array) -> Array | None:

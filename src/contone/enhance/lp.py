@@ -31,7 +31,14 @@ from array_api_compat import array_namespace
 from contone.backends import Graph, get_backend
 from contone.base import Enhancer, refuse_setting
 from contone.domains import Interval, StrOptions
-from contone.numerics.graphs import affinity_graph, nearest_neighbours, normalize_graph, put_back, reorder_locally
+from contone.numerics.graphs import (
+    affinity_graph,
+    in_order,
+    local_neighbours,
+    nearest_neighbours,
+    normalize_graph,
+    put_back,
+)
 from contone.numerics.kernel import gaussian_operator, knn_width
 from contone.numerics.linear import conjugate_gradient
 from contone.numerics.scaling import standardisation
@@ -144,9 +151,8 @@ class LP(Enhancer):
             refuse_setting(self, X, "graph", instead="knn")
         elif graph == "auto":
             graph = "dense" if len(X) <= DENSE_ROWS and get_backend(X).in_memory else "knn"
-        L = get_backend(L).gather(L)
         affinity, sigma, search, order = build_affinity(X, graph, self.sigma, self.n_neighbors)
-        solution = propagate(affinity, L[order], self.alpha, tol=self.tol, max_iter=self.max_iter)
+        solution = propagate(affinity, in_order(L, order), self.alpha, tol=self.tol, max_iter=self.max_iter)
         F = put_back(solution.value, order)
         self.scores_ = F
         info = {"sigma": float(sigma), "graph": graph, **({"neighbours": search} if search else {})}
@@ -167,7 +173,11 @@ class Affinity(NamedTuple):
 
 def build_affinity(X: Array, graph: str, sigma: float | str, k: int) -> Affinity:
     """A_ij = exp(-||x_i - x_j||^2 / (2 sigma^2)), A_ii = 0, over all pairs or over the union of k-neighbourhoods."""
-    neighbours = nearest_neighbours(X, k) if graph == "knn" or sigma == "knn" else None
+    neighbours, order = None, slice(None)
+    if graph == "knn":
+        neighbours, order = local_neighbours(X, k)
+    elif sigma == "knn":
+        neighbours = nearest_neighbours(X, k)
     if sigma == "knn":
         assert neighbours is not None
         sigma = knn_width(neighbours.distances)
@@ -175,7 +185,6 @@ def build_affinity(X: Array, graph: str, sigma: float | str, k: int) -> Affinity
     if graph == "dense":
         return Affinity(gaussian_operator(X, width, zero_diagonal=True), width, neighbours and neighbours.report())
     assert neighbours is not None
-    neighbours, order = reorder_locally(neighbours)
     A = affinity_graph(neighbours, width)
     return Affinity(A, width, neighbours.report(), order)
 
@@ -184,7 +193,8 @@ def propagate(affinity: Operator | Graph, L: Array, alpha: float, *, tol: float,
     """F* = (1 - alpha) (I - alpha P)^(-1) L as a `Solution`, from A (or V -> A V) and L (n, q)."""
     xp = array_namespace(L)
     system = _system_by_products(affinity, L, alpha) if callable(affinity) else _system(affinity, alpha)
-    solution = conjugate_gradient(system, (1 - alpha) * L, tol=tol, max_iter=max_iter)
+    (right,) = get_backend(L).persist((1 - alpha) * L)
+    solution = conjugate_gradient(system, right, tol=tol, max_iter=max_iter)
     F = solution.value
     # At the minimum the objective collapses to this inner product.
     objective = (1 - alpha) * float(xp.sum(L * (L - F)))

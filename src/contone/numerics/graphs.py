@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace
 
 from contone.backends import Graph, Neighbours, get_backend
-from contone.backends.permutations import invert
 from contone.typing import Array
 
 GOOD_RECALL = 0.95
@@ -25,23 +24,23 @@ def query_neighbours(X: Array, queries: Array, k: int) -> Neighbours:
     return get_backend(X, queries).query_neighbours(X, queries, k)
 
 
-def reorder_locally(neighbours: Neighbours) -> tuple[Neighbours, Array | slice]:
-    """The same neighbourhoods with the rows renumbered by `order`, and that order: row r is now what order[r] was.
+def local_neighbours(X: Array, k: int) -> tuple[Neighbours, Any]:
+    """The same with the rows renumbered so that neighbours are near each other, and that order: see `in_order`.
 
     Products with the graph of a million rows spend their time waiting for memory; with neighbours near each other the
-    processor's cache holds most of what a row needs. Without an order nothing changes, and slice(None) stands for it.
+    processor's cache, or the worker that holds a block, has most of what a row needs.
     """
-    order = neighbours.order
-    if order is None:
-        return neighbours, slice(None)
-    take_rows = get_backend(order).take_rows
-    indices = take_rows(invert(order), take_rows(neighbours.indices, order))
-    return neighbours._replace(indices=indices, distances=take_rows(neighbours.distances, order), order=None), order
+    return get_backend(X).local_neighbours(X, k)
 
 
-def put_back(A: Array, order: Array | slice) -> Array:
-    """The rows of A (n, q), given in the order of `reorder_locally`, where they were before."""
-    return A if isinstance(order, slice) else get_backend(A).take_rows(A, invert(order))
+def in_order(A: Array, order: Any) -> Array:
+    """The rows of A (n, q) in the order of `local_neighbours`."""
+    return A if isinstance(order, slice) else get_backend(A).take_rows(A, order)
+
+
+def put_back(A: Array, order: Any) -> Array:
+    """The rows of A (n, q), given in the order of `local_neighbours`, where they were before."""
+    return get_backend(A).put_back(A, order)
 
 
 def edge_graph(neighbours: Neighbours, weights: Array) -> Graph:
@@ -83,4 +82,5 @@ def normalize_graph(W: Graph) -> NormalizedGraph:
     linked = degree > precision.smallest_normal / precision.eps
     degree = xp.where(linked, degree, xp.zeros_like(degree))
     root = xp.where(linked, 1.0 / xp.sqrt(xp.where(linked, degree, xp.ones_like(degree))), degree)
+    degree, root = get_backend(degree).persist(degree, root)
     return NormalizedGraph(W.scale(root, root), degree)

@@ -9,15 +9,13 @@ G. H. Golub, G. Meurant. Matrices, Moments and Quadrature with Applications. Pri
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
 
 from contone.backends import get_backend, to_numpy
 from contone.numerics.linear import column_inner
-from contone.runtime.threads import for_each, total
 from contone.typing import Array, Operator
 
 
@@ -43,29 +41,20 @@ def quadrature(
     No vector is kept beyond the last two and nothing is re-orthogonalised: the copies of eigenvalues that rounding
     brings share the weight of the original, which leaves sums as they are.
     """
-    xp = array_namespace(B)
-    norm = xp.sqrt(column_inner(B, B))
-    V = B * _inverse(xp, norm)
-    previous = xp.zeros_like(V)
-    beta = xp.zeros_like(norm)
+    backend = get_backend(B)
+    update = backend.update
+    _, square = update(column_inner, (), (B, B))
+    norm = array_namespace(square).sqrt(square)
+    (V,), _ = update(_scaled, (backend.scratch(B),), (B,), summed=False, factor=_inverse(norm))
+    previous, beta = V, 0.0 * norm
     T = np.zeros((B.shape[1], steps, steps))  # a few numbers, on the host
     length = to_numpy(norm)[:, None]
-    pieces = get_backend(B).pieces(B)
-
-    def subtracted(rows: slice, W: Array, share: Array, V: Array, other: Array) -> Array:
-        """W - share V, in place, and its inner products with the columns of `other`."""
-        some = W[rows, :]
-        some -= share * V[rows, :]
-        return column_inner(some, other[rows, :])
-
-    def divided(rows: slice, W: Array, inverse: Array) -> None:
-        W[rows, :] *= inverse
-
     for r in range(steps):
         W = apply(V)
-        alpha = total(partial(subtracted, W=W, share=beta, V=previous, other=V), pieces)
-        square = total(partial(subtracted, W=W, share=alpha, V=V, other=W), pieces)
+        (W,), alpha = update(_subtract, (W,), (previous, V), share=beta)
+        (W,), square = update(_subtract_itself, (W,), (V,), share=alpha)
         T[:, r, r] = to_numpy(alpha)
+        xp = array_namespace(square)
         beta = xp.sqrt(square)
         # Rounding only: the Krylov space is exhausted, and the rest of T stays zero without touching its first entry.
         beta = xp.where(beta > 1e-10 * (1.0 + xp.abs(alpha)), beta, xp.zeros_like(beta))
@@ -74,10 +63,34 @@ def quadrature(
         if r + 1 == steps or (enough is not None and enough(found)):
             break
         T[:, r, r + 1] = T[:, r + 1, r] = to_numpy(beta)
-        for_each(partial(divided, W=W, inverse=_inverse(xp, beta)), pieces)
+        (W,), _ = update(_multiply, (W,), summed=False, factor=_inverse(beta))
         previous, V = V, W
     return found
 
 
-def _inverse(xp: Any, a: Array) -> Array:
+# What is done between two sums over all rows, to some of the rows.
+
+
+def _scaled(V: Array, B: Array, factor: Array) -> None:
+    V[...] = factor * B
+
+
+def _multiply(W: Array, factor: Array) -> None:
+    W *= factor
+
+
+def _subtract(W: Array, previous: Array, V: Array, share: Array) -> Array:
+    """W - share previous, in place, and its inner products with the columns of V."""
+    W -= share * previous
+    return column_inner(W, V)
+
+
+def _subtract_itself(W: Array, V: Array, share: Array) -> Array:
+    """W - share V, in place, and the squares of its columns."""
+    W -= share * V
+    return column_inner(W, W)
+
+
+def _inverse(a: Array) -> Array:
+    xp = array_namespace(a)
     return xp.where(a > 0, 1.0 / xp.where(a > 0, a, xp.ones_like(a)), xp.zeros_like(a))

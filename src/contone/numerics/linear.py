@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
 from array_api_compat import array_namespace
 
 from contone.backends import get_backend
 from contone.numerics.solution import Solution
-from contone.runtime.threads import for_each, total
 from contone.typing import Array, Operator
 
 
@@ -47,49 +43,59 @@ def conjugate_gradient(
     Solution
         `value` X (n, q); `residual` the largest relative residual over the columns.
     """
-    xp = array_namespace(B)
-    scale = xp.sqrt(column_inner(B, B))
-    scale = xp.where(scale > 0, scale, xp.ones_like(scale))
-    X = xp.zeros_like(B) if start is None else start + xp.zeros_like(B)
-    R = B + xp.zeros_like(B) if start is None else B - apply(start)
-    P = xp.empty_like(R)
-    inverse = None if diagonal is None else 1.0 / diagonal[:, None]
-    pieces = get_backend(B).pieces(B)
-
-    # What is done between two sums over all rows, to a piece of the rows. Z = R / diagonal is never stored.
-    def preconditioned(rows: slice) -> Array:
-        return R[rows, :] if inverse is None else inverse[rows, :] * R[rows, :]
-
-    def lengths(rows: slice) -> Array:
-        """r^T z and r^T r of every column."""
-        square = column_inner(R[rows, :], R[rows, :])
-        return xp.stack([square if inverse is None else column_inner(R[rows, :], preconditioned(rows)), square])
-
-    def begin(rows: slice) -> Array:
-        P[rows, :] = preconditioned(rows)
-        return lengths(rows)
-
-    def move(rows: slice, AP: Array, step: Array) -> Array:
-        X[rows, :] += step * P[rows, :]
-        R[rows, :] -= step * AP[rows, :]
-        return lengths(rows)
-
-    def turn(rows: slice, ratio: Array) -> None:
-        direction = P[rows, :]
-        direction *= ratio
-        direction += preconditioned(rows)
-
-    rz, square = _two(total(begin, pieces))
+    backend = get_backend(B)
+    update = backend.update
+    scale = _root(update(_square, (), (B,))[1])
+    zero = array_namespace(B).zeros_like(B)
+    X = zero if start is None else start + zero
+    R = B + zero if start is None else B - apply(start)
+    weight = () if diagonal is None else backend.persist(1.0 / diagonal[:, None])
+    # Z = R / diagonal is never stored.
+    (P,), lengths = update(_begin, (backend.scratch(B),), (R, *weight))
     n_iter = 0
-    while _largest(xp, square, scale) > tol and n_iter < max_iter:
+    while (residual := _largest(lengths, scale)) > tol and n_iter < max_iter:
         AP = apply(P)
-        curvature = total(partial(_column_inner_of, P, AP), pieces)
+        _, curvature = update(column_inner, (), (P, AP))
         # A column that is done has rz = 0 (or rounding): it takes no further step.
-        previous, (rz, square) = rz, _two(total(partial(move, AP=AP, step=_ratio(xp, rz, curvature)), pieces))
-        for_each(partial(turn, ratio=_ratio(xp, rz, previous)), pieces)
+        previous = lengths
+        step = _ratio(previous[0, ...], curvature)
+        (X, R), lengths = update(_move, (X, R), (P, AP, *weight), step=step)
+        (P,), _ = update(_turn, (P,), (R, *weight), summed=False, ratio=_ratio(lengths[0, ...], previous[0, ...]))
         n_iter += 1
-    residual = _largest(xp, square, scale)
     return Solution(X, residual=residual, n_iter=n_iter, converged=residual <= tol)
+
+
+# What is done between two sums over all rows, to some of the rows. `weight` is 1 / diagonal, if there is one.
+
+
+def _preconditioned(R: Array, *weight: Array) -> Array:
+    return weight[0] * R if weight else R
+
+
+def _lengths(R: Array, *weight: Array) -> Array:
+    """r^T z and r^T r of every column, (2, q)."""
+    square = column_inner(R, R)
+    return array_namespace(R).stack([column_inner(R, _preconditioned(R, *weight)) if weight else square, square])
+
+
+def _begin(P: Array, R: Array, *weight: Array) -> Array:
+    P[...] = _preconditioned(R, *weight)
+    return _lengths(R, *weight)
+
+
+def _move(X: Array, R: Array, P: Array, AP: Array, *weight: Array, step: Array) -> Array:
+    X += step * P
+    R -= step * AP
+    return _lengths(R, *weight)
+
+
+def _turn(P: Array, R: Array, *weight: Array, ratio: Array) -> None:
+    P *= ratio
+    P += _preconditioned(R, *weight)
+
+
+def _square(B: Array) -> Array:
+    return column_inner(B, B)
 
 
 def column_inner(A: Array, B: Array) -> Array:
@@ -101,17 +107,17 @@ def column_inner(A: Array, B: Array) -> Array:
     return xp.matmul(xp.ones(A.shape[0], dtype=A.dtype, device=getattr(A, "device", None)), A * B)
 
 
-def _column_inner_of(A: Array, B: Array, rows: slice) -> Array:
-    return column_inner(A[rows, :], B[rows, :])
+def _root(square: Array) -> Array:
+    """Lengths of columns from their squares; 1 for a column of zeros."""
+    xp = array_namespace(square)
+    return xp.where(square > 0, xp.sqrt(square), xp.ones_like(square))
 
 
-def _two(stacked: Array) -> tuple[Array, Array]:
-    return stacked[0, ...], stacked[1, ...]
-
-
-def _ratio(xp: Any, a: Array, b: Array) -> Array:
+def _ratio(a: Array, b: Array) -> Array:
+    xp = array_namespace(a, b)
     return xp.where(b > 0, a / xp.where(b > 0, b, xp.ones_like(b)), xp.zeros_like(a))
 
 
-def _largest(xp: Any, square: Array, scale: Array) -> float:
-    return float(xp.max(xp.sqrt(square) / scale))
+def _largest(lengths: Array, scale: Array) -> float:
+    xp = array_namespace(lengths)
+    return float(xp.max(xp.sqrt(lengths[1, ...]) / scale))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import dask.array as da
 import numpy as np
 
-from contone.backends.dask import checks, duplicates, graph, neighbours, rows
+from contone.backends.dask import checks, duplicates, graph, neighbours, rows, tasks
+from contone.backends.dask.order import ListOrder
 from contone.backends.numpy import NumpyBackend
 from contone.backends.protocols import Findings, Groups, Neighbours, Region
 from contone.runtime import memory
-from contone.typing import Array
+from contone.typing import Array, Operator
 
 _HOST = NumpyBackend()
 
@@ -32,6 +34,20 @@ class DaskBackend:
     def sum_rows(self, function: Callable[..., Any], *arrays: Array) -> Callable[..., tuple[Any, ...]]:
         return rows.sum_rows(function, *arrays)
 
+    def update(
+        self,
+        function: Callable[..., Any],
+        changed: Sequence[Array],
+        given: Sequence[Array] = (),
+        *,
+        summed: bool = True,
+        **shared: Any,
+    ) -> tuple[tuple[Array, ...], Any]:
+        return tasks.update(None, None, function, changed, given, summed, shared)
+
+    def scratch(self, A: Array) -> Array:
+        return A  # `update` leaves it as it is
+
     def n_blocks(self, A: Array) -> int:
         return len(A.chunks[0])
 
@@ -50,8 +66,8 @@ class DaskBackend:
     def split_like(self, A: Array, model: Array) -> Array:
         return rows.split_like(A, model)
 
-    def take_rows(self, A: Array, order: Array) -> Array:
-        return A[order]
+    def take_rows(self, A: Array, order: Any) -> Array:
+        return order.take(A) if isinstance(order, ListOrder) else A[order]
 
     def row_numbers(self, A: Array) -> Array:
         return rows.row_numbers(A)
@@ -69,11 +85,17 @@ class DaskBackend:
         return A.max(axis=-1)
 
     def count_members(self, group: Array, n_groups: int = 0) -> Array:
-        return _HOST.count_members(rows.compute(group)[0], n_groups)
+        if not isinstance(group, da.Array):
+            return _HOST.count_members(group, n_groups)
+        return sum(tasks.fetch(tasks.run(_HOST.count_members, [(some, n_groups) for some in tasks.handles(group)])))
 
     def sum_members(self, A: Array, group: Array, n_groups: int) -> Array:
-        A, group = rows.compute(A, group)
-        return _HOST.sum_members(A, group, n_groups)
+        given = zip(tasks.handles(A), tasks.handles(group), strict=True)
+        return sum(tasks.fetch(tasks.run(_HOST.sum_members, [(*some, n_groups) for some in given])))
+
+    def min_members(self, A: Array, group: Array, n_groups: int) -> Array:
+        given = zip(tasks.handles(A), tasks.handles(group), strict=True)
+        return np.minimum.reduce(tasks.fetch(tasks.run(_HOST.min_members, [(*some, n_groups) for some in given])))
 
     def normal_distribution(self) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
         return _HOST.normal_distribution()
@@ -88,6 +110,18 @@ class DaskBackend:
 
     def edge_graph(self, indices: Array, weights: Array) -> graph.BlockGraph:
         return graph.edge_graph(indices, weights)
+
+    def local_neighbours(self, X: Array, k: int) -> tuple[Neighbours, Any]:
+        return neighbours.local_neighbours(X, k)
+
+    def put_back(self, A: Array, order: Any) -> Array:
+        return order.put_back(A) if isinstance(order, ListOrder) else A
+
+    def average_equal_rows(self, X: Array, order: Any) -> tuple[int, Operator | None]:
+        return duplicates.average_equal_rows(X, order)
+
+    def random_signs(self, A: Array, columns: int) -> Array:
+        return rows.signs(A, columns)
 
     def group_duplicates(self, X: Array) -> Groups:
         return duplicates.group_duplicates(X)
@@ -109,7 +143,8 @@ class DaskBackend:
     # Checks
 
     def available_bytes(self, X: Array) -> float:
-        return memory.available_bytes()
+        on_workers = tasks.worker_bytes() if memory.user_limit() is None else None
+        return memory.available_bytes() if on_workers is None else on_workers
 
     def check_matrix(self, A: Array, name: str) -> Array:
         return checks.check_matrix(A, name)

@@ -1,171 +1,161 @@
-"""A sparse graph in blocks of rows that lie on the workers of a cluster; what it is multiplied with lies here.
+"""A sparse graph in blocks of rows that lie on the workers of a cluster, and so does what it is multiplied with.
 
-The solvers see what they see of a graph in memory (`contone.backends.protocols.Graph`). A product sends F (n, q) to
-every worker and brings the rows of A F back. The edges, n k of them, never leave the workers. Scaling, sub-matrices and
-merging of rows are done to what goes in and comes out, not to the blocks.
+The solvers see what they see of a graph in memory (`contone.backends.protocols.Graph`). Before its first product a
+block finds out which rows of the others it needs. A product then takes, from every other block that has any, the whole
+block of F while F (n, q) is small, and only these rows where it is large. What comes here are sums over rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from dask.delayed import delayed
 from scipy.sparse import csgraph
 
-from contone.backends.dask.rows import block_starts, combine, compute, map_with_shared, persist
+from contone.backends.dask import tasks
+from contone.backends.dask.rows import block_starts, persist
+from contone.backends.dask.tasks import Handle
 from contone.typing import Array, Operator
 
 NO_EDGE = float(np.finfo(float).smallest_normal / np.finfo(float).eps)
 """A weight so small that a row with no larger one counts as isolated."""
+WHOLE_BYTES = 1 << 30
+"""Up to this size F goes to the workers in whole blocks: fewer tasks. Beyond, only rows that are needed are sent."""
 
 
-class _Products:
-    """What follows from products A V alone."""
+class _Wiring(NamedTuple):
+    """What products need to know, once for all of them."""
 
-    shape: tuple[int, int]
-
-    def matmul(self, F: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
-
-    def row_blocks(self) -> list[tuple[slice, Operator]]:
-        return [(slice(None), self.matmul)]
-
-    def diagonal_plus(self, diagonal: np.ndarray, scale: float) -> Operator:
-        return lambda V: diagonal[:, None] * V + scale * self.matmul(V)
-
-    def row_sums(self) -> np.ndarray:
-        return self.matmul(np.ones((self.shape[1], 1))).ravel()
-
-    def scale(self, left: np.ndarray, right: np.ndarray) -> DerivedGraph:
-        return DerivedGraph(self, self.shape[0], lambda V: right[:, None] * V, lambda V: left[:, None] * V)
-
-    def submatrix(self, chosen: np.ndarray) -> DerivedGraph:
-        def embed(V: np.ndarray) -> np.ndarray:
-            full = np.zeros((self.shape[1], V.shape[1]))
-            full[chosen] = V
-            return full
-
-        return DerivedGraph(self, len(chosen), embed, lambda V: V[chosen])
-
-    def symmetrize(self, *, by: str) -> BlockGraph:
-        raise NotImplementedError
-
-    def diagonal(self) -> np.ndarray:
-        raise NotImplementedError
-
-    def merge(self, member: np.ndarray, m: int) -> DerivedGraph:
-        raise NotImplementedError
-
-    def connected_components(self) -> tuple[int, np.ndarray]:
-        raise NotImplementedError
+    local: list[Handle]
+    """Blocks (b, m) with the columns of the m rows they need, ascending."""
+    needed: list[Handle]
+    """For every block a list with the row numbers, counted within the other block, of what it needs of each."""
+    partners: list[list[int]]
+    """For every block the others that it needs anything of."""
 
 
-class BlockGraph(_Products):
+class BlockGraph:
     """A (n, n) as CSR blocks of rows.
 
     Parameters
     ----------
-    blocks : sequence of delayed CSR arrays
-        Held by the workers.
+    blocks : sequence of handles
+        CSR arrays (b, n), held by the workers.
     start : (blocks + 1,)
         First row of each block, and n.
-    made_of : any
-        What the workers keep besides: with it, blocks that are lost are soon made again.
     """
 
-    def __init__(self, blocks: Sequence[Any], start: np.ndarray, made_of: Any = None) -> None:
-        self.blocks = blocks
+    def __init__(self, blocks: Sequence[Handle], start: np.ndarray) -> None:
+        self.blocks = list(blocks)
         self.start = start
-        self.made_of = made_of
         self.shape = (int(start[-1]), int(start[-1]))
+        self._known: _Wiring | None = None
 
-    def matmul(self, F: np.ndarray) -> np.ndarray:
-        return np.concatenate(map_with_shared(_product, self.blocks, np.ascontiguousarray(F)))
+    def matmul(self, F: Array) -> Array:
+        (out,), _ = self.update(F, _write, (F,), summed=False)
+        return out
+
+    def update(
+        self,
+        F: Array,
+        function: Callable[..., Any],
+        changed: Sequence[Array],
+        given: Sequence[Array] = (),
+        *,
+        summed: bool = True,
+        **shared: Any,
+    ) -> tuple[tuple[Array, ...], Any]:
+        wiring, inputs = self._wiring(), self._inputs(F)
+        rows = zip(wiring.local, wiring.needed, inputs, strict=True)
+        return tasks.update(_product, rows, function, changed, given, summed, shared)
+
+    def diagonal_plus(self, diagonal: Array, scale: float) -> Operator:
+        (column,) = persist(diagonal[:, None])
+
+        def apply(V: Array) -> Array:
+            (out,), _ = self.update(V, _add_diagonal, (V,), (column,), summed=False, scale=scale)
+            return out
+
+        return apply
+
+    def row_sums(self) -> Array:
+        return tasks.as_array(tasks.run(_row_sums, [(block,) for block in self.blocks]), np.diff(self.start))
+
+    def scale(self, left: Array, right: Array) -> BlockGraph:
+        """diag(left) A diag(right)."""
+        (column,) = persist(right[:, None])
+        wiring, inputs, lefts = self._wiring(), self._inputs(column), tasks.handles(left)
+        given = zip(self.blocks, wiring.needed, inputs, lefts, strict=True)
+        scaled = BlockGraph(tasks.run(_scaled, given), self.start)
+        scaled._known = wiring._replace(local=tasks.run(_localised, zip(scaled.blocks, wiring.local, strict=True)))
+        return scaled
+
+    def transpose(self) -> BlockGraph:
+        """A^T: every block sends each other one the part that concerns it."""
+        turned = tasks.run(_transposed_parts, [(block, self.start) for block in self.blocks])
+        parts = tasks.items(turned, len(self.blocks))
+        return BlockGraph(tasks.run(_joined, [(some,) for some in parts]), self.start)
 
     def symmetrize(self, *, by: str) -> BlockGraph:
-        """A + A^T or the larger of both: every block sends each other one the part that concerns it."""
-        turned = [delayed(_transposed_parts, pure=False)(block, self.start) for block in self.blocks]
-        union = delayed(_union, pure=False)
-        blocks = [union(block, [parts[j] for parts in turned], by) for j, block in enumerate(self.blocks)]
-        return BlockGraph(persist(*blocks), self.start, self)
+        """A + A^T or the larger of both."""
+        turned = self.transpose().blocks
+        return BlockGraph(
+            tasks.run(_union, [(*both, by) for both in zip(self.blocks, turned, strict=True)]), self.start
+        )
 
-    def diagonal(self) -> np.ndarray:
-        parts = [delayed(_diagonal, pure=False)(b, int(s)) for b, s in zip(self.blocks, self.start[:-1], strict=True)]
-        return np.concatenate(compute(*parts))
-
-    def merge(self, member: np.ndarray, m: int) -> DerivedGraph:
-        n = len(member)
-        E = sp.csr_array((np.ones(n), member, np.arange(n + 1)), shape=(n, m))
-        return DerivedGraph(self, m, lambda V: V[member], lambda V: E.T @ V, lambda: self.sums_within(member, m))
-
-    def sums_within(self, member: np.ndarray, m: int) -> np.ndarray:
-        """For every group (m,), the sum of a_ij over rows i and j in it."""
-        rows = [(block, int(s)) for block, s in zip(self.blocks, self.start[:-1], strict=True)]
-        total = np.zeros(m)
-        for group, weight in map_with_shared(_sums_within, rows, member):
-            np.add.at(total, group, weight)
-        return total
-
-    def connected_components(self) -> tuple[int, np.ndarray]:
+    def connected_components(self) -> tuple[int, Array]:
         """How many components the graph of a symmetric A has, and which one (n,) every row is in.
 
-        Every block keeps of its edges only a forest, forests are merged to forests, and the last has fewer than n
-        edges: that one comes here.
+        A block finds those of its own edges; what edges between blocks join are these, and only they come here.
         """
-        forests = [delayed(_forest, pure=False)(b, int(s)) for b, s in zip(self.blocks, self.start[:-1], strict=True)]
-        one, other = compute(combine(_merged_forest, forests))[0]
-        n = self.shape[0]
-        found: tuple[int, np.ndarray] = csgraph.connected_components(
-            sp.coo_array((np.ones(len(one)), (one, other)), shape=(n, n))
+        found = tasks.run(
+            _own_components, [(block, *ends) for block, ends in zip(self.blocks, pairwise(self.start), strict=True)]
         )
-        return found
+        counts, labels = tasks.items(found, 2)
+        first = np.concatenate([[0], np.cumsum(tasks.fetch(counts))])
+        numbered = tasks.run(np.add, zip(labels, first[:-1].tolist(), strict=True))
+        component = tasks.as_array(numbered, np.diff(self.start), 1, np.int64)
+        wiring, inputs = self._wiring(), self._inputs(component)
+        given = zip(self.blocks, wiring.needed, inputs, numbered, strict=True)
+        one, other = (np.concatenate(ends) for ends in zip(*tasks.fetch(tasks.run(_joints, given)), strict=True))
+        m = int(first[-1])
+        count, joined = csgraph.connected_components(
+            sp.coo_array((np.ones(len(one)), (one, other)), shape=(m, m)), False
+        )
+        final = tasks.run(
+            _renamed, [(label, joined[a:b], a) for label, (a, b) in zip(numbered, pairwise(first), strict=True)]
+        )
+        return int(count), tasks.as_array(final, np.diff(self.start), None, np.int64)
 
+    def _wiring(self) -> _Wiring:
+        if self._known is None:
+            found = tasks.run(_wired, [(block, self.start) for block in self.blocks])
+            local, needed, partners = tasks.items(found, 3)
+            self._known = _Wiring(local, needed, tasks.fetch(partners))
+        return self._known
 
-class DerivedGraph(_Products):
-    """The map V -> after(A before(V)) of a graph A in blocks, square of size n."""
-
-    def __init__(
-        self,
-        A: _Products,
-        n: int,
-        before: Operator,
-        after: Operator,
-        diagonal: Callable[[], np.ndarray] | None = None,
-    ) -> None:
-        self.A = A
-        self.shape = (n, n)
-        self._before, self._after, self._diagonal = before, after, diagonal
-
-    def matmul(self, F: np.ndarray) -> np.ndarray:
-        return np.asarray(self._after(self.A.matmul(self._before(F))))
-
-    def diagonal(self) -> np.ndarray:
-        """The diagonal (n,), of what has one worked out."""
-        assert self._diagonal is not None
-        return self._diagonal()
-
-    def connected_components(self) -> tuple[int, np.ndarray]:
-        """Those of A: scaling by what is not zero leaves them alone."""
-        return self.A.connected_components()
+    def _inputs(self, F: Array) -> list[list[Handle]]:
+        """For every block the rows of F that it needs, of each of its partners: whole blocks, or just those rows."""
+        wiring, blocks = self._wiring(), tasks.handles(F)
+        if F.nbytes <= WHOLE_BYTES:
+            return [[(j, False, blocks[j]) for j in some] for some in wiring.partners]
+        wanted = [(j, i) for i, some in enumerate(wiring.partners) for j in some]
+        rows = tasks.run(_item, [(wiring.needed[i], j) for j, i in wanted])
+        picked = iter(tasks.run(_picked, [(blocks[j], some) for (j, _), some in zip(wanted, rows, strict=True)]))
+        return [[(j, True, next(picked)) for j in some] for some in wiring.partners]
 
 
 def edge_graph(indices: Array, weights: Array) -> BlockGraph:
     """The directed graph with weight w_ir (n, k) on the edge from row i to the row indices_ir, from lazy arrays."""
-    rows = delayed(_edge_rows, pure=False)
-    pairs = zip(indices.to_delayed().ravel(), weights.to_delayed().ravel(), strict=True)
-    blocks = persist(*(rows(i, w, indices.shape[0]) for i, w in pairs))
-    return BlockGraph(blocks, block_starts(indices), indices)
+    n = indices.shape[0]
+    pairs = zip(tasks.handles(indices), tasks.handles(weights), strict=True)
+    return BlockGraph(tasks.run(_edge_rows, [(i, w, n) for i, w in pairs]), block_starts(indices))
 
 
 # ------------------------------------------------------------------------------------------------- tasks on a block
-
-
-def _product(block: sp.csr_array, V: np.ndarray) -> Array:
-    return block @ V
 
 
 def _edge_rows(indices: np.ndarray, weights: np.ndarray, n: int) -> sp.csr_array:
@@ -175,47 +165,104 @@ def _edge_rows(indices: np.ndarray, weights: np.ndarray, n: int) -> sp.csr_array
     return sp.csr_array((weights.ravel(), indices.ravel().astype(width), start), shape=(m, n))
 
 
+def _wired(block: sp.csr_array, start: np.ndarray) -> tuple[sp.csr_array, list[np.ndarray], list[int]]:
+    columns, place = np.unique(block.indices, return_inverse=True)
+    local = _with_columns(block, place.astype(block.indices.dtype), len(columns))
+    parts = np.split(columns, np.searchsorted(columns, start[1:-1]))
+    needed = [part - first for part, first in zip(parts, start[:-1], strict=True)]
+    return local, needed, [j for j, part in enumerate(needed) if len(part)]
+
+
+def _with_columns(block: sp.csr_array, indices: np.ndarray, n: int) -> sp.csr_array:
+    """The block with other column numbers, of n; its rows stay as they are."""
+    return sp.csr_array((block.data, indices, block.indptr), shape=(block.shape[0], n))
+
+
+def _localised(block: sp.csr_array, local: sp.csr_array) -> sp.csr_array:
+    """The entries of a block with the columns of its local form."""
+    return sp.csr_array((block.data, local.indices, local.indptr), shape=local.shape)
+
+
+def _gathered(needed: list[np.ndarray], inputs: list[tuple[int, bool, np.ndarray]]) -> np.ndarray:
+    """The rows that a block needs, from whole blocks or from what was picked of them."""
+    return np.concatenate([rows if picked else rows[needed[j]] for j, picked, rows in inputs])
+
+
+def _product(local: sp.csr_array, needed: list[np.ndarray], inputs: list[tuple[int, bool, np.ndarray]]) -> np.ndarray:
+    """Rows of A F."""
+    if not inputs:
+        return np.zeros((local.shape[0], 1))
+    return np.asarray(local @ _gathered(needed, inputs))
+
+
+def _write(product: np.ndarray, out: np.ndarray) -> None:
+    out[...] = product
+
+
+def _add_diagonal(product: np.ndarray, V: np.ndarray, diagonal: np.ndarray, scale: float) -> None:
+    V *= diagonal
+    V += scale * product
+
+
+def _row_sums(block: sp.csr_array) -> Any:
+    return np.asarray(block.sum(axis=1)).ravel()
+
+
+def _scaled(block: sp.csr_array, needed: list[np.ndarray], inputs: Any, left: np.ndarray) -> sp.csr_array:
+    right = np.zeros(1) if not inputs else _gathered(needed, inputs)[:, 0]
+    columns, place = np.unique(block.indices, return_inverse=True)
+    data = block.data * (right[place] if len(columns) else 1.0) * np.repeat(left, np.diff(block.indptr))
+    return sp.csr_array((data, block.indices, block.indptr), shape=block.shape)
+
+
 def _transposed_parts(block: sp.csr_array, start: np.ndarray) -> list[sp.csr_array]:
     """The columns of each block of rows, transposed: part j is (rows of block j, rows of this block)."""
     turned = block.T.tocsr()
     return [turned[a:b] for a, b in pairwise(start)]
 
 
-def _union(block: sp.csr_array, parts: list[sp.csr_array], by: str) -> sp.csr_array:
-    turned = sp.hstack(parts, format="csr")
+def _joined(parts: list[sp.csr_array]) -> sp.csr_array:
+    return sp.hstack(parts, format="csr")
+
+
+def _union(block: sp.csr_array, turned: sp.csr_array, by: str) -> sp.csr_array:
     return (block + turned if by == "sum" else block.maximum(turned)).tocsr()
 
 
-def _diagonal(block: sp.csr_array, start: int) -> Array:
-    return block.diagonal(k=start)
+def _item(values: list[Any], position: int) -> Any:
+    return values[position]
 
 
-def _sums_within(rows: tuple[sp.csr_array, int], member: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    block, start = rows
+def _picked(F: np.ndarray, rows: np.ndarray) -> Any:
+    return F[rows]
+
+
+def _own_components(block: sp.csr_array, start: int, end: int) -> tuple[int, np.ndarray]:
+    """How many components the edges within a block make, and which one (b, 1) each of its rows is in."""
     edges = block.tocoo()
-    group = member[start + edges.coords[0]]
-    inside = group == member[edges.coords[1]]
-    found, position = np.unique(group[inside], return_inverse=True)
-    return found, np.bincount(position, weights=edges.data[inside], minlength=len(found))
+    row, column = edges.coords
+    inside = (edges.data > NO_EDGE) & (column >= start) & (column < end)
+    graph = sp.coo_array(
+        (np.ones(inside.sum()), (row[inside], column[inside] - start)), shape=(end - start, end - start)
+    )
+    count, component = csgraph.connected_components(graph, directed=False)
+    return int(count), component[:, None].astype(np.int64)
 
 
-def _forest(block: sp.csr_array, start: int) -> tuple[np.ndarray, np.ndarray]:
-    edges = block.tocoo()
-    linked = edges.data > NO_EDGE
-    return _stars(start + edges.coords[0][linked], edges.coords[1][linked])
+def _joints(
+    block: sp.csr_array, needed: list[np.ndarray], inputs: Any, own: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which components edges of a block join, every pair once."""
+    if not inputs:
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    there = _gathered(needed, inputs)[:, 0]
+    _, place = np.unique(block.indices, return_inverse=True)
+    one = np.repeat(own[:, 0], np.diff(block.indptr))
+    other = there[place]
+    apart = (one != other) & (block.data > NO_EDGE)
+    pairs = np.unique(np.stack([one[apart], other[apart]], axis=1), axis=0)
+    return pairs[:, 0], pairs[:, 1]
 
 
-def _merged_forest(parts: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    return _stars(*(np.concatenate(ends) for ends in zip(*parts, strict=True)))
-
-
-def _stars(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The fewest edges with the same components: every row tied to the first row of its component."""
-    nodes, position = np.unique(np.concatenate([one, other]), return_inverse=True)
-    half, n = len(one), len(nodes)
-    graph = sp.coo_array((np.ones(half), (position[:half], position[half:])), shape=(n, n))
-    _, component = csgraph.connected_components(graph, directed=False)
-    _, first = np.unique(component, return_index=True)
-    centre = nodes[first[component]]
-    apart = nodes != centre
-    return nodes[apart], centre[apart]
+def _renamed(label: np.ndarray, names: np.ndarray, first: int) -> np.ndarray:
+    return np.asarray(names[label[:, 0] - first], dtype=np.int64)

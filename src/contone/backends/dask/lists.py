@@ -10,7 +10,8 @@ Comparing all blocks with all takes n^2 steps. Here k-means cuts a sample into l
 5. a group keeps the k nearest of each of its rows.
 
 How many lists a row visits is read from the sample: enough for 98 % of the true neighbours of 300 rows. The recall that
-is reported is that of the other 300, after the search; below 95 % the search is repeated with twice as many visits.
+is reported is that of the other 300, after the search; below 95 % the search is repeated with twice as many visits, and
+with more candidates where visits do not help.
 
 The answer comes in the order of the lists, in which neighbours lie near each other: a graph of it needs few rows of
 other blocks. No step compares all rows with all lists, and nothing of size n comes to this process.
@@ -49,8 +50,8 @@ SAMPLE_QUERIES = 300
 TARGET_RECALL = 0.98
 LEAST_RECALL = 0.95
 """Below this the search is repeated with more visits."""
-CANDIDATES = 4
-"""Rows measured exactly for each neighbour that is wanted of a group."""
+CANDIDATES, MOST_CANDIDATES = 4, 32
+"""Rows measured exactly for each neighbour that is wanted of a group; more where more visits do not help."""
 
 
 class LocalNeighbours(NamedTuple):
@@ -154,14 +155,17 @@ def nearest_neighbours(
     order = ListOrder(sizes, members, ends, np.array(tasks.fetch(counts)))
     homes = _move_in(X, plan, order)
     ids = _row_numbers(X, order) if original else _places(order)
-    visits = min(probes or enough_lists(sampled.ranks[::2]), lists)
+    visits, candidates, before = min(probes or enough_lists(sampled.ranks[::2]), lists), CANDIDATES, 0.0
     while True:
-        indices, distances, checked = _search(homes, ids, plan, k, visits)
+        indices, distances, checked = _search(homes, ids, plan, k, visits, candidates)
         told = tasks.fetch(checked)
         recall, complete = _recall(told, sampled), all(group.complete for group in told)
-        if visits == lists or (complete and (probes or recall >= LEAST_RECALL)):
+        exhausted = visits == lists and candidates >= MOST_CANDIDATES
+        if exhausted or (complete and (probes or recall >= LEAST_RECALL)):
             break
-        visits = min(2 * visits, lists)
+        if visits == lists or recall - before < 0.01:
+            candidates = min(2 * candidates, MOST_CANDIDATES)
+        visits, before = min(2 * visits, lists), recall
     width = np.int64 if original or n >= 2**31 else np.int32
     return LocalNeighbours(
         tasks.as_array(indices, order.sizes, k, width), tasks.as_array(distances, order.sizes, k), order, lists, visits,
@@ -200,14 +204,14 @@ def _row_numbers(X: Array, order: ListOrder) -> list[Handle]:
 
 
 def _search(
-    homes: list[Handle], ids: list[Handle], plan: Handle, k: int, probes: int
+    homes: list[Handle], ids: list[Handle], plan: Handle, k: int, probes: int, candidates: int
 ) -> tuple[list[Handle], list[Handle], list[Handle]]:
     """Indices, distances, and distances of the sampled rows, of every group."""
     groups = range(len(homes))
-    own = tasks.run(_search_own, [(plan, homes[g], ids[g], g, k, probes) for g in groups])
+    own = tasks.run(_search_own, [(plan, homes[g], ids[g], g, k, probes, candidates) for g in groups])
     best, guests = tasks.items(own, 2)
     invited = tasks.items(guests, len(homes))
-    served = tasks.run(_serve, [(plan, homes[g], ids[g], g, invited[g], k) for g in groups])
+    served = tasks.run(_serve, [(plan, homes[g], ids[g], g, invited[g], k, candidates) for g in groups])
     returned = tasks.items(served, len(homes))
     merged = tasks.run(_merge, [(plan, homes[g], best[g], returned[g], k) for g in groups])
     indices, distances, sampled = tasks.items(merged, 3)
@@ -320,7 +324,7 @@ def _lists_of(plan: Plan, g: int) -> tuple[int, int]:
 
 
 def _search_own(
-    plan: Plan, home: Home, ids: np.ndarray, g: int, k: int, probes: int
+    plan: Plan, home: Home, ids: np.ndarray, g: int, k: int, probes: int, candidates: int
 ) -> tuple[tuple[np.ndarray, np.ndarray], tuple[Guests, ...]]:
     """What the rows of a group find at home, and whom they visit."""
     points = single(home.X, plan.centre)
@@ -328,7 +332,7 @@ def _search_own(
     first, end = _lists_of(plan, g)
     mine = np.where((visits >= first) & (visits < end), visits - first, -1)
     rows = _searchable(plan, home, g, points)
-    places, distances = rows.nearest(home.X, points, mine, k, CANDIDATES, np.arange(len(home.X)))
+    places, distances = rows.nearest(home.X, points, mine, k, candidates, np.arange(len(home.X)))
     guests = tuple(_guests(plan, home, visits, distances[:, -1], g, h) for h in range(len(plan.ends)))
     return (np.where(places < 0, -1, ids[places]), distances), guests
 
@@ -344,15 +348,17 @@ def _guests(plan: Plan, home: Home, visits: np.ndarray, radius: np.ndarray, g: i
     return Guests(home.X[place], chosen, place, radius[place])
 
 
-def _serve(plan: Plan, home: Home, ids: np.ndarray, g: int, guests: list[Guests], k: int) -> tuple[Answers, ...]:
+def _serve(
+    plan: Plan, home: Home, ids: np.ndarray, g: int, guests: list[Guests], k: int, candidates: int
+) -> tuple[Answers, ...]:
     """What the guests from every group find here."""
     rows = _searchable(plan, home, g, single(home.X, plan.centre))
-    return tuple(_answer(plan, rows, ids, some, k) for some in guests)
+    return tuple(_answer(plan, rows, ids, some, k, candidates) for some in guests)
 
 
-def _answer(plan: Plan, rows: Any, ids: np.ndarray, guests: Guests, k: int) -> Answers:
+def _answer(plan: Plan, rows: Any, ids: np.ndarray, guests: Guests, k: int, candidates: int) -> Answers:
     points = single(guests.X, plan.centre)
-    places, distances = rows.nearest(guests.X, points, guests.visits, k, CANDIDATES, None)
+    places, distances = rows.nearest(guests.X, points, guests.visits, k, candidates, None)
     guest, column = np.nonzero(distances < guests.radius[:, None])
     return Answers(guests.place[guest], ids[places[guest, column]], distances[guest, column])
 
@@ -364,7 +370,7 @@ def _merge(
     m = len(home.X)
     here = Answers(np.repeat(np.arange(m), k), own[0].ravel(), own[1].ravel())
     place, id, distance = (np.concatenate(parts) for parts in zip(here, *answers, strict=True))
-    order = np.lexsort((id, distance, place))
+    order = np.lexsort((distance, place))  # of equal distances, home first
     starts = np.searchsorted(place[order], np.arange(m))
     nearest = order[(starts[:, None] + np.arange(k)).ravel()]
     indices, distances = id[nearest].reshape(m, k), distance[nearest].reshape(m, k) * plan.unit

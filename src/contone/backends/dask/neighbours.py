@@ -48,6 +48,16 @@ def nearest_neighbours(X: Array, k: int) -> Neighbours:
     return Neighbours(put_back(found.indices), put_back(found.distances), engine_of(found), found.recall)
 
 
+def local_neighbours(X: Array, k: int) -> tuple[Neighbours, Any]:
+    """The same in an order in which neighbours are near each other, and that order; slice(None) stands for none."""
+    if not by_lists(X):
+        return nearest_neighbours(X, k), slice(None)
+    from contone.backends.dask import lists
+
+    found = lists.nearest_neighbours(X, k)
+    return Neighbours(found.indices, found.distances, engine_of(found), found.recall), found.order
+
+
 def by_lists(X: Array) -> bool:
     """Whether X has so many rows that they are searched by lists."""
     return X.shape[0] > EXACT_ROWS and find_spec("faiss") is not None

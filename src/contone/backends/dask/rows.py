@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
-from uuid import uuid4
 
 import dask.array as da
 import numpy as np
@@ -17,7 +16,8 @@ from dask.base import compute as compute_together
 from dask.base import persist as persist_together
 from dask.delayed import delayed
 
-from contone.backends.numpy.rows import add_parts
+from contone.backends.numpy.neighbours import EXACT_ROWS
+from contone.backends.numpy.rows import add_parts, random_signs
 from contone.typing import Array
 
 FAN = 8
@@ -87,15 +87,19 @@ def block_starts(A: Array) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(A.chunks[0])])
 
 
-def map_with_shared(function: Callable[..., Any], blocks: Sequence[Any], shared: np.ndarray) -> list[Any]:
-    """[function(block, shared) for every delayed block], with `shared`, a large array, sent to each worker once.
+def signs(A: Array, columns: int) -> Array:
+    """Random signs (n, columns) in the row blocks of A: up to 50,000 rows those of NumPy, beyond by blocks."""
+    n, sizes = A.shape[0], A.chunks[0]
+    if n <= EXACT_ROWS:
+        return split_like(random_signs(n, columns), A)
+    made = [
+        da.from_delayed(delayed(_signs)(i, m, columns), (m, columns), dtype=np.float64) for i, m in enumerate(sizes)
+    ]
+    return da.concatenate(made)
 
-    It goes with the tasks and not by `Client.scatter`: what was scattered is gone with the workers that had it, while
-    the scheduler makes everything that came with tasks again.
-    """
-    once = delayed(shared, name=f"shared-{uuid4().hex}")
-    task = delayed(function, pure=False)
-    return list(compute(*(task(block, once) for block in blocks)))
+
+def _signs(block: int, rows: int, columns: int) -> Any:
+    return np.random.default_rng([0, block]).choice([-1.0, 1.0], size=(rows, columns))
 
 
 @contextmanager

@@ -3,12 +3,17 @@
 A *handle* stands for the result of a task: a future on a cluster, whose value stays with the worker that made it and is
 made again by the scheduler should that worker be lost; without a cluster, the value itself. An array that has been
 persisted is a list of handles (`handles`), and a list of handles is such an array (`as_array`): both cost nothing.
+
+A task with several results has one handle, a tuple. An *entry* of it needs a task of its own only where other workers
+are to have it without the rest; the next step on the same block takes it out of the tuple by itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from functools import partial, reduce
+from operator import add
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import dask.array as da
@@ -20,6 +25,13 @@ from contone.backends.dask.rows import persist
 from contone.typing import Array
 
 Handle = Any
+
+
+class Entry(NamedTuple):
+    """One of the results of a task."""
+
+    results: Handle
+    position: int
 
 
 def run(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Handle]:
@@ -57,6 +69,12 @@ def fetch(handles: Sequence[Handle]) -> list[Any]:
 
 def handles(A: Array) -> list[Handle]:
     """One handle for every block of rows of A, which is persisted if it is still lazy."""
+    found = entries_of(A)
+    return run(_item, found) if found and isinstance(found[0], Entry) else found
+
+
+def entries_of(A: Array) -> list[Handle]:
+    """The same, with an entry for every block that is one result of several; for tasks that pass it to `_taken`."""
     if A.ndim > 1 and A.numblocks[1] > 1:
         A = A.rechunk((A.chunks[0], A.shape[1]))
     tail = (0,) * (A.ndim - 1)
@@ -68,15 +86,79 @@ def handles(A: Array) -> list[Handle]:
     return [_resolved(held[key]) for key in keys]
 
 
+def update(
+    prepare: Callable[..., Any] | None,
+    prepared: Iterable[tuple[Any, ...]] | None,
+    function: Callable[..., Any],
+    changed: Sequence[Array],
+    given: Sequence[Array],
+    summed: bool,
+    shared: dict[str, Any],
+) -> tuple[tuple[Array, ...], Any]:
+    """`contone.backends.protocols.Rows.update`, one task per block; before the rows, the function gets what `prepare`
+    makes of the tuple `prepared` for the block."""
+    columns = [entries_of(A) for A in changed], [entries_of(A) for A in given]
+    n_blocks = len((columns[0] + columns[1])[0])
+    first = [()] * n_blocks if prepared is None else list(prepared)
+    work = partial(_update, prepare, function, summed, shared)
+    rows = ([list(some) for some in zip(*side, strict=True)] or [[] for _ in range(n_blocks)] for side in columns)
+    found = run(work, zip(first, *rows, strict=True))
+    several = len(changed) + summed > 1
+    arrays = tuple(
+        as_array([Entry(block, i) for block in found] if several else found, *_form(A)) for i, A in enumerate(changed)
+    )
+    numbers = run(_item, [(block, len(changed)) for block in found]) if several and summed else found
+    return arrays, reduce(add, fetch(numbers)) if summed else None
+
+
+def _update(
+    prepare: Callable[..., Any] | None,
+    function: Callable[..., Any],
+    summed: bool,
+    shared: dict[str, Any],
+    prepared: tuple[Any, ...],
+    changed: list[np.ndarray],
+    given: list[np.ndarray],
+) -> Any:
+    first = () if prepare is None else (prepare(*prepared),)
+    rows = [np.array(_taken(A)) for A in changed]
+    numbers = function(*first, *rows, *map(_taken, given), **shared)
+    results = (*rows, numbers) if summed else tuple(rows)
+    return results[0] if len(results) == 1 else results
+
+
 def as_array(
-    handles: Sequence[Handle], rows: Sequence[int], columns: int | None = None, dtype: Any = np.float64
+    handles: Sequence[Handle], rows: Iterable[int], columns: int | None = None, dtype: Any = np.float64
 ) -> Array:
     """The array (n, columns), or (n,), whose blocks of rows these are."""
     name = f"rows-{uuid4().hex}"
     tail = () if columns is None else (0,)
     chunks = (tuple(int(m) for m in rows), *(() if columns is None else ((columns,),)))
-    graph = {(name, i, *tail): handle for i, handle in enumerate(handles)}
+    cluster = _client() is not None
+    graph: dict[Any, Any] = {}
+    for i, handle in enumerate(handles):
+        if isinstance(handle, Entry):
+            handle = (_item, *handle) if cluster else _item(*handle)
+        graph[(name, i, *tail)] = handle
     return da.Array(graph, name, chunks, dtype=dtype)
+
+
+def _form(A: Array) -> tuple[Any, ...]:
+    """Rows per block, columns and type of A, for `as_array`."""
+    return A.chunks[0], A.shape[1] if A.ndim > 1 else None, A.dtype
+
+
+def worker_bytes() -> float | None:
+    """The memory that the workers may use together; None without a cluster, infinity where they have no limit."""
+    client = _client()
+    if client is None:
+        return None
+    try:
+        info = client.scheduler_info(n_workers=-1)
+    except TypeError:  # earlier versions of distributed tell of all workers, unasked
+        info = client.scheduler_info()
+    limits = [worker["memory_limit"] for worker in info["workers"].values()]
+    return float(sum(limits)) if limits and all(limits) else float("inf")
 
 
 def _client() -> Any:
@@ -86,7 +168,9 @@ def _client() -> Any:
 
 
 def _is_held(value: Any, client: Any) -> bool:
-    """Whether a graph holds the result for a key: on the cluster, or, without one, here."""
+    """Whether a graph holds the result for a key, or an entry of it: on the cluster, or, without one, here."""
+    if isinstance(value, tuple):
+        return len(value) == 3 and value[0] is _item and _is_held(value[1], client)
     return (
         isinstance(_resolved(value), np.ndarray)
         if client is None
@@ -96,6 +180,8 @@ def _is_held(value: Any, client: Any) -> bool:
 
 def _resolved(value: Any) -> Any:
     """What a graph holds for a key that has been computed: itself, or wrapped by newer versions of dask."""
+    if isinstance(value, tuple) and len(value) == 3 and value[0] is _item:
+        return Entry(*value[1:])
     return value.value if type(value).__name__ == "DataNode" else value
 
 
@@ -106,3 +192,8 @@ def _value(persisted: Any) -> Handle:
 
 def _item(values: Any, position: int) -> Any:
     return values[position]
+
+
+def _taken(value: Any) -> Any:
+    """What a task was given, or the entry of it that was meant."""
+    return _item(*value) if isinstance(value, Entry) else value

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 from scipy import special
 
 from contone.backends import examination
 from contone.backends.numpy import duplicates, graph, neighbours, rows
+from contone.backends.permutations import invert, reorder
 from contone.backends.protocols import Findings, Groups, Neighbours, Region
 from contone.exceptions import InputTypeError, ShapeError
 from contone.runtime import memory, threads
-from contone.typing import Array
+from contone.typing import Array, Operator
 
 
 class NumpyBackend:
@@ -31,6 +33,21 @@ class NumpyBackend:
 
     def sum_rows(self, function: Callable[..., Any], *arrays: Array) -> Callable[..., tuple[Any, ...]]:
         return rows.sum_rows(function, *arrays)
+
+    def update(
+        self,
+        function: Callable[..., Any],
+        changed: Sequence[Array],
+        given: Sequence[Array] = (),
+        *,
+        summed: bool = True,
+        **shared: Any,
+    ) -> tuple[tuple[Array, ...], Any]:
+        pieces = self.pieces((*changed, *given)[0])
+        return rows.update(function, changed, given, pieces, summed, **shared)
+
+    def scratch(self, A: Array) -> Array:
+        return array_namespace(A).empty_like(A)
 
     def n_blocks(self, A: Array) -> int:
         return len(self.pieces(A))
@@ -71,6 +88,9 @@ class NumpyBackend:
     def count_members(self, group: Array, n_groups: int = 0) -> Array:
         return np.bincount(group, minlength=n_groups)
 
+    def min_members(self, A: Array, group: Array, n_groups: int) -> Array:
+        return rows.min_members(A, group, n_groups)
+
     def sum_members(self, A: Array, group: Array, n_groups: int) -> Array:
         return rows.sum_members(A, group, n_groups)
 
@@ -87,6 +107,19 @@ class NumpyBackend:
 
     def edge_graph(self, indices: Array, weights: Array) -> graph.NumpyGraph:
         return graph.edge_graph(indices, weights)
+
+    def local_neighbours(self, X: Array, k: int) -> tuple[Neighbours, Any]:
+        return reorder(self.nearest_neighbours(X, k), self.take_rows)
+
+    def put_back(self, A: Array, order: Any) -> Array:
+        return A if isinstance(order, slice) else rows.take_rows(A, invert(order))
+
+    def average_equal_rows(self, X: Array, order: Any) -> tuple[int, Operator | None]:
+        groups = self.group_duplicates(X[order])
+        return rows.average_members(groups, self.count_members(groups.member), self.sum_members)
+
+    def random_signs(self, A: Array, columns: int) -> Array:
+        return rows.random_signs(A.shape[0], columns).astype(A.dtype, copy=False)
 
     def group_duplicates(self, X: Array) -> Groups:
         return duplicates.group_duplicates(X)

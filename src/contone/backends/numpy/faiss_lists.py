@@ -148,10 +148,10 @@ class Lists(NamedTuple):
             lists[rows] = some[chosen]
         return lists, gaps
 
-    def index(self, first: int = 0, end: int | None = None) -> Any:
+    def empty_index(self, first: int = 0, end: int | None = None) -> Any:
         """An empty faiss index of the lists from `first` to `end`, numbered from 0; with the codes if there are any."""
         centres, d = self.centres[first:end], self.centres.shape[1]
-        quantizer = faiss.IndexFlatL2(d)
+        quantizer: Any = faiss.IndexFlatL2(d)
         quantizer.add(centres)
         index: Any = faiss.IndexIVFPQFastScan(quantizer, d, len(centres), d, 4)
         index.own_fields = True
@@ -167,7 +167,7 @@ def train(points: np.ndarray, lists: int) -> Lists:
     """Lists from a sample (m, d) of float32 points."""
     groups, centres = _two_levels(points, lists)
     found = Lists(groups, centres[_places(centres)], np.empty(0, dtype=np.float32))
-    index = found.index()
+    index = found.empty_index()
     alone(index.train, points)  # of the codes: the centres are there
     return found._replace(codebook=faiss.vector_to_array(index.pq.centroids))
 
@@ -218,7 +218,7 @@ class ListedRows:
 
     def __init__(self, lists: Lists, first: int, end: int, X: np.ndarray, points: np.ndarray) -> None:
         self.X, self.points = X, points
-        self._index = lists.index(first, end)
+        self._index = lists.empty_index(first, end)
         alone(self._index.add, points)
 
     def nearest(

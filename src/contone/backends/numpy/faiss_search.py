@@ -137,7 +137,7 @@ class _Index:
         self._lists = train(chosen, self.lists)
         self._quantizer = faiss.IndexFlatL2(d)
         self._quantizer.add(self._lists.centres)
-        self._inverted: Any = self._lists.index()
+        self._inverted: Any = self._lists.empty_index()
         self._fill(points)
         self.order, self._member = self._in_list_order()
         self.X, self._points = take_rows(X, self.order), take_rows(points, self.order)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse import csgraph
 
-from contone.runtime.threads import for_each, pieces_of
+from contone.runtime.threads import for_each, pieces_of, total
 from contone.typing import Operator
 
 Block = tuple[slice, sp.csr_array]
@@ -34,8 +35,24 @@ class NumpyGraph:
     def matmul(self, F: np.ndarray) -> np.ndarray:
         return _multiply(self._blocks, F)
 
-    def row_blocks(self) -> list[tuple[slice, Operator]]:
-        return [(rows, block.__matmul__) for rows, block in self._blocks]
+    def update(
+        self,
+        F: np.ndarray,
+        function: Callable[..., Any],
+        changed: Sequence[np.ndarray],
+        given: Sequence[np.ndarray] = (),
+        *,
+        summed: bool = True,
+        **shared: Any,
+    ) -> tuple[tuple[np.ndarray, ...], Any]:
+        def work(block: Block) -> Any:
+            rows, S = block
+            return function(S @ F, *(A[rows] for A in changed), *(A[rows] for A in given), **shared)
+
+        if summed:
+            return tuple(changed), total(work, self._blocks)
+        for_each(work, self._blocks)
+        return tuple(changed), None
 
     def diagonal_plus(self, diagonal: np.ndarray, scale: float) -> Operator:
         system = NumpyGraph((sp.diags_array(diagonal) + scale * self.matrix).tocsr())
@@ -57,16 +74,8 @@ class NumpyGraph:
     def row_sums(self) -> np.ndarray:
         return np.asarray(self.matrix.sum(axis=1)).ravel()
 
-    def diagonal(self) -> np.ndarray:
-        return np.asarray(self.matrix.diagonal())
-
     def submatrix(self, chosen: np.ndarray) -> NumpyGraph:
         return NumpyGraph(self.matrix[chosen][:, chosen])
-
-    def merge(self, member: np.ndarray, m: int) -> NumpyGraph:
-        n = len(member)
-        E = sp.csr_array((np.ones(n), member, np.arange(n + 1)), shape=(n, m))
-        return NumpyGraph((E.T @ self.matrix @ E).tocsr())
 
     def connected_components(self) -> tuple[int, np.ndarray]:
         found: tuple[int, np.ndarray] = csgraph.connected_components(self.matrix, directed=False)

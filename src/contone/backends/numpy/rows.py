@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from contone.runtime.threads import for_each, pieces_of, side_by_side
-from contone.typing import Array
+from contone.backends.protocols import Groups
+from contone.runtime.threads import for_each, pieces_of, side_by_side, total
+from contone.typing import Array, Operator
 
 FEW_COLUMNS = 64
 
@@ -18,14 +19,42 @@ def sum_rows(function: Callable[..., Any], *arrays: np.ndarray) -> Callable[...,
     """The map a -> sum over pieces of function(a..., rows of every array)."""
     pieces = pieces_of(len(arrays[0]))
 
-    def total(*given: Any) -> tuple[Any, ...]:
+    def all_rows(*given: Any) -> tuple[Any, ...]:
         def work(rows: slice) -> tuple[Any, ...]:
             found: tuple[Any, ...] = function(*given, *(A[rows] for A in arrays))
             return found
 
         return add_parts(list(side_by_side(work, pieces))) if len(pieces) > 1 else work(slice(None))
 
-    return total
+    return all_rows
+
+
+def update(
+    function: Callable[..., Any],
+    changed: Sequence[np.ndarray],
+    given: Sequence[np.ndarray],
+    pieces: Sequence[slice],
+    summed: bool,
+    **shared: Any,
+) -> tuple[tuple[np.ndarray, ...], Any]:
+    """`contone.backends.protocols.Rows.update` for arrays in memory, piece by piece."""
+
+    def work(rows: slice) -> Any:
+        return function(*(A[rows, ...] for A in changed), *(A[rows, ...] for A in given), **shared)
+
+    if summed:
+        return tuple(changed), total(work, pieces)
+    for_each(work, pieces)
+    return tuple(changed), None
+
+
+def average_members(group: Groups, count: Array, sum_members: Callable[..., Array]) -> tuple[int, Operator | None]:
+    """How many groups there are, and the map from rows of V (n, q) to their means over groups, None where each row is
+    a group; `count` (m,) says how large they are."""
+    m = len(group.first)
+    if m == len(group.member):
+        return m, None
+    return m, lambda V: (sum_members(V, group.member, m) / count[:, None])[group.member]
 
 
 def add_parts(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
@@ -47,11 +76,23 @@ def take_rows(A: np.ndarray, order: np.ndarray) -> Array:
     return out
 
 
+def random_signs(n: int, columns: int) -> Array:
+    """Random signs (n, columns), always the same."""
+    return np.random.default_rng(0).choice([-1.0, 1.0], size=(n, columns))
+
+
 def row_maxima(A: np.ndarray) -> np.ndarray:
     """The largest entry along the last axis; column by column, as NumPy is many times slower over a short last axis."""
     if 0 < A.shape[-1] <= FEW_COLUMNS:
         return reduce(np.maximum, (A[..., j] for j in range(A.shape[-1])))
     return np.asarray(np.max(A, axis=-1))
+
+
+def min_members(A: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
+    """The smallest entries (n_groups, q) of the rows of A (n, q) that belong to each group (n,); inf without rows."""
+    out = np.full((n_groups, *A.shape[1:]), np.inf)
+    np.minimum.at(out, group, A)
+    return out
 
 
 def sum_members(A: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:

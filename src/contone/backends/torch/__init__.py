@@ -5,7 +5,7 @@ In the memory of the host the engines for NumPy arrays search for neighbours: th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,14 @@ from torch import Tensor
 
 from contone.backends import examination
 from contone.backends.numpy import neighbours as host_neighbours
+from contone.backends.numpy.rows import average_members, random_signs
+from contone.backends.permutations import invert, reorder
 from contone.backends.protocols import Draws, Findings, Groups, Neighbours, Region, Sweeps
 from contone.backends.torch import duplicates, graph, memory, neighbours
 from contone.backends.torch.draws import FEW, TensorDraws
 from contone.backends.torch.sweeps import FusedSweeps, can_fuse
 from contone.exceptions import InputTypeError, ShapeError
-from contone.typing import Array
+from contone.typing import Array, Operator
 
 NUMBERS_PER_BLOCK = 2**24
 """Degrees drawn at once on a GPU, whatever `max_rows`: many, because it takes as long to start work as to do it."""
@@ -40,6 +42,21 @@ class TorchBackend:
 
     def sum_rows(self, function: Callable[..., Any], *arrays: Array) -> Callable[..., tuple[Any, ...]]:
         return lambda *given: function(*given, *arrays)
+
+    def update(
+        self,
+        function: Callable[..., Any],
+        changed: Sequence[Array],
+        given: Sequence[Array] = (),
+        *,
+        summed: bool = True,
+        **shared: Any,
+    ) -> tuple[tuple[Array, ...], Any]:
+        numbers = function(*changed, *given, **shared)
+        return tuple(changed), numbers if summed else None
+
+    def scratch(self, A: Array) -> Array:
+        return torch.empty_like(A)
 
     def n_blocks(self, A: Array) -> int:
         return 1
@@ -89,6 +106,10 @@ class TorchBackend:
     def count_members(self, group: Tensor, n_groups: int = 0) -> Tensor:
         return group.bincount(minlength=n_groups)
 
+    def min_members(self, A: Tensor, group: Tensor, n_groups: int) -> Tensor:
+        out = torch.full((n_groups, *A.shape[1:]), torch.inf, dtype=A.dtype, device=A.device)
+        return out.scatter_reduce(0, group[:, None].expand_as(A), A, "amin")
+
     def sum_members(self, A: Tensor, group: Tensor, n_groups: int) -> Tensor:
         # Sorted first: additions in the order of a GPU's threads would give other bits in every run.
         order = torch.argsort(group, stable=True)
@@ -114,6 +135,19 @@ class TorchBackend:
 
     def edge_graph(self, indices: Tensor, weights: Tensor) -> graph.TorchGraph:
         return graph.edge_graph(indices, weights)
+
+    def local_neighbours(self, X: Tensor, k: int) -> tuple[Neighbours, Any]:
+        return reorder(self.nearest_neighbours(X, k), self.take_rows)
+
+    def put_back(self, A: Tensor, order: Any) -> Tensor:
+        return A if isinstance(order, slice) else A[invert(order)]
+
+    def average_equal_rows(self, X: Tensor, order: Any) -> tuple[int, Operator | None]:
+        groups = self.group_duplicates(X[order])
+        return average_members(groups, self.count_members(groups.member), self.sum_members)
+
+    def random_signs(self, A: Tensor, columns: int) -> Tensor:
+        return self.like(random_signs(A.shape[0], columns), A)
 
     def group_duplicates(self, X: Tensor) -> Groups:
         return duplicates.group_duplicates(X)

@@ -6,8 +6,10 @@ two runs on a GPU give the same bits.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import scipy.sparse as sp
 import torch
@@ -39,8 +41,18 @@ class TorchGraph:
     def matmul(self, F: Tensor) -> Tensor:
         return weighted_bags(self, F) if F.device.type != "cpu" else torch.as_tensor(self.host @ F.numpy())
 
-    def row_blocks(self) -> list[tuple[slice, Operator]]:
-        return [(slice(None), self.matmul)]
+    def update(
+        self,
+        F: Tensor,
+        function: Callable[..., Any],
+        changed: Sequence[Tensor],
+        given: Sequence[Tensor] = (),
+        *,
+        summed: bool = True,
+        **shared: Any,
+    ) -> tuple[tuple[Tensor, ...], Any]:
+        numbers = function(self.matmul(F), *changed, *given, **shared)
+        return tuple(changed), numbers if summed else None
 
     def diagonal_plus(self, diagonal: Tensor, scale: float) -> Operator:
         column = diagonal[:, None]
@@ -69,13 +81,6 @@ class TorchGraph:
         kept = values != 0.0
         return _from_sorted((row * self.shape[1] + column)[kept], values[kept], self.shape[0])
 
-    def diagonal(self) -> Tensor:
-        row = self.entry_rows()
-        own = row == self.columns
-        answer = self.values.new_zeros(self.shape[0])
-        answer[row[own]] = self.values[own]
-        return answer
-
     def submatrix(self, chosen: Tensor) -> TorchGraph:
         m = chosen.numel()
         place = torch.full((self.shape[0],), -1, dtype=torch.int64, device=chosen.device)
@@ -83,13 +88,6 @@ class TorchGraph:
         row, column = place[self.entry_rows()], place[self.columns.to(torch.int64)]
         kept = (row >= 0) & (column >= 0)
         return _from_sorted((row * m + column)[kept], self.values[kept], m)
-
-    def merge(self, member: Tensor, m: int) -> TorchGraph:
-        # A stable sort fixes the order of the additions.
-        key, order = torch.sort(member[self.entry_rows()] * m + member[self.columns.to(torch.int64)], stable=True)
-        distinct, lengths = torch.unique_consecutive(key, return_counts=True)
-        values = torch.segment_reduce(self.values[order], "sum", lengths=lengths)
-        return _from_sorted(distinct, values, m)
 
     def connected_components(self) -> tuple[int, Tensor]:
         """Number and labels of the components, numbered by their first rows.
