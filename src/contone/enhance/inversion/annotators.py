@@ -30,6 +30,7 @@ from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.model import N_DIRECTIONS, Fit, _certain, _mean_features
 from contone.enhance.inversion.posterior import Averages, Posterior
 from contone.enhance.inversion.sampler import LOWEST, Rows, Weights
+from contone.enhance.inversion.shape_uncertainty import ShapeUncertainty
 from contone.enhance.inversion.unasked import count_labels, forget_silent_rows
 from contone.exceptions import InputError, InputTypeError
 from contone.numerics.principal import principal_map
@@ -164,7 +165,8 @@ def fit_items(
     items = Items(rule, L_some, item_some)
     averages = Averages(items.Z, settings.n_samples, n_kept)
     counts = count_labels(L, rule)
-    parameters, spread = learn_parameters(phi, items, averages, counts, settings, rng)
+    shape = ShapeUncertainty(len(chosen), q, float(q) if settings.strength is None else settings.strength)
+    parameters, spread = learn_parameters(phi, items, averages, counts, settings, rng, shape)
     model = Fit(
         rule,
         feature_map,
@@ -176,6 +178,7 @@ def fit_items(
         items.n_relaxed,
         *averages.diagnostics(),
         annotator_deviation=float(np.sqrt(np.mean(np.square(items.history[-n_kept:])))),
+        shape_shares=shape.shares(settings.weights),
     )
     if len(X) <= settings.max_rows:
         return model, averages.posterior(items.n_relaxed)

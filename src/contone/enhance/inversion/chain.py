@@ -24,6 +24,7 @@ from contone.enhance.inversion.evidence import Calibration, Grades
 from contone.enhance.inversion.logistic_normal import Counts, Parameters, Spread
 from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.sampler import Rows
+from contone.enhance.inversion.shape_uncertainty import ShapeUncertainty
 from contone.runtime import progress
 from contone.runtime.threads import one_blas_thread
 from contone.typing import Array
@@ -56,6 +57,11 @@ class Settings:
     n_samples: int = 0
     verbose: bool | None = False
 
+    @property
+    def weights(self) -> list[float]:
+        """Of the sweeps in the average that Sigma is."""
+        return [averaging_weight(k) for k in range(self.n_sweeps)]
+
 
 class Latent(Protocol):
     """What a chain redraws beside the parameters: `sampler.Rows`, or the items of `annotators`."""
@@ -78,7 +84,13 @@ class Latent(Protocol):
 
 
 def learn_parameters(
-    phi: Array, rows: Latent, averages: Averages, counts: Counts, settings: Settings, rng: np.random.Generator
+    phi: Array,
+    rows: Latent,
+    averages: Averages,
+    counts: Counts,
+    settings: Settings,
+    rng: np.random.Generator,
+    shape: ShapeUncertainty | None = None,
 ) -> tuple[Parameters, Spread]:
     """Posterior means of the parameters, and the spread.
 
@@ -96,6 +108,8 @@ def learn_parameters(
         Length of the chain, prior and so on.
     rng : Generator
         Source of all draws.
+    shape : ShapeUncertainty or None
+        Takes the same draws as `averages`.
     """
     q, n = rows.Z.shape
     strength = float(q) if settings.strength is None else settings.strength
@@ -128,10 +142,12 @@ def learn_parameters(
             Z = rows.Z - rows.Z.mean(axis=0)
             coefficients = logistic_normal.draw_coefficients(gram, to_numpy(phi @ Z.T), now, rng)
             residual = Z - like(coefficients.T, phi) @ phi
-            weight = max(k - SWEEPS_BEFORE_AVERAGING + 1, 1) ** -0.7
+            weight = averaging_weight(k)
             scatter = (1 - weight) * scatter + weight * to_numpy(residual @ residual.T)
             covariance = logistic_normal.covariance_mode(scatter, n, strength)
             held = covariance if factors is None else factors(covariance)
+            if shape is not None and k >= settings.n_burn:
+                shape.add(Z, residual, covariance)
             theta = logistic_normal.draw_theta(coefficients, held, rng) if len(phi) > 1 else now.theta
             now = Parameters(coefficients, held, theta)
             size = _root_mean_square(now, some)
@@ -151,6 +167,11 @@ def learn_parameters(
     if factors is not None:
         found = found._replace(covariance=factors(found.covariance, LAST_STEPS).dense())
     return found, spread
+
+
+def averaging_weight(k: int) -> float:
+    """The weight of sweep k = 0, 1, ... in the average that Sigma is."""
+    return float(max(k - SWEEPS_BEFORE_AVERAGING + 1, 1) ** -0.7)
 
 
 def calibrate_parameters(

@@ -146,11 +146,11 @@ def expect_error(
 
 
 def expect_item_error(fit: Fit, posterior: Posterior) -> ExpectedError:
-    """The same for items with several annotators: at the fitted shape of Sigma, with what is not known of the spread.
+    """The same for items with several annotators: by the width of the posterior, with what is not known of parameters.
 
     Annotators leave less open than labels alone, so that the width of the posterior is most of the error.
     """
-    D, width = posterior.mean, posterior.total_width(fit.spread_deviation)
+    D, width = posterior.mean, posterior.total_width(fit.spread_deviation, fit.shape_shares)
     rows = 0.5 * (D * (1.0 - D) ** 2 * width**2).sum(axis=1)
     mean, chance = float(rows.mean()), float(rows.std()) / math.sqrt(len(rows))
     reach = float(ndtri(0.5 + LEVEL / 2)) * math.hypot(2.0 * fit.spread_deviation, chance / max(mean, 1e-300))

@@ -25,6 +25,7 @@ from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.numpy_sweep import MANY_ROWS
 from contone.enhance.inversion.posterior import Averages, Posterior
 from contone.enhance.inversion.sampler import Rows
+from contone.enhance.inversion.shape_uncertainty import ShapeUncertainty
 from contone.enhance.inversion.unasked import count_labels, forget_silent_rows, tells_nothing
 from contone.exceptions import LabelError
 from contone.numerics.principal import PrincipalMap, principal_map
@@ -60,6 +61,8 @@ class Fit:
     """Standard deviation tau of what one annotator adds to the log weights of an item; 0 where rows are items."""
     n_graded: int = 0
     """Graded rows among those that the parameters were estimated on."""
+    shape_shares: np.ndarray | None = None
+    """What the uncertainty of Sigma adds to the variance of a label's logits, relative to it (q,); None: nothing."""
 
     @property
     def spread_deviation(self) -> float:
@@ -171,17 +174,19 @@ def fit(
     rows = Rows(rule, L[chosen], settings.noise, None if grades is None else grades[chosen])
     averages = Averages(rows.Z, settings.n_samples, settings.n_sweeps - settings.n_burn, labels_first=rows.quick)
     counts = count_labels(L, rule)
-    parameters, spread = learn_parameters(phi, rows, averages, counts, settings, rng)
+    shape = ShapeUncertainty(rows.Z.shape[1], q, float(q) if settings.strength is None else settings.strength)
+    parameters, spread = learn_parameters(phi, rows, averages, counts, settings, rng, shape)
     size, split = averages.diagnostics()
     n_rows, n_relaxed = rows.Z.shape[1], rows.n_relaxed
     model = Fit(rule, feature_map, parameters, spread, settings, directions, n_rows, n_relaxed, size, split)
+    n_graded = 0 if grades is None else int(grades.known[chosen].sum())
+    model = replace(model, n_graded=n_graded, shape_shares=shape.shares(settings.weights, n_graded))
     if grades is not None:
         found = calibrate_parameters(phi, rows, parameters, spread, counts, settings, rng)
         model = replace(
             model,
             **found._asdict(),
             directions=_with_tails(directions, found.tail),
-            n_graded=int(grades.known[chosen].sum()),
         )
     if n > settings.max_rows:
         posterior = model.posterior(X, L, rng)

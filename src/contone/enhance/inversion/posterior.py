@@ -12,7 +12,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from scipy.special import ndtri
 
-from contone.backends import to_numpy
+from contone.backends import like, to_numpy
 from contone.enhance.inversion.evidence import Grades
 from contone.enhance.inversion.numpy_sweep import pieces_of
 from contone.numerics.simplex import softmax
@@ -54,24 +54,30 @@ class Posterior:
             samples,
         )
 
-    def intervals(self, level: float, spread_deviation: float) -> tuple[Array, Array]:
+    def intervals(
+        self, level: float, spread_deviation: float, shape_shares: np.ndarray | None = None
+    ) -> tuple[Array, Array]:
         """Credible intervals, central on the logit scale: lower and upper ends (n, q).
 
         The chain runs at one spread. What is not known of it, r = `spread_deviation` relative to the spread, is added
         here: to first order the distance of a logit from that of 1 / q is in proportion to the spread, so the variance
-        v at distance c becomes (1 + r^2) v + r^2 c^2.
+        v at distance c becomes (1 + r^2) v + r^2 c^2. It runs at one shape of Sigma, too: what is not known of that
+        adds a share k_j of the variance, `shape_shares` (q,), so that v is (1 + k_j) times that of the chain.
         """
-        width = self.total_width(spread_deviation)
+        width = self.total_width(spread_deviation, shape_shares)
         half = float(ndtri(0.5 + level / 2)) * width
         return _expit(self.logit_centre - half), _expit(self.logit_centre + half)
 
-    def total_width(self, spread_deviation: float) -> Array:
-        """Standard deviation of the logits (n, q), with what is not known of the spread in it; see `intervals`."""
+    def total_width(self, spread_deviation: float, shape_shares: np.ndarray | None = None) -> Array:
+        """Standard deviation of the logits (n, q), with what is not known of parameters in it; see `intervals`."""
         q = self.logit_centre.shape[1]
         r = spread_deviation if q > 1 else 0.0
         distance = self.logit_centre + math.log(q - 1) if q > 1 else self.logit_width
         known = self.logit_width <= 0.0  # neither a graded row nor a tie depends on the spread
-        width = ((1.0 + r**2) * self.logit_width**2 + (r * distance) ** 2) ** 0.5
+        variance = self.logit_width**2
+        if shape_shares is not None and q > 2:
+            variance = variance * like(1.0 + shape_shares, variance)
+        width = ((1.0 + r**2) * variance + (r * distance) ** 2) ** 0.5
         return array_namespace(width).where(known, array_namespace(width).zeros_like(width), width)
 
 
