@@ -19,6 +19,7 @@ import json
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -46,8 +47,11 @@ def with_grades(X: np.ndarray, L: np.ndarray, D: np.ndarray, rows: np.ndarray) -
     return Inversion().fit_enhance(X, L, degrees=G)
 
 
-def without_grades(X: np.ndarray, L: np.ndarray, D: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    return Inversion().fit_enhance(X, L)
+@lru_cache(maxsize=1)
+def fit_without(stem: str) -> Inversion:
+    """The fit to a set without graded rows: one for all counts and draws."""
+    X, _, L = load(stem)
+    return Inversion().fit(X, L)
 
 
 def ridge_on_labels(X: np.ndarray, L: np.ndarray, D: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -84,10 +88,10 @@ def calibrated_glle(X: np.ndarray, L: np.ndarray, D: np.ndarray, rows: np.ndarra
     return Calibrated(GLLE()).fit_enhance(X, L, degrees=G)
 
 
-SUGGESTED = "suggested"
+WITHOUT, SUGGESTED = "without", "suggested"
 """Inversion with the rows that `suggest` chooses among 500 drawn at random, other ones in every draw."""
 METHODS: dict[str, Answer] = {
-    "without": without_grades,
+    WITHOUT: lambda X, L, D, rows: Inversion().fit_enhance(X, L),
     "Inversion": with_grades,
     "ridge on L": ridge_on_labels,
     "ridge": ridge,
@@ -99,9 +103,9 @@ METHODS: dict[str, Answer] = {
 }
 
 
-def suggest_rows(X: np.ndarray, L: np.ndarray, count: int, draw: int) -> np.ndarray:
+def suggest_rows(stem: str, X: np.ndarray, L: np.ndarray, count: int, draw: int) -> np.ndarray:
     """Rows by `suggest`: the model is fitted to all rows, the candidates are 500 of them."""
-    method = Inversion().fit(X, L)
+    method = fit_without(stem)
     chosen = np.sort(np.random.default_rng(100 + draw).permutation(len(X))[:500])
     graded = np.zeros(len(chosen), dtype=bool)
     parts = {"X": X[chosen], "L": L[chosen], "D": method.label_distributions_[chosen]}
@@ -129,7 +133,6 @@ def run(sets: list[str], counts: list[int], methods: list[str], store: Path) -> 
         X, D, L = load(stem)
         uniform = np.full_like(D, 1.0 / D.shape[1])
         full = known[stem] if known.get(stem) else min(limit(X, L, D).candidates.values())
-        answers: dict[str, np.ndarray] = {}  # without graded rows there is one answer per set
         for count in counts:
             for draw in range(DRAWS):
                 drawn = choose_rows(len(X), count, draw)
@@ -137,14 +140,13 @@ def run(sets: list[str], counts: list[int], methods: list[str], store: Path) -> 
                     key = f"{stem}/{count}/{draw}/{name}"
                     if key in cells:
                         continue
-                    rows = suggest_rows(X, L, count, draw) if name == SUGGESTED else drawn
+                    rows = suggest_rows(stem, X, L, count, draw) if name == SUGGESTED else drawn
                     rest = np.setdiff1d(np.arange(len(X)), rows)
                     bottom = mean_kl(D[rest], uniform[rest])
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")
-                        answer = answers[name] if name in answers else METHODS[name](X, L, D, rows)
-                    if name == "without":
-                        answers[name] = answer
+                        alone = name == WITHOUT
+                        answer = fit_without(stem).label_distributions_ if alone else METHODS[name](X, L, D, rows)
                     top = full * bottom / mean_kl(D, uniform)
                     cells[key] = recovered(mean_kl(D[rest], answer[rest]), bottom, top)
                     with replacing(store) as temporary:

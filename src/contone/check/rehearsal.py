@@ -41,8 +41,9 @@ MISFIT = 0.1
 where it is also larger than chance explains."""
 RELAXED = 0.05
 """Share of rows that the rule cannot have made from which a rehearsal warns."""
-UNKNOWN_SPREAD = 0.25
-"""Deviation of the spread, relative to it, from which a rehearsal remarks on it: half of that of its prior."""
+UNKNOWN_SPREAD = 0.2
+"""Deviation r of the spread, relative to it, from which a rehearsal remarks on it: a scale that is off by r costs about
+2 r^2 of what can be recovered, here eight points."""
 
 
 @dataclass(frozen=True)
