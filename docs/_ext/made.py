@@ -6,7 +6,8 @@
 ``embed``
     Shows an HTML page that a command of this page wrote, in a frame, with a link to it.
 ``method-picture``
-    What one method makes of a small data set, beside the truth and the labels.
+    What one method makes of a small data set, beside the truth and the labels; with ``rankings``, of marked labels that
+    are ranked. Networks need torch, which the extra ``docs`` brings.
 """
 
 from __future__ import annotations
@@ -74,13 +75,15 @@ class Embed(SphinxDirective):
 
 class MethodPicture(SphinxDirective):
     required_arguments = 1
+    option_spec: ClassVar[dict[str, Any]] = {"rankings": directives.flag}
 
     def run(self) -> list[nodes.Node]:
-        name = self.arguments[0]
+        name, ranked = self.arguments[0], "rankings" in self.options
         path = Path(self.env.app.srcdir) / "_generated" / f"method_{name}.png"
         if not path.exists():
-            draw_method(name, path)
-        alt = f"Three surfaces coloured by the degrees of three labels: the truth, the 0/1 labels, what {name} recovers"
+            draw_method(name, path, ranked=ranked)
+        given = "the ranks of the marked labels" if ranked else "the 0/1 labels"
+        alt = f"Three surfaces coloured by the degrees of three labels: the truth, {given}, what {name} recovers"
         image = nodes.image(uri="/" + path.relative_to(self.env.app.srcdir).as_posix(), alt=alt, width="100%")
         caption = nodes.caption("", f"{name} on contone's artificial data: red, green and blue are three degrees.")
         return [nodes.figure("", image, caption)]
@@ -99,8 +102,8 @@ def work_folder(app: Sphinx, page: str) -> Path:
     return folder
 
 
-def draw_method(name: str, path: Path) -> None:
-    """Write the picture of one method: truth, labels, answer."""
+def draw_method(name: str, path: Path, *, ranked: bool = False) -> None:
+    """Write the picture of one method: truth, labels (or the ranks of those that are marked), answer."""
     import warnings
 
     import matplotlib
@@ -115,12 +118,14 @@ def draw_method(name: str, path: Path) -> None:
     some = np.arange(len(data.X)).reshape(side, side)[::2, ::2].ravel()  # every other line of the grid
     X, D = data.X[some], data.D[some]
     L = contone.CumulativeMass().apply(D)
+    if ranked:  # a marked label has its place in the order of all of them, an unmarked one 0
+        L = np.where(L > 0, D.argsort(axis=1).argsort(axis=1) + 1, 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the picture shows what a warning would say
         answer = getattr(contone, name)().fit_enhance(X, L)
     panels = [
         Panel("truth", tones(D, D)),
-        Panel("labels", L.astype(float)),
+        Panel("ranks" if ranked else "labels", L / L.max()),
         Panel(name, tones(answer, D)),
     ]
     path.parent.mkdir(parents=True, exist_ok=True)
