@@ -143,7 +143,7 @@ class Check:
         if self.method != MODEL:
             return (
                 f"With {self.method} labels marked yes keep {self.yes_weight:.0%} of the weight; if labels are made by "
-                f"the rule “{self.rule_words}”{fits or ','} {self.expected_error}."
+                f"the rule “{self.rule_words}”{fits or ','} its answer has an {self.expected_error}."
             )
         return (
             f"Under the rule “{self.rule_words}”{fits} labels marked yes keep {self.yes_weight:.0%} of the weight; "

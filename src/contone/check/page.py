@@ -141,14 +141,14 @@ def _charts(finding: Finding) -> list[Chart]:
             places = places[::-1]
             if finding.lower:
                 axis.hlines(places, finding.lower, finding.upper, color=svg.LINE, linewidth=6)
-            axis.plot(finding.observed, places, "o", color=svg.ACCENT, markersize=4.5)
+            axis.plot(finding.observed, places, "o", color=svg.ACCENT, markersize=4.5, clip_on=False)
             axis.set_yticks(places, names)
             axis.set_xlabel(finding.axis)
             svg.bare(axis, "left")
         else:
             if finding.lower:
                 axis.vlines(places, finding.lower, finding.upper, color=svg.LINE, linewidth=9)
-            axis.plot(places, finding.observed, "o", color=svg.ACCENT, markersize=4.5)
+            axis.plot(places, finding.observed, "o", color=svg.ACCENT, markersize=4.5, clip_on=False)
             axis.set_xticks(places, names)
             axis.set_ylabel(finding.axis)
             svg.bare(axis, "bottom")

@@ -161,7 +161,8 @@ def enhance(
         )
         page.write(found, report, file.name, overwrite=force)
         # The rule of Inversion has been said above.
-        terminal.say(f"{found.expected_error if described else found.headline()}; {found.counted()}")
+        told = str(found.expected_error) if described else found.headline().removesuffix(".")
+        terminal.say(f"{told}; {found.counted()}")
         terminal.say(f"wrote {report}")
 
 
