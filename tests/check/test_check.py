@@ -55,7 +55,7 @@ def test_every_check_is_a_sentence_with_a_number(checked):
     for found in checked.findings:
         assert found.sentence.endswith(".")
         assert np.isfinite(found.value)
-        assert len(found.categories) == len(found.observed)
+        assert len(found.categories) == len(found.observed) > 0
         assert len(found.lower) == len(found.upper) in (0, len(found.observed))
 
 

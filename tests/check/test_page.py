@@ -83,6 +83,8 @@ def test_a_browser_shows_it_sorts_it_and_asks_nobody(found, tmp_path):
             head.locator("button").press("Enter")
             values = shown.locator("#labels tbody tr").evaluate_all("rows => rows.map(r => +r.cells[2].dataset.value)")
             assert values == sorted(values, reverse=True)
+            tips = shown.locator("svg.chart g > title").all_text_contents()
+            assert sum(tip.startswith(f"{HOSTILE}: ") for tip in tips) >= 1
             shown.keyboard.press("Home")
             assert shown.locator("#labels tbody th", has_text=HOSTILE).count() == 1
             assert wrong == []

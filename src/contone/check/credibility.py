@@ -41,6 +41,8 @@ from contone.exceptions import ArgumentError, InputError
 from contone.numerics.simplex import kl_divergence
 from contone.validation import check_training, silent_rows
 
+ENOUGH_DRAWS = 20
+"""Independent draws that a typical degree should rest on."""
 RULES = ("main", "everything", "threshold", "order")
 """Rules that the answer is compared under."""
 
@@ -314,7 +316,7 @@ def _hidden_entries_finding(method: Inversion, X: np.ndarray, L: np.ndarray, see
 
 def _chain_finding(method: Inversion) -> Finding:
     size, split = method.fit_.effective_sample_size, method.fit_.split_r_hat
-    verdict = FINE if split < 1.1 and size >= 20 else DOUBTFUL if split < 1.3 else OFF
+    verdict = FINE if split < 1.1 and size >= ENOUGH_DRAWS else DOUBTFUL if split < 1.3 else OFF
     end = "" if verdict == FINE else "; raise n_sweeps"
     return Finding(
         "chain",
@@ -322,6 +324,9 @@ def _chain_finding(method: Inversion) -> Finding:
         verdict,
         float(split),
         f"The sampler: R-hat {split:.2f} (1 is best), a typical degree rests on {size:.0f} independent draws{end}.",
+        ("of a typical degree", "enough"),
+        (float(size), float(ENOUGH_DRAWS)),
+        axis="independent draws",
     )
 
 
@@ -340,7 +345,9 @@ def _advice(findings: tuple[Finding, ...], yes_weight: float, method: Inversion)
             "Find out how the labels were made (main labels, everything that matters, a bar): much hangs on it."
         )
     if verdicts["spread"] != FINE or not method.degradation_.scale_matters:
-        found.append("Grade a few rows by hand (fit(X, Y, degrees=...)): they tell how uneven degrees are.")
+        found.append(
+            "Grade a few rows by hand: they tell how uneven degrees are. contone suggest (or Inversion.suggest) says which."
+        )
     if verdicts["patterns"] == OFF or verdicts["co-occurrence"] == OFF:
         found.append("Labels go together in ways the model does not make: look at the doubtful labels, try noise=0.05.")
     if verdicts["entries"] != FINE:

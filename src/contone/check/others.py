@@ -277,11 +277,24 @@ def _interval_finding(fitted: Inversion, D: np.ndarray, names: tuple[str, ...]) 
 
 def _solver_finding(method: Any, name: str) -> Finding:
     solution = method.solution_
-    if solution.converged:
+    if solution.converged and not solution.n_iter:
+        said = f"The solver: {name} needs no iterations."
+    elif solution.converged:
         said = f"The solver: {name} came to its end after {solution.n_iter} iterations."
     else:
         said = f"The solver: {name} stopped after {solution.n_iter} iterations, before its end; {method.when_short}."
-    return Finding("solver", "The solver", FINE if solution.converged else DOUBTFUL, float(solution.n_iter), said)
+    allowed = method.get_params(deep=False).get("max_iter")
+    counts = {"taken": solution.n_iter} | ({"allowed": allowed} if isinstance(allowed, int) else {})
+    return Finding(
+        "solver",
+        "The solver",
+        FINE if solution.converged else DOUBTFUL,
+        float(solution.n_iter),
+        said,
+        tuple(counts),
+        tuple(map(float, counts.values())),
+        axis="iterations",
+    )
 
 
 def _advice(findings: tuple[Finding, ...], yes_weight: float, comparison: Comparison, name: str) -> tuple[str, ...]:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import datetime
 import os
 import platform
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from contone.check.findings import MODEL, Check, DoubtfulEntry, Finding, RowSummary
 from contone.pages import html, svg, words
 from contone.pages.svg import Chart
 from contone.runtime.files import replacing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MOST_LABELS = 200
 """Labels that the table of degrees shows."""
@@ -141,14 +145,14 @@ def _charts(finding: Finding) -> list[Chart]:
             places = places[::-1]
             if finding.lower:
                 axis.hlines(places, finding.lower, finding.upper, color=svg.LINE, linewidth=6)
-            axis.plot(finding.observed, places, "o", color=svg.ACCENT, markersize=4.5, clip_on=False)
+            _dots(axis, finding.observed, places)
             axis.set_yticks(places, names)
             axis.set_xlabel(finding.axis)
             svg.bare(axis, "left")
         else:
             if finding.lower:
                 axis.vlines(places, finding.lower, finding.upper, color=svg.LINE, linewidth=9)
-            axis.plot(places, finding.observed, "o", color=svg.ACCENT, markersize=4.5, clip_on=False)
+            _dots(axis, places, finding.observed)
             axis.set_xticks(places, names)
             axis.set_ylabel(finding.axis)
             svg.bare(axis, "bottom")
@@ -156,14 +160,23 @@ def _charts(finding: Finding) -> list[Chart]:
             is_share = finding.axis.startswith(("share", "weight"))
             end = 1.0 if is_share else 1.1 * max(finding.observed) or 1.0
             (axis.set_xlim if sideways else axis.set_ylim)(0.0, end)
-        drawn = svg.to_svg(drawing, f"check-{finding.name}", finding.title, _words(finding))
+        told = _told(finding)
+        tips = {f"dot-{k}": text for k, text in enumerate(told)}
+        description = f"{finding.sentence} {'; '.join(told)}."
+        drawn = svg.to_svg(drawing, f"check-{finding.name}", finding.title, description, tips)
     return [Chart(drawn)]
 
 
-def _words(finding: Finding) -> str:
+def _dots(axis: Axes, x: Sequence[float], y: Sequence[float]) -> None:
+    """One artist each, so that each can be pointed at."""
+    for k, place in enumerate(zip(x, y, strict=True)):
+        axis.plot(*([value] for value in place), "o", color=svg.ACCENT, markersize=4.5, clip_on=False, gid=f"dot-{k}")
+
+
+def _told(finding: Finding) -> list[str]:
+    """Each category with what was observed and what was expected, in words."""
     bands = zip(finding.lower, finding.upper, strict=True) if finding.lower else [None] * len(finding.observed)
-    parts = [
+    return [
         f"{name}: {value:.3g}" + (f" (expected {band[0]:.3g} to {band[1]:.3g})" if band else "")
         for name, value, band in zip(finding.categories, finding.observed, bands, strict=True)
     ]
-    return f"{finding.sentence} {'; '.join(parts)}."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -97,7 +98,7 @@ def bare(axis: Axes, *sides: str) -> None:
         axis.tick_params(axis="x", length=0)
 
 
-def to_svg(figure: Figure, name: str, title: str, description: str) -> str:
+def to_svg(figure: Figure, name: str, title: str, description: str, tips: Mapping[str, str] | None = None) -> str:
     """The figure as an SVG element.
 
     Parameters
@@ -108,6 +109,8 @@ def to_svg(figure: Figure, name: str, title: str, description: str) -> str:
         Unique on the page; starts every id in the drawing, whatever characters it holds.
     title, description : str
         What it is, and what it shows: the alternative text.
+    tips : mapping or None
+        What the pointer is told over an artist, by the artist's gid.
     """
     name = escape.identifier(name)
     buffer = io.StringIO()
@@ -124,10 +127,10 @@ def to_svg(figure: Figure, name: str, title: str, description: str) -> str:
         f'<title id="{label}">{escape.html(title)}</title>'
         f'<desc id="{description_id}">{escape.html(description)}</desc>'
     )
-    return head + "".join(_element(child, name, used) for child in root) + "</svg>"
+    return head + "".join(_element(child, name, used, tips or {}) for child in root) + "</svg>"
 
 
-def _element(element: ElementTree.Element, name: str, used: set[str]) -> str:
+def _element(element: ElementTree.Element, name: str, used: set[str], tips: Mapping[str, str]) -> str:
     """One element and what is in it, as HTML: no namespaces, only ids that something refers to."""
     attributes = {}
     for key, value in element.attrib.items():
@@ -140,7 +143,10 @@ def _element(element: ElementTree.Element, name: str, used: set[str]) -> str:
             value = f"#{name}-{value[1:]}"
         attributes[attribute] = re.sub(r"url\(#", f"url(#{name}-", _restyled(value))
     written = "".join(f' {k}="{escape.html(v)}"' for k, v in attributes.items())
-    inside = escape.html((element.text or "").strip("\n")) + "".join(_element(c, name, used) for c in element)
+    inside = escape.html((element.text or "").strip("\n"))
+    inside += "".join(_element(c, name, used, tips) for c in element)
+    if (tip := tips.get(element.get("id", ""))) is not None:
+        inside = f"<title>{escape.html(tip)}</title>{inside}"
     tag = _local(element.tag)
     return f"<{tag}{written}>{inside}</{tag}>{escape.html((element.tail or '').strip())}"
 
