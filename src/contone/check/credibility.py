@@ -345,9 +345,7 @@ def _advice(findings: tuple[Finding, ...], yes_weight: float, method: Inversion)
             "Find out how the labels were made (main labels, everything that matters, a bar): much hangs on it."
         )
     if verdicts["spread"] != FINE or not method.degradation_.scale_matters:
-        found.append(
-            "Grade a few rows by hand: they tell how uneven degrees are. contone suggest (or Inversion.suggest) says which."
-        )
+        found.append("Grade a few rows by hand, which tell how uneven degrees are; contone suggest says which rows.")
     if verdicts["patterns"] == OFF or verdicts["co-occurrence"] == OFF:
         found.append("Labels go together in ways the model does not make: look at the doubtful labels, try noise=0.05.")
     if verdicts["entries"] != FINE:

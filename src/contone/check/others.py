@@ -68,7 +68,8 @@ def check_answer(
     """
     fitted = clone(model).set_params(verbose=False).fit(X, L)
     report = report_rule(fitted.fit_, X, L, D)
-    again = quiet(getattr(method, "best_estimator_", method))  # what was chosen is not chosen anew
+    chosen: Any = getattr(method, "best_estimator_", method)  # what was chosen is not chosen anew
+    again = quiet(chosen)
     name = type(method).__name__
     error, row_errors = _expected_error(fitted, X, L, D)
     few = slice(COMPARED_ROWS)
