@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from contone import Inversion, Temperature, enhance_file
 from contone.check import page
 from contone.check.files import check_file
+from contone.tables import streaming
 
 pl = pytest.importorskip("polars")
 QUICK = Inversion(n_sweeps=20, n_burn=5)
@@ -53,6 +56,10 @@ def test_a_streamed_file_is_checked_by_the_sample_of_its_fit(tmp_path):
     standardized = (x[sample.numbers] - x[sample.numbers].mean()) / x[sample.numbers].std()
     own = (sample.X[:, 0] - sample.X[:, 0].mean()) / sample.X[:, 0].std()
     np.testing.assert_allclose(own, standardized)
+    order, job = done.sample.args
+    redrawn = streaming._fitted_sample(order, replace(job, sample=None))  # as after an interruption
+    np.testing.assert_array_equal(redrawn.numbers, sample.numbers)
+    np.testing.assert_array_equal(redrawn.X, sample.X)
     found = check_file(source, method=done.method, sample=sample, model=QUICK)
     assert (found.n_rows, found.n_fitted, found.n_checked) == (n, 50, 50)
     assert {row.row for row in found.ambiguous} <= set(sample.numbers)

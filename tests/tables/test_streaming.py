@@ -119,8 +119,10 @@ def test_the_sample_is_drawn_evenly_from_the_whole_file():
         progress = Progress()
         missing = "impute"
 
-    X, L = streaming._sample(source, chosen, LabelReading(["a", "b"], {"a": None, "b": None}), Wanted())  # type: ignore[arg-type]
+    reading = LabelReading(["a", "b"], {"a": None, "b": None})
+    X, L, numbers = streaming._sample(source, chosen, reading, Wanted())  # type: ignore[arg-type]
     drawn = X["x"].to_numpy()
+    np.testing.assert_array_equal(drawn, numbers)
     assert len(drawn) == len(L) == len(set(drawn)) == 200
     assert (np.diff(drawn) > 0).all()
     assert 60 <= (drawn < 400).sum() <= 100  # 80 expected
