@@ -20,6 +20,7 @@ from contone.backends import get_backend, like, to_numpy
 from contone.degrade import Degradation
 from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.chain import Settings, calibrate_parameters, learn_parameters, show_progress
+from contone.enhance.inversion.covariance import FEW_LABELS
 from contone.enhance.inversion.evidence import Grades
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.numpy_sweep import MANY_ROWS
@@ -34,6 +35,8 @@ from contone.typing import Array
 
 N_DIRECTIONS = 64
 """Pairs of mirrored draws that a prior mean averages over."""
+BURN_FEW = 9
+"""Sweeps that forget the start of a chain of few labels: after 6, the error of the averages is that of their number."""
 MOMENTS = ("mean", "logit_centre", "logit_width")
 
 
@@ -106,7 +109,7 @@ class Fit:
         # Every block has its own stream of random numbers: which thread is first makes no difference.
         blocks = zip(starts, rng.spawn(len(starts)), strict=True)
         done = backend.map_blocks(of_block, blocks)
-        work = L.shape[0] * L.shape[1] * self.settings.n_sweeps / 2
+        work = L.shape[0] * L.shape[1] * self._chain_length()[0]
         found = list(show_progress(done, len(starts), work, self.settings.verbose))
         concat = array_namespace(L).concat
         return Posterior(
@@ -134,18 +137,25 @@ class Fit:
 
     def _sampled(self, X: Array, L: Array, rng: Any, n_samples: int, single: bool) -> Posterior:
         """The same by a Markov chain."""
-        n_sweeps = max(20, self.settings.n_sweeps // 2)
+        n_sweeps, n_burn = self._chain_length()
         precision = logistic_normal.precision(self.parameters.covariance)
         rows = Rows(self.rule, L, self.settings.noise, tail=self.tail, single=single)
         mean, draws = self.mean(X), get_backend(X).draws(rng, X)
-        averages = Averages(rows.Z, n_samples, n_sweeps - n_sweeps // 4, labels_first=rows.quick)
-        if n_samples == 0 and rows.run(mean, precision, draws, n_sweeps, n_sweeps // 4, averages):
+        averages = Averages(rows.Z, n_samples, n_sweeps - n_burn, labels_first=rows.quick)
+        if n_samples == 0 and rows.run(mean, precision, draws, n_sweeps, n_burn, averages):
             return averages.posterior(rows.n_relaxed)
         for k in range(n_sweeps):
             rows.sweep(mean, precision, draws, reflect=k % 2 == 1)
-            if k >= n_sweeps // 4:
+            if k >= n_burn:
                 averages.add(rows.Z)
         return averages.posterior(rows.n_relaxed)
+
+    def _chain_length(self) -> tuple[int, int]:
+        """Sweeps of a chain whose parameters are known, and how many of them are left out of the averages."""
+        n_sweeps = max(20, self.settings.n_sweeps // 2)
+        kept, few = n_sweeps - n_sweeps // 4, len(self.parameters.covariance) <= FEW_LABELS
+        n_burn = min(n_sweeps // 4, BURN_FEW) if few else n_sweeps // 4
+        return n_burn + kept, n_burn
 
 
 def fit(
