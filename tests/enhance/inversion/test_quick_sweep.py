@@ -48,7 +48,7 @@ def test_ends_are_those_of_the_rule(rule):
     for j in (0, 5):
         others = Others.of(Z, L, j)
         own, keep = L[:, j], np.arange(6) != j
-        coefficients, mark = numpy_sweep.balance_of(rule, L, float), numpy_sweep.marks_of(own, float)
+        coefficients, mark = numpy_sweep.balance_of(rule, L), numpy_sweep.marks_of(own, float)
         ends = numpy_sweep.ends_of(rule, len(D), float)
         ends(
             (coefficients * D)[:, keep].sum(axis=1),
@@ -97,6 +97,17 @@ def test_it_samples_the_same_distribution(rule, problem):
     for one, other in zip(*answers, strict=True):  # chains of copies are independent: compare with their own scatter
         error = np.sqrt((one.var(axis=1) + other.var(axis=1)) / copies)
         assert (np.abs(one.mean(axis=1) - other.mean(axis=1)) < 4.5 * error + 1e-9).all()
+
+
+@pytest.mark.parametrize("rule", [CumulativeMass(0.5), CumulativeMass(0.8)], ids=str)
+def test_rows_keep_to_their_labels_in_single_precision(rule):
+    rng = np.random.default_rng(0)
+    L = rule._apply(softmax(1.5 * rng.normal(size=(20000, 8)))).astype(float)
+    rows = Rows(rule, L, 0.0, single=True)
+    assert rows.Z.dtype == np.float32
+    for k in range(4):
+        rows.sweep(np.zeros((8, len(L))), np.eye(8) / 2.25, rng, reflect=k % 2 == 1)
+        assert (rule._apply(softmax(rows.Z.T.astype(float))) == (L > 0)).all()
 
 
 def test_many_labels_keep_to_their_labels_in_double_and_single_precision():

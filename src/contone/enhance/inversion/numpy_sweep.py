@@ -9,8 +9,8 @@ The distribution that is sampled is the same. What differs is the bookkeeping:
   the block that have moved since;
 - intervals are worked out for weights, so that two logarithms per label are all it takes;
 - from `SINGLE_ROWS` rows on, log weights and draws are in single precision (`backends.numpy.normal`) where labels are
-  many or parameters known, which is far finer than what a sample tells. The balance of a row begins in double precision:
-  rows keep to their labels;
+  many or parameters known, which is far finer than what a sample tells. Balances stay in double precision: rows keep
+  to their labels exactly;
 - choices between two numbers are made by bits (`marks_of`), and every step writes over the memory of the last one;
 - rows in pieces, side by side on threads.
 """
@@ -66,11 +66,11 @@ def marks_of(positive: Array, dtype: Any) -> Array:
     return np.negative(marks, out=marks)
 
 
-def balance_of(rule: Degradation, positive: Array, dtype: Any) -> Array:
+def balance_of(rule: Degradation, positive: Array) -> Array:
     """Coefficients (q, n) of the weights in the balance of a rule."""
     if isinstance(rule, CumulativeMass):
-        return np.subtract(positive, rule.t, dtype=dtype)  # (1 - t) of the positive, -t of the negative mass
-    return np.ones(positive.shape, dtype=dtype)
+        return np.subtract(positive, rule.t, dtype=np.float64)  # (1 - t) of the positive, -t of the negative mass
+    return np.ones(positive.shape)
 
 
 def infinite_where(marks: Array, dtype: Any) -> Array:
@@ -115,7 +115,7 @@ class _CumulativeEnds(Ends):
 
     def __init__(self, t: float, n: int, dtype: Any) -> None:
         super().__init__(n, dtype)
-        self.t = np.array(t, dtype=dtype)
+        self.t, self.room = np.array(t), np.empty(n)
         work = np.empty((3, n), dtype=dtype)
         self.balanced, self.spare, self.over = work
         self.balanced_bits, self.spare_bits, self.over_bits = bits(work)
@@ -124,8 +124,8 @@ class _CumulativeEnds(Ends):
     def __call__(self, balance: Array, lowest: Array, highest: Array, others: Array | None, own: Own) -> None:
         np.divide(balance, own.coefficient, out=self.balanced)
         np.negative(self.balanced, out=self.balanced)
-        np.subtract(lowest, balance, out=self.spare)
-        np.divide(self.spare, own.coefficient, out=self.spare)
+        np.subtract(lowest, balance, out=self.room)  # in double precision: the two may be alike
+        np.divide(self.room, own.coefficient, out=self.spare)
         np.divide(balance, self.t, out=self.over)
         np.maximum(self.over, highest, out=self.over)
         np.bitwise_and(self.over_bits, own.mark, out=self.over_bits)
@@ -275,12 +275,11 @@ class _Others:
 
     def __init__(self, Z: Array, positive: Array, rule: Degradation) -> None:
         dtype, W = Z.dtype, np.exp(Z)
-        self.marks, self.coefficients = marks_of(positive, dtype), balance_of(rule, positive, dtype)
+        self.marks, self.coefficients = marks_of(positive, dtype), balance_of(rule, positive)
         self.unmarked = np.invert(self.marks)
         self.highest_own, self.no_lowest = infinite_where(self.marks, dtype), infinite_where(self.unmarked, dtype)
         self.shares = W * self.coefficients
-        # In double precision: the sums of each side may be large, and the balance between them small.
-        self.balance = self.shares.sum(axis=0, dtype=np.float64).astype(dtype)
+        self.balance = self.shares.sum(axis=0)
         self.low, self.high = np.full_like(W[0], np.inf), np.zeros_like(W[0])  # of the labels visited already
         self.work = np.empty_like(W[0])
         self.work_bits = bits(self.work)
@@ -307,8 +306,8 @@ class _Others:
 
     def put(self, j: int, w: Array) -> None:
         """Give label j the weights w (n,), after `without(j)`."""
-        np.multiply(w, self.coefficients[j], out=self.work)
-        np.add(self.balance, self.work, out=self.balance)
+        share = np.multiply(w, self.coefficients[j], out=self.shares[j])
+        np.add(self.balance, share, out=self.balance)
         np.maximum(w, self.no_lowest[j], out=self.work)
         np.minimum(self.low, self.work, out=self.low)
         np.bitwise_and(bits(w), self.unmarked[j], out=self.work_bits)
