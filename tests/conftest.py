@@ -45,6 +45,36 @@ def few_trees(monkeypatch):
     monkeypatch.setattr("contone.limits.N_TREES", 10)
 
 
+ROUGH = ("backends/", "check/test_files.py", "check/test_page.py", "cli/", "experiments/", "hostile/", "predict/",
+         "reproduction/", "tables/", "test_estimators.py", "test_models.py", "test_pipeline.py",
+         "test_unasked.py")  # fmt: skip
+"""Tests of what is true however well Inversion finds the spread and however long its chains are."""
+BRIEF = {"n_sweeps": 40, "n_burn": 15}
+FEW_SIMULATED = 2000, 300
+
+
+@pytest.fixture(scope="module", autouse=True)
+def rough_inversion(request):
+    """In `ROUGH`, Inversion's chains are short by default and its model of the labels is simulated with few rows."""
+    if not request.path.relative_to(Path(__file__).parent).as_posix().startswith(ROUGH):
+        yield
+        return
+    from contone import Inversion
+    from contone.enhance.inversion import chain
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chain, "SIMULATED", FEW_SIMULATED)
+        for name, value in BRIEF.items():
+            patch.setitem(Inversion.__init__.__kwdefaults__, name, value)
+        yield
+
+
+@pytest.fixture
+def few_simulated(monkeypatch):
+    """As `rough_inversion`, for one test: Inversion's model of the labels is simulated with few rows."""
+    monkeypatch.setattr("contone.enhance.inversion.chain.SIMULATED", FEW_SIMULATED)
+
+
 @pytest.fixture(scope="session")
 def brief():
     """Parameters that make a method iterate little: for what holds after any number of iterations."""

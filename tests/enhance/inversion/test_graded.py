@@ -127,6 +127,7 @@ def test_zeros_are_drawn_below_what_the_grader_could_have_given():
 # ---------------------------------------------------------------------------------------------------------- gains
 
 
+@pytest.mark.usefixtures("few_simulated")
 def test_graded_rows_come_back_as_given_and_do_no_harm():
     X, L, D = simulated()
     G, rows = graded(D, 20)
@@ -173,6 +174,7 @@ def test_intervals_cover_with_graded_rows(spread):
     assert 0.87 < np.mean(covered) < 0.93
 
 
+@pytest.mark.usefixtures("few_simulated")
 @pytest.mark.parametrize("m", [1, 150])
 def test_one_graded_row_and_all_of_them(m):
     X, L, D = simulated(n=150)
@@ -182,6 +184,7 @@ def test_one_graded_row_and_all_of_them(m):
     assert np.isfinite(method.predict(X)).all()
 
 
+@pytest.mark.usefixtures("few_simulated")
 def test_a_label_that_is_never_graded_above_zero():
     X, L, D = simulated(n=150)
     G, rows = graded(D, 30)
@@ -193,12 +196,14 @@ def test_a_label_that_is_never_graded_above_zero():
     assert (answer[rows, 2] == 0).all()
 
 
+@pytest.mark.usefixtures("few_simulated")
 def test_nothing_known_is_as_without():
     X, L, D = simulated(n=100)
     expected = Inversion(**SHORT).fit_enhance(X, L)
     np.testing.assert_array_equal(Inversion(**SHORT).fit_enhance(X, L, degrees=np.full_like(D, np.nan)), expected)
 
 
+@pytest.mark.usefixtures("few_simulated")
 def test_graded_rows_beyond_max_rows():
     X, L, D = simulated()
     G, rows = graded(D, 30)
@@ -209,6 +214,7 @@ def test_graded_rows_beyond_max_rows():
 # ----------------------------------------------------------------------------------------------------- containers
 
 
+@pytest.mark.usefixtures("few_simulated")
 def test_a_shorter_frame_is_aligned_by_its_index():
     X, L, D = simulated(n=100, q=3)
     brief = {"n_sweeps": 20, "n_burn": 10}
@@ -233,6 +239,7 @@ def test_a_shorter_frame_is_aligned_by_its_index():
         Inversion().fit(X, Y, degrees=few[["a", "c"]])
 
 
+@pytest.mark.usefixtures("few_simulated")
 def test_tensors_and_lazy_arrays_say_the_same():
     torch, da = pytest.importorskip("torch"), pytest.importorskip("dask.array")
     X, L, D = simulated(n=120, q=4)
@@ -249,6 +256,7 @@ def test_tensors_and_lazy_arrays_say_the_same():
     assert np.abs(sampled - expected).mean() < 0.03
 
 
+@pytest.mark.usefixtures("few_simulated")
 def test_bad_degrees_get_an_answer_in_words():
     X, L, D = simulated(n=50, q=3)
     G, rows = graded(D, 5)
@@ -285,6 +293,7 @@ def test_graded_rows_name_the_rule():
 # ------------------------------------------------------------------------------------------------------ intervals
 
 
+@pytest.mark.usefixtures("few_simulated")
 def test_intervals_of_any_rows_in_their_container():
     X, L, D = simulated(n=900, q=4)
     names = list("abcd")
@@ -301,6 +310,7 @@ def test_intervals_of_any_rows_in_their_container():
     np.testing.assert_array_equal(lower.to_numpy(), narrow[0])
 
 
+@pytest.mark.usefixtures("few_simulated")
 def test_intervals_of_tensors_and_lazy_rows():
     torch, da = pytest.importorskip("torch"), pytest.importorskip("dask.array")
     X, L, _ = simulated(n=200, q=4)
