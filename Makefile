@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test lint format docs site report bench hostile oldest wheel-check release-check clean
+.PHONY: help installed demo test lint format docs site report bench hostile oldest wheel-check release-check clean
 
 help:                         ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,8 @@ $(VENV)/installed-docs: pyproject.toml constraints.txt
 	@echo "installing contone with what builds its site (a few minutes the first time)"
 	@$(PIP) -e '.[docs]'
 	@touch $@
+
+installed: $(VENV)/installed-test ## install everything that lint, test and wheel-check need
 
 demo: $(VENV)/installed-cli   ## run every method on the built-in data; print a table, write figures and a page
 	@$(BIN)/python -m contone demo $(ARGS)

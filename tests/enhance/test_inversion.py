@@ -30,6 +30,7 @@ def mean_kl(D, answer):
     return float(np.mean(kl_divergence(D, answer)))
 
 
+@pytest.mark.usefixtures("few_simulated")
 @pytest.mark.parametrize("rule", RULES, ids=str)
 @pytest.mark.parametrize("spread", [0.1, 0.5, 3.0])
 def test_every_sample_degrades_to_the_given_labels(rule, spread):
@@ -41,6 +42,7 @@ def test_every_sample_degrades_to_the_given_labels(rule, spread):
         np.testing.assert_array_equal(rule.apply(D), L)
 
 
+@pytest.mark.usefixtures("few_simulated")
 def test_samples_with_ties_degrade_exactly():
     """Two labels, some rows with both: only .5/.5 gives that, and the sampler must stay there."""
     X, L, _ = simulated(q=2)
@@ -51,6 +53,7 @@ def test_samples_with_ties_degrade_exactly():
     np.testing.assert_array_equal(method.label_distributions_[:20], 0.5)
 
 
+@pytest.mark.usefixtures("few_simulated")
 def test_impossible_rows_keep_the_order_and_are_reported():
     X, L, _ = simulated()
     L[0] = 1.0
@@ -174,6 +177,7 @@ def test_auto_finds_the_rule_of_real_labels(real, name):
     assert Inversion(degradation="auto", **SHORT).fit(X, L).degradation_ == CumulativeMass(0.5)
 
 
+@pytest.mark.usefixtures("few_simulated")
 def test_confidences_count_by_their_support():
     X, L, _ = simulated()
     F = L / L.sum(axis=1, keepdims=True)
@@ -218,6 +222,7 @@ def test_the_start_recovers_correlations_of_a_probit_model():
     np.testing.assert_allclose(covariance, C @ R @ C, atol=0.05)
 
 
+@pytest.mark.usefixtures("few_simulated")
 def test_short_runs_are_refused_or_named():
     X, L, _ = simulated(n=30)
     with pytest.raises(InputError, match="n_burn"):
