@@ -25,7 +25,10 @@ import time
 from pathlib import Path
 from typing import IO, Any
 
-CONTONE = ("contone.cli.app", "contone.tables.streaming", "contone.reproduction.report", "polars", "rich.console")
+CONTONE = (
+    *("contone.public", "contone.cli.app", "contone.tables.streaming", "contone.reproduction.report"),
+    *("polars", "rich.console"),
+)
 """What a command imports."""
 BELOW = ("numpy", "scipy.optimize", "scipy.stats", "sklearn.ensemble", "narwhals", "pooch")
 """What contone imports whatever is done with it: children that import contone themselves."""

@@ -23,7 +23,7 @@ FURTHER = [
     contone.limits.limit,
     contone.testing.check_enhancer,
 ]
-PUBLIC = [o for o in map(contone.__dict__.get, contone.__all__) if callable(o)] + FURTHER
+PUBLIC = [o for o in (getattr(contone, name) for name in contone.__all__) if callable(o)] + FURTHER
 MADE_BY_US = {contone.Check}  # a result: nobody calls it
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import re
 import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+
+import pytest
 
 import contone
 
@@ -17,7 +20,7 @@ ROOT = Path(contone.__file__).parent
 # From the top down; a module may import from its own layer and from those below it.
 LAYERS = [
     {"__main__"},
-    {"cli"},
+    {"cli", "public"},
     {"reproduction"},
     {"experiments", "demo"},
     {"check"},
@@ -100,7 +103,7 @@ def test_importing_contone_pulls_in_nothing_heavy(bare_forks):
     code = (
         "import json, sys, sklearn.linear_model, sklearn.metrics, sklearn.neighbors\n"
         "def loaded(): return {m.split('.')[0] for m in sys.modules}\n"
-        "before = loaded()\nimport contone\nprint(json.dumps(sorted(loaded() - before)))"
+        "before = loaded()\nimport contone.public\nprint(json.dumps(sorted(loaded() - before)))"
     )
     assert not set(json.loads(bare_forks.run("-c", code).stdout)) & HEAVY
 
@@ -110,9 +113,25 @@ def test_importing_contone_is_fast_beyond_scikit_learn(bare_forks):
     # CPU time, the best of three, because other work on the machine only ever adds.
     code = (
         "import time, sklearn.base, sklearn.metrics, sklearn.neighbors, scipy.optimize, scipy.sparse.linalg, narwhals\n"
-        "t = time.process_time(); import contone; print(time.process_time() - t)"
+        "t = time.process_time(); import contone.public; print(time.process_time() - t)"
     )
     assert min(float(bare_forks.run("-c", code).stdout) for _ in range(3)) < 1.0
+
+
+def test_the_command_line_starts_without_scikit_learn():
+    """`contone --help` must not wait for what only the work needs."""
+    heavy = "{'numpy', 'scipy', 'sklearn', 'pandas', 'polars', 'torch', 'dask'}"
+    code = f"import sys, contone, contone.cli.app; sys.exit(bool({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+def test_public_names_come_when_they_are_asked_for():
+    assert set(contone.__all__) <= set(dir(contone))
+    importlib.import_module("contone.check.page")
+    assert contone.check is contone.public.check  # the function, whatever was imported
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        contone.nonsense  # noqa: B018
 
 
 BLOCK = """

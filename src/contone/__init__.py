@@ -1,114 +1,19 @@
 """contone: label enhancement. From features and yes/no labels to how much each label describes an instance.
 
-The public names, in the order of the pipeline: data, degrade, augment, enhance, predict, evaluate.
+The public names are listed in `contone.public` and imported when the first of them is used.
 """
 
-# ruff: noqa: E402
-# isort: off
+import typing as _typing
+
 from contone.runtime.interrupts import end_quietly_while_importing
+from contone.runtime.lazy import import_when_asked
 
 end_quietly_while_importing()
-del end_quietly_while_importing
-# isort: on
-
-from contone import datasets, degrade, measures
-from contone.augment import Augmented, HSICReducer, LabelConfidence
-from contone.check import Best, Check, Rehearsal, Tuned, check, compare, doubtful_labels, label_chances
-from contone.degrade import CumulativeMass, Threshold, TopK
-from contone.enhance import (
-    DRAM,
-    FCM,
-    GLEMR,
-    GLERB,
-    GLLE,
-    KM,
-    LEMLL,
-    LESC,
-    LEVI,
-    LIBLE,
-    LP,
-    ML2,
-    ConLE,
-    Inversion,
-    LCdr,
-    Logical,
-    Temperature,
-    Uniform,
-)
-from contone.enhance.calibrated import Calibrated
-from contone.enhance.tempered import Tempered
-from contone.experiments.benchmark import benchmark
-from contone.measures import evaluate
-from contone.pipeline import Pipeline, make_pipeline
-from contone.predict import (
-    AAKNN,
-    LDLLRR,
-    LDLSCL,
-    FromClassifier,
-    FromRegressor,
-    LDLForest,
-    MaxEnt,
-    PTBayes,
-    weighted_rows,
-)
-from contone.runtime.versions import show_versions
-from contone.tables import enhance_file, enhance_table, suggest_file
+import_when_asked(__name__)
+del end_quietly_while_importing, import_when_asked
 
 __version__ = "0.2.0"
 
-__all__ = [
-    "AAKNN",
-    "DRAM",
-    "FCM",
-    "GLEMR",
-    "GLERB",
-    "GLLE",
-    "KM",
-    "LDLLRR",
-    "LDLSCL",
-    "LEMLL",
-    "LESC",
-    "LEVI",
-    "LIBLE",
-    "LP",
-    "ML2",
-    "Augmented",
-    "Best",
-    "Calibrated",
-    "Check",
-    "ConLE",
-    "CumulativeMass",
-    "FromClassifier",
-    "FromRegressor",
-    "HSICReducer",
-    "Inversion",
-    "LCdr",
-    "LDLForest",
-    "LabelConfidence",
-    "Logical",
-    "MaxEnt",
-    "PTBayes",
-    "Pipeline",
-    "Rehearsal",
-    "Temperature",
-    "Tempered",
-    "Threshold",
-    "TopK",
-    "Tuned",
-    "Uniform",
-    "benchmark",
-    "check",
-    "compare",
-    "datasets",
-    "degrade",
-    "doubtful_labels",
-    "enhance_file",
-    "enhance_table",
-    "evaluate",
-    "label_chances",
-    "make_pipeline",
-    "measures",
-    "show_versions",
-    "suggest_file",
-    "weighted_rows",
-]
+if _typing.TYPE_CHECKING:
+    from contone.public import *  # noqa: F403
+    from contone.public import __all__ as __all__

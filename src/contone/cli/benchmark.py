@@ -11,7 +11,6 @@ from rich.text import Text
 
 from contone.cli import experiment, terminal
 from contone.cli.listing import find_method, known_methods
-from contone.enhance.plugins import is_path
 from contone.pages import words
 
 if TYPE_CHECKING:
@@ -76,6 +75,7 @@ def benchmark(
 
     contone benchmark --methods all --datasets mine.csv --degrees "mood_*" --dry-run
     """
+    from contone.enhance.plugins import is_path
     from contone.experiments.benchmark import about_run, make_spec, plan_benchmark
     from contone.experiments.report.render import FORMATS, save
     from contone.experiments.report.summary import summarise

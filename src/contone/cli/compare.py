@@ -13,7 +13,6 @@ from rich.table import Table
 from contone.cli import options, terminal
 from contone.cli.enhance import checked_rule
 from contone.cli.listing import find_method
-from contone.runtime.threads import check_jobs
 
 if TYPE_CHECKING:
     from contone.check import Comparison
@@ -66,6 +65,8 @@ def compare(
 
     contone compare songs.parquet --labels 'mood_*' --method glle --method inversion --json
     """
+    from contone.runtime.threads import check_jobs
+
     check_jobs(jobs)
     if figure is not None:
         from contone.pages import figures

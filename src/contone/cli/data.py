@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
@@ -15,8 +15,10 @@ from rich.table import Table
 from rich.text import Text
 
 from contone.cli import options, terminal
-from contone.datasets import Status
 from contone.exceptions import DataError
+
+if TYPE_CHECKING:
+    from contone.datasets import Status
 
 app = typer.Typer(no_args_is_help=True, help="Data sets with known distributions: list, fetch, describe them.")
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contone.base import Enhancer
 from contone.cli import options, terminal
 from contone.cli.listing import find_method, known_methods
 from contone.cli.terminal import usage_error
 from contone.exceptions import InputError
+
+if TYPE_CHECKING:
+    from contone.base import Enhancer
 
 
 def enhance(

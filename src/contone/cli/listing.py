@@ -6,7 +6,7 @@ import inspect
 import os
 import re
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
@@ -15,8 +15,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from contone.base import Enhancer, InductiveMixin
 from contone.cli import options, terminal
+
+if TYPE_CHECKING:
+    from contone.base import Enhancer
 
 
 def methods(
@@ -115,6 +117,8 @@ def find_method(name: str, option: str) -> type[Enhancer]:
 
 def describe_method(name: str, cls: type[Enhancer]) -> dict[str, Any]:
     """What `contone methods` says about a method, as plain values."""
+    from contone.base import InductiveMixin
+
     return {
         "name": name,
         "class": cls.__name__,

@@ -9,7 +9,6 @@ import typer
 
 from contone.cli import experiment, terminal
 from contone.cli.listing import find_method, known_methods
-from contone.enhance.plugins import is_path
 
 DEFAULT_STORE = Path("contone-results")
 
@@ -76,4 +75,6 @@ def reproduce(
 
 def _method_name(name: str) -> str:
     """The name in the tables; a class given as MODULE:CLASS is loaded and becomes one of the methods."""
+    from contone.enhance.plugins import is_path
+
     return find_method(name, "--methods").__name__ if is_path(name) else name

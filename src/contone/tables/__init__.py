@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contone.exceptions import MissingExtraError
-from contone.tables.frames import vectorizer
 from contone.tables.progress import Progress
 
 if TYPE_CHECKING:
     from contone.base import Enhancer
     from contone.tables.compare import Comparison
+    from contone.tables.frames import vectorizer
     from contone.tables.kept import TableModel
     from contone.tables.order import EnhancedFile
     from contone.tables.suggest import SuggestedFile
@@ -29,6 +29,15 @@ __all__ = [
     "suggest_file",
     "vectorizer",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The vectorizer needs scikit-learn, whose import the command line does not wait for before it starts."""
+    if name == "vectorizer":
+        from contone.tables import frames
+
+        return frames.vectorizer
+    raise AttributeError(f"module 'contone.tables' has no attribute {name!r}")
 
 
 def enhance_file(

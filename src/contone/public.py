@@ -1,0 +1,104 @@
+"""The public names of contone, in the order of the pipeline: data, degrade, augment, enhance, predict, evaluate.
+
+`contone` itself takes them from here when the first of them is asked for.
+"""
+
+from contone import datasets, degrade, measures
+from contone.augment import Augmented, HSICReducer, LabelConfidence
+from contone.check import Best, Check, Rehearsal, Tuned, check, compare, doubtful_labels, label_chances
+from contone.degrade import CumulativeMass, Threshold, TopK
+from contone.enhance import (
+    DRAM,
+    FCM,
+    GLEMR,
+    GLERB,
+    GLLE,
+    KM,
+    LEMLL,
+    LESC,
+    LEVI,
+    LIBLE,
+    LP,
+    ML2,
+    ConLE,
+    Inversion,
+    LCdr,
+    Logical,
+    Temperature,
+    Uniform,
+)
+from contone.enhance.calibrated import Calibrated
+from contone.enhance.tempered import Tempered
+from contone.experiments.benchmark import benchmark
+from contone.measures import evaluate
+from contone.pipeline import Pipeline, make_pipeline
+from contone.predict import (
+    AAKNN,
+    LDLLRR,
+    LDLSCL,
+    FromClassifier,
+    FromRegressor,
+    LDLForest,
+    MaxEnt,
+    PTBayes,
+    weighted_rows,
+)
+from contone.runtime.versions import show_versions
+from contone.tables import enhance_file, enhance_table, suggest_file
+
+__all__ = [
+    "AAKNN",
+    "DRAM",
+    "FCM",
+    "GLEMR",
+    "GLERB",
+    "GLLE",
+    "KM",
+    "LDLLRR",
+    "LDLSCL",
+    "LEMLL",
+    "LESC",
+    "LEVI",
+    "LIBLE",
+    "LP",
+    "ML2",
+    "Augmented",
+    "Best",
+    "Calibrated",
+    "Check",
+    "ConLE",
+    "CumulativeMass",
+    "FromClassifier",
+    "FromRegressor",
+    "HSICReducer",
+    "Inversion",
+    "LCdr",
+    "LDLForest",
+    "LabelConfidence",
+    "Logical",
+    "MaxEnt",
+    "PTBayes",
+    "Pipeline",
+    "Rehearsal",
+    "Temperature",
+    "Tempered",
+    "Threshold",
+    "TopK",
+    "Tuned",
+    "Uniform",
+    "benchmark",
+    "check",
+    "compare",
+    "datasets",
+    "degrade",
+    "doubtful_labels",
+    "enhance_file",
+    "enhance_table",
+    "evaluate",
+    "label_chances",
+    "make_pipeline",
+    "measures",
+    "show_versions",
+    "suggest_file",
+    "weighted_rows",
+]
