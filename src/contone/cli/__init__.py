@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from contone.runtime.interrupts import INTERRUPTED, interrupt_again
+from contone.runtime.interrupts import INTERRUPTED
 
 EXTRA = frozenset({"typer", "click", "rich", "polars", "jinja2", "matplotlib", "scikit_posthocs"})
 """Modules of the optional dependency group `cli`."""
@@ -20,7 +20,6 @@ def main() -> None:
     try:
         from contone.cli.app import app
 
-        interrupt_again()
         app(prog_name="contone", standalone_mode=True)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in EXTRA:

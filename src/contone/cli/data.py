@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from contone.cli import options, terminal
+from contone.cli.command import Command
 from contone.exceptions import DataError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Data sets with known distributions: list, fetch, describe them.")
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 def list_sets(as_json: options.AsJson = False) -> None:
     """List the data sets: size, what they hold, and where each file is found now.
 
@@ -69,7 +70,7 @@ def list_sets(as_json: options.AsJson = False) -> None:
             terminal.say(f"warning: {s.path}: {s.problem}", style="yellow")
 
 
-@app.command()
+@app.command(cls=Command)
 def fetch(
     names: Annotated[list[str] | None, typer.Argument(help="Names of data sets, as 'contone data list' shows.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every data set in the registry.")] = False,
@@ -113,7 +114,7 @@ def fetch(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(cls=Command)
 def info(
     name: Annotated[str, typer.Argument(help="Name of a data set, as 'contone data list' shows.")],
     as_json: options.AsJson = False,

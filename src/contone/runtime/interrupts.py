@@ -1,7 +1,7 @@
 """Ctrl-C while the command is still being imported: it ends, without a traceback.
 
-Importing takes about a second, before any of the command's own code can catch anything. So the package asks, as the
-first thing it does, whether it is being imported for the command; as a library it changes nothing.
+Importing takes seconds, in which none of the command's own code can catch anything. So the package asks, as the first
+thing it does, whether it is being imported for the command; as a library it changes nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ INTERRUPTED = 130
 
 def end_quietly_while_importing() -> None:
     """Until `interrupt_again`, Ctrl-C ends the process at once, if this process is the command `contone`."""
-    if _is_command() and threading.current_thread() is threading.main_thread():
+    heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_command() and heard and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, _end)
 
 
@@ -28,8 +29,9 @@ def interrupt_again() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _is_command() -> bool:
-    if not sys.argv or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+def is_command() -> bool:
+    """Whether this process is the command `contone`."""
+    if not sys.argv:
         return False
     if sys.argv[0] == "-m":  # what Python writes there while it looks for the module
         rest = sys.orig_argv[sys.orig_argv.index("-m") + 1 :] if "-m" in sys.orig_argv else []

@@ -1,4 +1,4 @@
-"""A package whose public names are imported when the first of them is used.
+"""The public names of a package, imported when the first of them is used: only in the process of a command.
 
 scikit-learn and what it brings take seconds to import; ``contone --help`` need not wait for them.
 """
@@ -17,30 +17,22 @@ def import_when_asked(package: str) -> None:
     sys.modules[package].__class__ = _Package
 
 
+def import_now(package: str) -> None:
+    """Give a package that waits (`import_when_asked`) what its module `public` lists."""
+    module = sys.modules[package]
+    if isinstance(module, _Package):
+        public = import_module(f"{package}.public")
+        vars(module).update({name: getattr(public, name) for name in public.__all__})
+        sys.modules[package].__class__ = ModuleType
+
+
 class _Package(ModuleType):
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name != "__all__":
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         if name == "__all__":
-            return self._public().__all__
-        if not name.startswith("_"):
-            if find_spec(f"{self.__name__}.{name}"):
-                return import_module(f"{self.__name__}.{name}")
-            public = self._public()
-            if name in public.__all__:
-                self.__dict__.update({known: getattr(public, known) for known in public.__all__})
-                return self.__dict__[name]
-        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-
-    def __dir__(self) -> list[str]:
-        return sorted({*self.__dict__, *self._public().__all__})
-
-    def _public(self) -> ModuleType:
-        return import_module(f"{self.__name__}.public")
-
-    @property
-    def check(self) -> Any:
-        """The function, also where something has imported the folder of the same name."""
-        return self._public().check
-
-    @check.setter
-    def check(self, folder: Any) -> None:
-        """What Python does after importing the folder."""
+            return import_module(f"{self.__name__}.public").__all__
+        if find_spec(f"{self.__name__}.{name}"):
+            return import_module(f"{self.__name__}.{name}")
+        import_now(self.__name__)
+        return self.__getattribute__(name)
