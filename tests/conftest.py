@@ -81,8 +81,9 @@ def brief():
     """Parameters that make a method iterate little: for what holds after any number of iterations."""
     few = {"epochs": 2, "pretrain_epochs": 2, "n_sweeps": 20, "n_burn": 5}
 
-    def settings(cls: type) -> dict[str, int]:
-        return {name: value for name, value in few.items() if name in cls().get_params()}
+    def settings(method) -> dict[str, int]:
+        known = (method() if isinstance(method, type) else method).get_params()
+        return {name: value for name, value in few.items() if name in known}
 
     return settings
 
