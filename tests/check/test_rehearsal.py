@@ -150,6 +150,7 @@ def test_a_sample_of_the_rows(model_data):
     assert few.replicates[0].labels.shape == (50, 5)
 
 
+@pytest.mark.usefixtures("few_simulated")
 @pytest.mark.parametrize("kind", ["torch", "dask"])
 def test_other_kinds_of_arrays_are_rehearsed_in_memory(model_data, kind):
     module = pytest.importorskip("torch" if kind == "torch" else "dask.array")

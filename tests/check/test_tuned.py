@@ -114,6 +114,7 @@ def test_degrees_reach_the_method_inside_and_come_back_as_they_are(graded):
     np.testing.assert_allclose(best.label_distributions_[:10], D[:10])
 
 
+@pytest.mark.usefixtures("few_simulated")
 def test_unasked_entries_and_rows_without_labels_are_imitated(data):
     X, L, _ = (A[:60] for A in data)
     partly = np.where(np.arange(60)[:, None] == 5, 0.0, L)
