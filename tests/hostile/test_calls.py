@@ -59,8 +59,8 @@ RULES = {
     for name in contone.__all__
     if inspect.isclass(value := getattr(contone, name)) and issubclass(value, degrade.Degradation)
 }
-FEW = {"Best": 20, "Tuned": 20, "Inversion": 25, "degrees": 12, "doubtful_labels": 20, "Rehearsal": 12}
-FEW |= {"label_chances": 20, "compare": 12, "check": 3}
+FEW = {"Best": 12, "Tuned": 12, "Inversion": 25, "degrees": 8, "doubtful_labels": 20, "Rehearsal": 8}
+FEW |= {"label_chances": 20, "compare": 6, "check": 2}
 MANY = 55
 """Cases of one name that run with the suite; what fits a model first, and costs more than all others, gets fewer."""
 
@@ -364,7 +364,8 @@ def test_functions(name):
         answer = attempt(lambda: function(X, Y, option), X, Y, option)
         if answer is None:
             return
-        for kind, given_ in zip(kinds, (X, Y), strict=True):
+        passed_on = name == "weighted_rows"  # X is copied as it is, for whatever takes it
+        for kind, given_ in list(zip(kinds, (X, Y), strict=True))[passed_on:]:
             assert not is_refused(kind, given_), f"an answer to X as {kinds[0]}, Y as {kinds[1]}"
         if name == "label_chances":
             assert ((as_array(answer) >= 0) & (as_array(answer) <= 1)).all()

@@ -15,10 +15,10 @@ from sklearn.base import clone
 
 from contone.backends import to_numpy
 from contone.base import Enhancer
-from contone.check import calibration, entries, predictive
+from contone.check import calibration, predictive
 from contone.check.calibration import SHORT
 from contone.check.findings import DOUBTFUL, FINE, OFF, Check, Finding
-from contone.check.others import COMPARED_ROWS, check_answer, hidden_entries_finding
+from contone.check.others import COMPARED_ROWS, check_answer, find_hidden_entries
 from contone.check.summaries import (
     SHOWN,
     choose_rows,
@@ -147,13 +147,14 @@ def _look(
     replicates, _ = predictive.replicate_labels(method.fit_, X_some, L_some, n_replicates, rng)
     error = method.expected_error_
     ranks = calibration.ranks_on_replicates(method, X_some[:COMPARED_ROWS], L_some[:COMPARED_ROWS], rng)
+    hidden, unhidden = _hidden_entries_finding(method, X_some, L_some, seed)
     findings = (
         *_predictive_findings(L_some, replicates, names, method.degradation_),
         _rule_finding(method, X_some, L_some, D),
         _spread_finding(method, X_some, L_some, error, seed),
         calibration.interval_finding(ranks),
         calibration.rank_finding(ranks),
-        _hidden_entries_finding(method, X_some, L_some, seed),
+        *hidden,
         _chain_finding(method),
     )
     doubtful, undoubted = find_doubtful(method, X_some, L_some, D, rows, names)
@@ -172,7 +173,7 @@ def _look(
         advice=_advice(findings, report.yes_weight, method),
         n_rows=n,
         n_checked=len(rows),
-        not_checked=(undoubted,) if undoubted else (),
+        not_checked=tuple(filter(None, (unhidden, undoubted))),
     )
 
 
@@ -307,11 +308,12 @@ def _spread_finding(method: Inversion, X: np.ndarray, L: np.ndarray, error: Expe
     )
 
 
-def _hidden_entries_finding(method: Inversion, X: np.ndarray, L: np.ndarray, seed: int) -> Finding:
+def _hidden_entries_finding(
+    method: Inversion, X: np.ndarray, L: np.ndarray, seed: int
+) -> tuple[tuple[Finding, ...], str]:
     """Entries of the labels that were hidden from a fit: how well are they told, beside what baselines say?"""
     again = clone(method).set_params(degradation=method.degradation_, n_samples=0, verbose=False, **SHORT)
-    found = entries.score_hidden_entries(again, X[:COMPARED_ROWS], L[:COMPARED_ROWS], seed=seed)
-    return hidden_entries_finding(found, "the model")
+    return find_hidden_entries(again, X[:COMPARED_ROWS], L[:COMPARED_ROWS], seed, "the model")
 
 
 def _chain_finding(method: Inversion) -> Finding:
@@ -348,7 +350,7 @@ def _advice(findings: tuple[Finding, ...], yes_weight: float, method: Inversion)
         found.append("Grade a few rows by hand, which tell how uneven degrees are; contone suggest says which rows.")
     if verdicts["patterns"] == OFF or verdicts["co-occurrence"] == OFF:
         found.append("Labels go together in ways the model does not make: look at the doubtful labels, try noise=0.05.")
-    if verdicts["entries"] != FINE:
+    if verdicts.get("entries", FINE) != FINE:
         found.append("Baselines tell hidden labels better than the model does: try another rule, or features=False.")
     if verdicts["chain"] != FINE:
         found.append("Raise n_sweeps: the answer still depends on chance.")

@@ -73,7 +73,7 @@ def check_answer(
     name = type(method).__name__
     error, row_errors = _expected_error(fitted, X, L, D)
     few = slice(COMPARED_ROWS)
-    hidden, unasked = _hidden_entries(again, X[few], L[few], seed)
+    hidden, unasked = find_hidden_entries(again, X[few], L[few], seed)
     comparison = _rehearse(again, model, X[few], L[few], seed)
     doubtful, undoubted = find_doubtful(fitted, X, L, D, numbers, names)
     findings = (
@@ -180,8 +180,10 @@ def agreement(L: np.ndarray, D: np.ndarray) -> tuple[np.ndarray, float, int]:
     return shares, float(right.sum() / n_pairs) if n_pairs else 1.0, n_pairs
 
 
-def _hidden_entries(method: Enhancer, X: np.ndarray, L: np.ndarray, seed: int) -> tuple[tuple[Finding, ...], str]:
-    """The finding about hidden labels, or why there is none."""
+def find_hidden_entries(
+    method: Enhancer, X: np.ndarray, L: np.ndarray, seed: int, who: str = "the method"
+) -> tuple[tuple[Finding, ...], str]:
+    """The finding about hidden labels, or why there is none: in small tables too few can be hidden."""
     title = "Hidden label entries"
     if not entries.can_be_asked(method):
         name = type(method).__name__
@@ -190,7 +192,7 @@ def _hidden_entries(method: Enhancer, X: np.ndarray, L: np.ndarray, seed: int) -
         found = entries.score_hidden_entries(method, X, L, seed=seed)
     except InputError as error:
         return (), f"{title}: {error}"
-    return (hidden_entries_finding(found, "the method"),), ""
+    return (hidden_entries_finding(found, who),), ""
 
 
 def hidden_entries_finding(found: entries.HiddenEntries, who: str) -> Finding:

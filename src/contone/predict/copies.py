@@ -9,13 +9,14 @@ which needs no new code: every row becomes one copy per label, of class j and we
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any, NamedTuple
 
 import narwhals.stable.v1 as nw
 import numpy as np
 
-from contone.exceptions import ArgumentError, ShapeError
+from contone.exceptions import ArgumentError, InputTypeError, ShapeError
 from contone.numerics.simplex import normalise_rows
 from contone.validation import check_distributions
 from contone.validation.containers import as_frame
@@ -68,6 +69,8 @@ def weighted_rows(X: Any, D: Any, *, min_degree: float = 0.0) -> WeightedRows:
     if not isinstance(min_degree, Real) or not 0 <= min_degree < 1:
         raise ArgumentError(f"weighted_rows: min_degree must be from 0 to below 1; got {min_degree!r}.", "min_degree")
     checked = np.asarray(check_distributions(D))
+    if not (getattr(X, "shape", ()) or isinstance(X, Sequence)) or isinstance(X, str):
+        raise InputTypeError(f"weighted_rows: X must have rows, as a table or a list has; got {type(X).__name__}.")
     n = X.shape[0] if hasattr(X, "shape") else len(X)
     if n != len(checked):
         raise ShapeError(f"weighted_rows: X has {n} rows and D has {len(checked)}. Pass the same rows in both.")

@@ -20,7 +20,7 @@ import polars as pl
 
 from contone.exceptions import ArgumentError, ContoneError, DataError, OutputError
 from contone.runtime.files import check_regular, replacing
-from contone.runtime.memory import refuse_dense
+from contone.runtime.memory import available_bytes, refuse_dense, shown
 from contone.tables import arff, excel, labels, text
 from contone.tables.order import STDOUT
 from contone.tables.text import ColumnKind
@@ -200,8 +200,13 @@ def _read_libsvm(path: Path) -> Table:
 
 
 def _content(path: Path) -> bytes:
+    """All of a file, unpacked; refused where it unpacks to more than half of the memory that is available."""
+    room = int(available_bytes() / 2)
     with text.opened(path) as stream:
-        return stream.read()
+        content = stream.read(room)
+        if len(content) == room and stream.read(1):
+            raise DataError(f"{path} holds more than {shown(room)}, which does not fit into memory: use --stream.")
+        return content
 
 
 def _decoded(path: Path, note: Note) -> str:
