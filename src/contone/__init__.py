@@ -4,15 +4,15 @@ The public names are listed in `contone.public`. The command line imports them w
 """
 
 from contone.runtime.interrupts import end_quietly_while_importing, is_command
-from contone.runtime.lazy import import_when_asked
+from contone.runtime.lazy import arguments_are_its_own, import_when_asked
 
 __version__ = "0.2.0"
 
-if is_command():
-    end_quietly_while_importing()
+end_quietly_while_importing()
+if is_command() and arguments_are_its_own():
     import_when_asked(__name__)
 else:
     from contone.public import *  # noqa: F403
     from contone.public import __all__ as __all__
 
-del end_quietly_while_importing, import_when_asked, is_command
+del arguments_are_its_own, end_quietly_while_importing, import_when_asked, is_command

@@ -12,6 +12,11 @@ from types import ModuleType
 from typing import Any
 
 
+def arguments_are_its_own() -> bool:
+    """Whether this process was started with its arguments: a worker is given those of the process that started it."""
+    return sys.argv[0] == "-m" or sys.argv[0] in sys.orig_argv
+
+
 def import_when_asked(package: str) -> None:
     """Let a package have its modules and what its module `public` lists, without importing any of them yet."""
     sys.modules[package].__class__ = _Package
