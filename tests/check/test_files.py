@@ -10,7 +10,6 @@ import pytest
 from contone import Inversion, Temperature, enhance_file
 from contone.check import page
 from contone.check.files import check_file
-from contone.tables import streaming
 
 pl = pytest.importorskip("polars")
 QUICK = Inversion(n_sweeps=20, n_burn=5)
@@ -56,6 +55,8 @@ def test_a_streamed_file_is_checked_by_the_sample_of_its_fit(tmp_path):
     standardized = (x[sample.numbers] - x[sample.numbers].mean()) / x[sample.numbers].std()
     own = (sample.X[:, 0] - sample.X[:, 0].mean()) / sample.X[:, 0].std()
     np.testing.assert_allclose(own, standardized)
+    from contone.tables import streaming
+
     order, job = done.sample.args
     redrawn = streaming._fitted_sample(order, replace(job, sample=None))  # as after an interruption
     np.testing.assert_array_equal(redrawn.numbers, sample.numbers)
