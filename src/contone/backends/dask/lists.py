@@ -246,8 +246,9 @@ def _plan(samples: list[tuple[np.ndarray, np.ndarray]], lists: int, n_groups: in
     # Groups of about as many rows each.
     rows = np.bincount(trained.assign(points), minlength=len(trained.centres))
     n_groups = min(n_groups, len(rows))
-    ends = np.searchsorted(np.cumsum(rows), len(X) * np.arange(1, n_groups) / n_groups) + 1
-    ends = np.unique(np.append(ends[ends < len(rows)], len(rows)))
+    so_far = np.cumsum(rows)
+    ends = np.searchsorted(so_far, len(X) * np.arange(1, n_groups) / n_groups) + 1
+    ends = np.unique(np.append(ends[so_far[ends - 1] < len(X)], len(rows)))  # none without rows
     asked = np.sort(np.random.default_rng(SEED).choice(len(X), size=min(2 * SAMPLE_QUERIES, len(X)), replace=False))
     return Plan(trained, ends, unit, centre, X[asked], numbers[asked])
 
