@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -157,6 +158,15 @@ def labels_table(cells: dict[str, dict]) -> str:
     return "\n".join(lines)
 
 
+def seeds_text(cells: dict[str, dict]) -> str:
+    """How many seeds a cell of the table has: the same number everywhere, or from the fewest to the most."""
+    seen = Counter((stem, what) for stem, _, what in (key.split("/") for key in cells))
+    fewest, most = min(seen.values(), default=0), max(seen.values(), default=0)
+    if fewest < most:
+        return f"{fewest} to {most} seeds per cell"
+    return "1 seed" if most == 1 else f"{most} seeds"
+
+
 def page_text(cells: dict[str, dict]) -> str:
     found = summarise(cells)
     behind = [
@@ -165,7 +175,7 @@ def page_text(cells: dict[str, dict]) -> str:
         for stem, gap in gaps.items()
         if "+" not in name
     ]
-    seeds = "1 seed" if found["seeds"] == 1 else f"{found['seeds']} seeds"
+    seeds = seeds_text(cells)
     lines = [
         table(cells),
         "",

@@ -120,7 +120,8 @@ class ShapeUncertainty:
         slopes = J @ change
         added = np.einsum("ija,ab,ijb->j", slopes, V, slopes, optimize=True)
         variance = np.maximum(squares - centre**2, 0.0).sum(axis=1)
-        return np.clip(added / np.maximum(variance, 1e-300), 0.0, LARGEST)
+        found: np.ndarray = np.clip(added / np.maximum(variance, 1e-300), 0.0, LARGEST)
+        return found
 
     def _covariance(
         self, information: np.ndarray, weights: Sequence[float], n_graded: int

@@ -134,7 +134,9 @@ def even_scores(k: int, rng: np.random.Generator) -> np.ndarray:
     on one side of it.
     """
     scores: np.ndarray = ndtri((rng.permutation(k) + 0.5) / k)
-    return scores / np.sqrt(np.mean(np.square(scores))) if k > 1 else scores
+    if k > 1:
+        scores /= float(np.sqrt(np.mean(np.square(scores))))
+    return scores
 
 
 def draw_rows(
