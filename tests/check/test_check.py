@@ -178,3 +178,11 @@ def test_correlations_and_patterns():
     assert shares.sum() == pytest.approx(1.0)
     assert (np.diff(shares) <= 0).all()
     assert predictive.n_patterns(L) == 8
+
+
+def test_small_tables_say_that_hidden_labels_were_not_tried():
+    """Too few can be hidden: no finding, and a sentence; the other checks are made."""
+    L = np.vstack([np.eye(2), np.eye(2), np.ones((2, 2))])
+    finding, said = others.find_hidden_entries(Temperature(), np.arange(6.0)[:, None], L, 0)
+    assert finding == ()
+    assert "too few to say anything" in said

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from contone import weighted_rows
-from contone.exceptions import ArgumentError, ShapeError
+from contone.exceptions import ArgumentError, InputTypeError, ShapeError
 
 rng = np.random.default_rng(0)
 X, D = rng.normal(size=(12, 2)), rng.dirichlet([1.0] * 3, size=12)
@@ -38,3 +38,9 @@ def test_other_rows_and_degrees_are_refused():
         weighted_rows(X[1:], D)
     with pytest.raises(ArgumentError, match="min_degree"):
         weighted_rows(X, D, min_degree=1.0)
+
+
+@pytest.mark.parametrize("X", [None, 3, "ab", np.float64(2.0)])
+def test_what_has_no_rows_is_refused(X):
+    with pytest.raises(InputTypeError, match="must have rows"):
+        weighted_rows(X, [[0.5, 0.5], [0.2, 0.8]])

@@ -406,3 +406,12 @@ def test_a_sparse_table_too_large_with_its_zeros_is_refused(tmp_path, monkeypatc
         formats.read(path)
     monkeypatch.setenv("CONTONE_MEMORY_LIMIT", "100MB")
     assert len(formats.read(path).stored) == 20
+
+
+def test_a_file_that_unpacks_to_more_than_memory_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "bomb.csv.gz"
+    path.write_bytes(gzip.compress(b"x,a,b\n" + b"1,1,0\n" * 1000))
+    assert formats.read(path).stored.height == 1000
+    monkeypatch.setattr("contone.tables.formats.available_bytes", lambda: 8000.0)
+    with pytest.raises(DataError, match="does not fit into memory"):
+        formats.read(path)
