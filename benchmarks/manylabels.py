@@ -38,7 +38,7 @@ RESULTS = HERE / "results"
 PAGE = HERE.parent / "docs" / "scale.md"
 SIZES = ["502x174", "6000x101", "16000x983"]
 METHOD_SIZE = "2000x983"
-BASELINES = ["Uniform", "Logical", "MaxEnt", "Temperature"]
+BASELINES = ["Uniform", "Logical", "Temperature"]
 METHODS = [
     *BASELINES,
     "FCM",

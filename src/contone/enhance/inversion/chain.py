@@ -40,7 +40,7 @@ little, more rows, so that chance in the simulation does not add to what is not 
 SWEEPS_BEFORE_AVERAGING = 20
 """Sweeps in which Sigma follows the latest draw; the k-th sweep after them enters an average with weight k^-0.7."""
 DRAWS_WORTH_A_BAR = 3e8
-"""Degrees drawn in a run that takes a minute or so: from here on a progress bar is shown on a terminal."""
+"""Degrees drawn in a run that takes half a minute or so: from here on a progress bar is shown on a terminal."""
 
 
 @dataclass(frozen=True)

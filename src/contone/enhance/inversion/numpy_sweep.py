@@ -8,7 +8,7 @@ The distribution that is sampled is the same. What differs is the bookkeeping:
 - Sigma^-1 (z - m) is worked out for `BLOCK` labels at a time, by one matrix product, and corrected for the labels of
   the block that have moved since;
 - intervals are worked out for weights, so that two logarithms per label are all it takes;
-- from `SINGLE_ROWS` rows on, log weights and draws are in single precision (`backends.numpy.normal`) where labels are
+- from `MANY_ROWS` rows on, log weights and draws are in single precision (`backends.numpy.normal`) where labels are
   many or parameters known, which is far finer than what a sample tells. Balances stay in double precision: rows keep
   to their labels exactly;
 - choices between two numbers are made by bits (`marks_of`), and every step writes over the memory of the last one;
@@ -32,8 +32,6 @@ from contone.typing import Array
 BLOCK = 32
 """Labels whose gradients are worked out together."""
 MANY_ROWS = 1200
-"""Rows from which on a piece of them is worth a thread of its own."""
-SINGLE_ROWS = 400
 """Rows from which on single precision is faster; with fewer, calls are what takes the time."""
 PIECE_ROWS = 8192
 """At most how many rows one thread works on at a time."""
@@ -54,7 +52,7 @@ def can_sweep(rule: Degradation) -> bool:
 
 def precision_for(n: int) -> Any:
     """The kind of numbers for n rows."""
-    return np.dtype(np.float32 if n >= SINGLE_ROWS else np.float64)
+    return np.dtype(np.float32 if n >= MANY_ROWS else np.float64)
 
 
 def marks_of(positive: Array, dtype: Any) -> Array:
