@@ -66,13 +66,10 @@ MANY = 55
 
 
 @pytest.fixture(autouse=True, scope="module")
-def libraries() -> Iterator[None]:
-    """What containers need is imported before anything is measured, and Inversion simulates few rows."""
+def libraries() -> None:
+    """What containers need is imported before anything is measured."""
     for name in ("pandas", "polars", "torch", "scipy.sparse"):
         pytest.importorskip(name)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("contone.enhance.inversion.chain.SIMULATED", (300, 100))
-        yield
 
 
 def hostile(name: str, *strategies: Any) -> Callable[[Callable[..., None]], None]:
