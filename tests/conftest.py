@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.io import loadmat
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent / "support"))  # the folder of the tests has names that packages have
 from forks import BELOW, CONTONE, Forks
 
 YEAST = ("spoem", "alpha", "spo5", "cdc", "cold", "diau", "dtt", "elu", "heat", "spo")

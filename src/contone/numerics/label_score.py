@@ -83,4 +83,5 @@ def label_score(L: Array, D: Array) -> float:
         return 0.0
     # H(l, frequency) where confidences take the place of labels, too.
     entropy = float(-frequency * np.log(frequency) - (1.0 - frequency) * np.log1p(-frequency))
-    return 1.0 - min(fit_map(z, labels)[2], entropy) / entropy
+    _, b, surprise = fit_map(z, labels)
+    return 1.0 - min(surprise, entropy) / entropy if b > 0.0 else 0.0
