@@ -339,7 +339,12 @@ def _advice(findings: tuple[Finding, ...], yes_weight: float, method: Inversion)
     verdicts = {f.name: f.verdict for f in findings}
     found = []
     if verdicts.get("cardinality", FINE) != FINE:
-        found.append('The rule does not explain how many labels rows have: try degradation="auto", or another rule.')
+        chosen = method.degradation == "auto"
+        found.append(
+            "The rule does not explain how many labels rows have"
+            + (', and "auto" found none better: name the rule if you know it.' if chosen
+               else ': try degradation="auto", or another rule.')
+        )  # fmt: skip
     if yes_weight < 0.5:
         found.append('Most weight lies on labels marked no: if that is not meant, use degradation="main".')
     if verdicts["rule"] != FINE:

@@ -159,7 +159,7 @@ def _order_finding(L: np.ndarray, D: np.ndarray, names: tuple[str, ...]) -> Find
         told,
         tuple(names[j] for j in kept),
         floats(shares[kept]),
-        axis="share of pairs in the labels' order",
+        axis="share of pairs in order",
     )
 
 
@@ -317,7 +317,7 @@ def _advice(findings: tuple[Finding, ...], yes_weight: float, comparison: Compar
             "(contone.Tuned, --tune)."
         )
     if verdicts.get("entries", FINE) != FINE:
-        found.append("Baselines tell hidden labels better than the method does: its features may say little.")
+        found.append("Baselines tell hidden labels better than the method does: the features may say little.")
     if verdicts["solver"] != FINE:
         found.append("Let the solver come to its end: the answer is not yet the method's.")
     found.append("Compare more methods on data like yours with known truth: contone.compare.")

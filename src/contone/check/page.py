@@ -90,8 +90,10 @@ def write(check: Check, path: str | os.PathLike[str], source: str = "The data", 
 
 
 def _assumption(check: Check) -> str:
-    name = check.rule.partition("(")[0]
-    rule = f"The rule is {check.rule}. {ASSUMES.get(name, '')}".strip()
+    assumed = ASSUMES.get(check.rule.partition("(")[0], "")
+    if "at_least_one=False" in check.rule:
+        assumed = "Marked are the labels of a row whose weight passes the bar; a row where none does has no label."
+    rule = f"The rule is {check.rule}. {assumed}".strip()
     if check.method == MODEL:
         return rule
     return f"{check.method} assumes no rule; it is compared with Inversion's model of the same rows. {rule}"
