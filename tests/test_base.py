@@ -88,6 +88,13 @@ def test_an_answer_that_is_not_a_distribution_is_a_defect_and_never_stored(wrong
     assert not hasattr(method, "label_distributions_")
 
 
+def test_an_answer_without_its_solution_is_refused():
+    method = Says()
+    method._fit_enhance = lambda X, L: D
+    with pytest.raises(AnswerError, match=r"Says._fit_enhance gave ndarray \(expected a Solution\)"):
+        method.fit(X, L)
+
+
 def test_predictions_are_checked_too():
     method = Says(answer=D).fit(X, L)
     np.testing.assert_array_equal(method.predict(X[:2]), D[:2])

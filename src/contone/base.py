@@ -294,6 +294,8 @@ def fit_checked(method: Enhancer, X: Array, L: Array, label_names: list[str], **
     method.n_features_in_ = X.shape[1]
     method.label_names_ = label_names
     solution = method._fit_enhance(X, L, **evidence)
+    if not isinstance(solution, Solution):
+        raise AnswerError(f"{type(method).__name__}._fit_enhance gave {type(solution).__name__} (expected a Solution).")
     method.label_distributions_ = _on_simplex(solution.value, (X.shape[0], L.shape[1]), method)
     method.solution_ = solution
     return solution

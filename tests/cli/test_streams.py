@@ -27,6 +27,7 @@ def test_a_stdout_that_a_shell_closed_is_an_error(folder):
     assert done.returncode == 1
     assert "error: " in done.stderr
     assert "Traceback" not in done.stderr
+    assert "unexpected" not in done.stderr
 
 
 @pytest.mark.parametrize("wanted", [("methods",), (*UNIFORM, "-")], ids=" ".join)
@@ -38,6 +39,7 @@ def test_a_result_that_goes_nowhere_is_an_error(folder, forks, wanted, where):
     assert done.returncode == 1
     assert "error: " in done.stderr
     assert "Traceback" not in done.stderr
+    assert "unexpected" not in done.stderr
 
 
 def test_closed_streams_are_no_matter_where_a_file_is_written(folder, forks):
@@ -59,6 +61,7 @@ def test_a_reader_that_stops_early_is_no_traceback(folder, forks):
         reader.close()
         done = forks.run("-m", "contone", "methods", cwd=folder, stdout=writer)
     assert "Traceback" not in done.stderr
+    assert "unexpected" not in done.stderr
 
 
 INTERRUPTED = """

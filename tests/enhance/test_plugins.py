@@ -210,6 +210,26 @@ def test_a_module_that_cannot_be_used_is_a_wrong_command_line(folder, run, flat,
     assert "Traceback" not in result.stderr
 
 
+RAISES = """
+from contone.base import Enhancer
+
+class Mine(Enhancer):
+    def _fit_enhance(self, X, L):
+        return {}["none"]
+"""
+
+
+def test_a_method_that_raises_is_a_sentence_and_a_traceback_on_request(folder, forks):
+    (folder / "broken.py").write_text(RAISES)
+    wanted = ("enhance", "songs.csv", "-l", "calm,happy,sad", "-m", "broken:Mine", "-o", "soft.csv")
+    quiet, loud = (forks.run("-m", "contone", *debug, *wanted, cwd=folder) for debug in ((), ("--debug",)))
+    assert quiet.returncode == loud.returncode == 1
+    assert "unexpected KeyError: 'none' (broken.py, line 6, in _fit_enhance)" in quiet.stderr
+    assert "Traceback" not in quiet.stderr
+    assert "Traceback" in loud.stderr
+    assert not (folder / "soft.csv").exists()
+
+
 def test_two_methods_of_one_name_are_refused(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "mine.py").write_text(METHOD.format(name="First"))

@@ -1,4 +1,4 @@
-"""The command line in this process: what it printed, and how it ended. A traceback is an exception here."""
+"""The command line in this process: what it printed, and how it ended. An error that nobody foresaw is an exception."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
-from contone.cli import main
+from contone import cli
 
 
 @dataclass(frozen=True)
@@ -20,18 +20,23 @@ class Ended:
     err: str
 
 
+def _raise(error: Exception) -> str:
+    raise error
+
+
 def run(*arguments: Any) -> Ended:
-    """``contone ARGUMENTS``; whatever leaves `main` but SystemExit is raised, as Python would print it."""
+    """``contone ARGUMENTS``; an error that has no sentence of its own is raised."""
     out, err = io.StringIO(), io.StringIO()
     with (
         patch.object(sys, "argv", ["contone", *map(str, arguments)]),
+        patch.object(cli, "_locate", _raise),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore")
         try:
-            main()
+            cli.main()
             code = 0
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else int(end.code is not None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import traceback
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -21,21 +22,31 @@ def main() -> None:
         from contone.cli.app import app
 
         app(prog_name="contone", standalone_mode=True)
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in EXTRA:
-            raise
-        _leave(
-            f"contone: the command line needs {error.name}, which is not installed: pip install 'contone[cli]'", code=2
-        )
     except KeyboardInterrupt:
         _leave("interrupted", code=INTERRUPTED)
     except SystemExit as end:
         _flush(end)
         raise
-    except OSError as error:
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in EXTRA:
+            needed = f"contone: the command line needs {error.name}, which is not installed"
+            _leave(f"{needed}: pip install 'contone[cli]'", code=2)
         if "--debug" in sys.argv:
             raise
-        _leave(f"error: {error}", code=1)
+        _leave(f"error: {error}" if isinstance(error, OSError) else _locate(error), code=1)
+
+
+def _locate(error: Exception) -> str:
+    """What an error that nobody foresaw says, and where it was raised: in a method of one's own, or in contone."""
+    from contone.cli.terminal import clean
+
+    *_, raised = traceback.extract_tb(error.__traceback__)
+    said = f"{type(error).__name__}: {error}".replace("\n", " ")
+    where = f"{os.path.basename(raised.filename)}, line {raised.lineno}, in {raised.name}"
+    return (
+        f"error: unexpected {clean(said)} ({clean(where)})\n"
+        "'contone --debug ...' shows the whole traceback. If this is not in a method of your own, please report it."
+    )
 
 
 class _Closed(io.TextIOBase):
