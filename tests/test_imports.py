@@ -26,6 +26,7 @@ LAYERS = [
     {"limits", "models", "pipeline"},
     {"enhance", "augment", "predict", "measures", "degrade", "datasets"},
     {"base"},
+    {"refusals"},
     {"answers"},
     {"validation"},
     {"numerics"},

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-from contone.exceptions import InputError
+from array_api_compat import array_namespace
+
+from contone.backends import get_backend
+from contone.exceptions import AnswerError, InputError
 from contone.typing import Array
 from contone.validation import Border, index_of
 
@@ -59,3 +63,25 @@ class SaysWhatIsMissing:
             if name in MISSING_VERBS:
                 raise AttributeError(MISSING_VERBS[name].format(type(self).__name__))
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+def on_simplex(D: Array, shape: tuple[int, ...], estimator: Any) -> Array:
+    """The answer, checked on the way out for every method; rounding is repaired, anything worse is a defect."""
+    name = type(estimator).__name__
+    if D.shape != tuple(shape):
+        raise AnswerError(f"{name} gave an answer of shape {D.shape} (expected {tuple(shape)}).")
+    return get_backend(D).map_rows(partial(_repaired, name=name), D, columns=shape[1])
+
+
+def _repaired(D: Any, name: str) -> Any:
+    xp = array_namespace(D)
+    if not bool(xp.all(xp.isfinite(D))):
+        raise AnswerError(f"{name} gave an answer with NaN in it.")
+    rounding = 1e-6 if D.dtype == xp.float64 else 1e-4
+    total = xp.sum(D, axis=1)
+    if float(xp.min(D)) < -1e-3 * rounding or float(xp.max(xp.abs(total - 1.0))) > rounding:
+        raise AnswerError(
+            f"{name} gave rows that are not distributions; this is a defect in the method, please report it."
+        )
+    D = xp.clip(D, min=0.0)
+    return D / xp.sum(D, axis=1, keepdims=True)

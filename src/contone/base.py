@@ -21,22 +21,21 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from contone.answers import Answers, SaysWhatIsMissing
+from contone.answers import Answers, SaysWhatIsMissing, on_simplex
 from contone.backends import Findings, get_backend, like, to_numpy
 from contone.domains import CheckedEstimator
 from contone.exceptions import (
     AnswerError,
     ApproximationWarning,
     InputError,
-    InputTypeError,
     LabelError,
     LabelWarning,
-    MemoryEstimateError,
 )
 from contone.numerics.graphs import GOOD_RECALL
 from contone.numerics.label_score import label_score
 from contone.numerics.simplex import kl_divergence
 from contone.numerics.solution import Solution
+from contone.refusals import refuse_other_kinds, refuse_too_large
 from contone.runtime import memory
 from contone.runtime.warnings import warn
 from contone.typing import Array
@@ -205,7 +204,7 @@ class Enhancer(SaysWhatIsMissing, _Estimator, ABC):
             answer = function(X_checked, L)
         else:
             answer = backend.map_rows(function, X_checked, L, columns=L.shape[1])
-        return self.wrapped(border, X, _on_simplex(answer, L.shape, self))
+        return self.wrapped(border, X, on_simplex(answer, L.shape, self))
 
     @available_if(lambda self: hasattr(self, "predict"))
     def score(self, X: Any, y: Any) -> float:
@@ -296,7 +295,7 @@ def fit_checked(method: Enhancer, X: Array, L: Array, label_names: list[str], **
     solution = method._fit_enhance(X, L, **evidence)
     if not isinstance(solution, Solution):
         raise AnswerError(f"{type(method).__name__}._fit_enhance gave {type(solution).__name__} (expected a Solution).")
-    method.label_distributions_ = _on_simplex(solution.value, (X.shape[0], L.shape[1]), method)
+    method.label_distributions_ = on_simplex(solution.value, (X.shape[0], L.shape[1]), method)
     method.solution_ = solution
     return solution
 
@@ -311,7 +310,7 @@ def fit_labelled(method: Enhancer, X: Array, L: Array, label_names: list[str]) -
         )
     backend = get_backend(X)
     solution = fit_checked(method, backend.take_rows(X, rows), backend.take_rows(L, rows), label_names)
-    predicted = _on_simplex(method._predict(X), L.shape, method)
+    predicted = on_simplex(method._predict(X), L.shape, method)
     # Where a row is among those that were fitted; any place will do for the others.
     place = np.maximum(np.cumsum(~silent) - 1, 0)
     fitted, is_silent = backend.take_rows(method.label_distributions_, place), like(silent[:, None] * 1.0, L) > 0
@@ -359,62 +358,6 @@ def _refuse_or_count_silent_rows(method: Enhancer, found: Findings) -> None:
         warn(f"Y has {counted}: they are left out of the fit and get {method.unlabelled_get}.", LabelWarning)
 
 
-def refuse_too_large(estimator: Any, X: Array, q: int) -> None:
-    """Refuse, before any work, what would not fit into memory."""
-    (n, d), backend = X.shape, get_backend(X)
-    if backend.name == "sparse":  # what is stored, and some hundred dense columns made from it
-        d = min(d, X.nnz // n + 100)
-    needed = estimator._fit_bytes(n, d, q) if backend.in_memory else estimator._solver_bytes(n, q)
-    available = backend.available_bytes(X)
-    if needed <= available:
-        return
-    name, limit = type(estimator).__name__, memory.LIMIT_VARIABLE
-    sizes = f"{memory.shown(needed)} of memory{{}}; {memory.shown(available)} are available."
-    if backend.in_memory:
-        raise MemoryEstimateError(
-            f"{name} on {n:,} rows with {d} features and {q} labels needs about {sizes.format('')} Use a setting "
-            'that grows with n and not with its square (a "knn" graph, an "exact" solver), fit on a sample of the '
-            "rows and predict the others, or stream the file: contone enhance --stream. If the estimate is wrong, "
-            f"set {limit}, to a size such as 64GB or to off."
-        )
-    # The solver's matrices, of the shape of Y: with the workers, or here where there are none.
-    raise MemoryEstimateError(
-        f"{name} on {n:,} rows with {q} labels needs about {sizes.format(', on the workers or in this process')} "
-        "Use Inversion, which answers block by block; or fit on a sample of the rows in memory and "
-        f"predict the others (dask arrays will do). If the estimate is wrong, set {limit}, to a size such as 64GB "
-        "or to off."
-    )
-
-
-def refuse_other_kinds(estimator: Any, *arrays: Any) -> None:
-    """Refuse dask arrays for an estimator that needs all rows in memory."""
-    if get_backend(*arrays).name == "dask" and "dask" not in getattr(estimator, "kinds", ()):
-        public = vars(sys.modules["contone"])
-        known: list[Any] = [cls for cls in _subclasses(Enhancer) if public.get(cls.__name__) is cls]
-        able = sorted(cls.__name__ for cls in known if "dask" in cls.kinds)
-        raise InputTypeError(
-            f"{type(estimator).__name__} does not fit dask arrays; these methods do: {', '.join(able)}. Or fit it to a "
-            "sample in memory (X[rows].compute()); where it has `predict`, that takes dask arrays."
-        )
-
-
-def refuse_unasked(estimator: Any, L: Array) -> None:
-    """Refuse labels with NaN for a step that does not take them."""
-    if bool(get_backend(L).compute((L != L).any())[0]):
-        raise LabelError(
-            f"{type(estimator).__name__} does not take labels with NaN; these methods do: {able_methods('unasked')}."
-        )
-
-
-def refuse_setting(estimator: Any, X: Array, setting: str, instead: str) -> None:
-    """Refuse dask arrays with a setting that needs all rows in memory."""
-    if not get_backend(X).in_memory:
-        raise InputError(
-            f"{type(estimator).__name__}({setting}={getattr(estimator, setting)!r}) needs all rows in memory; with "
-            f"dask arrays use {setting}={instead!r}."
-        )
-
-
 def _subclasses(cls: Any) -> Iterator[Any]:
     for child in cls.__subclasses__():
         yield child
@@ -435,29 +378,7 @@ def _predict_checked(estimator: Any, X_checked: Array) -> Array:
         answer = backend.map_rows(estimator._predict, X_checked, columns=shape[1])
     if backend.in_memory:
         answer = get_backend(answer).gather(answer)  # a method that was fitted to lazy rows may answer lazily
-    return _on_simplex(answer, shape, estimator)
-
-
-def _on_simplex(D: Array, shape: tuple[int, ...], estimator: Any) -> Array:
-    """The answer, checked on the way out for every method; rounding is repaired, anything worse is a defect."""
-    name = type(estimator).__name__
-    if D.shape != tuple(shape):
-        raise AnswerError(f"{name} gave an answer of shape {D.shape} (expected {tuple(shape)}).")
-    return get_backend(D).map_rows(partial(_repaired, name=name), D, columns=shape[1])
-
-
-def _repaired(D: Any, name: str) -> Any:
-    xp = array_namespace(D)
-    if not bool(xp.all(xp.isfinite(D))):
-        raise AnswerError(f"{name} gave an answer with NaN in it.")
-    rounding = 1e-6 if D.dtype == xp.float64 else 1e-4
-    total = xp.sum(D, axis=1)
-    if float(xp.min(D)) < -1e-3 * rounding or float(xp.max(xp.abs(total - 1.0))) > rounding:
-        raise AnswerError(
-            f"{name} gave rows that are not distributions; this is a defect in the method, please report it."
-        )
-    D = xp.clip(D, min=0.0)
-    return D / xp.sum(D, axis=1, keepdims=True)
+    return on_simplex(answer, shape, estimator)
 
 
 def _warn_if_short(solution: Solution, estimator: Any) -> None:

@@ -36,7 +36,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from contone.backends import get_backend, to_numpy
-from contone.base import Enhancer, InductiveMixin, _warn_if_short, fit_checked, refuse_other_kinds, refuse_too_large
+from contone.base import Enhancer, InductiveMixin, _warn_if_short, fit_checked
 from contone.degrade import Degradation, Order
 from contone.domains import Interval
 from contone.enhance.inversion import blocks
@@ -59,6 +59,7 @@ from contone.enhance.inversion.rules import choose_rule
 from contone.enhance.inversion.suggest import suggest_rows
 from contone.exceptions import InputError
 from contone.numerics.solution import Solution
+from contone.refusals import refuse_other_kinds, refuse_too_large
 from contone.typing import Array
 from contone.validation import (
     NOTHING_KNOWN,
