@@ -88,7 +88,7 @@ def _run_all(L: Any, data: Any) -> list[Outcome]:
 
 
 def _line(outcome: Outcome) -> str:
-    said = f"failed: {outcome.error}" if outcome.error else f"KL {outcome.scores['kl']:.4f}"
+    said = outcome.error if outcome.error else f"KL {outcome.scores['kl']:.4f}"
     return f"  {outcome.name:<14}{outcome.seconds:6.2f} s  {said}"
 
 
@@ -117,7 +117,7 @@ def _print_scores(records: Sequence[dict[str, Any]]) -> None:
     console.print("Recovered: share of the way from uniform to the limit, in KL.")
     for r in records:
         if r["error"]:
-            console.print(f"{r['title']} failed: {r['error']}", markup=False)
+            console.print(f"{r['title']} {r['error']}", markup=False)
         for note in r["notes"]:
             terminal.say(f"warning: {r['title']}: {note}", style="yellow")
     if len(shown) < len(MEASURES):

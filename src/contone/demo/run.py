@@ -12,6 +12,7 @@ import numpy as np
 from contone.base import Enhancer
 from contone.datasets import Dataset
 from contone.degrade import CumulativeMass, Degradation
+from contone.exceptions import MissingExtraError
 from contone.limits import limit, mean_of_truth, recovered
 from contone.measures import evaluate
 
@@ -27,7 +28,7 @@ class Outcome:
     kind : str
         "method", "baseline", or "oracle" for rows that have seen the truth.
     distributions : (n, q) or None
-        The recovered distributions; None where the method failed.
+        The recovered distributions; None where there are none.
     scores : dict
         All measures against the truth, by name.
     seconds : float
@@ -35,7 +36,7 @@ class Outcome:
     notes : tuple of str
         Warnings on the way.
     error : str
-        Why it failed; empty where it did not.
+        That it failed or was left out, and why; empty where there is an answer.
     """
 
     name: str
@@ -81,8 +82,10 @@ def _timed(name: str, title: str, kind: str, work: Callable[[], np.ndarray], tru
         warnings.simplefilter("always")
         try:
             D_hat = work()
+        except MissingExtraError as error:
+            return Outcome(name, title, kind, error=f"left out: {error}".splitlines()[0])
         except Exception as error:  # one method's failure must not hide the others
-            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            reason = f"failed: {type(error).__name__}: {error}".splitlines()[0]
             return Outcome(name, title, kind, seconds=time.perf_counter() - start, error=reason)
     seconds = time.perf_counter() - start
     notes = tuple(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)))

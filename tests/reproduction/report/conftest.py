@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,38 +27,42 @@ def spec(name: str, rows: dict[str, float]) -> str:
 
 
 @pytest.fixture(scope="session")
-def few_trees_everywhere():
-    """Limits that cost little, for the stores of the session."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("contone.limits.N_TREES", 10)
-        yield
+def run_cheaply() -> Callable[..., None]:
+    """`run` in this process, with limits that cost little."""
+
+    def run_with_few_trees(cells: list[Cell], store: Store, **about: Any) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("contone.limits.N_TREES", 10)
+            run(cells, store, jobs=1, **about)
+
+    return run_with_few_trees
 
 
 @pytest.fixture(scope="session")
-def bare_store(tmp_path_factory, few_trees_everywhere):
+def bare_store(tmp_path_factory, run_cheaply):
     """What a machine without data has after a first short run: baselines and references on the artificial set."""
     folder = Store(tmp_path_factory.mktemp("bare"))
     plan = make_plan([specs()["recovery"]], dataset_names=["artificial"], method_names=["Uniform"])
     missing = {"yeast-alpha": "put yeast-alpha into the folder CONTONE_DATA"}
-    run(plan.cells, folder, jobs=1, about={"command": "contone reproduce", "missing_data": missing})
+    run_cheaply(plan.cells, folder, about={"command": "contone reproduce", "missing_data": missing})
     return folder
 
 
 @pytest.fixture(scope="session")
-def full_store(tmp_path_factory, few_trees_everywhere):
+def full_store(tmp_path_factory, run_cheaply):
     """Every experiment with something in it, a failure, and a cell that is still to come."""
     folder = Store(tmp_path_factory.mktemp("full"))
     recovery = specs()["recovery"]
     plan = make_plan([recovery], dataset_names=["artificial"], method_names=["Uniform"])
     task = {"kind": "enhance", "estimator": {"class": "Temperature", "params": {"c": -1}}}
     bad = Cell("recovery", "Bad <&>", "Temperature", "artificial", load("artificial")[3], task, recovery.degradation)
-    run([*plan.cells, bad], folder, jobs=1, about={"command": "contone reproduce --test", "whole": True})
+    run_cheaply([*plan.cells, bad], folder, about={"command": "contone reproduce --test", "whole": True})
     texts = [
         spec("ablation", {"LF+LC": 0.2, "X+LC": 0.3, "LF+L": 0.4, "X+L": 9.0, "LF+LC (tuned)": 0.5}),
         spec("augmentation", {"GLLE": 0.2, "LCdr-GLLE": 0.3, "LP": 0.4, "LCdr-LP": 0.5, "ML2": 40.0}),
         spec("sensitivity", {}) + '[[rows]]\nclass = "Temperature"\nsweep = { c = [0.1, 0.5, 2.0] }\n',
     ]
-    run([cell for text in texts for cell in make_plan([read_spec(text)]).cells], folder, jobs=1)
+    run_cheaply([cell for text in texts for cell in make_plan([read_spec(text)]).cells], folder)
     return folder
 
 
@@ -73,7 +78,7 @@ HOSTILE = (
 
 
 @pytest.fixture(scope="session")
-def hostile_store(tmp_path_factory, few_trees_everywhere):
+def hostile_store(tmp_path_factory, run_cheaply):
     """Results on data sets, labels and rows whose names are markup, for every kind of output."""
     folder, store = tmp_path_factory.mktemp("data"), Store(tmp_path_factory.mktemp("hostile"))
     rng = np.random.default_rng(0)
@@ -91,7 +96,7 @@ def hostile_store(tmp_path_factory, few_trees_everywhere):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CONTONE_DATA", str(folder))
         plan = make_plan([read_spec(text)], dataset_names=HOSTILE)
-        run(plan.cells, store, jobs=1, about={"command": HOSTILE[0], "missing_data": {HOSTILE[0] + "2": HOSTILE[1]}})
+        run_cheaply(plan.cells, store, about={"command": HOSTILE[0], "missing_data": {HOSTILE[0] + "2": HOSTILE[1]}})
     return store
 
 

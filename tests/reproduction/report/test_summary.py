@@ -25,7 +25,7 @@ from contone.reproduction.verdicts import RULES, verdict
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory, few_trees_everywhere):
+def store(tmp_path_factory, run_cheaply):
     """A store with the baselines and the references on the artificial set, one failure, and a curve."""
     folder = Store(tmp_path_factory.mktemp("store"))
     spec = specs()["recovery"]
@@ -40,7 +40,7 @@ def store(tmp_path_factory, few_trees_everywhere):
         degradation=spec.degradation,
     )
     about = {"command": "test", "missing_data": {"flickr": "not available locally"}, "missing_methods": {}}
-    run([*plan.cells, bad], folder, jobs=1, about=about)
+    run_cheaply([*plan.cells, bad], folder, about=about)
     sweep = """
         name = "sensitivity"
         title = "t"
@@ -50,7 +50,7 @@ def store(tmp_path_factory, few_trees_everywhere):
         class = "Temperature"
         sweep = { c = [0.1, 0.5] }
     """
-    run(make_plan([read_spec(sweep)]).cells, folder, jobs=1)
+    run_cheaply(make_plan([read_spec(sweep)]).cells, folder)
     return folder
 
 
