@@ -182,11 +182,11 @@ def _conjugate_gradients(
     support = xp.astype(F > 0.0, F.dtype)
     face = backend.persist(support, row_sums(support))
     (R, P), square = backend.update(_begin, (backend.scratch(F), backend.scratch(F)), (H, *face))
-    Q = backend.scratch(F)
+    blank = backend.scratch(F)
     goal = max(target, reduction * math.sqrt(square))
     used = 0
     while used < max_iter and math.sqrt(square) > goal:
-        (Q,), curvature = S.update(P, _multiply, (Q,), (P,))
+        (Q,), curvature = S.update(P, _multiply, (blank,), (P,))
         used += 1
         if curvature <= 0.0:  # a flat direction, up to rounding
             break

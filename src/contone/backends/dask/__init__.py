@@ -13,6 +13,7 @@ from contone.backends.dask.order import ListOrder
 from contone.backends.numpy import NumpyBackend
 from contone.backends.protocols import Findings, Groups, Neighbours, Region
 from contone.runtime import memory
+from contone.runtime.threads import pieces_of
 from contone.typing import Array, Operator
 
 _HOST = NumpyBackend()
@@ -32,7 +33,7 @@ class DaskBackend:
         return rows.map_rows(function, *arrays, columns=columns, dtype=dtype, **shared)
 
     def sum_rows(self, function: Callable[..., Any], *arrays: Array) -> Callable[..., tuple[Any, ...]]:
-        return rows.sum_rows(function, *arrays)
+        return tasks.sum_rows(function, *arrays)
 
     def update(
         self,
@@ -46,10 +47,10 @@ class DaskBackend:
         return tasks.update(None, None, function, changed, given, summed, shared)
 
     def scratch(self, A: Array) -> Array:
-        return A  # `update` leaves it as it is
+        return tasks.Blank(A)
 
     def n_blocks(self, A: Array) -> int:
-        return len(A.chunks[0])
+        return sum(len(pieces_of(rows)) for rows in A.chunks[0])
 
     def pieces(self, A: Array) -> list[slice]:
         return [slice(None)]

@@ -46,7 +46,7 @@ def average_equal_rows(X: Array, order: Any) -> tuple[int, Operator | None]:
     (share,) = persist(1.0 / da.maximum(collect.row_sums(), 1.0)[:, None])
 
     def average(V: Array) -> Array:
-        (sums,), _ = collect.update(V, _scaled, (V,), (share,), summed=False)
+        (sums,), _ = collect.update(V, _scaled, (tasks.Blank(V),), (share,), summed=False)
         return spread.matmul(sums)
 
     return n_distinct, average

@@ -8,6 +8,7 @@ block of F while F (n, q) is small, and only these rows where it is large. What 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from scipy.sparse import csgraph
 from contone.backends.dask import tasks
 from contone.backends.dask.rows import block_starts, persist
 from contone.backends.dask.tasks import Handle
+from contone.backends.numpy.graph import NumpyGraph
 from contone.typing import Array, Operator
 
 NO_EDGE = float(np.finfo(float).smallest_normal / np.finfo(float).eps)
@@ -55,7 +57,7 @@ class BlockGraph:
         self._known: _Wiring | None = None
 
     def matmul(self, F: Array) -> Array:
-        (out,), _ = self.update(F, _write, (F,), summed=False)
+        (out,), _ = self.update(F, _write, (tasks.Blank(F),), summed=False)
         return out
 
     def update(
@@ -70,13 +72,13 @@ class BlockGraph:
     ) -> tuple[tuple[Array, ...], Any]:
         wiring, inputs = self._wiring(), self._inputs(F)
         rows = zip(wiring.local, wiring.needed, inputs, strict=True)
-        return tasks.update(_product, rows, function, changed, given, summed, shared)
+        return tasks.update(_products, rows, function, changed, given, summed, shared)
 
     def diagonal_plus(self, diagonal: Array, scale: float) -> Operator:
         (column,) = persist(diagonal[:, None])
 
         def apply(V: Array) -> Array:
-            (out,), _ = self.update(V, _add_diagonal, (V,), (column,), summed=False, scale=scale)
+            (out,), _ = self.update(V, _add_diagonal, (tasks.Blank(V),), (V, column), summed=False, scale=scale)
             return out
 
         return apply
@@ -185,23 +187,28 @@ def _localised(block: sp.csr_array, local: sp.csr_array) -> sp.csr_array:
 
 def _gathered(needed: list[np.ndarray], inputs: list[tuple[int, bool, np.ndarray]]) -> np.ndarray:
     """The rows that a block needs, from whole blocks or from what was picked of them."""
-    return np.concatenate([rows if picked else rows[needed[j]] for j, picked, rows in inputs])
+    ends = np.cumsum([len(needed[j]) for j, _, _ in inputs])
+    out = np.empty((ends[-1], *inputs[0][2].shape[1:]), dtype=inputs[0][2].dtype)
+    for (j, picked, rows), end in zip(inputs, ends, strict=True):
+        chosen = np.arange(len(rows)) if picked else needed[j]
+        np.take(rows, chosen, axis=0, out=out[end - len(chosen) : end], mode="clip")  # others go through a copy
+    return out
 
 
-def _product(local: sp.csr_array, needed: list[np.ndarray], inputs: list[tuple[int, bool, np.ndarray]]) -> np.ndarray:
-    """Rows of A F."""
-    if not inputs:
-        return np.zeros((local.shape[0], 1))
-    return np.asarray(local @ _gathered(needed, inputs))
+def _products(local: sp.csr_array, needed: list[np.ndarray], inputs: list[tuple[int, bool, np.ndarray]]) -> Any:
+    """The step F -> function(rows of A F, ...) on a block, piece by piece, from the rows of F that it needs."""
+    F = _gathered(needed, inputs) if inputs else np.zeros((local.shape[1], 1))
+    return partial(NumpyGraph(local).update, F)
 
 
 def _write(product: np.ndarray, out: np.ndarray) -> None:
     out[...] = product
 
 
-def _add_diagonal(product: np.ndarray, V: np.ndarray, diagonal: np.ndarray, scale: float) -> None:
-    V *= diagonal
-    V += scale * product
+def _add_diagonal(product: np.ndarray, out: np.ndarray, V: np.ndarray, diagonal: np.ndarray, scale: float) -> None:
+    np.multiply(V, diagonal, out=out)
+    product *= scale
+    out += product
 
 
 def _row_sums(block: sp.csr_array) -> Any:

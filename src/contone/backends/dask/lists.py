@@ -1,13 +1,14 @@
 """Nearest neighbours of very many rows: searched by lists, where the lists lie.
 
 Comparing all blocks with all takes n^2 steps. Here k-means cuts a sample into lists, on one worker
-(`contone.backends.numpy.faiss_lists`), and neighbouring lists form as many groups as X has blocks. Then
+(`contone.backends.numpy.faiss_lists`), and neighbouring lists form groups: two per thread of the cluster, so that few
+rows need another group, but as many as X has blocks at most. Then
 
-1. a block finds the list of every row, and the exact neighbours of 600 sampled rows among its own;
-2. a block sends its rows to the groups of their lists;
-3. a group searches its lists for its own rows, and sends each row to the other groups that hold lists it is to visit;
-4. a group searches its lists for these guests, and sends back what is nearer than what they have;
-5. a group keeps the k nearest of each of its rows.
+1. a block finds the list of every row, the exact neighbours of 600 sampled rows among its own, and sends its rows to
+   the groups of their lists: X is read once for all of it;
+2. a group finds the lists each row is to visit, and sends the row to the other groups that hold any of them;
+3. a group searches its lists for its own rows and for these guests, who take home what they find;
+4. a group keeps the k nearest of each of its rows.
 
 How many lists a row visits is read from the sample: enough for 98 % of the true neighbours of 300 rows. The recall that
 is reported is that of the other 300, after the search; below 95 % the search is repeated with twice as many visits, and
@@ -52,6 +53,9 @@ LEAST_RECALL = 0.95
 """Below this the search is repeated with more visits."""
 CANDIDATES, MOST_CANDIDATES = 4, 32
 """Rows measured exactly for each neighbour that is wanted of a group; more where more visits do not help."""
+GROUPS_PER_THREAD = 2
+GROUP_BYTES = 1 << 28
+"""Groups hold features of this size at most, if X has enough blocks: a worker has several in memory."""
 
 
 class LocalNeighbours(NamedTuple):
@@ -110,12 +114,10 @@ class Guests(NamedTuple):
     """(v, p) lists of that group, numbered from 0; -1 for none."""
     place: np.ndarray
     """(v,) where they are at home."""
-    radius: np.ndarray
-    """(v,) how far the k-th nearest row is that they found at home."""
 
 
 class Answers(NamedTuple):
-    """What guests take home: one entry for every row that is nearer than what they had."""
+    """What guests take home: one entry for every row that they found."""
 
     place: np.ndarray
     id: np.ndarray
@@ -144,16 +146,16 @@ def nearest_neighbours(
     lists = max(min(lists or n_lists(n), MAX_LISTS), 1)
     shares = [min(-(-lists * POINTS_PER_LIST * rows // n), rows) for rows in sizes]
     samples = tasks.run_on_rows(_sample, [X], zip(shares, starts, strict=True))
-    (plan,) = tasks.run(_plan, [(samples, lists, len(sizes))])
+    (plan,) = tasks.run(_plan, [(samples, lists, _n_groups(X))])
     del samples
     assigned = tasks.run_on_rows(_assign, [X], [(plan, k, start) for start in starts])
     members, counts, exact = tasks.items(assigned, 3)
     (summary,) = tasks.fetch(tasks.run(_judge, [(plan, exact, k)]))
     sampled, ends = summary
-    del assigned, exact
     lists = int(ends[-1])
     order = ListOrder(sizes, members, ends, np.array(tasks.fetch(counts)))
-    homes = _move_in(X, plan, order)
+    homes = tasks.run(_receive, zip(tasks.items(assigned, len(ends), 3), order.places, strict=True))
+    del assigned, exact
     ids = _row_numbers(X, order) if original else _places(order)
     visits, candidates, before = min(probes or enough_lists(sampled.ranks[::2]), lists), CANDIDATES, 0.0
     while True:
@@ -181,12 +183,10 @@ def enough_lists(ranks: np.ndarray) -> int:
 # --------------------------------------------------------------------------------------------------- steps of a search
 
 
-def _move_in(X: Array, plan: Handle, order: ListOrder) -> list[Handle]:
-    """The groups with their rows."""
-    n_groups = len(order.ends)
-    starts = block_starts(X)[:-1].tolist()
-    sent = tasks.run_on_rows(_send, [X], [(plan, *given) for given in zip(order.members, starts, strict=True)])
-    return tasks.run(_receive, zip(tasks.items(sent, n_groups), order.places, strict=True))
+def _n_groups(X: Array) -> int:
+    """How many groups to search in: see `GROUPS_PER_THREAD`; without a cluster as many as there are blocks."""
+    threads, blocks = tasks.worker_threads(), len(X.chunks[0])
+    return blocks if threads is None else min(max(GROUPS_PER_THREAD * threads, X.nbytes // GROUP_BYTES + 1), blocks)
 
 
 def _places(order: ListOrder) -> list[Handle]:
@@ -208,12 +208,14 @@ def _search(
 ) -> tuple[list[Handle], list[Handle], list[Handle]]:
     """Indices, distances, and distances of the sampled rows, of every group."""
     groups = range(len(homes))
-    own = tasks.run(_search_own, [(plan, homes[g], ids[g], g, k, probes, candidates) for g in groups])
-    best, guests = tasks.items(own, 2)
-    invited = tasks.items(guests, len(homes))
-    served = tasks.run(_serve, [(plan, homes[g], ids[g], g, invited[g], k, candidates) for g in groups])
-    returned = tasks.items(served, len(homes))
-    merged = tasks.run(_merge, [(plan, homes[g], best[g], returned[g], k) for g in groups])
+    visiting = tasks.run(_visit, [(plan, homes[g], g, probes) for g in groups])
+    (own, *invited) = tasks.items(visiting, 1 + len(homes))
+    searched = tasks.run(
+        _search_lists, [(plan, homes[g], ids[g], g, own[g], invited[g], k, candidates) for g in groups]
+    )
+    del visiting, own, invited
+    (best, *returned) = tasks.items(searched, 1 + len(homes))
+    merged = tasks.run(_merge, [(plan, homes[g], best[g], returned[g]) for g in groups])
     indices, distances, sampled = tasks.items(merged, 3)
     return indices, distances, sampled
 
@@ -253,9 +255,9 @@ def _plan(samples: list[tuple[np.ndarray, np.ndarray]], lists: int, n_groups: in
     return Plan(trained, ends, unit, centre, X[asked], numbers[asked])
 
 
-def _assign(X: np.ndarray, plan: Plan, k: int, start: int) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
-    """The list (b,) of every row, how many rows are in each group, and the nearest rows of the sampled ones here: their
-    distances and lists."""
+def _assign(X: np.ndarray, plan: Plan, k: int, start: int) -> tuple[Any, ...]:
+    """The list (b,) of every row, how many rows are in each group, the nearest rows of the sampled ones here (their
+    distances and lists), and what goes to each group."""
     X = X / plan.unit
     points = single(X, plan.centre)
     member = plan.lists.assign(points)
@@ -263,7 +265,7 @@ def _assign(X: np.ndarray, plan: Plan, k: int, start: int) -> tuple[np.ndarray, 
     # A few more than k: float32 may order near ties wrongly, float64 decides among them.
     found = faiss.knn(single(plan.queries, plan.centre), points, min(k + 6, len(X)))[1]
     places, distances = measured(plan.queries, X, found, k, plan.numbers - start)
-    return member, counts, (distances, member[places])
+    return member, counts, (distances, member[places]), *_sent(X, plan, member, start)
 
 
 def _judge(plan: Plan, exact: list[tuple[np.ndarray, np.ndarray]], k: int) -> tuple[Sampled, np.ndarray]:
@@ -276,12 +278,13 @@ def _judge(plan: Plan, exact: list[tuple[np.ndarray, np.ndarray]], k: int) -> tu
     return Sampled(np.take_along_axis(distances, first, axis=1)[:, -1] * plan.unit, ranks), plan.ends
 
 
-def _send(X: np.ndarray, plan: Plan, member: np.ndarray, start: int) -> tuple[Home, ...]:
+def _sent(X: np.ndarray, plan: Plan, member: np.ndarray, start: int) -> tuple[Home, ...]:
+    """The rows of a block, group by group."""
     sample = np.full(len(X), -1, dtype=np.int32)
     here = (plan.numbers >= start) & (plan.numbers < start + len(X))
     sample[plan.numbers[here] - start] = np.flatnonzero(here)
     order, starts = by_group(member, plan.ends)
-    parts = (np.split(A[order], starts) for A in (X / plan.unit, member, sample))
+    parts = (np.split(A[order], starts) for A in (X, member, sample))
     return tuple(map(Home, *parts))
 
 
@@ -316,7 +319,7 @@ def _searchable(plan: Plan, home: Home, g: int, points: np.ndarray) -> Any:
     if home.X.shape[1] <= LOW_DIMENSION:
         return _TreeRows(home.X)
     first, end = _lists_of(plan, g)
-    return ListedRows(plan.lists, first, end, home.X, points)
+    return ListedRows(plan.lists, first, end, home.X, points, home.member)
 
 
 def _lists_of(plan: Plan, g: int) -> tuple[int, int]:
@@ -324,57 +327,65 @@ def _lists_of(plan: Plan, g: int) -> tuple[int, int]:
     return (int(plan.ends[g - 1]) if g else 0), int(plan.ends[g])
 
 
-def _search_own(
-    plan: Plan, home: Home, ids: np.ndarray, g: int, k: int, probes: int, candidates: int
-) -> tuple[tuple[np.ndarray, np.ndarray], tuple[Guests, ...]]:
-    """What the rows of a group find at home, and whom they visit."""
-    points = single(home.X, plan.centre)
-    visits, _ = plan.lists.visit(points, home.member, probes)
-    first, end = _lists_of(plan, g)
-    mine = np.where((visits >= first) & (visits < end), visits - first, -1)
-    rows = _searchable(plan, home, g, points)
-    places, distances = rows.nearest(home.X, points, mine, k, candidates, np.arange(len(home.X)))
-    guests = tuple(_guests(plan, home, visits, distances[:, -1], g, h) for h in range(len(plan.ends)))
-    return (np.where(places < 0, -1, ids[places]), distances), guests
+def _visit(plan: Plan, home: Home, g: int, probes: int) -> tuple[Any, ...]:
+    """The lists (c, p) of its own group, numbered from 0, that each row visits, -1 for those of others; and the guests
+    that group g sends to every group."""
+    visits, _ = plan.lists.visit(single(home.X, plan.centre), home.member, probes)
+    group = group_of(np.arange(plan.ends[-1]), plan.ends).astype(np.int32)[visits]
+    first, _ = _lists_of(plan, g)
+    row, column = np.nonzero(group != g)
+    group = group[row, column]
+    guests = tuple(
+        _guests(home, row[group == h], visits[row, column][group == h] - _lists_of(plan, h)[0])
+        for h in range(len(plan.ends))
+    )
+    visits -= first
+    visits[row, column] = -1
+    return visits.astype(np.int32), *guests
 
 
-def _guests(plan: Plan, home: Home, visits: np.ndarray, radius: np.ndarray, g: int, h: int) -> Guests:
-    """The rows of group g that visit group h."""
-    first, end = _lists_of(plan, h)
-    row, column = np.nonzero((visits >= first) & (visits < end) & (g != h))
+def _guests(home: Home, row: np.ndarray, lists: np.ndarray) -> Guests:
+    """The rows of a group that visit another, from pairs of a row, ascending, and a list."""
     place, starts, counts = np.unique(row, return_index=True, return_counts=True)
     chosen = np.full((len(place), counts.max(initial=1)), -1, dtype=np.int32)
-    guest = np.repeat(np.arange(len(place)), counts)
-    chosen[guest, np.arange(len(row)) - np.repeat(starts, counts)] = visits[row, column] - first
-    return Guests(home.X[place], chosen, place, radius[place])
+    chosen[np.repeat(np.arange(len(place)), counts), np.arange(len(row)) - np.repeat(starts, counts)] = lists
+    return Guests(home.X[place], chosen, place)
 
 
-def _serve(
-    plan: Plan, home: Home, ids: np.ndarray, g: int, guests: list[Guests], k: int, candidates: int
-) -> tuple[Answers, ...]:
-    """What the guests from every group find here."""
-    rows = _searchable(plan, home, g, single(home.X, plan.centre))
-    return tuple(_answer(plan, rows, ids, some, k, candidates) for some in guests)
+def _search_lists(
+    plan: Plan, home: Home, ids: np.ndarray, g: int, own: np.ndarray, guests: list[Guests], k: int, candidates: int
+) -> tuple[Any, ...]:
+    """What the rows of a group find at home, indices and distances (c, k), and what guests from every group find."""
+    points = single(home.X, plan.centre)
+    rows = _searchable(plan, home, g, points)
+    places, distances = rows.nearest(home.X, points, own, k, candidates, np.arange(len(home.X)))
+    answers = (_answer(plan, rows, ids, some, k, candidates) for some in guests)
+    return (np.where(places < 0, -1, ids[places]), distances), *answers
 
 
 def _answer(plan: Plan, rows: Any, ids: np.ndarray, guests: Guests, k: int, candidates: int) -> Answers:
     points = single(guests.X, plan.centre)
     places, distances = rows.nearest(guests.X, points, guests.visits, k, candidates, None)
-    guest, column = np.nonzero(distances < guests.radius[:, None])
+    guest, column = np.nonzero(places >= 0)
     return Answers(guests.place[guest], ids[places[guest, column]], distances[guest, column])
 
 
 def _merge(
-    plan: Plan, home: Home, own: tuple[np.ndarray, np.ndarray], answers: list[Answers], k: int
+    plan: Plan, home: Home, own: tuple[np.ndarray, np.ndarray], answers: list[Answers]
 ) -> tuple[np.ndarray, np.ndarray, Checked]:
     """The k nearest of what was found at home and elsewhere, and the distances of the sampled rows."""
-    m = len(home.X)
-    here = Answers(np.repeat(np.arange(m), k), own[0].ravel(), own[1].ravel())
-    place, id, distance = (np.concatenate(parts) for parts in zip(here, *answers, strict=True))
-    order = np.lexsort((distance, place))  # of equal distances, home first
-    starts = np.searchsorted(place[order], np.arange(m))
+    indices, distances = (np.array(A) for A in own)
+    k = indices.shape[1]
+    place, id, distance = (np.concatenate(parts) for parts in zip(*answers, strict=True))
+    nearer = distance < distances[place, -1]
+    touched, row = np.unique(place[nearer], return_inverse=True)
+    here = (np.repeat(np.arange(len(touched)), k), indices[touched].ravel(), distances[touched].ravel())
+    row, id, distance = map(np.concatenate, zip(here, (row, id[nearer], distance[nearer]), strict=True))
+    order = np.lexsort((distance, row))  # of equal distances, home first
+    starts = np.searchsorted(row[order], np.arange(len(touched)))
     nearest = order[(starts[:, None] + np.arange(k)).ravel()]
-    indices, distances = id[nearest].reshape(m, k), distance[nearest].reshape(m, k) * plan.unit
+    indices[touched], distances[touched] = id[nearest].reshape(-1, k), distance[nearest].reshape(-1, k)
+    distances *= plan.unit
     sampled = np.flatnonzero(home.sample >= 0)
     complete = bool(np.isfinite(distances).all())
     return indices, distances, Checked(home.sample[sampled], distances[sampled], complete)

@@ -17,7 +17,7 @@ from dask.base import persist as persist_together
 from dask.delayed import delayed
 
 from contone.backends.numpy.neighbours import EXACT_ROWS
-from contone.backends.numpy.rows import add_parts, random_signs
+from contone.backends.numpy.rows import random_signs
 from contone.typing import Array
 
 FAN = 8
@@ -31,18 +31,6 @@ def map_rows(
     chunks = next(A.chunks[0] for A in arrays if isinstance(A, da.Array))
     once = {name: delayed(A) for name, A in shared.items()}
     return da.map_blocks(function, *arrays, chunks=(chunks, (columns,)), meta=np.empty((0, 0), dtype=dtype), **once)
-
-
-def sum_rows(function: Callable[..., Any], *arrays: Array) -> Callable[..., tuple[Any, ...]]:
-    """The map a -> sum over blocks of function(a..., rows of every array)."""
-    blocks = list(zip(*(A.to_delayed().ravel() for A in arrays), strict=True))
-    task = delayed(function, pure=False)
-
-    def total(*given: Any) -> tuple[Any, ...]:
-        found: tuple[Any, ...] = compute(combine(add_parts, [task(*given, *rows) for rows in blocks]))[0]
-        return found
-
-    return total
 
 
 def combine(function: Callable[[list[Any]], Any], parts: Sequence[Any]) -> Any:

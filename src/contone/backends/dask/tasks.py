@@ -21,7 +21,9 @@ import numpy as np
 from dask.base import get_scheduler
 from dask.delayed import delayed
 
-from contone.backends.dask.rows import persist
+from contone.backends.dask.rows import FAN, persist
+from contone.backends.numpy import rows as numpy_rows
+from contone.runtime.threads import pieces_of
 from contone.typing import Array
 
 Handle = Any
@@ -34,12 +36,29 @@ class Entry(NamedTuple):
     position: int
 
 
+class Blank(NamedTuple):
+    """Stands for an array like `model` that `update` is to write: nothing is read, copied or sent for it."""
+
+    model: Array
+
+
+class _Unwritten(NamedTuple):
+    """A block of it."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+
+
 def run(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Handle]:
-    """A handle for function(*a) for every tuple a of arguments, which may be or hold handles."""
-    client = _client()
+    """A handle for function(*a) for every tuple a of arguments, which may be or hold handles.
+
+    All tasks go to the scheduler in one message: one by one they cost it, and this process, several times as much.
+    """
+    client, given = _client(), list(arguments)
     if client is None:
-        return [function(*given) for given in arguments]
-    return [client.submit(function, *given, pure=False) for given in arguments]
+        return [function(*some) for some in given]
+    found: list[Handle] = client.map(function, *map(list, zip(*given, strict=True)), pure=False) if given else []
+    return found
 
 
 def run_on_rows(function: Callable[..., Any], arrays: Sequence[Array], arguments: Iterable[tuple[Any, ...]]) -> Any:
@@ -55,9 +74,9 @@ def item(handle: Handle, position: int) -> Handle:
     return run(_item, [(handle, position)])[0]
 
 
-def items(handles: Sequence[Handle], n: int) -> list[list[Handle]]:
-    """For each of n positions the handles of these entries of all tuples."""
-    found = run(_item, [(handle, position) for position in range(n) for handle in handles])
+def items(handles: Sequence[Handle], n: int, first: int = 0) -> list[list[Handle]]:
+    """For each of n positions, from `first` on, the handles of these entries of all tuples."""
+    found = run(_item, [(handle, position) for position in range(first, first + n) for handle in handles])
     return [found[i : i + len(handles)] for i in range(0, len(found), len(handles))]
 
 
@@ -75,6 +94,8 @@ def handles(A: Array) -> list[Handle]:
 
 def entries_of(A: Array) -> list[Handle]:
     """The same, with an entry for every block that is one result of several; for tasks that pass it to `_taken`."""
+    if isinstance(A, Blank):
+        return [_Unwritten((m, *A.model.shape[1:]), A.model.dtype) for m in A.model.chunks[0]]
     if A.ndim > 1 and A.numblocks[1] > 1:
         A = A.rechunk((A.chunks[0], A.shape[1]))
     tail = (0,) * (A.ndim - 1)
@@ -95,8 +116,8 @@ def update(
     summed: bool,
     shared: dict[str, Any],
 ) -> tuple[tuple[Array, ...], Any]:
-    """`contone.backends.protocols.Rows.update`, one task per block; before the rows, the function gets what `prepare`
-    makes of the tuple `prepared` for the block."""
+    """`contone.backends.protocols.Rows.update`, one task per block, in which the rows go by in pieces as they do in
+    memory; `prepare` makes the step on a block, one like `Graph.update` in memory, of the tuple `prepared` for it."""
     columns = [entries_of(A) for A in changed], [entries_of(A) for A in given]
     n_blocks = len((columns[0] + columns[1])[0])
     first = [()] * n_blocks if prepared is None else list(prepared)
@@ -112,19 +133,44 @@ def update(
 
 
 def _update(
-    prepare: Callable[..., Any] | None,
+    prepare: Callable[..., Callable[..., Any]] | None,
     function: Callable[..., Any],
     summed: bool,
     shared: dict[str, Any],
     prepared: tuple[Any, ...],
-    changed: list[np.ndarray],
-    given: list[np.ndarray],
+    changed: list[Any],
+    given: list[Any],
 ) -> Any:
-    first = () if prepare is None else (prepare(*prepared),)
-    rows = [np.array(_taken(A)) for A in changed]
-    numbers = function(*first, *rows, *map(_taken, given), **shared)
+    rows = [np.empty(*A) if isinstance(A, _Unwritten) else np.array(_taken(A)) for A in changed]
+    others = [_taken(A) for A in given]
+    step = partial(_step, pieces=pieces_of(len((rows + others)[0]))) if prepare is None else prepare(*prepared)
+    numbers = step(function, rows, others, summed=summed, **shared)[1]
     results = (*rows, numbers) if summed else tuple(rows)
     return results[0] if len(results) == 1 else results
+
+
+def _step(
+    function: Callable[..., Any], rows: list[Any], others: list[Any], *, summed: bool, pieces: Any, **shared: Any
+) -> Any:
+    return numpy_rows.update(function, rows, others, pieces, summed, **shared)
+
+
+def sum_rows(function: Callable[..., Any], *arrays: Array) -> Callable[..., tuple[Any, ...]]:
+    """`contone.backends.protocols.Rows.sum_rows`: a task per block, piece by piece in it, and a tree of sums."""
+    blocks = list(zip(*map(entries_of, arrays), strict=True))
+    work = partial(_summed, function)
+
+    def total(*given: Any) -> tuple[Any, ...]:
+        parts = run(work, [(given, some) for some in blocks])
+        while len(parts) > FAN:
+            parts = run(numpy_rows.add_parts, [(parts[i : i + FAN],) for i in range(0, len(parts), FAN)])
+        return numpy_rows.add_parts(fetch(parts))
+
+    return total
+
+
+def _summed(function: Callable[..., Any], given: tuple[Any, ...], rows: tuple[Any, ...]) -> tuple[Any, ...]:
+    return numpy_rows.sum_rows(function, *map(_taken, rows))(*given)
 
 
 def as_array(
@@ -145,7 +191,14 @@ def as_array(
 
 def _form(A: Array) -> tuple[Any, ...]:
     """Rows per block, columns and type of A, for `as_array`."""
+    A = A.model if isinstance(A, Blank) else A
     return A.chunks[0], A.shape[1] if A.ndim > 1 else None, A.dtype
+
+
+def worker_threads() -> int | None:
+    """How many tasks the workers run at a time; None without a cluster."""
+    client = _client()
+    return None if client is None else sum(client.nthreads().values())
 
 
 def worker_bytes() -> float | None:

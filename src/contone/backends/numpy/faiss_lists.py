@@ -28,6 +28,8 @@ LISTS_COMPARED = 16
 """Of the lists nearest to its own, a row compares this many for each that it visits. Half as many lose neighbours."""
 GROUPS_COMPARED = 4
 """To find its own list, a row compares as many as there are in this many groups."""
+LISTS_FILLED = 16
+"""Rows whose lists are known are added so many lists at a time, and compared with the centres of these alone."""
 BLOCK_ROWS = 1 << 13
 SEED = 0
 
@@ -214,12 +216,25 @@ def _places(C: np.ndarray) -> np.ndarray:
 
 
 class ListedRows:
-    """Rows X (c, d) of the lists from `first` to `end`, list by list, and their points, ready to be searched."""
+    """Rows X (c, d) of the lists from `first` to `end`, list by list, their points and their lists (`member`, (c,)),
+    ready to be searched."""
 
-    def __init__(self, lists: Lists, first: int, end: int, X: np.ndarray, points: np.ndarray) -> None:
+    def __init__(
+        self, lists: Lists, first: int, end: int, X: np.ndarray, points: np.ndarray, member: np.ndarray
+    ) -> None:
         self.X, self.points = X, points
         self._index = lists.empty_index(first, end)
-        alone(self._index.add, points)
+        alone(self._fill, lists.centres[first:end], member - first)
+
+    def _fill(self, centres: np.ndarray, member: np.ndarray) -> None:
+        own = self._index.quantizer
+        for some in pieces(len(centres), LISTS_FILLED):
+            start, stop = np.searchsorted(member, [some.start, some.stop])
+            quantizer = faiss.IndexIDMap2(faiss.IndexFlatL2(centres.shape[1]))
+            quantizer.add_with_ids(centres[some], np.arange(some.start, some.stop))
+            self._index.quantizer = quantizer
+            self._index.add_with_ids(self.points[start:stop], np.arange(start, stop))
+        self._index.quantizer = own
 
     def nearest(
         self, asked: np.ndarray, points: np.ndarray, visited: np.ndarray, k: int, candidates: int,
