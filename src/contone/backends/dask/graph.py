@@ -90,7 +90,7 @@ class BlockGraph:
         """diag(left) A diag(right)."""
         (column,) = persist(right[:, None])
         wiring, inputs, lefts = self._wiring(), self._inputs(column), tasks.handles(left)
-        given = zip(self.blocks, wiring.needed, inputs, lefts, strict=True)
+        given = zip(self.blocks, wiring.local, wiring.needed, inputs, lefts, strict=True)
         scaled = BlockGraph(tasks.run(_scaled, given), self.start)
         scaled._known = wiring._replace(local=tasks.run(_localised, zip(scaled.blocks, wiring.local, strict=True)))
         return scaled
@@ -121,7 +121,7 @@ class BlockGraph:
         numbered = tasks.run(np.add, zip(labels, first[:-1].tolist(), strict=True))
         component = tasks.as_array(numbered, np.diff(self.start), 1, np.int64)
         wiring, inputs = self._wiring(), self._inputs(component)
-        given = zip(self.blocks, wiring.needed, inputs, numbered, strict=True)
+        given = zip(wiring.local, wiring.needed, inputs, numbered, strict=True)
         one, other = (np.concatenate(ends) for ends in zip(*tasks.fetch(tasks.run(_joints, given)), strict=True))
         m = int(first[-1])
         count, joined = csgraph.connected_components(
@@ -215,10 +215,12 @@ def _row_sums(block: sp.csr_array) -> Any:
     return np.asarray(block.sum(axis=1)).ravel()
 
 
-def _scaled(block: sp.csr_array, needed: list[np.ndarray], inputs: Any, left: np.ndarray) -> sp.csr_array:
-    right = np.zeros(1) if not inputs else _gathered(needed, inputs)[:, 0]
-    columns, place = np.unique(block.indices, return_inverse=True)
-    data = block.data * (right[place] if len(columns) else 1.0) * np.repeat(left, np.diff(block.indptr))
+def _scaled(
+    block: sp.csr_array, local: sp.csr_array, needed: list[np.ndarray], inputs: Any, left: np.ndarray
+) -> sp.csr_array:
+    data = block.data * np.repeat(left, np.diff(block.indptr))
+    if inputs:
+        data *= _gathered(needed, inputs)[local.indices, 0]
     return sp.csr_array((data, block.indices, block.indptr), shape=block.shape)
 
 
@@ -257,16 +259,13 @@ def _own_components(block: sp.csr_array, start: int, end: int) -> tuple[int, np.
 
 
 def _joints(
-    block: sp.csr_array, needed: list[np.ndarray], inputs: Any, own: np.ndarray
+    local: sp.csr_array, needed: list[np.ndarray], inputs: Any, own: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Which components edges of a block join, every pair once."""
     if not inputs:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    there = _gathered(needed, inputs)[:, 0]
-    _, place = np.unique(block.indices, return_inverse=True)
-    one = np.repeat(own[:, 0], np.diff(block.indptr))
-    other = there[place]
-    apart = (one != other) & (block.data > NO_EDGE)
+    one, other = np.repeat(own[:, 0], np.diff(local.indptr)), _gathered(needed, inputs)[local.indices, 0]
+    apart = (one != other) & (local.data > NO_EDGE)
     pairs = np.unique(np.stack([one[apart], other[apart]], axis=1), axis=0)
     return pairs[:, 0], pairs[:, 1]
 
