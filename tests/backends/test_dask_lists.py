@@ -57,6 +57,17 @@ def test_all_lists_give_the_exact_neighbours(d, rows, unit):
     np.testing.assert_allclose(distances / unit, lengths, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize(("group_bytes", "groups"), [(1 << 28, 2), (20_000, 3)])
+def test_a_cluster_searches_in_few_groups_whatever_the_blocks(group_bytes, groups, monkeypatch):
+    X = surface(700, 10)
+    monkeypatch.setattr(lists.tasks, "worker_threads", lambda: 1)
+    monkeypatch.setattr(lists, "GROUP_BYTES", group_bytes)
+    found = lists.nearest_neighbours(lazily(X, 100), K, lists=9, probes=9)
+    assert len(found.order.sizes) == groups
+    there = found.order.take(lazily(X, 100)).compute()
+    np.testing.assert_allclose(found.distances.compute(), exact(there), rtol=1e-6, atol=1e-9)
+
+
 def test_large_problems_are_searched_by_lists_and_told_in_row_numbers(monkeypatch):
     X = surface(900, 12)
     monkeypatch.setattr(dask_neighbours, "EXACT_ROWS", 500)

@@ -13,6 +13,7 @@ pytest.importorskip("distributed")
 pytest.importorskip("faiss")
 
 from contone.augment import confidence  # noqa: E402
+from contone.backends import get_backend  # noqa: E402
 from contone.backends.dask import lists, tasks  # noqa: E402
 from contone.backends.dask import neighbours as dask_neighbours  # noqa: E402
 
@@ -159,3 +160,12 @@ def test_the_certificate_holds_in_blocks(problem):
     method = LabelConfidence()
     fitted(method, X, L)
     assert method.solution_.residual <= max(1e-12, confidence.ROUNDINGS * np.finfo(float).eps)
+
+
+def test_a_sum_over_rows_has_as_many_parts_as_it_says():
+    # The objective of LCdr's model gives each part its share of the penalty.
+    X = da.ones((50_000, 1), chunks=(30_000, 1))
+    backend = get_backend(X)
+    total = backend.sum_rows(lambda scale, rows: (scale * rows.sum(), 1), X)
+    assert total(2.0) == (100_000.0, backend.n_blocks(X))
+    assert backend.n_blocks(X) > len(X.chunks[0])
