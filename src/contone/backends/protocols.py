@@ -152,11 +152,44 @@ class Region(NamedTuple):
     share: float = 0.0
 
 
+class KnownRows(NamedTuple):
+    """Rows whose degrees are known: their log weights stay, but for those of degrees that were rounded to 0."""
+
+    rows: Array
+    """(n,) which rows."""
+    is_zero: Array
+    """(q, n) which of their degrees are 0."""
+    highest_zero: Array
+    """(n,) the largest log weight of such a degree, where the row's largest is 0."""
+
+
+class FactorForm(Protocol):
+    """diag(own) - shared^T shared: `own` (q,), `shared` (k, q)."""
+
+    @property
+    def own(self) -> np.ndarray:
+        """(q,)."""
+
+    @property
+    def shared(self) -> np.ndarray:
+        """(k, q)."""
+
+    def diagonal(self) -> Array:
+        """Its diagonal (q,)."""
+
+    def along(self) -> Array:
+        """Its column sums (q,)."""
+
+
 class Sweeps(Protocol):
     """Gibbs sweeps of log weights Z (q, n) within a region, as one operation; see `enhance.inversion.sampler`.
 
     `relaxed` (n,) says which rows keep to the order alone; None stands for no row.
     """
+
+    @property
+    def knows_all(self) -> bool:
+        """Whether `sweep` takes known rows and factors."""
 
     def sweep(
         self,
@@ -164,14 +197,22 @@ class Sweeps(Protocol):
         positive: Array,
         relaxed: Array | None,
         mean: Array,
-        precision: np.ndarray,
+        precision: Any,
         u: Array,
         shift: Array,
         *,
         reflect: bool,
         root_weights: Array | None,
+        known: KnownRows | None = None,
     ) -> Array:
-        """One sweep with given draws: new log weights (q, n)."""
+        """One sweep with given draws: new log weights (q, n). Sigma^-1 is a matrix (q, q) or a `FactorForm`."""
+
+    def add_draw(self, Z: Array, sums: tuple[Array, Array, Array], resolution: float, lowest: float) -> bool:
+        """Add the degrees of log weights Z (q, n), their logits and the squares of these to sums, each (q, n).
+
+        1 - d is at least `resolution` in a logit, which is at least `lowest`. False, and nothing done, where that is no
+        operation of its own.
+        """
 
     def chain_seed(self, Z: Array, draws: Any) -> int | None:
         """A seed for `run` from what draws for the rows; None where so few numbers are to be handed in."""
@@ -318,8 +359,8 @@ class Sampling(Protocol):
     def rows_per_block(self, X: Array, q: int, max_rows: int) -> int:
         """How many rows with q labels to sample at once: `max_rows`, or more where starting work is what takes time."""
 
-    def sweeps(self, Z: Array, region: Region) -> Sweeps | None:
-        """Sweeps of rows like Z (q, n) as one operation each; None where there are none."""
+    def sweeps(self, Z: Array, region: Region, n_sweeps: int) -> Sweeps | None:
+        """So many sweeps of rows like Z (q, n) as one operation each; None where there are none, or they do not pay."""
 
     def map_blocks(self, function: Callable[[Any], Any], blocks: Any) -> Any:
         """function(block) of every block, in their order, side by side where that pays."""

@@ -135,7 +135,7 @@ class DaskBackend:
     def rows_per_block(self, X: Array, q: int, max_rows: int) -> int:
         return max_rows
 
-    def sweeps(self, Z: Array, region: Region) -> None:
+    def sweeps(self, Z: Array, region: Region, n_sweeps: int) -> None:
         return None
 
     def map_blocks(self, function: Callable[[Any], Any], blocks: Iterable[Any]) -> Iterator[Any]:

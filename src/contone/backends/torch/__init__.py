@@ -160,7 +160,7 @@ class TorchBackend:
     def rows_per_block(self, X: Tensor, q: int, max_rows: int) -> int:
         return max(NUMBERS_PER_BLOCK // q, 1) if X.is_cuda and len(X) * q > FEW else max_rows
 
-    def sweeps(self, Z: Tensor, region: Region) -> Sweeps | None:
+    def sweeps(self, Z: Tensor, region: Region, n_sweeps: int) -> Sweeps | None:
         return FusedSweeps(region) if can_fuse(Z, region) else None
 
     def map_blocks(self, function: Callable[[Any], Any], blocks: Iterable[Any]) -> Iterator[Any]:

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contone.backends.protocols import Region
+from contone.backends.protocols import KnownRows, Region
 from contone.backends.torch.draws import TensorDraws
 from contone.backends.torch.kernels import can_launch
 
@@ -48,6 +48,7 @@ class FusedSweeps:
     """See `contone.backends.protocols.Sweeps` for what each method does."""
 
     region: Region
+    knows_all = False
 
     def sweep(
         self,
@@ -55,16 +56,20 @@ class FusedSweeps:
         positive: Tensor,
         relaxed: Tensor | None,
         mean: Tensor,
-        precision: np.ndarray,
+        precision: Any,
         u: Tensor,
         shift: Tensor,
         *,
         reflect: bool,
         root_weights: Tensor | None,
+        known: KnownRows | None = None,
     ) -> Tensor:
         found, roots = torch.empty_like(Z), None if root_weights is None else root_weights.contiguous()
         self._launch(Z, found, positive, relaxed, mean, precision, (u, shift), roots, reflect=reflect)
         return found
+
+    def add_draw(self, Z: Tensor, sums: tuple[Tensor, Tensor, Tensor], resolution: float, lowest: float) -> bool:
+        return False
 
     def chain_seed(self, Z: Tensor, draws: Any) -> int | None:
         return draws.chain_seed(tuple(Z.shape)) if isinstance(draws, TensorDraws) else None

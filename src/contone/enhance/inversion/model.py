@@ -139,9 +139,9 @@ class Fit:
         """The same by a Markov chain."""
         n_sweeps, n_burn = self._chain_length()
         precision = logistic_normal.precision(self.parameters.covariance)
-        rows = Rows(self.rule, L, self.settings.noise, tail=self.tail, single=single)
+        rows = Rows(self.rule, L, self.settings.noise, tail=self.tail, single=single, n_sweeps=n_sweeps)
         mean, draws = self.mean(X), get_backend(X).draws(rng, X)
-        averages = Averages(rows.Z, n_samples, n_sweeps - n_burn, labels_first=rows.quick)
+        averages = Averages(rows.Z, n_samples, n_sweeps - n_burn, labels_first=rows.quick, fused=rows.fused)
         if n_samples == 0 and rows.run(mean, precision, draws, n_sweeps, n_burn, averages):
             return averages.posterior(rows.n_relaxed)
         for k in range(n_sweeps):
@@ -181,8 +181,10 @@ def fit(
         size = float(settings.n_sweeps)
         model = Fit(rule, feature_map, parameters, Spread(0.0, 0.0), settings, directions, n, 0, size, 1.0)
         return model, _certain(L)
-    rows = Rows(rule, L[chosen], settings.noise, None if grades is None else grades[chosen])
-    averages = Averages(rows.Z, settings.n_samples, settings.n_sweeps - settings.n_burn, labels_first=rows.quick)
+    known = None if grades is None else grades[chosen]
+    rows = Rows(rule, L[chosen], settings.noise, known, n_sweeps=settings.n_sweeps)
+    n_kept = settings.n_sweeps - settings.n_burn
+    averages = Averages(rows.Z, settings.n_samples, n_kept, labels_first=rows.quick, fused=rows.fused)
     counts = count_labels(L, rule)
     shape = ShapeUncertainty(rows.Z.shape[1], q, float(q) if settings.strength is None else settings.strength)
     parameters, spread = learn_parameters(phi, rows, averages, counts, settings, rng, shape)

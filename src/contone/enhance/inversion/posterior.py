@@ -13,6 +13,7 @@ from array_api_compat import array_namespace
 from scipy.special import ndtri
 
 from contone.backends import like, to_numpy
+from contone.backends.protocols import Sweeps
 from contone.enhance.inversion.evidence import Grades
 from contone.enhance.inversion.numpy_sweep import pieces_of
 from contone.numerics.simplex import softmax
@@ -84,9 +85,11 @@ class Posterior:
 class Averages:
     """Running sums over sweeps: degrees, logits and their squares; a few paths for the diagnostics."""
 
-    def __init__(self, Z: Array, n_samples: int, n_kept: int, *, labels_first: bool = False) -> None:
+    def __init__(
+        self, Z: Array, n_samples: int, n_kept: int, *, labels_first: bool = False, fused: Sweeps | None = None
+    ) -> None:
         q, n = Z.shape
-        self.n, self.labels_first = 0, labels_first
+        self.n, self.labels_first, self.fused = 0, labels_first, fused
         if labels_first:
             self.degrees, self.logits, self.squares = (np.zeros((q, n)).T for _ in range(3))
         else:
@@ -116,10 +119,17 @@ class Averages:
         """The same for NumPy arrays with one exponential and one logarithm: a logit is z - log(mass of the others)."""
         q, n = Z.shape
         keep = self.n + 1 in self.sampled
-        sample = np.empty((n, q)) if keep else None
-        path = np.empty(len(self.watched[0]))
         resolution = max(1e-12, float(np.finfo(Z.dtype).eps))
         lowest = math.log(np.finfo(Z.dtype).smallest_normal)  # of a degree that is 0: its square must not overflow
+        sums = self.degrees.T, self.logits.T, self.squares.T
+        if self.fused is not None and self.fused.add_draw(Z, sums, resolution, lowest):
+            self.n += 1
+            self.paths.append(_some_logits(Z, *self.watched, resolution, lowest))
+            if keep:
+                self.samples.append(softmax(Z.T.astype(np.float64)))
+            return
+        sample = np.empty((n, q)) if keep else None
+        path = np.empty(len(self.watched[0]))
 
         def of_piece(rows: slice) -> None:
             z = Z[:, rows] - Z[:, rows].max(axis=0)
@@ -184,6 +194,15 @@ def _logit(D: Array) -> Array:
     xp, precision = array_namespace(D), array_namespace(D).finfo(D.dtype)
     inner = xp.clip(D, min=float(precision.smallest_normal), max=1.0 - max(1e-12, float(precision.eps)))
     return xp.log(inner) - xp.log1p(-inner)
+
+
+def _some_logits(Z: np.ndarray, rows: np.ndarray, labels: np.ndarray, resolution: float, lowest: float) -> np.ndarray:
+    """Logits (k,) of the degrees of some rows (k,) and labels (k,)."""
+    z = np.asarray(Z[:, rows], dtype=np.float64)
+    z -= z.max(axis=0)
+    total, own = np.exp(z).sum(axis=0), z[labels, np.arange(len(rows))]
+    found: np.ndarray = np.maximum(own - np.log(np.maximum(total - np.exp(own), resolution * total)), lowest)
+    return found
 
 
 def _expit(x: Array) -> Array:

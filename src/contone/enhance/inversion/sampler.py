@@ -19,7 +19,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from contone.backends import get_backend, like, to_numpy
-from contone.backends.protocols import Sweeps
+from contone.backends.protocols import KnownRows, Sweeps
 from contone.degrade import Degradation, Order, Others, TopK, has_levels, region_of
 from contone.enhance.inversion import logistic_normal, numpy_sweep, unasked
 from contone.enhance.inversion.covariance import FEW_LABELS, dense
@@ -55,6 +55,8 @@ class Rows:
         Degrees of freedom nu: every row has a weight w ~ Gamma(nu / 2, nu / 2) of its own, and covariance Sigma / w.
     single : bool
         Single precision where `numpy_sweep` can be used and rows are many, whatever the number of labels.
+    n_sweeps : int
+        How many sweeps are to come, where that is known: many are worth a start that takes time (`Backend.sweeps`).
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Rows:
         tail: float = math.inf,
         *,
         single: bool = False,
+        n_sweeps: int = 0,
     ) -> None:
         self.rule, self.noise, self.grades, self.tail = rule, noise, grades, tail
         self.given = get_backend(L).transpose(L > 0)
@@ -96,7 +99,7 @@ class Rows:
         if self.quick:
             single = single or L.shape[1] > FEW_LABELS
             self.Z = self.Z.astype(numpy_sweep.precision_for(len(L)) if single else np.float64)
-        self.fused = self._fused_sweeps()
+        self.fused = self._fused_sweeps(n_sweeps)
 
     def _open_unasked(self, labels: Array) -> None:
         """Which entries of labels (q, n) are unasked; which are proposed, and which rows go by the order alone."""
@@ -113,13 +116,14 @@ class Rows:
         plain = self.grades is None and self.levels is None and self.asked is None
         return plain and get_backend(self.Z).name == "numpy" and numpy_sweep.can_sweep(self.rule)
 
-    def _fused_sweeps(self) -> Sweeps | None:
+    def _fused_sweeps(self, n_sweeps: int) -> Sweeps | None:
         """Sweeps as one operation each, where the backend has them and they know all that these rows ask for."""
-        region = None if self.quick else region_of(self.rule)
+        region = region_of(self.rule)
         ordered = self.labels is not None and self.n_relaxed > 0
-        if region is None or self.grades is not None or self.levels is not None or ordered:
+        if region is None or self.levels is not None or ordered:
             return None
-        return get_backend(self.Z).sweeps(self.Z, region)
+        found = get_backend(self.Z).sweeps(self.Z, region, n_sweeps)
+        return None if found is None or (self.grades is not None and not found.knows_all) else found
 
     deviation = 0.0
     """Standard deviation of what separates the log weights that the labels see from Z: nothing here."""
@@ -154,8 +158,8 @@ class Rows:
         u, shift = rng.random((q, n)), rng.standard_normal(n)
         how: dict[str, Any] = {"reflect": reflect, "root_weights": root}
         if self.fused is not None:
-            loose = self.relaxed if self.n_relaxed else None
-            self.Z = self.fused.sweep(self.Z, self.positive, loose, mean, dense(given), u, shift, **how)
+            loose, known = self.relaxed if self.n_relaxed else None, self._known_rows()
+            self.Z = self.fused.sweep(self.Z, self.positive, loose, mean, dense(given), u, shift, **how, known=known)
             return
         self.Z = sweep(self.Z, self.positive, mean, precision, self._interval, u, shift, **how)
 
@@ -173,19 +177,22 @@ class Rows:
     def _sweep_quickly(self, mean: Array, precision: Array, rng: Any, reflect: bool, root: Array | None) -> None:
         (q, n), dtype = self.Z.shape, self.Z.dtype
         single = {"dtype": dtype} if isinstance(rng, np.random.Generator) else {}
-        u = np.asarray(rng.random((q, n), **single), dtype=dtype)
-        self.Z = numpy_sweep.sweep(
+        u, shift = (np.asarray(A, dtype=dtype) for A in (rng.random((q, n), **single), rng.standard_normal(n)))
+        root = None if root is None else np.asarray(root, dtype=dtype)
+        rows = (
             self.Z,
             self.positive,
             self.relaxed if self.n_relaxed else None,
             np.asarray(mean, dtype=dtype),
             precision,
-            self.rule,
-            u,
-            np.asarray(rng.standard_normal(n), dtype=dtype),
-            reflect=reflect,
-            root_weights=None if root is None else np.asarray(root, dtype=dtype),
         )
+        if self.fused is not None:
+            self.Z = self.fused.sweep(*rows, u, shift, reflect=reflect, root_weights=root)
+        else:
+            self.Z = numpy_sweep.sweep(*rows, self.rule, u, shift, reflect=reflect, root_weights=root)
+
+    def _known_rows(self) -> KnownRows | None:
+        return None if self.grades is None else KnownRows(self.grades.known, self.is_zero, self.highest_zero)
 
     def _draw_weights(self, mean: Array, precision: Array, rng: Any) -> Array:
         """Weights (n,) of the rows given z: gamma with shape (nu + q - 1) / 2 and rate (nu + distance^2) / 2."""

@@ -74,7 +74,8 @@ def learn_information(fit: Fit, X: np.ndarray, L: np.ndarray, rng: np.random.Gen
     whiten = np.linalg.pinv(unwhiten)
     first, second = _pairs(len(whiten))
     L = forget_silent_rows(fit.rule, L)
-    rows, draws = Rows(fit.rule, L, fit.settings.noise), get_backend(X).draws(rng, X)
+    rows = Rows(fit.rule, L, fit.settings.noise, n_sweeps=N_SWEEPS)
+    draws = get_backend(X).draws(rng, X)
     half = (N_SWEEPS - N_SWEEPS // 5) // 2
     averages = np.zeros((2, len(whiten) + len(first), X.shape[0]))
     for k in range(N_SWEEPS // 5 + 2 * half):
