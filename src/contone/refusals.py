@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from contone.backends import get_backend
@@ -41,9 +42,13 @@ def refuse_too_large(estimator: Any, X: Array, q: int) -> None:
 def refuse_other_kinds(estimator: Any, *arrays: Any) -> None:
     """Refuse dask arrays for an estimator that needs all rows in memory."""
     if get_backend(*arrays).name == "dask" and "dask" not in getattr(estimator, "kinds", ()):
+        public = vars(sys.modules["contone"])
+        able = [
+            name for name, cls in public.items() if hasattr(cls, "fit_enhance") and "dask" in getattr(cls, "kinds", ())
+        ]
         raise InputTypeError(
-            f"{type(estimator).__name__} does not fit dask arrays; these methods do: {able_methods('dask')}. Or fit it "
-            "to a sample in memory (X[rows].compute()); where it has `predict`, that takes dask arrays."
+            f"{type(estimator).__name__} does not fit dask arrays; these methods do: {', '.join(sorted(able))}. Or fit "
+            "it to a sample in memory (X[rows].compute()); where it has `predict`, that takes dask arrays."
         )
 
 
