@@ -55,6 +55,7 @@ METHODS = [
     "DRAM",
     "GLEMR",
     "GLERB",
+    "Calibrated",
     "Inversion",
 ]
 SEEDS = (0, 1)

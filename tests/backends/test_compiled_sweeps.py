@@ -75,6 +75,17 @@ def test_the_same_draws_give_the_same_log_weights(rule, dtype):
         assert np.quantile(differences, 0.99) < 1e-3
 
 
+def test_the_mirror_image_of_what_lies_far_out_is_drawn_afresh():
+    rng = np.random.default_rng(6)
+    Z, u, shift = rng.normal(size=(Q, N)), rng.random((Q, N)), rng.standard_normal(N)
+    Z[0] += 25.0  # further above its mean than Phi can tell from infinity
+    given = (Z, np.ones((Q, N), dtype=bool), None, np.zeros((Q, N)), np.eye(Q))
+    found = sweeps.CompiledSweeps(Region("order")).sweep(*given, u, shift, reflect=True, root_weights=None)
+    # Nothing bounds it: the shift of the row, redrawn, is the centre.
+    expected = (Z - Z.max(axis=0)).mean(axis=0) - shift / np.sqrt(Q) + special.ndtri(u[0])
+    np.testing.assert_allclose(found[0], expected, atol=1e-9)
+
+
 @pytest.mark.parametrize("rule", [CumulativeMass(0.5), Threshold(0.3), TopK(2)], ids=str)
 def test_graded_rows_stay_and_their_zeros_move_as_in_the_sampler(rule):
     rng = np.random.default_rng(2)

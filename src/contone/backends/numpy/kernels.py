@@ -148,7 +148,8 @@ def _draw(here, variance, u, single, reflect, root, lower, upper, centre, left, 
             drawn = below[i] + u[i] * (above[i] - below[i])
             # Probabilities with too few digits for a reflection: a draw.
             few = above[i] * 1e-4 > above[i] - below[i] if single else right[i] < -12.5
-            fresh[i] = drawn if few | (other <= 0.0) | (other >= 1.0) else other
+            # What lies so far out that its mirror image is an end of the interval, or infinite, is drawn as well.
+            fresh[i] = drawn if few | (other <= below[i]) | (other >= 1.0) else other
     else:
         for i in range(m):
             fresh[i] = below[i] + u[i] * (above[i] - below[i])

@@ -79,11 +79,11 @@ def reflected_normal(ends: Array, x: Array, u: Array) -> Array:
     np.maximum(p, below, out=p)
     np.minimum(p, above, out=p)
     # A difference of probabilities has too few digits far out, in single precision also between ends near each other.
-    # What lies so far out that its mirror image is infinite is drawn afresh as well.
+    # What lies so far out that its mirror image is an end, or infinite, is drawn afresh as well.
     if p.dtype == np.float32:
         alike = np.multiply(above, ALIKE) > above - below
     else:
-        alike = (points[1] < -0.5 * FAR[8]) | (p <= 0.0) | (p >= 1.0)
+        alike = (points[1] < -0.5 * FAR[8]) | (p <= below) | (p >= 1.0)
     if np.count_nonzero(alike):
         p[alike] = (below + u * (above - below))[alike]
     return _finish(ndtri(p), mirrored, points, u)
