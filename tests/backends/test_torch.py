@@ -560,3 +560,15 @@ def test_an_array_that_is_read_backwards_becomes_a_tensor():
     model = torch.zeros(1, dtype=torch.float64)
     backwards = np.arange(3.0)[::-1]
     assert get_backend(model).like(backwards, model).tolist() == [2.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize("settings", [{}, {"standardize": False}, {"solver": "lbfgs", "max_iter": 2}])
+def test_new_rows_in_a_precision_that_does_not_hold_the_fit_are_refused(settings):
+    X = torch.tensor(np.random.default_rng(0).normal(size=(12, 2))) * 1e300
+    L = np.arange(24).reshape(12, 2) % 3 > 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = GLLE(**settings).fit(X, L)
+    assert torch.isfinite(fitted.predict(X)).all()
+    with pytest.raises(InputTypeError, match="X is float32, which does not hold the .* of the rows that were fitted"):
+        fitted.predict(torch.ones((1, 2), dtype=torch.float32))

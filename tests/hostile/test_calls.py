@@ -178,7 +178,7 @@ def same(before: Any, after: Any) -> bool:
 
 def as_array(answer: Any) -> np.ndarray:
     if hasattr(answer, "detach"):
-        answer = answer.detach().float().numpy()
+        answer = answer.detach().double().numpy()
     if hasattr(answer, "to_numpy"):
         answer = answer.to_numpy()
     return np.asarray(answer, dtype=float)

@@ -17,6 +17,9 @@ EXACT = 400
 """Up to this many rows or columns the decomposition is exact; beyond it is randomised, which is near enough for the
 leading components."""
 
+NO_VARIANCE = 1e-12
+"""Of the largest variance, as good as none: what is left of it by rounding."""
+
 
 @dataclass(frozen=True)
 class PrincipalMap:
@@ -56,8 +59,12 @@ def principal_map(X: Array, n_components: int) -> PrincipalMap:
 
 
 def _scaled_map(scaling: Standardisation, vectors: np.ndarray, values: np.ndarray, n: int) -> PrincipalMap:
-    total = values.sum() / n
-    return PrincipalMap(scaling, vectors / np.sqrt(total) if total > 0 else vectors)
+    """The map to the directions (d, k) in which the rows vary, with sums of squares (k,), largest first.
+
+    Nothing can be learnt of the others, and new rows may lie anywhere along them.
+    """
+    total, varies = values.sum() / n, values > NO_VARIANCE * values.max(initial=0.0)
+    return PrincipalMap(scaling, vectors[:, varies] / np.sqrt(total if total > 0 else 1.0))
 
 
 def _sparse_principal_map(X: Any, n_components: int) -> PrincipalMap:

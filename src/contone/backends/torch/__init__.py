@@ -27,6 +27,21 @@ NUMBERS_PER_BLOCK = 2**24
 """Degrees drawn at once on a GPU, whatever `max_rows`: many, because it takes as long to start work as to do it."""
 
 
+def _refuse_overflow(A: Array, dtype: torch.dtype) -> None:
+    """Refuse double precision on the host that is beyond a narrower `dtype`: it would become infinite there."""
+    is_there = isinstance(A, np.ndarray) or (isinstance(A, Tensor) and A.device.type == "cpu")
+    if not is_there or A.dtype not in (np.float64, torch.float64) or not dtype.is_floating_point:
+        return
+    values, bound = np.asarray(A), torch.finfo(dtype).max
+    largest = float(np.max(np.abs(values), initial=0.0, where=np.isfinite(values)))
+    if largest > bound:
+        name = str(dtype).removeprefix("torch.")
+        raise InputTypeError(
+            f"X is {name}, which does not hold the {largest:.3g} of the rows that were fitted. Use float64 for both, "
+            "or features in another unit."
+        )
+
+
 class TorchBackend:
     """See `contone.backends.protocols` for what each method does."""
 
@@ -95,6 +110,7 @@ class TorchBackend:
     def like(self, A: Array, model: Tensor) -> Tensor:
         if isinstance(A, np.ndarray) and any(step < 0 for step in A.strides):  # torch has no backward views
             A = A.copy()
+        _refuse_overflow(A, model.dtype)
         return torch.as_tensor(A, device=model.device, dtype=model.dtype)
 
     def transpose(self, A: Tensor) -> Tensor:
