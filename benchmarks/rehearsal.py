@@ -8,7 +8,7 @@ Every seed and set has random numbers of its own, also for the sample of rows th
 
     SET/SEED/order      all methods at their defaults, KL on the replicates and the true one
     SET/SEED/METHOD     default, rehearsed and oracle parameters, the latter two from the same candidates
-    SET/SEED/METHOD+10  the same with the degrees of ten rows known to the rehearsal's model
+    SET/SEED/...+10     the same with the degrees of ten rows known to the rehearsal's model
     SET/SEED/METHOD~cv  parameters by scikit-learn's GridSearchCV, that is by held-out labels; rehearsed; oracle
 
 A cell is a line of the store, written when it is finished. Truth is used to score answers and for the oracle alone.
@@ -67,6 +67,10 @@ NETWORKS = {"LEVI", "LIBLE", "ConLE"}
 """Methods that train networks: not ordered here, for their time."""
 
 
+ORDER_REPLICATES = 5
+"""As many as `contone.compare` makes."""
+
+
 def rows_of(stem: str, name: str = "") -> int:
     return ROWS.get(f"{stem}/{name}", ROWS.get(stem, OTHER_ROWS))
 
@@ -107,11 +111,11 @@ def kl(D: np.ndarray, answer: np.ndarray | None) -> float:
     return math.nan if answer is None else float(evaluate(D, answer).kl)
 
 
-def order_cell(stem: str, seed: int, options: argparse.Namespace) -> dict:
+def order_cell(stem: str, seed: int, n_graded: int) -> dict:
     """Every method at its defaults: KL on the replicates, and the true one."""
     n_rows = rows_of(stem)
     X, D, L = load(stem, seed, n_rows)
-    rehearsal = rehearse(stem, seed, n_rows, options.replicates, 0)
+    rehearsal = rehearse(stem, seed, n_rows, ORDER_REPLICATES, n_graded)
     found = {}
     for cls in contone.enhance.methods().values():
         if cls.__name__ in NETWORKS:
@@ -125,7 +129,7 @@ def order_cell(stem: str, seed: int, options: argparse.Namespace) -> dict:
             trial = try_once(method, X, L)
             true, error = kl(D, trial.answer), trial.error or trials[0].error
         found[cls.__name__] = {"rehearsed": rehearsed, "true": true, "error": error}
-    return {"methods": found, **told_by(rehearsal, D)}
+    return {"replicates": ORDER_REPLICATES, "methods": found, **told_by(rehearsal, D)}
 
 
 def tuned_cell(stem: str, seed: int, name: str, n_graded: int, options: argparse.Namespace) -> dict:
@@ -209,8 +213,8 @@ def run(key: str, options: argparse.Namespace) -> tuple[str, dict]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            if what == "order":
-                cell = order_cell(stem, int(seed), options)
+            if name == "order":
+                cell = order_cell(stem, int(seed), int(n_graded or 0))
             elif what.endswith("~cv"):
                 cell = labels_cell(stem, int(seed), name, options)
             else:
@@ -227,7 +231,7 @@ def keys(options: argparse.Namespace) -> list[str]:
         for stem in options.sets:
             found += [f"{stem}/{seed}/{what}" for what in ["order", *options.methods]]
         graded = [stem for stem in GRADED_SETS if stem in options.sets]
-        found += [f"{stem}/{seed}/{name}+10" for stem in graded for name in GRADED_METHODS]
+        found += [f"{stem}/{seed}/{name}+10" for stem in graded for name in ["order", *GRADED_METHODS]]
         labels = [stem for stem in LABEL_SETS if stem in options.sets]
         found += [f"{stem}/{seed}/{name}~cv" for stem in labels for name in LABEL_METHODS]
     return found
@@ -239,7 +243,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
     parser.add_argument("--methods", nargs="*", default=TUNED)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--replicates", type=int, default=2)
+    parser.add_argument("--replicates", type=int, default=2, help="for the choice of parameters")
     parser.add_argument("--candidates", type=int, default=8)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--summary", action="store_true", help="run nothing")
@@ -267,7 +271,11 @@ def main() -> None:
         with replacing(RESULTS / "rehearsal.json") as temporary:
             temporary.write_text(json.dumps(plain(summarise(cells)), indent=1, allow_nan=False) + "\n")
     print(page_text(cells))
-    print(json.dumps({k: v for k, v in summarise(cells).items() if k not in ("gaps", "spearman")}, indent=1))
+    print(
+        json.dumps(
+            {k: v for k, v in summarise(cells).items() if k not in ("gaps", "spearman", "spearman_graded")}, indent=1
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -41,19 +41,24 @@ def ends() -> dict[str, dict]:
 
 def summarise(cells: dict[str, dict]) -> dict:
     """The figures that a rehearsal is judged by."""
-    spearman, ratios = {}, []
+    spearman, graded, ratios = {}, {}, []
     for key, cell in cells.items():
-        if not key.endswith("/order"):
+        place, _, what = key.rpartition("/")
+        if not what.startswith("order"):
             continue
         rows = {n: (r["rehearsed"], r["true"]) for n, r in cell["methods"].items() if not r["error"]}
         rows = {n: pair for n, pair in rows.items() if None not in (*pair[0], pair[1])}
         expected, true = [float(np.mean(r)) for r, _ in rows.values()], [t for _, t in rows.values()]
-        spearman[key.removesuffix("/order")] = float(spearmanr(expected, true).statistic)
+        rho = float(spearmanr(expected, true).statistic)
+        if what != "order":
+            graded[place] = rho
+            continue
+        spearman[place] = rho
         ratios += [max(e / t, t / e) for e, t in zip(expected, true, strict=True)]
     gaps: dict[str, dict[str, list[float]]] = {}
     for key, cell in cells.items():
         stem, _, what = key.split("/")
-        if what != "order" and "~" not in what:
+        if not what.startswith("order") and "~" not in what:
             gap = share(cell, stem, "oracle") - share(cell, stem, "rehearsed")
             gaps.setdefault(what, {}).setdefault(stem, []).append(gap)
     means = {name: {stem: float(np.mean(g)) for stem, g in rows.items()} for name, rows in gaps.items()}
@@ -66,6 +71,7 @@ def summarise(cells: dict[str, dict]) -> dict:
         "gap_mean": {name: float(np.mean(list(g.values()))) for name, g in means.items()},
         "gaps_over_10": {name: {s: v for s, v in g.items() if v > 0.10} for name, g in means.items()},
         "spearman": spearman,
+        "spearman_graded": graded,
         "gaps": means,
     }
 
@@ -122,9 +128,11 @@ def means_table(cells: dict[str, dict]) -> str:
 def graded_table(cells: dict[str, dict]) -> str:
     """What ten graded rows change: the spread as the model has it, and points behind the oracle."""
     lines = [
-        "| set | true spread | spread, no row graded | ten rows graded | behind the oracle, none / ten |",
-        "|---" * 5 + "|",
+        "| set | true spread | spread, no row graded | ten rows graded | behind the oracle, none / ten "
+        "| Spearman, each seed, none / ten |",
+        "|---" * 6 + "|",
     ]
+    found = summarise(cells)
     for stem in GRADED_SETS:
         rows = []
         for suffix in ("", "+10"):
@@ -137,9 +145,13 @@ def graded_table(cells: dict[str, dict]) -> str:
         ]
         behind = [np.mean([share(c, stem, "oracle") - share(c, stem, "rehearsed") for c in r]) for r in rows]
         true = np.mean([c["true_spread"] for c in rows[0]])
+        orders = [
+            ", ".join(f"{rho:.2f}" for place, rho in found[which].items() if place.startswith(f"{stem}/"))
+            for which in ("spearman", "spearman_graded")
+        ]
         lines.append(
             f"| {stem.removeprefix('Yeast_')} | {true:.3f} | {spreads[0]} | {spreads[1]} "
-            f"| {100 * behind[0]:.1f} / {100 * behind[1]:.1f} |"
+            f"| {100 * behind[0]:.1f} / {100 * behind[1]:.1f} | {' / '.join(orders)} |"
         )
     return "\n".join(lines)
 
