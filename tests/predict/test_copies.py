@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from contone import weighted_rows
-from contone.exceptions import ArgumentError, InputTypeError, ShapeError
+from contone.exceptions import ArgumentError, InputError, InputTypeError, ShapeError
 
 rng = np.random.default_rng(0)
 X, D = rng.normal(size=(12, 2)), rng.dirichlet([1.0] * 3, size=12)
@@ -31,6 +31,19 @@ def test_containers_and_names_are_kept():
     assert list(framed.X.columns) == ["u", "v"]
     assert framed.y.tolist() == ["abc"[j] for j in plain.y]
     np.testing.assert_array_equal(weighted_rows(sparse.csr_array(X), D, min_degree=0.2).X.toarray(), plain.X)
+
+
+def test_sparse_matrices_without_rows_to_pick():
+    plain = weighted_rows(X, D)
+    np.testing.assert_array_equal(weighted_rows(sparse.coo_array(X), D).X.toarray(), plain.X)
+
+
+def test_containers_whose_rows_cannot_be_picked_are_refused():
+    pd, torch = pytest.importorskip("pandas"), pytest.importorskip("torch")
+    with pytest.raises(InputError, match="weighted_rows: X has duplicate column names: u"):
+        weighted_rows(pd.DataFrame(X, columns=["u", "u"]), D)
+    with pytest.raises(InputTypeError, match="sparse tensor"):
+        weighted_rows(torch.tensor(X).to_sparse(), D)
 
 
 def test_other_rows_and_degrees_are_refused():

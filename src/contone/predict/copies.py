@@ -19,7 +19,7 @@ import numpy as np
 from contone.exceptions import ArgumentError, InputTypeError, ShapeError
 from contone.numerics.simplex import normalise_rows
 from contone.validation import check_distributions
-from contone.validation.containers import as_frame
+from contone.validation.containers import as_frame, check_column_names
 
 
 class WeightedRows(NamedTuple):
@@ -74,6 +74,9 @@ def weighted_rows(X: Any, D: Any, *, min_degree: float = 0.0) -> WeightedRows:
     n = X.shape[0] if hasattr(X, "shape") else len(X)
     if n != len(checked):
         raise ShapeError(f"weighted_rows: X has {n} rows and D has {len(checked)}. Pass the same rows in both.")
+    check_column_names(X, "weighted_rows: X")
+    if "sparse" in str(getattr(X, "layout", "")):
+        raise InputTypeError("weighted_rows: X is a sparse tensor, whose rows cannot be picked: pass X.to_dense().")
     row, label, weight = copies_by_weight(checked, float(min_degree))
     names = getattr(D, "columns", None)
     return WeightedRows(_copied(X, row), label if names is None else np.asarray(names)[label], weight, row)
@@ -84,6 +87,8 @@ def _copied(X: Any, row: np.ndarray) -> Any:
     frame = as_frame(X)
     if frame is not None:
         return nw.to_native(frame[row])
+    if hasattr(X, "tocsr") and not hasattr(X, "__getitem__"):  # a sparse format without rows to pick
+        X = X.tocsr()
     return X[row] if hasattr(X, "shape") else np.asarray(X)[row]
 
 

@@ -200,8 +200,8 @@ def as_frame(container: Any) -> Any:
     return opened if isinstance(opened, (nw.DataFrame, nw.Series)) else None
 
 
-def check_columns(container: Any, name: str) -> None:
-    """Column names of a frame must differ, its columns must hold numbers, and it must be there: not lazy."""
+def check_column_names(container: Any, name: str) -> None:
+    """Column names of a frame must differ, and it must be there: not lazy."""
     if nw.dependencies.is_polars_lazyframe(container):
         raise InputTypeError(f"{name} is a LazyFrame: collect it into a data frame first.")
     columns = getattr(container, "columns", None)
@@ -211,7 +211,12 @@ def check_columns(container: Any, name: str) -> None:
     repeated = sorted({c for c in listed if listed.count(c) > 1}) if len(set(listed)) < len(listed) else []
     if repeated:
         raise InputError(f"{name} has duplicate column names: {', '.join(repeated[:5])}. Rename or drop them.")
-    frame = as_frame(container)
+
+
+def check_columns(container: Any, name: str) -> None:
+    """The same, and the columns must hold numbers."""
+    check_column_names(container, name)
+    frame = None if isinstance(container, np.ndarray) else as_frame(container)
     if isinstance(frame, nw.DataFrame):
         odd = [c for c, t in frame.schema.items() if not _is_number(t)]
         if odd:
