@@ -36,7 +36,7 @@ import numpy as np
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 PAGE = HERE.parent / "docs" / "scale.md"
-SIZES = ["502x174", "6000x101", "16000x983"]
+SIZES = ["502x174", "6000x101", "1000000x8", "16000x983"]
 METHOD_SIZE = "2000x983"
 BASELINES = ["Uniform", "Logical", "Temperature"]
 METHODS = [
