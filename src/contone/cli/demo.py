@@ -110,7 +110,7 @@ def _print_scores(records: Sequence[dict[str, Any]]) -> None:
         if r["scores"]:
             cells = [_percent(r["recovered"]), *(_cell(r["scores"][m], m in r["best"]) for m in shown)]
         else:
-            cells = ["[red]failed[/]"] + [""] * len(shown)
+            cells = [f"[red]{r['error'].partition(':')[0]}[/]"] + [""] * len(shown)
         table.add_row(escape(r["title"]) + mark, *cells, f"{r['seconds']:.2f}")
     console.print(table)
     console.print("* baseline: uses no features.  ° oracle: has seen the truth.  Best in bold.")
