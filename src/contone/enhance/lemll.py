@@ -5,25 +5,27 @@
                        + closeness ||U - Y||^2                       Y = 2 L - 1, the logical labels as -1 and 1
                        + topology tr(U^T M U)                        M of locally linear embedding (`numerics.lle`)
 
-The problem is convex. Iteratively reweighted least squares (IRWLS): the loss is replaced by a_i r^2, with
-a_i = max(1 - epsilon/r_i, 0), whose gradient is the same; its minimiser in all of (U, Theta, b) at once comes from
-sparse linear systems and one matrix of the size of Theta; a line search makes every step a descent.
+The problem is convex and smooth, and is solved in all of (U, Theta, b) at once (`minimise`). The authors alternate
+between U and reweighted least squares for Theta, which has the same minimum and comes to it slowly where the features
+can fit every row: the weights max(1 - epsilon / r_i, 0) go to zero there.
 Reference: Shao, Xu and Geng, "Multi-Label Learning with Label Enhancement", ICDM 2018 (arXiv 1706.08323).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import cholesky, solve_triangular
 from sklearn.kernel_approximation import Nystroem
 
 from contone.base import Enhancer, InductiveMixin
 from contone.domains import Interval, StrOptions
-from contone.numerics.linear import conjugate_gradient
 from contone.numerics.lle import lle_matrix, lle_weights
+from contone.numerics.optimise import lbfgs
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
@@ -61,9 +63,9 @@ class LEMLL(InductiveMixin, Enhancer):
         U is near -1 and 1. With 1 (preset ``paper``) softmax gives a relevant label up to e^2 times the degree of an
         irrelevant one; with 0.1 up to exp(0.2), the same as `Temperature()`.
     tol : float, default=1e-6
-        On the norm of the gradient, relative to that of the terms that make it.
-    max_iter : int, default=200
-        Reweightings.
+        On the largest entry of the gradient, in scaled coordinates, relative to that at U = 0 and Theta = 0.
+    max_iter : int, default=2000
+        Maximum number of iterations of L-BFGS.
     random_state : int, RandomState or None, default=0
         Chooses the rows behind the Nystroem features.
 
@@ -118,7 +120,7 @@ class LEMLL(InductiveMixin, Enhancer):
         n_components: int = 200,
         scale: float = 0.1,
         tol: float = 1e-6,
-        max_iter: int = 200,
+        max_iter: int = 2000,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.epsilon = epsilon
@@ -149,7 +151,7 @@ class LEMLL(InductiveMixin, Enhancer):
             closeness=self.closeness,
             topology=self.topology,
         )
-        solution = irwls(problem, tol=self.tol, max_iter=self.max_iter)
+        solution = minimise(problem, tol=self.tol, max_iter=self.max_iter)
         U, Theta = solution.value
         self.coef_, self.intercept_ = Theta[:-1] if basis is None else basis @ Theta[:-1], Theta[-1]
         return solution.with_value(softmax(self.scale * U))
@@ -186,76 +188,43 @@ def misfit(p: Problem, U: np.ndarray) -> np.ndarray:
     return U - p.Y if p.asked is None else np.where(p.asked, U - p.Y, 0.0)
 
 
-def completed(p: Problem, U: np.ndarray) -> Problem:
-    """The problem with U in place of what was not asked: its closeness bounds the masked one from above, equal at U."""
-    return p if p.asked is None else p._replace(Y=np.where(p.asked, p.Y, U))
+def objective(p: Problem, U: np.ndarray, Theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """The objective at U (n, q) and Theta (m + 1, q), b its last row, and its derivatives in both."""
+    residuals = U - p.Phi @ Theta
+    r = np.linalg.norm(residuals, axis=1)
+    penalised = np.vstack([Theta[:-1], np.zeros_like(Theta[-1:])])
+    away, bent = misfit(p, U), p.M @ U
+    value = np.sum(np.maximum(r - p.epsilon, 0.0) ** 2) + p.ridge * np.sum(penalised**2)
+    value += p.closeness * np.sum(away**2) + p.topology * np.sum(U * bent)
+    pull = np.maximum(1.0 - p.epsilon / np.maximum(r, 1e-300), 0.0)[:, None] * residuals
+    in_U = 2.0 * (pull + p.closeness * away + p.topology * bent)
+    return float(value), in_U, 2.0 * (p.ridge * penalised - p.Phi.T @ pull)
 
 
-def objective(p: Problem, U: np.ndarray, Theta: np.ndarray) -> float:
-    """The objective at U (n, q) and Theta (m + 1, q), b its last row."""
-    r = np.linalg.norm(U - p.Phi @ Theta, axis=1)
-    value = np.sum(np.maximum(r - p.epsilon, 0.0) ** 2) + p.ridge * np.sum(Theta[:-1] ** 2)
-    return float(value + p.closeness * np.sum(misfit(p, U) ** 2) + p.topology * np.sum(U * (p.M @ U)))
+def minimise(p: Problem, *, tol: float, max_iter: int) -> Solution:
+    """The minimiser (U, Theta), by L-BFGS in coordinates in which the curvature is near 1 in every direction.
 
-
-def weights(p: Problem, U: np.ndarray, Theta: np.ndarray) -> Array:
-    """a_i = loss'(r_i) / (2 r_i) = max(1 - epsilon / r_i, 0), (n,)."""
-    r = np.linalg.norm(U - p.Phi @ Theta, axis=1)
-    return np.maximum(1.0 - p.epsilon / np.maximum(r, 1e-300), 0.0)
-
-
-def gradient(p: Problem, U: np.ndarray, Theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The derivatives of the objective in U (n, q) and Theta (m + 1, q)."""
-    pull = 2.0 * weights(p, U, Theta)[:, None] * (U - p.Phi @ Theta)
-    in_U = pull + 2.0 * p.closeness * misfit(p, U) + 2.0 * p.topology * (p.M @ U)
-    in_Theta = -p.Phi.T @ pull
-    in_Theta[:-1] += 2.0 * p.ridge * Theta[:-1]
-    return in_U, in_Theta
-
-
-def weighted_minimiser(p: Problem, a: np.ndarray, tol: float) -> tuple[np.ndarray, np.ndarray]:
-    """(U, Theta) that minimise sum_i a_i ||u_i - Theta^T phi_i||^2 + the other terms, for fixed weights a (n,).
-
-    U = H^(-1) (closeness Y + A Phi Theta) with H = A + closeness I + topology M; put in, that leaves a small system.
+    Those are U / s, with 1 / s^2 the diagonal of (1 + closeness) I + topology M, and C^T Theta, with C C^T the
+    curvature Phi^T Phi + ridge I of the regression where every residual counts.
     """
-    q = p.Y.shape[1]
-    A_Phi = a[:, None] * p.Phi
-    diagonal = a + p.closeness + p.topology * p.M.diagonal()
-    solved = conjugate_gradient(
-        lambda V: (a + p.closeness)[:, None] * V + p.topology * (p.M @ V),
-        np.hstack([p.closeness * p.Y, A_Phi]),
-        diagonal=diagonal,
-        tol=tol,
-        max_iter=10_000,
-    ).value
-    penalty = np.append(np.full(p.Phi.shape[1] - 1, p.ridge), 0.0)
-    small = p.Phi.T @ A_Phi - A_Phi.T @ solved[:, q:] + np.diag(penalty)
-    # Least squares, because b is free where no residual counts.
-    Theta = np.linalg.lstsq(small, A_Phi.T @ solved[:, :q], rcond=1e-14)[0]
-    return solved[:, :q] + solved[:, q:] @ Theta, Theta
+    n, m = p.Phi.shape
+    s = 1.0 / np.sqrt(1.0 + p.closeness + p.topology * p.M.diagonal())[:, None]
+    curvature = p.Phi.T @ p.Phi
+    # Columns of zeros, or nearly equal ones, with next to no ridge: any C will do that can be inverted.
+    curvature[np.diag_indices(m)] += p.ridge + 1e-10 * np.trace(curvature) / m
+    C = cholesky(curvature, lower=True, overwrite_a=True)
 
+    def split(V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return s * V[:n], solve_triangular(C, V[n:], lower=True, trans="T")
 
-def irwls(p: Problem, *, tol: float, max_iter: int) -> Solution:
-    """The minimiser (U, Theta), started from the answer for epsilon = 0."""
-    inner = 1e-3 * tol
-    U, Theta = weighted_minimiser(p, np.ones(len(p.Y)), inner)
-    value = objective(p, U, Theta)
-    size_U = 2.0 * p.closeness * float(np.linalg.norm(p.Y)) or 1.0
-    size_Theta = 2.0 * float(np.linalg.norm(p.Phi.T @ p.Y)) or 1.0
-    for n_iter in range(max_iter + 1):
-        in_U, in_Theta = gradient(p, U, Theta)
-        residual = max(float(np.linalg.norm(in_U)) / size_U, float(np.linalg.norm(in_Theta)) / size_Theta)
-        if residual <= tol or n_iter == max_iter:
-            break
-        target_U, target_Theta = weighted_minimiser(completed(p, U), weights(p, U, Theta), inner)
-        step_U, step_Theta = target_U - U, target_Theta - Theta
-        slope = float(np.vdot(in_U, step_U) + np.vdot(in_Theta, step_Theta))
-        # a_i r^2 curves less than the loss along the residual, so the full step can go too far.
-        t = 1.0
-        while (new := objective(p, U + t * step_U, Theta + t * step_Theta)) > value + 0.1 * t * slope and t > 1e-8:
-            t *= 0.5
-        U, Theta, value = U + t * step_U, Theta + t * step_Theta, new
-    return Solution((U, Theta), value, residual, n_iter, residual <= tol)
+    def value_and_gradient(V: np.ndarray) -> tuple[float, np.ndarray]:
+        value, in_U, in_Theta = objective(p, *split(V))
+        return value, np.vstack([s * in_U, solve_triangular(C, in_Theta, lower=True)])
+
+    start = np.vstack([p.Y / s, solve_triangular(C, p.Phi.T @ p.Y, lower=True)])
+    first = 2.0 * p.closeness * float(np.max(s * np.abs(p.Y))) or 1.0  # of the gradient at U = 0, Theta = 0
+    found = lbfgs(value_and_gradient, start, tol=tol * first, max_iter=max_iter, min_decrease=0.0)
+    return replace(found, value=split(found.value), residual=found.residual / first)
 
 
 def _narrowed(features: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
