@@ -37,6 +37,7 @@ from contone.numerics.simplex import kl_divergence
 from contone.numerics.solution import Solution
 from contone.refusals import refuse_other_kinds, refuse_too_large
 from contone.runtime import memory
+from contone.runtime.threads import threads_for
 from contone.runtime.warnings import warn
 from contone.typing import Array
 from contone.validation import (
@@ -201,7 +202,8 @@ class Enhancer(SaysWhatIsMissing, _Estimator, ABC):
         if "unlabelled" not in self.kinds:
             function = partial(_enhance_or_predict, self)
         if backend.in_memory or "dask" in self.kinds:
-            answer = function(X_checked, L)
+            with threads_for(X_checked, L):
+                answer = function(X_checked, L)
         else:
             answer = backend.map_rows(function, X_checked, L, columns=L.shape[1])
         return self.wrapped(border, X, on_simplex(answer, L.shape, self))
@@ -257,7 +259,8 @@ class DistributionLearner(_Estimator, ABC):
         X_checked, D_checked, border = check_learning(self, X, y)
         refuse_too_large(self, X_checked, D_checked.shape[1])
         self.label_names_ = border.label_names
-        self.solution_ = self._fit(X_checked, D_checked)
+        with threads_for(X_checked, D_checked):
+            self.solution_ = self._fit(X_checked, D_checked)
         _warn_if_short(self.solution_, self)
         return self
 
@@ -292,7 +295,8 @@ def fit_checked(method: Enhancer, X: Array, L: Array, label_names: list[str], **
     """
     method.n_features_in_ = X.shape[1]
     method.label_names_ = label_names
-    solution = method._fit_enhance(X, L, **evidence)
+    with threads_for(X, L):
+        solution = method._fit_enhance(X, L, **evidence)
     if not isinstance(solution, Solution):
         raise AnswerError(f"{type(method).__name__}._fit_enhance gave {type(solution).__name__} (expected a Solution).")
     method.label_distributions_ = on_simplex(solution.value, (X.shape[0], L.shape[1]), method)
@@ -373,7 +377,8 @@ def _predict(estimator: Any, X: Any) -> Any:
 def _predict_checked(estimator: Any, X_checked: Array) -> Array:
     shape, backend = (X_checked.shape[0], len(estimator.label_names_)), get_backend(X_checked)
     if backend.in_memory or "dask" in estimator.kinds:
-        answer = estimator._predict(X_checked)
+        with threads_for(X_checked):
+            answer = estimator._predict(X_checked)
     else:
         answer = backend.map_rows(estimator._predict, X_checked, columns=shape[1])
     if backend.in_memory:

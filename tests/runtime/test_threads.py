@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import joblib
 import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
+from contone import FromRegressor, Temperature
 from contone.backends.numpy.rows import take_rows
 from contone.backends.permutations import invert
 from contone.runtime import threads
@@ -104,3 +106,106 @@ def test_overlapping_fits_leave_blas_as_it_was():
         assert blas_threads() == {1}
         second.__exit__(None, None, None)
         assert blas_threads() == before
+
+
+def test_a_limit_that_one_thread_sets_is_restored_by_another(monkeypatch):
+    monkeypatch.setattr(threads, "_libraries", ThreadpoolController)
+    inside, leave = threading.Event(), threading.Event()
+
+    def first() -> None:
+        with threads.one_blas_thread():
+            inside.set()
+            leave.wait(10)
+
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        other = threading.Thread(target=first)
+        other.start()
+        inside.wait(10)
+        assert blas_threads() == {1}
+        with threads.one_blas_thread():
+            leave.set()
+            other.join()
+            assert blas_threads() == {1}
+        assert blas_threads() == before
+
+
+def openmp_threads() -> set[int]:
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "openmp"}
+
+
+class Watched(Temperature):
+    """Looks at the threads while it is fitted."""
+
+    def _fit_enhance(self, X, L):
+        self.blas_, self.openmp_ = blas_threads(), openmp_threads()
+        if hasattr(self, "barrier"):
+            self.barrier.wait(10)
+        if self.c == 7.0:
+            raise ZeroDivisionError
+        return super()._fit_enhance(X, L)
+
+    def _enhance(self, X, L):
+        self.blas_new_rows_ = blas_threads()
+        return super()._enhance(X, L)
+
+
+class WatchedRegressor:
+    """Looks at the threads while it is fitted and while it predicts."""
+
+    def fit(self, X, D):
+        self.q_, self.blas_, self.openmp_ = D.shape[1], blas_threads(), openmp_threads()
+        return self
+
+    def predict(self, X):
+        self.blas_predict_ = blas_threads()
+        return np.ones((len(X), self.q_))
+
+    def get_params(self, deep=True):
+        return {}
+
+
+def data(n=6):
+    L = np.zeros((n, 3))
+    L[np.arange(n), np.arange(n) % 3] = 1
+    return np.random.default_rng(0).normal(size=(n, 2)), L
+
+
+@pytest.fixture
+def two_threads(monkeypatch):
+    monkeypatch.setattr(threads, "_libraries", ThreadpoolController)  # with what other tests have loaded
+    with threadpool_limits(2):
+        yield blas_threads(), openmp_threads()
+        assert (blas_threads(), openmp_threads()) == ({2}, {2})
+
+
+def test_a_small_fit_has_one_thread_and_a_large_one_those_there_were(two_threads, monkeypatch):
+    X, L = data()
+    method = Watched().fit(X, L)
+    method.enhance(X, L)
+    assert (method.blas_, method.openmp_, method.blas_new_rows_) == ({1}, {1}, {1})
+    learner = FromRegressor(WatchedRegressor()).fit(X, L)
+    learner.predict(X)
+    inner = learner.estimator_
+    assert (inner.blas_, inner.openmp_, inner.blas_predict_) == ({1}, {1}, {1})
+    monkeypatch.setattr(threads, "FEW_NUMBERS", X.size + L.size - 1)
+    method = Watched().fit(X, L)
+    assert (method.blas_, method.openmp_) == two_threads
+
+
+def test_threads_return_after_an_error(two_threads):
+    method = Watched(c=7.0)
+    with pytest.raises(ZeroDivisionError):
+        method.fit(*data())
+    assert method.blas_ == {1}
+    assert (blas_threads(), openmp_threads()) == two_threads
+
+
+def test_threads_return_after_two_fits_that_overlap(two_threads):
+    barrier, methods = threading.Barrier(2), [Watched(), Watched()]
+    for method in methods:
+        method.barrier = barrier
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda method: method.fit(*data()), methods))
+    assert [method.blas_ for method in methods] == [{1}, {1}]
+    assert blas_threads() == two_threads[0]

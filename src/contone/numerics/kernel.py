@@ -2,16 +2,20 @@
 
 Nothing here needs an n x n matrix: products with the kernel and averages over all pairs go tile by tile through the
 upper triangle, and every tile serves both of its halves. Where n is small enough to afford it, the matrix is kept,
-because each further product then costs a matrix multiplication only. All functions run on any array-API library.
+because each further product then costs a matrix multiplication only. All functions run on any array-API library; on
+NumPy arrays tiles go side by side, and sums over them have a fixed order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from math import floor, log2, sqrt
+from typing import TypeVar
 
 from array_api_compat import array_namespace
 
+from contone.backends import get_backend
 from contone.typing import Array, Operator
 
 KEEP_ROWS = 5000
@@ -20,6 +24,10 @@ ROOM = 1e-5
 """How far below the root of the largest number entries are kept, so that sums of their squares stay below it."""
 TILE = 256
 """Side of a tile: half a megabyte in float64, which stays in a processor's cache."""
+TILES_AT_ONCE = 64
+"""Tiles whose results may wait to be added."""
+
+Result = TypeVar("Result")
 
 
 def gaussian_kernel(X: Array, Y: Array, sigma: float) -> Array:
@@ -71,14 +79,16 @@ def mean_pairwise_distance(X: Array, *, tile: int = TILE) -> float:
     n, (unit, _) = X.shape[0], _safe_unit(1.0, X)
     X = X / unit
     left, right = _lifted(X - xp.mean(X, axis=0), sqrt(0.5))  # inner products are then minus the squared distances
-    total = 0.0
-    for rows, columns in _upper_tiles(n, tile):
+
+    def work(rows: slice, columns: slice) -> float:
         E = left[rows, :] @ right[columns, :].T
         if rows == columns:
             # The diagonal is zero but for rounding, which the root would make visible.
             _set_diagonal(E, 0.0)
         block = float(xp.sum(_in_place(xp.sqrt, _in_place(xp.abs, E))))
-        total += block / 2 if rows == columns else block
+        return block / 2 if rows == columns else block
+
+    total = sum(block for _, _, block in _for_tiles(X, work, tile))
     return unit * total / (n * (n - 1) / 2) if n > 1 else 0.0
 
 
@@ -88,15 +98,27 @@ def _tiled_product(X: Array, sigma: float, V: Array, zero_diagonal: bool, tile: 
     X = X / unit
     left, right = _lifted(X - xp.mean(X, axis=0), sigma)
     result = xp.zeros_like(V)
-    for rows, columns in _upper_tiles(X.shape[0], tile):
+
+    def work(rows: slice, columns: slice) -> tuple[Array, Array | None]:
         E = _exp_of_product(left[rows, :], right[columns, :])
         if rows == columns:
             _set_diagonal(E, 0.0 if zero_diagonal else 1.0)
-            result[rows, :] += E @ V[rows, :]
-        else:
-            result[rows, :] += E @ V[columns, :]
-            result[columns, :] += E.T @ V[rows, :]
+            return E @ V[rows, :], None
+        return E @ V[columns, :], E.T @ V[rows, :]
+
+    for rows, columns, (upper, lower) in _for_tiles(X, work, tile):
+        result[rows, :] += upper
+        if lower is not None:
+            result[columns, :] += lower
     return result
+
+
+def _for_tiles(X: Array, work: Callable[[slice, slice], Result], tile: int) -> Iterator[tuple[slice, slice, Result]]:
+    """(rows, columns, work(rows, columns)) of all tiles of X (n, d) with itself, in their order."""
+    tiles = _upper_tiles(X.shape[0], tile)
+    while some := list(islice(tiles, TILES_AT_ONCE)):
+        for (rows, columns), done in zip(some, get_backend(X).map_blocks(lambda t: work(*t), some), strict=True):
+            yield rows, columns, done
 
 
 def _safe_unit(sigma: float, *arrays: Array) -> tuple[float, float]:

@@ -12,8 +12,9 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache, reduce
+from math import prod
 from operator import add
 from typing import Any, TypeVar
 
@@ -28,8 +29,8 @@ Result = TypeVar("Result")
 NAME = "contone-piece"
 PIECE_ROWS = 1 << 13
 """Rows per piece: half a megabyte of float64 with 8 columns."""
-
-
+FEW_NUMBERS = 1 << 18
+"""Up to this many numbers in features and labels together (2 MB), threads inside linear algebra only wait."""
 MAX_JOBS_PER_CORE = 4
 """More processes than this per core only fight for it, and for the memory."""
 
@@ -88,24 +89,54 @@ def for_each(work: Callable[[Piece], object], pieces: Sequence[Piece]) -> None:
 class _OneBlasThread:
     """While anybody is inside, BLAS starts no threads of its own; the last one out restores what was there before.
 
-    The limit is one for the whole process, so that two callers must not restore each other's.
+    The limit is one for the whole process, so that two callers must not restore each other's, and any thread must be
+    able to restore what another has set. (threadpoolctl's own contexts set nothing in a second thread.)
     """
 
     def __init__(self) -> None:
         self._lock, self._inside = threading.Lock(), 0
-        self._limit: Any = None
+        self._before: list[tuple[Any, int]] = []
 
     def __enter__(self) -> None:
         with self._lock:
             if self._inside == 0:
-                self._limit = _libraries().limit(limits=1, user_api="blas")
+                self._before = _set_to_one(
+                    lib for lib in _libraries().lib_controllers if lib.user_api == "blas" and not _has_own_count(lib)
+                )
             self._inside += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._inside -= 1
             if self._inside == 0:
-                self._limit.restore_original_limits()
+                _restore(self._before)
+
+
+@contextmanager
+def _one_openmp_thread() -> Iterator[None]:
+    """The same for OpenMP, and for a BLAS that is built on it: they count threads for every thread that calls them."""
+    before = _set_to_one(lib for lib in _libraries().lib_controllers if _has_own_count(lib))
+    try:
+        yield
+    finally:
+        _restore(before)
+
+
+def _has_own_count(library: Any) -> bool:
+    return library.user_api == "openmp" or getattr(library, "threading_layer", "") == "openmp"
+
+
+def _set_to_one(libraries: Iterable[Any]) -> list[tuple[Any, int]]:
+    """One thread for each of these libraries; how many they had."""
+    before = [(library, library.get_num_threads()) for library in libraries]
+    _restore([(library, 1) for library, _ in before])
+    return before
+
+
+def _restore(numbers: list[tuple[Any, int]]) -> None:
+    for library, n in numbers:
+        # In newer versions of threadpoolctl `set_num_threads` does nothing in a thread that was not the first to call it.
+        getattr(library, "_real_set_num_threads", library.set_num_threads)(n)
 
 
 _one_blas_thread = _OneBlasThread()
@@ -117,6 +148,21 @@ def one_blas_thread() -> AbstractContextManager[None]:
     Contexts may overlap, in one thread or in several: the number of threads from before returns with the last one.
     """
     return _one_blas_thread
+
+
+@contextmanager
+def threads_for(*arrays: Any) -> Iterator[None]:
+    """A context for work on these arrays: BLAS and OpenMP keep to one thread where their numbers are few.
+
+    A method makes hundreds of products with them. Shared between threads, small ones take longer than alone, since the
+    threads wait for each other after each, and a waiting thread takes a core from others all the same. What is large
+    keeps the threads that it had.
+    """
+    if sum(getattr(A, "nnz", prod(A.shape)) for A in arrays) > FEW_NUMBERS:
+        yield
+        return
+    with _one_blas_thread, _one_openmp_thread():
+        yield
 
 
 @cache
