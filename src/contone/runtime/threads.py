@@ -135,7 +135,7 @@ def _set_to_one(libraries: Iterable[Any]) -> list[tuple[Any, int]]:
 
 def _restore(numbers: list[tuple[Any, int]]) -> None:
     for library, n in numbers:
-        # In newer versions of threadpoolctl `set_num_threads` does nothing in a thread that was not the first to call it.
+        # Newer versions of threadpoolctl: `set_num_threads` does nothing in any thread but the first to call it.
         getattr(library, "_real_set_num_threads", library.set_num_threads)(n)
 
 
