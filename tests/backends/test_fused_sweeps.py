@@ -132,7 +132,8 @@ def test_a_chain_depends_on_the_seed_alone():
         rows, mean, precision = rows_and_prior(CumulativeMass(), n, 4, torch.float32)
         sums = tuple(torch.zeros((part, 4), device="cuda") for _ in range(3))
         Z, positive = rows.Z[:, :part], rows.positive[:, :part]
-        answers.append(rows.fused.run(Z, positive, None, mean[:, :part], precision, seed, 4, 2, sums))
+        chain = sweeps.FusedChain(rows.fused.region, seed)
+        answers.append(chain.run(Z, positive, None, mean[:, :part], precision, 4, 2, sums))
     assert torch.equal(answers[0][:, : n - 500], answers[1])
     assert not torch.equal(answers[0], answers[2])
 

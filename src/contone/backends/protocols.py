@@ -182,7 +182,7 @@ class FactorForm(Protocol):
 
 
 class Sweeps(Protocol):
-    """Gibbs sweeps of log weights Z (q, n) within a region, as one operation; see `enhance.inversion.sampler`.
+    """Gibbs sweeps of log weights Z (q, n) within a region, one operation each; see `enhance.inversion.sampler`.
 
     `relaxed` (n,) says which rows keep to the order alone; None stands for no row.
     """
@@ -214,8 +214,9 @@ class Sweeps(Protocol):
         operation of its own.
         """
 
-    def chain_seed(self, Z: Array, draws: Any) -> int | None:
-        """A seed for `run` from what draws for the rows; None where so few numbers are to be handed in."""
+
+class Chain(Protocol):
+    """All sweeps of a chain whose parameters stay as they are, as one operation that makes its own random numbers."""
 
     def run(
         self,
@@ -224,13 +225,12 @@ class Sweeps(Protocol):
         relaxed: Array | None,
         mean: Array,
         precision: np.ndarray,
-        seed: int,
         n_sweeps: int,
         n_burn: int,
         sums: tuple[Array, Array, Array],
     ) -> Array:
-        """A chain, every other sweep a reflection. Degrees, logits and their squares of the sweeps after `n_burn` are
-        added to `sums`, each (n, q)."""
+        """New log weights (q, n); every other sweep is a reflection. Degrees, logits and their squares of the sweeps
+        after `n_burn` are added to `sums`, each (n, q)."""
 
 
 class Rows(Protocol):
@@ -361,6 +361,10 @@ class Sampling(Protocol):
 
     def sweeps(self, Z: Array, region: Region, n_sweeps: int) -> Sweeps | None:
         """So many sweeps of rows like Z (q, n) as one operation each; None where there are none, or they do not pay."""
+
+    def chain(self, Z: Array, region: Region, draws: Any) -> Chain | None:
+        """A chain of rows like Z (q, n) as one operation, seeded by what draws for them; None where there is none, or
+        so few numbers are drawn one by one."""
 
     def map_blocks(self, function: Callable[[Any], Any], blocks: Any) -> Any:
         """function(block) of every block, in their order, side by side where that pays."""

@@ -138,6 +138,9 @@ class DaskBackend:
     def sweeps(self, Z: Array, region: Region, n_sweeps: int) -> None:
         return None
 
+    def chain(self, Z: Array, region: Region, draws: Any) -> None:
+        return None
+
     def map_blocks(self, function: Callable[[Any], Any], blocks: Iterable[Any]) -> Iterator[Any]:
         return map(function, blocks)
 

@@ -135,6 +135,9 @@ class NumpyBackend:
     def sweeps(self, Z: Array, region: Region, n_sweeps: int) -> Sweeps | None:
         return sweeps.CompiledSweeps(region) if sweeps.can_sweep(Z, region, n_sweeps) else None
 
+    def chain(self, Z: Array, region: Region, draws: Any) -> None:
+        return None
+
     def map_blocks(self, function: Callable[[Any], Any], blocks: Iterable[Any]) -> Iterator[Any]:
         return threads.side_by_side(function, blocks)
 

@@ -105,13 +105,6 @@ class CompiledSweeps:
         for_each(lambda s: work(Z, found, *rows, *form, *draws, roots, *how, s.start, s.stop, size), pieces_of(n))
         return found
 
-    def chain_seed(self, Z: np.ndarray, draws: Any) -> None:
-        return None
-
-    def run(self, *_: Any) -> Array:
-        """Never asked for: `chain_seed` gives no seed."""
-        raise NotImplementedError
-
     def add_draw(
         self, Z: np.ndarray, sums: tuple[np.ndarray, np.ndarray, np.ndarray], resolution: float, lowest: float
     ) -> bool:

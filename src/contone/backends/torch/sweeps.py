@@ -20,7 +20,6 @@ import torch
 from torch import Tensor
 
 from contone.backends.protocols import KnownRows, Region
-from contone.backends.torch.draws import TensorDraws
 from contone.backends.torch.kernels import can_launch
 
 try:  # Triton comes with torch's CUDA builds only
@@ -65,14 +64,19 @@ class FusedSweeps:
         known: KnownRows | None = None,
     ) -> Tensor:
         found, roots = torch.empty_like(Z), None if root_weights is None else root_weights.contiguous()
-        self._launch(Z, found, positive, relaxed, mean, precision, (u, shift), roots, reflect=reflect)
+        _launch(self.region, Z, found, positive, relaxed, mean, precision, (u, shift), roots, reflect=reflect)
         return found
 
     def add_draw(self, Z: Tensor, sums: tuple[Tensor, Tensor, Tensor], resolution: float, lowest: float) -> bool:
         return False
 
-    def chain_seed(self, Z: Tensor, draws: Any) -> int | None:
-        return draws.chain_seed(tuple(Z.shape)) if isinstance(draws, TensorDraws) else None
+
+@dataclass(frozen=True)
+class FusedChain:
+    """See `contone.backends.protocols.Chain`."""
+
+    region: Region
+    seed: int
 
     def run(
         self,
@@ -81,45 +85,46 @@ class FusedSweeps:
         relaxed: Tensor | None,
         mean: Tensor,
         precision: np.ndarray,
-        seed: int,
         n_sweeps: int,
         n_burn: int,
         sums: tuple[Tensor, Tensor, Tensor],
     ) -> Tensor:
         found, parts = torch.empty_like(Z), torch.zeros((3, *Z.shape), dtype=Z.dtype, device=Z.device)
-        self._launch(Z, found, positive, relaxed, mean, precision, None, None, (seed, n_sweeps, n_burn), parts)
+        rows, chain = (Z, found, positive, relaxed, mean, precision), (self.seed, n_sweeps, n_burn)
+        _launch(self.region, *rows, None, None, chain, parts)
         for total, part in zip(sums, parts, strict=True):
             total += part.T
         return found
 
-    def _launch(
-        self,
-        Z: Tensor,
-        found: Tensor,
-        positive: Tensor,
-        relaxed: Tensor | None,
-        mean: Tensor,
-        precision: np.ndarray,
-        given: tuple[Tensor, Tensor] | None,
-        roots: Tensor | None,
-        chain: tuple[int, int, int] = (0, 1, 1),
-        sums: Tensor | None = None,
-        *,
-        reflect: bool = False,
-    ) -> None:
-        q, n = Z.shape
-        padded = 1 << (q - 1).bit_length()
-        Z, positive, mean = Z.contiguous(), positive.contiguous().view(torch.uint8), mean.contiguous()
-        numbers = torch.as_tensor(_numbers(precision, padded, self.region.share), dtype=Z.dtype, device=Z.device)
-        u, shift = (Z, Z) if given is None else (given[0].contiguous(), given[1].contiguous())
-        with torch.cuda.device_of(Z):
-            _sweeps_kernel[(triton.cdiv(n, TILE),)](
-                Z, found, positive, positive if relaxed is None else relaxed.contiguous().view(torch.uint8), mean,
-                numbers, u, shift, Z if roots is None else roots, Z if sums is None else sums,
-                n, q, int(reflect), int(given is not None), *chain,
-                KIND=KINDS[self.region.kind], LABELS=padded, ROWS=TILE, RELAXED=relaxed is not None,
-                ROOTS=roots is not None, WIDE=Z.dtype == torch.float64, num_warps=TILE // 32,
-            )  # fmt: skip
+
+def _launch(
+    region: Region,
+    Z: Tensor,
+    found: Tensor,
+    positive: Tensor,
+    relaxed: Tensor | None,
+    mean: Tensor,
+    precision: np.ndarray,
+    given: tuple[Tensor, Tensor] | None,
+    roots: Tensor | None,
+    chain: tuple[int, int, int] = (0, 1, 1),
+    sums: Tensor | None = None,
+    *,
+    reflect: bool = False,
+) -> None:
+    q, n = Z.shape
+    padded = 1 << (q - 1).bit_length()
+    Z, positive, mean = Z.contiguous(), positive.contiguous().view(torch.uint8), mean.contiguous()
+    numbers = torch.as_tensor(_numbers(precision, padded, region.share), dtype=Z.dtype, device=Z.device)
+    u, shift = (Z, Z) if given is None else (given[0].contiguous(), given[1].contiguous())
+    with torch.cuda.device_of(Z):
+        _sweeps_kernel[(triton.cdiv(n, TILE),)](
+            Z, found, positive, positive if relaxed is None else relaxed.contiguous().view(torch.uint8), mean,
+            numbers, u, shift, Z if roots is None else roots, Z if sums is None else sums,
+            n, q, int(reflect), int(given is not None), *chain,
+            KIND=KINDS[region.kind], LABELS=padded, ROWS=TILE, RELAXED=relaxed is not None,
+            ROOTS=roots is not None, WIDE=Z.dtype == torch.float64, num_warps=TILE // 32,
+        )  # fmt: skip
 
 
 def _numbers(precision: np.ndarray, padded: int, share: float) -> np.ndarray:

@@ -165,12 +165,15 @@ class Rows:
 
     def run(self, mean: Array, precision: Array, draws: Any, n_sweeps: int, n_burn: int, averages: Averages) -> bool:
         """All sweeps of a chain as one operation, added up in `averages`; False where more than Z has to be redrawn."""
-        fixed = self.noise == 0 and self.asked is None and math.isinf(self.tail)
-        seed = self.fused.chain_seed(self.Z, draws) if self.fused is not None and fixed else None
-        if self.fused is None or seed is None:
+        fixed = self.noise == 0 and self.asked is None and self.grades is None and math.isinf(self.tail)
+        region = region_of(self.rule)
+        if self.fused is None or region is None or not fixed:
+            return False
+        chain = get_backend(self.Z).chain(self.Z, region, draws)
+        if chain is None:
             return False
         loose, sums = self.relaxed if self.n_relaxed else None, (averages.degrees, averages.logits, averages.squares)
-        self.Z = self.fused.run(self.Z, self.positive, loose, mean, dense(precision), seed, n_sweeps, n_burn, sums)
+        self.Z = chain.run(self.Z, self.positive, loose, mean, dense(precision), n_sweeps, n_burn, sums)
         averages.n += n_sweeps - n_burn
         return True
 
