@@ -3,7 +3,8 @@
 `enhance.inversion.sampler.sweep` says what a sweep is, `enhance.inversion.numpy_sweep` how a step is kept to O(1)
 beside Sigma^-1; here are the same formulas in one loop. Rows go through all labels in tiles that stay in a processor's
 cache. Loops over a tile hold no branch and call nothing, so that the compiler makes vector instructions of them. All is
-in double precision, whatever log weights are stored in.
+in double precision, whatever log weights are stored in. Sums, extremes and copies are loops, too: NumPy's functions and
+slices that are assigned to are compiled along with them, messages of their errors included, which takes seconds.
 
 Importing this module imports numba: `backends.numpy.sweeps` decides when that pays.
 """
@@ -198,7 +199,9 @@ def _put(positive, of_positive, of_negative, stored, fresh, here, residual, W, b
 @compiled
 def _load(Z_in, mean, a, b, along, shift, root, Z, R, top, pull):
     """Log weights (q, tile) below the row's largest, and residuals after the common shift of a row was redrawn."""
-    m, total = len(top), along.sum()
+    m, total = len(top), 0.0
+    for j in range(len(along)):
+        total += along[j]
     for i in range(m):
         top[i], pull[i] = -math.inf, 0.0
     for j in range(len(Z)):
@@ -268,18 +271,22 @@ def sweep(
             np.empty((q, m)),
         )
         root, lower, upper, left, right, below, above = (
-            np.ones(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+            np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
         )  # fmt: skip
         centre, side, gradient, fresh, drawn = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
         balance, count, lowest, highest = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
-        if len(roots) > 0:
-            root[:] = roots[a:b]
-        special = state[a:b].max() != FREE
+        special = False
+        for i in range(m):
+            root[i] = roots[a + i] if len(roots) > 0 else 1.0
+            special |= state[a + i] != FREE
         _load(Z_in, mean, a, b, along, shift[a:b], root, Z, R, lowest, highest)
         _look_ahead(positive, a, b, of_positive, of_negative, Z, W, lows, highs, balance, count, lowest, highest)
         rows, coefficients = R, matrix
         if by_factors:
-            rows, coefficients = np.zeros((n_factors, m)), shared
+            rows, coefficients = np.empty((n_factors, m)), shared
+            for k in range(n_factors):
+                for i in range(m):
+                    rows[k, i] = 0.0
             for j in range(q):
                 residual = R[j]
                 for k in range(n_factors):
@@ -288,7 +295,8 @@ def sweep(
                         row[i] -= c * residual[i]
         for j in range(q):
             here, w, marked = Z[j], W[j], positive[j, a:b]
-            drawn[:] = u[j, a:b]
+            for i in range(m):
+                drawn[i] = u[j, a + i]
             _bound(kind, share, marked, w, lows[j], highs[j], lowest, highest, count, balance, lower, upper)
             if special:
                 zero = is_zero[j, a:b] if len(is_zero) > 0 else marked
@@ -299,7 +307,10 @@ def sweep(
                 here, variances[j], drawn, single, reflect, root, lower, upper, centre, left, right, side, below, above,
                 fresh,
             )  # fmt: skip
-            if right.min() < -far:
+            furthest = math.inf
+            for i in range(m):
+                furthest = smaller(right[i], furthest)
+            if furthest < -far:
                 _draw_far(variances[j], drawn, far, root, lower, upper, centre, left, right, side, fresh)
             follow = shared[j]
             _put(
@@ -315,7 +326,9 @@ def add_draw(Z_in, degrees, logits, squares, resolution, lowest, start, stop, si
     for a in range(start, stop, size):
         m = min(size, stop - a)
         b = a + m
-        W, top, total, logit = np.empty((q, m)), np.full(m, -math.inf), np.zeros(m), np.empty(m)
+        W, top, total, logit = np.empty((q, m)), np.empty(m), np.empty(m), np.empty(m)
+        for i in range(m):
+            top[i], total[i] = -math.inf, 0.0
         for j in range(q):
             z = Z_in[j, a:b]
             for i in range(m):
