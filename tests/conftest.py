@@ -61,10 +61,11 @@ def rough_inversion(request):
         yield
         return
     from contone import Inversion
-    from contone.enhance.inversion import chain
+    from contone.enhance.inversion import chain, simulate
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chain, "SIMULATED", FEW_SIMULATED)
+        patch.setattr(simulate, "N_SWEEPS", BRIEF["n_burn"])
         for name, value in BRIEF.items():
             patch.setitem(Inversion.__init__.__kwdefaults__, name, value)
         yield

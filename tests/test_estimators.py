@@ -39,10 +39,13 @@ SHORT = {
     "Tuned": QUICK,
     "ConLE": {"epochs": 2, "n_hidden": 8, "n_code": 4},
     "DRAM": {"max_iter": 2, "max_steps": 3, "n_draws": 4},
+    "LDLForest": {"max_iter": 20},
+    "LDLSCL": {"max_iter": 10},
+    "LEMLL": {"max_iter": 10},
     "LEVI": {"epochs": 2, "n_hidden": 8},
     "LIBLE": {"pretrain_epochs": 1, "epochs": 2, "n_hidden": 8, "n_code": 4},
 }
-"""Networks, chains and rehearsals run for a moment only: what is asked here does not depend on how long."""
+"""Networks, chains, rehearsals and slow solvers run for a moment only: what is asked does not depend on how long."""
 
 
 def build(cls: type) -> BaseEstimator:
