@@ -28,6 +28,8 @@ LATEX = {
     "≤": r"$\leq$",
 }
 
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+"""Control characters but for tabs and ends of lines, halves of surrogate pairs, code points that are none."""
 NO_MATHTEXT = {"text.parse_math": False}
 """Settings under which matplotlib draws text as it stands: a dollar sign is a dollar sign."""
 
@@ -93,9 +95,4 @@ def printable(text: str) -> str:
     >>> printable("red\\x1b[31m")
     'red�[31m'
     """
-    return "".join(c if c in "\n\t" or not _is_control(c) else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-
-def _is_control(character: str) -> bool:
-    code = ord(character)
-    return code < 0x20 or 0x7F <= code < 0xA0 or 0xD800 <= code < 0xE000 or code in (0xFFFE, 0xFFFF)
+    return CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
