@@ -15,6 +15,7 @@ from contone.datasets import Dataset
 from contone.degrade import TopK
 from contone.exceptions import DataError, InputError
 from contone.experiments.benchmark import make_spec, plan_benchmark
+from contone.experiments.data import load
 from contone.experiments.report.page import page
 from contone.experiments.report.render import render
 from contone.experiments.run import run
@@ -169,6 +170,36 @@ def test_data_sets_that_were_not_asked_for_are_not_missing(found, monkeypatch, t
 def test_two_different_sets_of_one_name_are_refused(tmp_path):
     with pytest.raises(InputError, match="Two different data sets are called 'one'"):
         plan_benchmark(make_spec(["LP"]), [small_set("one"), small_set("one", 1)], Store(tmp_path))
+
+
+def test_a_sample_stands_for_a_large_set_and_says_so(tmp_path):
+    spec, large = make_spec(["LP"]), small_set("large")
+    n = len(large.X)
+    (sampled,), (whole,), (same,) = (
+        {c.place[1]: c for c in plan_benchmark(spec, large, Store(tmp_path), max_rows=rows).cells}.values()
+        for rows in (n // 2, None, n)
+    )
+    assert sampled.dataset == f"large ({n // 2} rows)"
+    assert sampled.data_hash != whole.data_hash
+    assert (same.dataset, same.data_hash) == ("large", whole.data_hash)
+    found = load(sampled.dataset, sampled.source)  # as a worker finds it
+    assert found.content == sampled.data_hash
+    assert all((row == large.X).all(axis=1).any() for row in found.X)
+    again = plan_benchmark(spec, large, Store(tmp_path), max_rows=n // 2).cells[-1]
+    assert again.data_hash == sampled.data_hash
+    for wrong in (1, True, 2.5):
+        with pytest.raises(InputError, match="max_rows"):
+            plan_benchmark(spec, large, Store(tmp_path), max_rows=wrong)
+
+
+def test_a_spec_names_the_sets_that_it_samples(tmp_path):
+    text = 'name = "x"\ntitle = "X"\nmax_rows = { artificial = 50 }\n[[rows]]\nmethods = ["Uniform"]'
+    plan = plan_benchmark(read_spec(text), "artificial", Store(tmp_path))
+    assert {c.dataset for c in plan.cells} == {"artificial (50 rows)"}
+    assert run(plan.cells, Store(tmp_path)).failed == 0
+    for wrong in ("0", "true", '"many"'):
+        with pytest.raises(InputError, match="'max_rows' must be"):
+            read_spec(text.replace("50", wrong))
 
 
 def test_an_empty_store_has_a_page(tmp_path):

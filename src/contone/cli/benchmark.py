@@ -54,6 +54,10 @@ def benchmark(
         ),
     ] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Seeds of each random method. [default: 3]")] = None,
+    max_rows: Annotated[
+        int | None,
+        typer.Option(min=2, help="A random sample of this many rows stands for every larger data set."),
+    ] = None,
     jobs: Annotated[int, typer.Option(help="Number of processes; -1 for one per core.")] = -1,
     backend: Annotated[str, typer.Option(help="loky (this machine) or dask (a cluster).")] = "loky",
     address: Annotated[str, typer.Option(help="Scheduler of the dask cluster, e.g. tcp://host:8786.")] = "",
@@ -102,6 +106,7 @@ def benchmark(
         degrees=experiment.listed(degrees),
         features=experiment.listed(features),
         seeds=seeds,
+        max_rows=max_rows,
         given=spec is None,
     )
     expected = _estimate(plan, folder, jobs, show=dry_run) if estimate and plan.cells else None

@@ -30,6 +30,10 @@ def reproduce(
         ),
     ] = "",
     seeds: Annotated[int | None, typer.Option(min=1, help="Seeds of each random method.")] = None,
+    max_rows: Annotated[
+        int | None,
+        typer.Option(min=2, help="A random sample of this many rows stands for every larger data set."),
+    ] = None,
     jobs: Annotated[int, typer.Option(help="Number of processes; -1 for one per core.")] = -1,
     backend: Annotated[str, typer.Option(help="loky (this machine) or dask (a cluster).")] = "loky",
     address: Annotated[str, typer.Option(help="Scheduler of the dask cluster, e.g. tcp://host:8786.")] = "",
@@ -61,6 +65,7 @@ def reproduce(
         dataset_names=experiment.listed(datasets),
         method_names=[_method_name(name) for name in experiment.listed(methods)],
         seeds=seeds,
+        max_rows=max_rows,
         groups=GROUPS,
     )
     about = {

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +78,7 @@ def benchmark(
     degrees: Sequence[str] = (),
     features: Sequence[str] = (),
     seeds: int | None = None,
+    max_rows: int | None = None,
     jobs: int = 1,
     observer: Observer | None = None,
 ) -> Benchmark:
@@ -102,6 +104,9 @@ def benchmark(
         Columns of tables; degrees are those that end in ``_degree`` where none are named.
     seeds : int
         Seeds of each random method; 3, or what the spec says.
+    max_rows : int
+        A random sample of this many rows, the same in every run, stands for every larger data set; all rows, or what
+        the spec says.
     jobs : int, default=1
         Processes; -1 for one per core. The default computes in this process: a script that starts others must protect
         its main module, as always with `multiprocessing`.
@@ -119,7 +124,16 @@ def benchmark(
 
     folder = Store(store).checked()
     chosen = make_spec(methods, spec=spec, degradation=degradation)
-    plan = plan_benchmark(chosen, datasets, folder, degrees=degrees, features=features, seeds=seeds, given=spec is None)
+    plan = plan_benchmark(
+        chosen,
+        datasets,
+        folder,
+        degrees=degrees,
+        features=features,
+        seeds=seeds,
+        max_rows=max_rows,
+        given=spec is None,
+    )
     run(plan.cells, folder, jobs=jobs, observer=observer, about=about_run(plan, chosen))
     return Benchmark(summarise(folder), Path(store))
 
@@ -163,6 +177,7 @@ def plan_benchmark(
     degrees: Sequence[str] = (),
     features: Sequence[str] = (),
     seeds: int | None = None,
+    max_rows: int | None = None,
     given: bool = True,
 ) -> Plan:
     """The cells of a comparison; with `given` false, the spec's own data sets come first where it names any."""
@@ -175,7 +190,9 @@ def plan_benchmark(
     sources = [as_source(one, degrees=degrees, features=features, folder=folder) for one in listed]
     if not sources:
         raise InputError("datasets: name at least one data set or file.")
-    return make_plan([spec], dataset_names=sources, seeds=seeds)
+    if max_rows is not None and (isinstance(max_rows, bool) or not isinstance(max_rows, Integral) or max_rows < 2):
+        raise InputError(f"max_rows={max_rows!r}: must be a whole number of at least 2.")
+    return make_plan([spec], dataset_names=sources, seeds=seeds, max_rows=max_rows)
 
 
 def about_run(plan: Plan, spec: Spec, command: str = "contone.benchmark(...)") -> dict[str, Any]:

@@ -51,7 +51,7 @@ def compute(cell: Cell) -> dict[str, Any]:
 
 
 def _outcome(cell: Cell) -> dict[str, Any]:
-    X, D, label_names, found = load(cell.dataset, cell.source)
+    X, D, label_names, found, _ = load(cell.dataset, cell.source)
     if found != cell.data_hash:
         raise InputError(f"{cell.dataset} has other content here ({found}) than in the plan ({cell.data_hash}).")
     degradation = build(cell.degradation)

@@ -6,12 +6,19 @@ import hashlib
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-Loaded = tuple[np.ndarray, np.ndarray, tuple[str, ...], str]
-"""X (n, d), D (n, q), the label names and the content hash."""
+
+class Loaded(NamedTuple):
+    """X (n, d), D (n, q), the label names, the hash of their content, and what tables call the data set."""
+
+    X: np.ndarray
+    D: np.ndarray
+    label_names: tuple[str, ...]
+    content: str
+    title: str
 
 
 def load(name: str, source: Mapping[str, Any] | None = None) -> Loaded:
@@ -25,7 +32,7 @@ def _load(name: str, source: str) -> Loaded:
 
     data = read(from_plain(name, json.loads(source)))
     X, D = np.ascontiguousarray(data.X, dtype=np.float64), np.ascontiguousarray(data.D, dtype=np.float64)
-    return X, D, tuple(str(label) for label in data.label_names), content_hash(X, D)
+    return Loaded(X, D, tuple(str(label) for label in data.label_names), content_hash(X, D), data.name or name)
 
 
 def content_hash(*arrays: np.ndarray) -> str:

@@ -66,7 +66,7 @@ def estimate(
     known = _known(store)
     trials: dict[tuple[str, str], _Trial | None] = {}
     costs: dict[str, float | None] = {}
-    for cell in sorted(todo, key=lambda c: len(load(c.dataset, c.source)[0])):
+    for cell in sorted(todo, key=lambda c: len(load(c.dataset, c.source).X)):
         seen = known.get((cell.experiment, cell.row, cell.data_hash))
         place = cell.experiment, cell.row
         if seen is None and place not in trials:

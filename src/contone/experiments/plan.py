@@ -12,7 +12,7 @@ from contone import datasets
 from contone.enhance import methods as all_methods
 from contone.exceptions import DataError, InputError
 from contone.experiments.cells import Cell
-from contone.experiments.data import load
+from contone.experiments.data import Loaded, load
 from contone.experiments.describe import build, describe, named, random_parameters
 from contone.experiments.sources import Source
 from contone.experiments.spec import Spec
@@ -58,6 +58,7 @@ def make_plan(
     dataset_names: Sequence[str | Source] = (),
     method_names: Sequence[str] = (),
     seeds: int | None = None,
+    max_rows: int | None = None,
     groups: Groups | None = None,
 ) -> Plan:
     """The cells of these experiments on the data that is available locally.
@@ -73,6 +74,8 @@ def make_plan(
         score is shown beside theirs.
     seeds : int or None
         Seeds of a random method, in place of the spec's number.
+    max_rows : int or None
+        A random sample of this many rows stands for every larger data set, in place of the spec's numbers.
     groups : dict
         Names that stand for other data sets, e.g. ``{"yeast": ("yeast-alpha", ...)}``.
     """
@@ -89,22 +92,23 @@ def make_plan(
             rows = [r for r in rows if r.is_reference or {r.method.lower(), r.name.lower()} & wanted]
         first: dict[str, str] = {}
         for source in _sources(dataset_names or spec.datasets, groups):
+            source = replace(source, max_rows=max_rows or spec.max_rows.get(source.name, 0))
             name = source.name
             try:
-                data_hash = _content(source)
+                data = _load(source)
             except DataError as error:
                 if source.is_file() or name not in datasets.names():
                     raise  # a typing error, not a missing file
                 missing_data[name] = str(error)
                 continue
-            if data_hash in first:
-                duplicates[source.file or name] = first[data_hash]
+            if data.content in first:
+                duplicates[source.file or name] = first[data.content]
                 continue
-            if name in first.values():
-                raise InputError(f"Two different data sets are called {name!r}: rename one of the files.")
-            first[data_hash] = name
+            if data.title in first.values():
+                raise InputError(f"Two different data sets are called {data.title!r}: rename one of the files.")
+            first[data.content] = data.title
             for row in rows:
-                cells += _cells(row, spec, source, data_hash, spec.n_seeds(row.name, seeds))
+                cells += _cells(row, spec, source, data, spec.n_seeds(row.name, seeds))
     unknown = sorted(wanted - seen - {name.lower() for name in missing_methods})
     if unknown:
         raise InputError(f"No experiment has a method {', '.join(map(repr, unknown))}; there are: {_listed(seen)}.")
@@ -220,7 +224,7 @@ def _class(name: str, missing: dict[str, str]) -> Any:
         return None
 
 
-def _cells(row: _Row, spec: Spec, source: Source, data_hash: str, seeds: int) -> Iterator[Cell]:
+def _cells(row: _Row, spec: Spec, source: Source, data: Loaded, seeds: int) -> Iterator[Cell]:
     random = random_parameters(row.estimator) if row.estimator is not None else []
     for seed in range(seeds) if random else (None,):
         task = dict(row.task)
@@ -231,9 +235,9 @@ def _cells(row: _Row, spec: Spec, source: Source, data_hash: str, seeds: int) ->
             experiment=spec.name,
             row=row.name,
             method=row.method,
-            dataset=source.name,
-            source=source.plain() if source.is_file() else {},
-            data_hash=data_hash,
+            dataset=data.title,
+            source=source.plain() if source.is_file() or data.title != source.name else {},
+            data_hash=data.content,
             task=task,
             degradation=spec.degradation,
             seed=seed,
@@ -254,17 +258,15 @@ def _sources(names: Iterable[str | Source], groups: Groups | None) -> list[Sourc
     return list(dict.fromkeys(found))
 
 
-def _content(source: Source) -> str:
-    """The content hash of a data set that is available locally; DataError, with what to do, where it is not."""
+def _load(source: Source) -> Loaded:
+    """A data set that is available locally; DataError, with what to do, where it is not."""
     name = source.name
-    if source.is_file():
-        return load(name, source.plain())[3]
-    if name in datasets.names() and datasets.status(name).where == "missing":
+    if not source.is_file() and name in datasets.names() and datasets.status(name).where == "missing":
         # Nothing is downloaded behind the user's back in the middle of an experiment.
         raise DataError(
             f"not available locally: put its file into the folder CONTONE_DATA, or run 'contone data fetch {name}'"
         )
-    return load(name)[3]
+    return load(name, source.plain() if source.is_file() or source.max_rows else None)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +39,15 @@ class Source:
         A ``.mat``, ``.npz``, CSV or Parquet file; empty for a name.
     degrees, features : tuple of str
         Columns of a table, as names or patterns: the true degrees, and the features (all other numbers where empty).
+    max_rows : int
+        A set with more rows is a random sample of this many, the same in every run; 0 for all rows.
     """
 
     name: str
     file: str = ""
     degrees: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
+    max_rows: int = 0
 
     def plain(self) -> dict[str, Any]:
         """As plain values; `from_plain` is the way back."""
@@ -58,7 +61,7 @@ class Source:
 def from_plain(name: str, content: Mapping[str, Any]) -> Source:
     """The source behind plain values; a bare name where there are none."""
     degrees, features = (tuple(content.get(key, ())) for key in ("degrees", "features"))
-    return Source(content.get("name", name), content.get("file", ""), degrees, features)
+    return Source(content.get("name", name), content.get("file", ""), degrees, features, content.get("max_rows", 0))
 
 
 def as_source(
@@ -93,12 +96,22 @@ def as_source(
 
 
 def read(source: Source) -> Dataset:
-    """The data set of a source; DataError, with what to do, where it holds none."""
+    """The data set of a source, or a sample of its rows; DataError, with what to do, where it holds none."""
     if not source.is_file():
-        return datasets.load(source.name)
+        return _sampled(datasets.load(source.name), source.max_rows)
     if _is_table(source.file):
-        return read_table(source.file, source.degrees, source.features, name=source.name)
-    return datasets.read(source.file, name=source.name)
+        data = read_table(source.file, source.degrees, source.features, name=source.name)
+    else:
+        data = datasets.read(source.file, name=source.name)
+    return _sampled(data, source.max_rows)
+
+
+def _sampled(data: Dataset, max_rows: int) -> Dataset:
+    """At most `max_rows` of the rows, in their order, with their number in the name; all where `max_rows` is 0."""
+    if not 0 < max_rows < len(data.X):
+        return data
+    rows = np.sort(np.random.default_rng(0).choice(len(data.X), max_rows, replace=False))
+    return replace(data, X=data.X[rows], D=data.D[rows], name=f"{data.name} ({max_rows:,} rows)")
 
 
 def read_table(

@@ -3,8 +3,9 @@
 A spec names its data sets and its rows; a row names methods, and expands over `contone.enhance.methods()`, their
 presets and, where a method is random, seeds. So a new method appears in the tables without a word here.
 
-`seeds` is the number of seeds of a random method, `seeds_of` that of single rows that are slow. `learner` makes the
-experiment a predictive one: a learner is trained on what was recovered. A row has one of these forms:
+`seeds` is the number of seeds of a random method, `seeds_of` that of single rows that are slow. `max_rows` names large
+data sets, and how many of their rows, drawn at random, stand for them. `learner` makes the experiment a predictive one:
+a learner is trained on what was recovered. A row has one of these forms:
 
     methods = "all" | ["GLLE", ...]     every such method with its defaults and with each of its presets, as rows
         presets = "all" | ["paper"]     "GLLE", "GLLE (paper)"; leave out the defaults with `defaults = false`; a method
@@ -44,6 +45,7 @@ class Spec:
     degradation: dict[str, Any] = field(default_factory=lambda: dict(DEGRADATION))
     seeds: int = 5
     seeds_of: dict[str, int] = field(default_factory=dict)
+    max_rows: dict[str, int] = field(default_factory=dict)
     rows: tuple[dict[str, Any], ...] = ()
     learner: dict[str, Any] | None = None
     derived_from: str | None = None
@@ -72,6 +74,10 @@ def read_spec(text: str, source: str = "the spec") -> Spec:
     seeds = content.get("seeds", 5)
     if not isinstance(seeds, int) or seeds < 1:
         raise InputError(f"{source}: 'seeds' must be a whole number above 0, not {seeds!r}.")
+    for key in ("seeds_of", "max_rows"):
+        numbers = content.get(key, {})
+        if not isinstance(numbers, dict) or not all(type(v) is int and v > 0 for v in numbers.values()):
+            raise InputError(f"{source}: {key!r} must be a table of names and whole numbers above 0.")
     degradation = content.get("degradation", DEGRADATION)
     if not isinstance(degradation, Mapping) or "class" not in degradation:
         raise InputError(f"{source}: 'degradation' must name its 'class', e.g. CumulativeMass.")
