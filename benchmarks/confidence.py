@@ -7,18 +7,20 @@ Data comes from the folder in CONTONE_DATA. Every solver gets the same problem, 
 are free (relevant labels of rows with at least two): min 1/2 x^T P x + c^T x, A x = 1, x >= 0, with P block-diagonal,
 one block a label. Each is asked for the accuracy of the project's budget, a relative gap of 1e-9, in its own terms;
 what it reached is measured on its answer, made feasible by projection, by the Frank-Wolfe gap. The solver's set-up is
-counted, the graph is not, and neither is the standard form that general solvers need.
+counted, the graph is not, and neither is the standard form that general solvers need. The tables go to stdout and, with
+the versions of everything, to results/confidence.md and results/confidence.json.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core each, so that CPU time compares work
 
@@ -26,6 +28,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.io import loadmat
 
+import versions
 from contone import CumulativeMass
 from contone.augment.confidence import confidence_graph
 from contone.augment.simplex_qp import Programme, minimise_on_simplices, optimality
@@ -55,15 +58,15 @@ def load_programme(name: str) -> Programme:
     S = confidence_graph(neighbours, float(neighbours.distances[:, -1].mean())).S
     free = np.flatnonzero(mask.sum(axis=1) > 1)
     fixed = np.where((mask.sum(axis=1) == 1)[:, None], mask, False).astype(float)
-    S_fixed = S @ fixed
+    S_fixed = S.matmul(fixed)
     constant = float(np.sum(fixed**2) - np.sum(fixed * S_fixed))
-    return Programme(S[free][:, free], S_fixed[free], mask[free], constant)
+    return Programme(S.submatrix(free), S_fixed[free], mask[free], constant)
 
 
 def standard_form(problem: Programme) -> StandardForm:
     """The same problem as general solvers want it."""
     rows = [np.flatnonzero(column) for column in problem.mask.T]
-    T = (2.0 * (sp.eye_array(problem.S.shape[0]) - problem.S)).tocsr()
+    T = (2.0 * (sp.eye_array(problem.S.shape[0]) - problem.S.matrix)).tocsr()
     P = sp.block_diag([T[r][:, r] for r in rows if r.size], format="csc")
     c = np.concatenate([-2.0 * problem.C[r, label] for label, r in enumerate(rows)])
     owner = np.concatenate(rows)
@@ -205,27 +208,59 @@ def measure_within(name: str, solver: str, limit: float) -> Result | None:
         child.join()
 
 
+def compare(name: str, solvers: list[str], limit: float) -> dict[str, Any]:
+    """All solvers on one Yeast set, printed as they finish."""
+    problem = load_programme(name)
+    found: dict[str, Any] = {"set": name, "variables": int(problem.mask.sum()), "rows": problem.mask.shape[0]}
+    print(f"Yeast-{name}: {found['variables']} variables, {found['rows']} rows", flush=True)
+    print(f"{'solver':10} {'CPU s':>9} {'x contone':>10} {'objective':>18} {'relative gap':>13}")
+    found["solvers"] = {}
+    for solver in dict.fromkeys(["contone", *solvers]):
+        result = measure_within(name, solver, limit)
+        found["solvers"][solver] = result and result._asdict()
+        print("{:10} {:>9} {:>10} {:>18} {:>13}".format(*cells(solver, found, limit)), flush=True)
+    return found
+
+
+def cells(solver: str, found: dict[str, Any], limit: float) -> list[str]:
+    """Solver, CPU seconds, as a multiple of contone's, objective, gap; for one that was stopped, the limit."""
+    result, own = found["solvers"][solver], found["solvers"]["contone"]
+    if result is None or own is None:
+        return [solver, f"> {limit:.0f}", "-", "not done", "-"]
+    ratio = result["seconds"] / own["seconds"]
+    return [solver, f"{result['seconds']:.3f}", f"{ratio:.1f}", f"{result['objective']:.9f}", f"{result['gap']:.1e}"]
+
+
+def page(sets: list[dict[str, Any]], made_with: dict[str, str], limit: float) -> str:
+    """The results as Markdown."""
+    head = ["solver", "CPU s", "times contone", "objective", "relative gap"]
+    parts = [
+        "# The label-confidence problem: contone against general QP solvers",
+        "Made by `python benchmarks/confidence.py`, which says what is measured. One thread, CPU seconds; `>`: stopped "
+        f"after {limit:.0f} s of wall time.",
+        f"With: {versions.shown(made_with)}.",
+    ]
+    for found in sets:
+        lines = [head, ["---"] * len(head), *(cells(solver, found, limit) for solver in found["solvers"])]
+        parts.append(f"Yeast-{found['set']}, {found['variables']:,} variables, {found['rows']:,} rows:")
+        parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
+    return "\n\n".join(parts) + "\n"
+
+
 def main() -> None:
-    """Print one table a data set."""
+    """One table per data set."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("sets", nargs="*", default=["cold", "alpha"], help="Yeast sets (default: cold alpha)")
     parser.add_argument("--solvers", default=",".join(SOLVERS), help="comma-separated; contone is always run")
     parser.add_argument("--limit", type=float, default=200.0, help="wall seconds a solver may take (default: 200)")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     arguments = parser.parse_args()
-    for name in arguments.sets:
-        problem = load_programme(name)
-        print(f"Yeast-{name}: {int(problem.mask.sum())} variables, {problem.mask.shape[0]} rows", flush=True)
-        print(f"{'solver':10} {'CPU s':>9} {'x contone':>10} {'objective':>18} {'relative gap':>13}")
-        own: Result | None = None
-        for solver in dict.fromkeys(["contone", *arguments.solvers.split(",")]):
-            result = measure_within(name, solver, arguments.limit)
-            own = own or result
-            if result is None or own is None:
-                print(f"{solver:10} {'>' + format(arguments.limit, '.0f'):>9} {'-':>10} {'not done':>18}", flush=True)
-                continue
-            ratio = result.seconds / own.seconds
-            line = f"{solver:10} {result.seconds:9.3f} {ratio:10.1f} {result.objective:18.9f} {result.gap:13.1e}"
-            print(line, flush=True)
+    made_with = versions.own("proxsuite", "scs", "clarabel", "osqp")
+    sets = [compare(name, arguments.solvers.split(","), arguments.limit) for name in arguments.sets]
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    stored = {"versions": made_with, "limit_s": arguments.limit, "sets": sets}
+    (arguments.out / "confidence.json").write_text(json.dumps(stored, indent=1) + "\n")
+    (arguments.out / "confidence.md").write_text(page(sets, made_with, arguments.limit))
 
 
 if __name__ == "__main__":

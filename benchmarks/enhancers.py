@@ -1,4 +1,4 @@
-"""CPU time and peak memory of GLLE, LP, KM and ML2: contone against PyLDL, each cell in a process of its own.
+"""CPU time and peak memory of eight enhancers: contone against PyLDL, each cell in a process of its own.
 
     python benchmarks/enhancers.py --peer-python PATH/TO/PYTHON/WITH/PYLDL
 
@@ -6,7 +6,7 @@ PyLDL lives in its own environment, so that its requirements stay out of contone
 measured alone. CPU time counts, not wall time, and everything runs on one thread: other work on the machine, and
 threads that wait for each other, do not disturb it. A cell is warmed up on a small problem first (imports and the
 like), then timed; contone's cells are the best of three. Peak memory is that of the whole process, libraries included.
-Where both have a parameter, it is set to PyLDL's value.
+Where both have a parameter, it is set to PyLDL's value; networks are trained for 20 epochs with batches of 128 rows.
 
 The worker is this same file, run with `--cell`: it needs NumPy only, plus the library that it measures.
 """
@@ -25,14 +25,25 @@ from typing import Any
 
 import numpy as np
 
+import versions
+
+TRAINING = {"epochs": 20, "batch_size": 128}
+NETWORK = {"n_hidden": 64, **TRAINING}
+CLUSTERS = {"composition": "max-product", "output": "softmax", "standardize": False, "tol": 1e-7, "max_iter": 10_000}
+
 # Row of the table -> contone's class and settings, PyLDL's class.
 METHODS: dict[str, tuple[str, dict[str, Any], str]] = {
     "GLLE": ("GLLE", {"lambda_": 0.01, "n_neighbors": "labels", "sigma": 1.0, "standardize": False}, "GLLE"),
     "GLLE, defaults": ("GLLE", {}, "GLLE"),
     "LP": ("LP", {"alpha": 0.5, "sigma": 1.0, "standardize": False}, "LP"),
     "KM": ("KM", {"standardize": False}, "KM"),
+    "FCM": ("FCM", CLUSTERS, "FCM"),
+    "LEVI": ("LEVI", NETWORK, "LEVI"),
+    "LIBLE": ("LIBLE", {**NETWORK, "pretrain_epochs": 0}, "LIBLE"),
+    "ConLE": ("ConLE", NETWORK, "ConLE"),
     "ML2": ("ML2", {"margin": 1.0}, "ML"),
 }
+NETWORKS = ("LEVI", "LIBLE", "ConLE")
 # Targets of the design: PyLDL's CPU time over contone's.
 TARGETS = {"GLLE": 50, "GLLE, defaults": 50, "LP": 50, "ML2": 50}
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -56,7 +67,7 @@ def pyldl_method(name: str) -> Any:
 
     def fit(X: np.ndarray, L: np.ndarray) -> Any:
         # PyLDL's ML overwrites the labels it is given.
-        return cls().fit(X, L.copy()).transform()
+        return cls().fit(X, L.copy(), **(TRAINING if name in NETWORKS else {})).transform()
 
     return fit
 
@@ -119,13 +130,18 @@ def measure(python: str, library: str, method: str, path: Path, limit_s: int) ->
     return {"failed": (done.stderr.strip().splitlines() or ["no message"])[-1]}
 
 
-def run(arguments: argparse.Namespace, store: Path) -> list[dict[str, Any]]:
+def run(arguments: argparse.Namespace, store: Path) -> tuple[list[dict[str, Any]], dict[str, dict[str, str]]]:
     """Every method on every problem; each finished row is stored at once.
 
     A peer that ran out of time is not tried on larger problems, nor twice on one problem.
     """
-    stored = json.loads(store.read_text()) if (arguments.resume or arguments.refresh) and store.exists() else []
+    stored = []
+    if (arguments.resume or arguments.refresh) and store.exists():
+        stored = json.loads(store.read_text())["rows"]
     rows = [] if arguments.refresh else stored
+    made_with = {"contone": versions.own("torch")}
+    if arguments.peer_python:
+        made_with["PyLDL"] = versions.of_peer(arguments.peer_python, *versions.PYLDL)
     with tempfile.TemporaryDirectory() as folder:
         for problem, (X, L) in problems(arguments.yeast, arguments.sizes).items():
             path = Path(folder) / "problem.npz"
@@ -151,9 +167,9 @@ def run(arguments: argparse.Namespace, store: Path) -> list[dict[str, Any]]:
                         else measure(arguments.peer_python, "pyldl", method, path, arguments.limit)
                     )
                 rows.append(row)
-                store.write_text(json.dumps(rows, indent=1) + "\n")
+                store.write_text(json.dumps({"versions": made_with, "rows": rows}, indent=1) + "\n")
                 print(table([row], head=len(rows) == 1), flush=True)
-    return rows
+    return rows, made_with
 
 
 # --------------------------------------------------------------------------------------------------- the results
@@ -251,7 +267,7 @@ def main() -> None:
     parser.add_argument("--refresh", action="store_true", help="measure contone again, keep what is known of PyLDL")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    rows = run(arguments, arguments.out / "enhancers.json")
+    rows, made_with = run(arguments, arguments.out / "enhancers.json")
     order = list(METHODS)
     rows.sort(key=lambda r: (r["problem"].startswith("yeast"), r["n"], r["q"], order.index(r["method"])))
     text = (
@@ -259,8 +275,9 @@ def main() -> None:
         "Made by `python benchmarks/enhancers.py --peer-python ...` (see `benchmarks/README.md`). One thread, CPU "
         "time, peak memory of the\nwhole process. `>`: stopped at the limit; *not run*: a smaller problem was. PyLDL's "
         "cells may be older than contone's\n(`--resume`, `--refresh`); its GLLE starts at random, which moves its "
-        "time.\n\n"
-        f"{table(rows)}\n\n![CPU time and peak memory over n](enhancers.svg)\n"
+        "time. LEVI, LIBLE and ConLE are\ntrained for 20 epochs with batches of 128 rows, in both.\n\n"
+        + "\n\n".join(f"{name} with: {versions.shown(found)}." for name, found in made_with.items())
+        + f"\n\n{table(rows)}\n\n![CPU time and peak memory over n](enhancers.svg)\n"
     )
     (arguments.out / "enhancers.md").write_text(text)
     plot(rows, arguments.out / "enhancers.svg")

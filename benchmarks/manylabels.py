@@ -33,6 +33,8 @@ from typing import Any
 
 import numpy as np
 
+import versions
+
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 PAGE = HERE.parent / "docs" / "scale.md"
@@ -226,10 +228,11 @@ def main() -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     store = arguments.out / "manylabels.json"
     rows = {key(r): r for r in json.loads(store.read_text())} if store.exists() else {}
+    made_with = versions.shown(versions.own())
     for cell in plan(arguments):
         if cell in rows and not arguments.again:
             continue
-        rows[cell] = measure(cell, arguments)
+        rows[cell] = measure(cell, arguments) | {"made_with": made_with}
         print(json.dumps(rows[cell]), flush=True)
         store.write_text(json.dumps(list(rows.values()), indent=1) + "\n")
     found = tables(list(rows.values()))

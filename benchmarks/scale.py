@@ -30,6 +30,8 @@ from typing import Any
 
 import numpy as np
 
+import versions
+
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent.parent / "docs" / "scale.md"
 LATENT = 8
@@ -349,7 +351,11 @@ def main() -> None:
     store = arguments.out / "scale.json"
     arguments.out.mkdir(parents=True, exist_ok=True)
     rows = {key(r): r for r in json.loads(store.read_text())} if store.exists() else {}
+    made_with = versions.shown(versions.own())
+    if arguments.peer_python:
+        made_with += f"; PyLDL with {versions.shown(versions.of_peer(arguments.peer_python, *versions.PYLDL))}"
     for row in chain(fits(arguments), streams(arguments)):
+        row["made_with"] = made_with
         print(json.dumps(row), flush=True)
         rows[key(row)] = row
         store.write_text(json.dumps(list(rows.values()), indent=1) + "\n")
