@@ -2,7 +2,7 @@
 
     CONTONE_DATA=... CONTONE_TABLES=... python benchmarks/pays.py              # goes on where it stopped
     CONTONE_DATA=... python benchmarks/pays.py --situations wrong --sets generated yeast-cold --seeds 2
-    python benchmarks/pays.py --summary                                        # runs nothing: tables and figure
+    python benchmarks/pays.py --summary --fill        # runs nothing: tables, figure and docs/when-it-pays.md
 
 CONTONE_DATA holds the sets with truth, CONTONE_TABLES the multi-label tables in MULAN's format. A cell is
 SITUATION/SET/SEED/CONDITION, and a line of results/pays.jsonl, written when it is finished:
@@ -52,7 +52,7 @@ from contone import (
     label_chances,
 )
 from contone.numerics.simplex import normalise_rows, softmax
-from pays_tables import RESULTS, read, write
+from pays_tables import RESULTS, fill, read, write
 
 Scores = dict[str, float]
 TRUTH = ["generated", "sjaffe", "yeast-cold", "yeast-spo", "yeast-alpha", "yeast-heat"]
@@ -486,6 +486,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=300, help="rows to learn from")
     parser.add_argument("--only", nargs="+", default=[""], help="cells whose key holds one of these texts")
     parser.add_argument("--summary", action="store_true", help="run nothing")
+    parser.add_argument("--fill", action="store_true", help="put the numbers into docs/when-it-pays.md")
     options = parser.parse_args()
     cells = read(options.out)
     todo = (
@@ -511,6 +512,8 @@ def main() -> None:
         spent = time.perf_counter() - start
         left = spent / done * (len(todo) - done)
         print(f"{done}/{len(todo)} {key} {failed} {spent:.0f} s, about {left:.0f} s left", flush=True)
+    if options.fill:
+        fill(cells)
     print(write(cells, options.out))
 
 

@@ -23,6 +23,57 @@ SHOWN = {"kl": "KL", "tv": "total variation", "lrap": "average precision", "rlos
          "flagged, linear": "precision, as many rows as the filter flags (linear)"}  # fmt: skip
 
 
+PAGE = Path(__file__).parents[1] / "docs" / "when-it-pays.md"
+TOLD = [
+    ("distributions of new rows: degrees against 0/1", "distributions", "", "kl", "degrees"),
+    ("the same, total variation", "distributions", "", "tv", "degrees"),
+    ("the same, trained on the truth (the end of the scale)", "distributions", "", "kl", "truth"),
+    ("the same, ML2 in place of Inversion", "distributions", "", "kl", "ML2"),
+    ("the same, GLLE in place of Inversion", "distributions", "", "kl", "GLLE"),
+    ("25 labelled rows, distributions", "few", "25", "kl", "degrees"),
+    ("50 labelled rows, distributions", "few", "50", "kl", "degrees"),
+    ("100 labelled rows, distributions", "few", "100", "kl", "degrees"),
+    ("25 labelled rows, ranking of 0/1 labels", "few", "25", "lrap", "degrees"),
+    ("100 labelled rows, ranking of 0/1 labels", "few", "100", "lrap", "degrees"),
+    ("5 % wrong labels, distributions, `noise=0.05`", "wrong", "0.05", "tv", "degrees, noise=rate"),
+    ("10 % wrong labels, distributions, `noise` at the true rate", "wrong", "0.1", "tv", "degrees, noise=rate"),
+    ("20 % wrong labels, distributions, `noise` at the true rate", "wrong", "0.2", "tv", "degrees, noise=rate"),
+    ("the same without `noise`", "wrong", "0.2", "tv", "degrees"),
+    ("10 % wrong labels, ranking: one learner on degrees", "wrong", "0.1", "lrap", "degrees, noise=rate"),
+    ("5 % wrong labels, ranking: `label_chances`, `noise=0.05`", "wrong", "0.05", "lrap", "chances, noise=0.05"),
+    ("10 % wrong labels, ranking: `label_chances`, `noise=0.05`", "wrong", "0.1", "lrap", "chances, noise=0.05"),
+    ("20 % wrong labels, ranking: `label_chances`, `noise=0.05`", "wrong", "0.2", "lrap", "chances, noise=0.05"),
+    ("the same, `noise` at the true rate", "wrong", "0.2", "lrap", "chances, noise=rate"),
+    ("20 % wrong labels, ranking: doubtful entries turned", "wrong", "0.2", "lrap", "0/1, doubtful ones turned"),
+    ("30 % missing labels, distributions", "missing", "0.3", "tv", "degrees"),
+    ("60 % missing labels, distributions", "missing", "0.6", "tv", "degrees"),
+    ("30 % missing labels, ranking: `label_chances`", "missing", "0.3", "lrap", "chances"),
+    ("60 % missing labels, ranking: `label_chances`", "missing", "0.6", "lrap", "chances"),
+    ("one positive label per row, distributions", "single", "", "tv", "degrees"),
+    ("one positive label per row, ranking: `label_chances`", "single", "", "lrap", "chances"),
+    ("one positive label per row, ranking: one learner on degrees", "single", "", "lrap", "degrees"),
+    ("ranking of held-out 0/1 labels, default rule", "ranking", "", "lrap", "degrees"),
+    ('the same, `degradation="auto"`', "ranking", "", "lrap", "degrees, auto"),
+    (r"the same, L / \|L\| in place of degrees", "ranking", "", "lrap", "0/1, one learner"),
+    ("held-out 0/1 labels, degrees mapped to chances", "ranking", "", "brier", "degrees"),
+    ("the same, calibration", "ranking", "", "ece", "degrees"),
+    ("finding 5 % wrong entries, against cleanlab's scores (forest)", "finding", "0.05", "precision", "contone"),
+    ("finding 10 % wrong entries", "finding", "0.1", "precision", "contone"),
+    ("finding 20 % wrong entries, `noise` at the true rate", "finding", "0.2", "precision", "contone, noise=rate"),
+    (
+        "rows with a wrong label, as many as the filter flags, 10 % wrong",
+        "finding",
+        "0.1",
+        "flagged, forest",
+        "contone",
+    ),
+    ("three annotators: degrees with `groups`", "annotators", "3", "tv", "degrees, groups"),
+    ("five annotators: degrees with `groups`", "annotators", "5", "tv", "degrees, groups"),
+    ("five annotators: Dawid-Skene", "annotators", "5", "tv", "Dawid-Skene"),
+]
+"""The lines of docs/when-it-pays.md: words, situation, condition, measure, arm."""
+
+
 class Line(NamedTuple):
     """One arm against the baseline: means over cells, and the mean paired difference with a 95 % interval."""
 
@@ -110,6 +161,26 @@ def as_table(found: list[Line]) -> str:
         f"| {r.half_width:.4f} | {r.n_better} of {r.n_sets} | {r.n_cells} | {r.verdict} |\n"
         for r in found
     )
+
+
+def fill(cells: dict[str, Any]) -> None:
+    """Put the lines of `TOLD` into docs/when-it-pays.md, between its markers."""
+    found = {(r.situation, r.condition, r.measure, r.arm): r for r in lines(cells, pooled=True)}
+    head = "| situation | | baseline → arm | better by | better on, cells |\n|---|---|---|---|---|\n"
+    rows = []
+    for words, *place in TOLD:
+        r = found[tuple(place)]
+        shown = SHOWN[r.measure].partition(",")[0]
+        # A precision rises, a divergence falls; the sign says which is better.
+        rows.append(
+            f"| {words} | {r.verdict} | {shown} {r.baseline:.3f} → {r.value:.3f} "
+            f"| {r.better_by:+.3f} ± {r.half_width:.3f} | {r.n_better} of {r.n_sets}, {r.n_cells} |\n"
+        )
+    before, rest = PAGE.read_text(encoding="utf-8").split("<!-- numbers -->\n", 1)
+    after = rest.split("<!-- end -->", 1)[1]
+    table = "".join([head, *rows])
+    with replacing(PAGE) as target:
+        target.write_text(f"{before}<!-- numbers -->\n{table}<!-- end -->{after}", encoding="utf-8")
 
 
 def draw(found: list[Line], path: Path) -> None:
