@@ -57,6 +57,7 @@ METHODS = [
     "DRAM",
     "GLEMR",
     "GLERB",
+    "GLESC",
     "Calibrated",
     "Inversion",
 ]

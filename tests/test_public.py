@@ -22,7 +22,7 @@ FOUNDATION = {
 PROMISED = {
     *("LCdr", "GLLE", "LESC", "LEMLL", "LP", "ML2", "FCM", "KM", "Inversion"),
     *("LabelConfidence", "HSICReducer", "Augmented", "MaxEnt", "AAKNN", "PTBayes", "FromRegressor"),
-    *("GLERB", "GLEMR", "LDLLRR", "LDLForest", "LDLSCL", "FromClassifier"),
+    *("GLERB", "GLEMR", "GLESC", "LDLLRR", "LDLForest", "LDLSCL", "FromClassifier"),
 }
 
 

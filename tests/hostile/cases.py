@@ -247,6 +247,7 @@ BRIEF: dict[str, dict[str, Any]] = {
     "ConLE": {"epochs": 2},
     "DRAM": {"max_iter": 2, "max_steps": 3, "n_draws": 4},
     "GLEMR": {"max_iter": 10},
+    "GLESC": {"max_iter": 10},
     "Inversion": TINY,
     "LCdr": {"epochs": 2},
     "LDLForest": {"n_trees": 2, "max_iter": 5},

@@ -26,6 +26,7 @@ REASONS = {
     "Tuned": "rehearses on simulated labels, one draw per row",
     "ConLE": "trains on batches of rows",
     "DRAM": "draws degrees per row",
+    "GLESC": "transforms along the rows, in an order that it draws; see its own tests",
     "LEVI": "draws noise per row",
     "LIBLE": "trains on batches of rows",
 }

@@ -12,6 +12,7 @@ from contone.enhance.dram import DRAM
 from contone.enhance.fcm import FCM
 from contone.enhance.glemr import GLEMR
 from contone.enhance.glerb import GLERB
+from contone.enhance.glesc import GLESC
 from contone.enhance.glle import GLLE
 from contone.enhance.inversion import Inversion
 from contone.enhance.km import KM
@@ -28,6 +29,7 @@ __all__ = [
     "FCM",
     "GLEMR",
     "GLERB",
+    "GLESC",
     "GLLE",
     "KM",
     "LEMLL",
