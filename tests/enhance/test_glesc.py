@@ -16,7 +16,7 @@ KNOWN = {(10.0, False): 0.0349, (1e-3, False): 0.0293, (10.0, True): 0.0495, (1e
 
 def slices(Z: np.ndarray) -> np.ndarray:
     """The slices (n, 2) of all n frequencies of Z (2, n, n)."""
-    return np.fft.fft(Z, axis=1).transpose(1, 2, 0)
+    return np.fft.fft(Z).transpose(2, 1, 0)
 
 
 @pytest.mark.parametrize("n", [6, 7])
@@ -25,20 +25,20 @@ def test_shrinkage_and_norm_are_those_of_the_full_transform(n):
     U, s, V = np.linalg.svd(slices(Z), full_matrices=False)
     assert tensor_nuclear_norm(Z) == pytest.approx(s.sum() / n)
     shrunk = (U * np.maximum(s - 3.0, 0.0)[:, None, :]) @ V
-    dense = np.fft.ifft(shrunk.transpose(2, 0, 1), axis=1)
+    dense = np.fft.ifft(shrunk.transpose(2, 1, 0))
     np.testing.assert_allclose(dense.imag, 0.0, atol=1e-12)
     np.testing.assert_allclose(shrink_slices(Z, 3.0), dense.real, atol=1e-12)
 
 
 @pytest.mark.parametrize("beta", [0.05, 0.3])
 def test_with_slow_growth_a_dual_bound_meets_the_objective(small, beta):
-    # For every Y: <Y, V> <= objective, if no slice of (V_v^T Y_v)_v is longer than 1 and no column of Y than beta.
+    # For every Y: <Y, V> <= objective, if no slice of (V_v^T Y_v)_v is longer than 1 and no column of Y_v than beta.
     X, L, _ = small
-    views = [standardisation(X[:12])(X[:12]).T, L[:12].T]
+    views = [standardisation(X[:12])(X[:12]), L[:12]]
     found = represent(views, beta, growth=1.01, tol=1e-8, max_iter=4000)
     assert found.converged
-    pulled = np.stack([V.T @ Y for V, Y in zip(views, found.value.Y, strict=True)])
-    longest = np.linalg.norm(np.vstack(found.value.Y), axis=0).max()
+    pulled = np.stack([Y @ V.T for V, Y in zip(views, found.value.Y, strict=True)])
+    longest = np.linalg.norm(np.hstack(found.value.Y), axis=1).max()
     scale = max(1.0, np.linalg.svd(slices(pulled), compute_uv=False).max(), longest / beta)
     bound = sum(float(np.vdot(Y, V)) for Y, V in zip(found.value.Y, views, strict=True)) / scale
     assert bound == pytest.approx(found.objective, rel=5e-3)
@@ -50,12 +50,12 @@ def test_with_slow_growth_a_dual_bound_meets_the_objective(small, beta):
 
 def test_the_constraints_hold(small):
     X, L, _ = small
-    views = [standardisation(X)(X).T, L.T]
+    views = [standardisation(X)(X), L]
     Z, E, _ = represent(views, 0.5).value
     for V, R, N in zip(views, Z, E, strict=True):
-        np.testing.assert_allclose(V @ R + N, V, atol=1e-6)
+        np.testing.assert_allclose(R @ V + N, V, atol=1e-6)
     assert representation_objective(views, 0 * Z, 0.5) == pytest.approx(
-        0.5 * np.linalg.norm(np.vstack(views), axis=0).sum()
+        0.5 * np.linalg.norm(np.hstack(views), axis=1).sum()
     )
 
 

@@ -117,10 +117,10 @@ class GLESC(Enhancer):
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         n = len(X)
         order = check_random_state(self.random_state).permutation(n) if self.row_order == "random" else np.arange(n)
-        views = [standardisation(X)(X)[order].T, L[order].T.astype(float)]
+        views = [standardisation(X)(X)[order], L[order].astype(float)]
         found = represent(views, self.beta, growth=self.growth, tol=self.tol, max_iter=self.max_iter)
         C = np.empty((n, n))
-        C[np.ix_(order, order)] = found.value.Z.mean(axis=0)
+        C[np.ix_(order, order)] = found.value.Z.mean(axis=0).T
         I_C = np.eye(n) - (C.T if self.transpose_fix else C)
         P = solve(np.eye(n) + self.lambda_ * (I_C.T @ I_C), L, assume_a="pos")
         objective = float(np.sum((P - L) ** 2) + self.lambda_ * np.sum((I_C @ P) ** 2))
@@ -137,7 +137,7 @@ class GLESC(Enhancer):
 
 
 class Representation(NamedTuple):
-    """Z (2, n, n), what it leaves of the views, E (m_v, n) each, and the multipliers of V = V Z + E, (m_v, n) each."""
+    """Z_v^T (2, n, n), what it leaves of the views, E_v^T (n, m_v), and the multipliers of the constraints (n, m_v)."""
 
     Z: np.ndarray
     E: list[np.ndarray]
@@ -147,21 +147,27 @@ class Representation(NamedTuple):
 def represent(
     views: list[np.ndarray], beta: float, *, growth: float = 2.0, tol: float = 1e-7, max_iter: int = 200
 ) -> Solution:
-    """The representation of the views V_v (m_v, n); its `objective` is that of the Z found, feasible by E = V - V Z."""
-    n = views[0].shape[1]
+    """The representation of the views V_v^T (n, m_v); its `objective` is that of the Z found, with E = V - V Z.
+
+    Everything is transposed, so that the transform runs along the last axis, where it is fast.
+    """
+    n = len(views[0])
     solvers = [_resolvent(V) for V in views]
     Z, G, W = (np.zeros((len(views), n, n)) for _ in range(3))
     E, Y = ([np.zeros_like(V) for V in views] for _ in range(2))
     penalty, residual, n_iter = FIRST_PENALTY, np.inf, 0
     while residual > tol and n_iter < max_iter:
+        G -= W / penalty
         for v, V in enumerate(views):
-            Z[v] = solvers[v](V.T @ (Y[v] / penalty + V - E[v]) - W[v] / penalty + G[v])
-            E = _shrunk_columns([U - U @ R + M / penalty for U, R, M in zip(views, Z, Y, strict=True)], beta / penalty)
-        left = [V - V @ R - N for V, R, N in zip(views, Z, E, strict=True)]
+            G[v] += (Y[v] / penalty + V - E[v]) @ V.T
+            Z[v] = solvers[v](G[v])
+            E = _shrunk_rows([U - R @ U + M / penalty for U, R, M in zip(views, Z, Y, strict=True)], beta / penalty)
+        left = [V - R @ V - N for V, R, N in zip(views, Z, E, strict=True)]
         Y = [M + penalty * N for M, N in zip(Y, left, strict=True)]
         G = shrink_slices(Z + W / penalty, 1.0 / penalty)
-        W += penalty * (Z - G)
-        residual = max(float(np.abs(N).sum(axis=1).max()) for N in (*left, *(Z - G)))
+        apart = Z - G
+        residual = max(float(np.abs(N).sum(axis=0).max()) for N in (*left, *apart))
+        W += np.multiply(apart, penalty, out=apart)
         penalty = min(growth * penalty, MAX_PENALTY)
         n_iter += 1
     value = Representation(Z, E, Y)
@@ -169,34 +175,41 @@ def represent(
 
 
 def representation_objective(views: list[np.ndarray], Z: np.ndarray, beta: float) -> float:
-    """||Z||_tnn + beta sum_j ||(e_1j, e_2j)|| with E = V - V Z."""
-    E = np.vstack([V - V @ R for V, R in zip(views, Z, strict=True)])
-    return float(tensor_nuclear_norm(Z) + beta * np.linalg.norm(E, axis=0).sum())
+    """||Z||_tnn + beta sum_j ||(e_1j, e_2j)|| with E = V - V Z, of transposed views and Z."""
+    E = np.hstack([V - R @ V for V, R in zip(views, Z, strict=True)])
+    return float(tensor_nuclear_norm(Z) + beta * np.linalg.norm(E, axis=1).sum())
 
 
 def tensor_nuclear_norm(Z: np.ndarray) -> float:
-    """The mean over the frequencies of the sums of singular values of the slices (n, 2) of Z (2, n, n)."""
-    n = Z.shape[1]
-    values = np.sqrt(np.maximum(np.linalg.eigvalsh(_gram(rfft(Z, axis=1))), 0.0)).sum(axis=1)
+    """The mean over the frequencies of the last axis of the sums of singular values of the slices of Z (2, n, n)."""
+    n = Z.shape[2]
+    values = np.sqrt(np.maximum(np.linalg.eigvalsh(_gram(rfft(Z))), 0.0)).sum(axis=1)
     return float(_times(n) @ values / n)
 
 
 def shrink_slices(Z: np.ndarray, by: float) -> np.ndarray:
     """The tensor (2, n, n) whose slices have the singular values of Z's, less `by` and not below 0."""
-    slices = rfft(Z, axis=1)
+    slices = rfft(Z)
     squares, directions = np.linalg.eigh(_gram(slices))
     values = np.sqrt(np.maximum(squares, 0.0))
     kept = np.maximum(1.0 - by / np.maximum(values, 1e-300), 0.0)
     # A slice A = U S D^H becomes A D diag(kept) D^H.
     factor = (directions * kept[:, None, :]) @ directions.conj().swapaxes(1, 2)
-    shrunk = np.einsum("vkj,kvw->wkj", slices, factor)
-    result: np.ndarray = irfft(shrunk, n=Z.shape[1], axis=1)
+    first = slices[0] * factor[:, 0, 0] + slices[1] * factor[:, 1, 0]
+    slices[1] *= factor[:, 1, 1]
+    slices[1] += slices[0] * factor[:, 0, 1]
+    slices[0] = first
+    result: np.ndarray = irfft(slices, n=Z.shape[2], overwrite_x=True)
     return result
 
 
 def _gram(slices: np.ndarray) -> np.ndarray:
-    """A^H A (k, 2, 2) of the slices A (n, 2) of an array (2, k, n)."""
-    gram: np.ndarray = np.einsum("vkj,wkj->kvw", slices.conj(), slices)
+    """A^H A (k, 2, 2) of the slices A (n, 2) of an array (2, n, k)."""
+    A, B = slices
+    gram = np.empty((A.shape[1], 2, 2), dtype=slices.dtype)
+    gram[:, 0, 0], gram[:, 1, 1] = (np.sum(part.real**2 + part.imag**2, axis=0) for part in (A, B))
+    gram[:, 0, 1] = np.sum(A.conj() * B, axis=0)
+    gram[:, 1, 0] = gram[:, 0, 1].conj()
     return gram
 
 
@@ -209,15 +222,15 @@ def _times(n: int) -> np.ndarray:
     return times
 
 
-def _shrunk_columns(parts: list[np.ndarray], by: float) -> list[np.ndarray]:
-    """Arrays (m_v, n) of which each column, over all of them, is shorter by `by` and not below 0."""
-    lengths = np.sqrt(sum(np.sum(part**2, axis=0) for part in parts))
+def _shrunk_rows(parts: list[np.ndarray], by: float) -> list[np.ndarray]:
+    """Arrays (n, m_v) of which each row, over all of them, is shorter by `by` and not below 0."""
+    lengths = np.sqrt(sum(np.sum(part**2, axis=1) for part in parts))
     kept = np.maximum(1.0 - by / np.maximum(lengths, 1e-300), 0.0)
-    return [kept * part for part in parts]
+    return [kept[:, None] * part for part in parts]
 
 
 def _resolvent(V: np.ndarray) -> Any:
-    """M -> (I + V^T V)^(-1) M, through the singular vectors of V (m, n)."""
-    _, s, B = np.linalg.svd(V, full_matrices=False)
-    weight = (s**2 / (1.0 + s**2))[:, None]
-    return lambda M: M - B.T @ (weight * (B @ M))
+    """M -> M (I + V V^T)^(-1), through the singular vectors of V (n, m)."""
+    B, s, _ = np.linalg.svd(V, full_matrices=False)
+    weight = s**2 / (1.0 + s**2)
+    return lambda M: M - ((M @ B) * weight) @ B.T
