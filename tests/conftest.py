@@ -45,7 +45,7 @@ def few_trees(monkeypatch):
     monkeypatch.setattr("contone.limits.N_TREES", 10)
 
 
-ROUGH = ("backends/", "check/test_files.py", "check/test_page.py", "cli/", "enhance/inversion/test_model.py",
+ROUGH = ("backends/", "check/", "cli/", "enhance/inversion/test_model.py",
          "enhance/inversion/test_sparse.py", "enhance/test_hard_inputs.py", "enhance/test_new_rows.py",
          "enhance/test_plugins.py", "experiments/", "hostile/", "predict/", "reproduction/", "tables/",
          "test_estimators.py", "test_models.py", "test_pipeline.py", "test_unasked.py")  # fmt: skip

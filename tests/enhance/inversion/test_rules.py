@@ -98,6 +98,7 @@ def test_one_line_says_rule_fit_and_weight():
     assert order.rule_report_.yes_weight < 0.5
 
 
+@pytest.mark.usefixtures("few_simulated")
 def test_auto_says_when_the_labels_do_not_tell(monkeypatch):
     few = CumulativeMass(0.6).apply(drawn(0.8, n=12, q=4)).astype(float)
     many = CumulativeMass(0.5).apply(drawn(0.8, n=400)).astype(float)
