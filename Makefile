@@ -4,7 +4,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help installed demo test coverage lint format docs site report bench hostile oldest wheel-check release-check clean
+# Modules are compiled once and kept, whatever the shell says: the suite starts many processes that import contone.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help installed demo test coverage lint style docstrings types format docs site report bench hostile oldest wheel-check release-check clean
 
 help:                         ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,10 +29,13 @@ $(VENV)/installed-cli: pyproject.toml constraints.txt
 	@$(PIP) -e '.[cli]'
 	@touch $@
 
+# pip would compile every module of every package, one after the other; a quarter of them is imported by the tests.
+WARM := import dask.array, distributed, hypothesis, matplotlib.figure, numba, pandas, polars, pytest, sklearn.ensemble, torch
 $(VENV)/installed-test: pyproject.toml constraints.txt
 	$(ensure_venv)
 	@echo "installing contone with its test extras (a few minutes the first time)"
-	@$(PIP) -e '.[lint]'
+	@$(PIP) --no-compile -e '.[lint]'
+	@$(BIN)/python -c '$(WARM)'
 	@touch $@ $(VENV)/installed-cli
 
 $(VENV)/installed-docs: pyproject.toml constraints.txt
@@ -53,11 +59,17 @@ test: $(VENV)/installed-test  ## run the test suite; a part of it: make test PYT
 coverage: $(VENV)/installed-test ## run the test suite and require the coverage that pyproject.toml asks for
 	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term
 
-lint: $(VENV)/installed-test  ## check the code: ruff (lint and format), codespell, docstrings (numpydoc) and mypy
+lint: types style docstrings  ## check the code: ruff (lint and format), codespell, docstrings (numpydoc) and mypy
+
+style: $(VENV)/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
-	$(BIN)/python -m numpydoc lint $$(find src -name '*.py')
+
+docstrings: $(VENV)/installed-test
+	@$(BIN)/python -m numpydoc lint $$(find src -name '*.py')
+
+types: $(VENV)/installed-test
 	$(BIN)/mypy
 
 format: $(VENV)/installed-test ## format the code and apply the safe corrections of ruff

@@ -48,7 +48,7 @@ def few_trees(monkeypatch):
 ROUGH = ("backends/", "check/", "cli/", "enhance/inversion/test_model.py",
          "enhance/inversion/test_sparse.py", "enhance/test_hard_inputs.py", "enhance/test_new_rows.py",
          "enhance/test_plugins.py", "experiments/", "hostile/", "predict/", "reproduction/", "tables/",
-         "test_estimators.py", "test_models.py", "test_pipeline.py", "test_unasked.py")  # fmt: skip
+         "test_estimators.py", "test_limits.py", "test_models.py", "test_pipeline.py", "test_unasked.py")  # fmt: skip
 """Tests of what is true however well Inversion finds the spread and however long its chains are."""
 BRIEF = {"n_sweeps": 40, "n_burn": 15}
 FEW_SIMULATED = 2000, 300

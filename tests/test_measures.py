@@ -85,7 +85,7 @@ def test_frames_and_lists_are_measured_as_arrays_are():
 
 
 @given(pairs())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_bounds_between_measures(pair):
     D, R = pair
     q = D.shape[1]
@@ -100,7 +100,7 @@ def test_bounds_between_measures(pair):
 
 
 @given(pairs())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_ranges(pair):
     D, R = pair
     for name in ("chebyshev", "cosine", "intersection", "sorensen"):

@@ -7,7 +7,7 @@ from contone import CumulativeMass, Inversion, Logical, datasets, evaluate
 
 data = datasets.load("artificial")
 L = CumulativeMass().apply(data.D)
-train, test = np.arange(0, len(L), 2), np.arange(1, len(L), 2)
+train, test = np.arange(0, len(L), 4), np.arange(1, len(L), 4)
 
 
 def train_network(targets: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from contone import CumulativeMass, FromClassifier, Inversion, Logical, datasets
 
 data = datasets.load("artificial")
 L = CumulativeMass().apply(data.D)
-train, test = np.arange(0, len(L), 2), np.arange(1, len(L), 2)
+train, test = np.arange(0, len(L), 4), np.arange(1, len(L), 4)
 booster = XGBClassifier(n_estimators=50, learning_rate=0.1, max_depth=4, min_child_weight=10)
 
 for title, method in (("degrees", Inversion()), ("labels", Logical())):

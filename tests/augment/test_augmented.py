@@ -56,9 +56,10 @@ def test_logical_inside_returns_the_confidence(small):
 @pytest.mark.filterwarnings("ignore::contone.exceptions.NearUniformWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", sorted(enhance.methods()))
-def test_every_enhancer_runs_on_augmented_data(small, name):
+def test_every_enhancer_runs_on_augmented_data(small, brief, name):
     X, L, _ = small
-    D = Augmented(enhance.methods()[name]()).fit_enhance(X, L)
+    method = enhance.methods()[name]
+    D = Augmented(method(**brief(method))).fit_enhance(X, L)
     np.testing.assert_allclose(D.sum(axis=1), 1.0)
 
 

@@ -128,7 +128,7 @@ def client(cluster):
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize("rows", [60, 97])
+@pytest.mark.parametrize("rows", [pytest.param(60, marks=pytest.mark.exhaustive), 97])  # of 240: even blocks, and not
 @pytest.mark.parametrize("method", METHODS, ids=label)
 def test_the_answer_is_that_of_numpy_whatever_the_blocks(method, rows):
     X, L = problem()

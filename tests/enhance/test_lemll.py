@@ -65,7 +65,7 @@ def test_gradient(small, epsilon):
     assert check_grad(value, slope, v) < 1e-4
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0])
+@pytest.mark.parametrize("epsilon", [0.1, pytest.param(0.5, marks=pytest.mark.exhaustive), 1.0])
 def test_two_solvers_meet(small, epsilon):
     X, L, _ = small
     p = problem(X, L, epsilon)

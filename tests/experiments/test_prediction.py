@@ -138,7 +138,9 @@ def test_splits_partition_the_rows_and_follow_the_seed():
     np.testing.assert_array_equal(first[5].test, later[0].test)
 
 
-@pytest.mark.parametrize("name", FLOOR)
+@pytest.mark.parametrize(
+    "name", [pytest.param(s, marks=pytest.mark.exhaustive if k % 3 else ()) for k, s in enumerate(FLOOR)]
+)
 def test_floor_is_the_known_one(real, name):
     X, D = real(f"Yeast_{name}")
     scores = mean_scores(predictive_folds(X, D, Uniform(), MaxEnt()), trained_on="truth")

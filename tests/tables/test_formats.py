@@ -356,7 +356,7 @@ CELLS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), m
 ).map(repr)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cells=st.lists(CELLS, min_size=2, max_size=6), kind=st.sampled_from(["csv", "tsv", "parquet", "jsonl", "arrow"]))
 def test_carried_text_comes_out_as_it_went_in(tmp_path_factory, cells, kind):
     folder = tmp_path_factory.mktemp("t")

@@ -64,8 +64,9 @@ def read(source: object) -> pl.DataFrame:
 # ------------------------------------------------------------------------------------------------------- the answer
 
 
-@pytest.mark.parametrize("source", ["t.csv", "t.csv.gz", "t.parquet"])
-@pytest.mark.parametrize("target", ["out.csv", "out.parquet"])
+@pytest.mark.parametrize(
+    ("source", "target"), [("t.csv", "out.parquet"), ("t.csv.gz", "out.csv"), ("t.parquet", "out.csv")]
+)
 def test_a_row_wise_method_gives_the_same_file_as_in_memory(folder, run, source, target):
     assert run(*command(source, f"whole_{target}")).exit_code == 0
     for rows in (97, 499, 10_000):  # 499 leaves a piece with a single row
@@ -131,8 +132,8 @@ def test_the_sample_is_drawn_evenly_from_the_whole_file():
 # ------------------------------------------------------------------------------------------------------- the pieces
 
 
-@pytest.mark.parametrize("rows", [1, 3, 7, 500])
-@pytest.mark.parametrize("block", [1, 64, 1 << 20])
+@pytest.mark.parametrize("rows", [1, 7, 500])
+@pytest.mark.parametrize("block", [1, 64])
 def test_records_are_cut_at_their_ends_wherever_the_blocks_end(folder, monkeypatch, rows, block):
     table(12).write_csv("small.csv")
     monkeypatch.setattr(text, "BLOCK_BYTES", block)
