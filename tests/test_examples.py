@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -46,11 +44,11 @@ def test_the_gallery_draws(path, monkeypatch):
     plt.close("all")
 
 
-def test_the_readme_runs():
+def test_the_readme_runs(forks):
     """The Python in the README is run as it stands."""
     text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
     code = text.split("```python\n")[1].split("```")[0]
     assert len(code.splitlines()) <= 12
-    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=120)
+    done = forks.run("-W", "error", "-c", code)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()

@@ -149,6 +149,17 @@ def test_a_fit_agrees_with_that_of_numpy(monkeypatch):
     np.testing.assert_allclose(*answers, atol=1e-6)
 
 
+def test_without_a_place_for_the_cache_all_is_compiled_anew():
+    """What has no file of its own has no cache folder that could be written to."""
+    from contone.backends.numpy import elementary
+
+    made = {}
+    exec("def twice(x):\n    return x + x", made)
+    twice = elementary.compiled(made["twice"])
+    assert twice(1.5) == 3.0
+    assert twice.stats.cache_path is None
+
+
 def test_small_work_does_not_load_numba(monkeypatch):
     monkeypatch.setattr(sweeps, "is_installed", lambda: pytest.fail("asked for"))
     assert not sweeps.can_sweep(np.zeros((5, 100)), Region("order"), 200)

@@ -526,6 +526,25 @@ def test_workers_give_the_same_answer(client, method):
     assert np.abs(answer.compute() - method.fit_enhance(X, L)).max() < 1e-6
 
 
+def test_compiled_sweeps_on_workers(client):
+    """What a worker of the cluster compiles, or loads, is what this process has."""
+    pytest.importorskip("numba")
+    Z = np.random.default_rng(0).normal(size=(4, 50))
+    there, here = client.submit(_sums_of_a_draw, Z).result(), _sums_of_a_draw(Z)
+    np.testing.assert_allclose(here[0], np.exp(Z) / np.exp(Z).sum(axis=0))
+    for one, other in zip(there, here, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def _sums_of_a_draw(Z):
+    from contone.backends.numpy.sweeps import CompiledSweeps
+    from contone.backends.protocols import Region
+
+    sums = tuple(np.zeros_like(Z) for _ in range(3))
+    assert CompiledSweeps(Region("order")).add_draw(Z, sums, 1e-12, -40.0)
+    return sums
+
+
 # While lists are searched, half of the rows are gone; in the middle of the confidence problem, half of the graph and of
 # the vectors that it is multiplied with.
 @pytest.mark.parametrize(("module", "name", "call"), [("lists", "_search", 1), ("tasks", "update", 12)])
