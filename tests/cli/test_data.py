@@ -149,7 +149,7 @@ def mirror(tmp_path, monkeypatch):
     digest = hashlib.sha256((folder / "Tiny.mat").read_bytes()).hexdigest()
     fetching = importlib.import_module("contone.datasets.fetch")
     entry = fetching.Entry("tiny", "Tiny.mat", 9, 2, 2, "a set for tests", "nobody", "none", "", sha256=digest)
-    monkeypatch.setattr(fetching, "_registry", lambda: {"tiny": entry})
+    monkeypatch.setattr(fetching, "registry", lambda: {"tiny": entry})
     handler = partial(QuietHandler, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)

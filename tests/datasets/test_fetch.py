@@ -23,6 +23,7 @@ from contone.exceptions import DataError
 
 # The package exports the function of the same name, so the module is asked for by its full name.
 fetching = importlib.import_module("contone.datasets.fetch")
+downloading = importlib.import_module("contone.datasets.download")
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -121,8 +122,8 @@ def published(request, monkeypatch):
         label_prefix="tone",
         **{request.param: kinds[request.param]},
     )
-    known = {**fetching._registry(), "tiny-set": entry}
-    monkeypatch.setattr(fetching, "_registry", lambda: known)
+    known = {**fetching.registry(), "tiny-set": entry}
+    monkeypatch.setattr(fetching, "registry", lambda: known)
     return content
 
 
@@ -147,7 +148,7 @@ def test_the_registry_knows_the_sets_of_the_paper_and_the_others():
 
 
 def test_every_entry_has_exactly_one_hash_a_source_and_a_citation():
-    for entry in fetching._registry().values():
+    for entry in fetching.registry().values():
         assert (len(entry.sha256), len(entry.blob)) in {(64, 0), (0, 40)}, entry.name
         assert entry.base.startswith("https://")
         assert "082937638e075b35d349a2e69e36219d52512dc8" in entry.base
@@ -162,9 +163,9 @@ def test_git_blob_ids_are_those_of_git(tmp_path):
     entry = fetching.Entry(
         "greeting", "Greeting.mat", 0, 0, 0, "", "", "", "", blob="ce013625030ba8dba906f756967f9e9ca394464a"
     )
-    assert fetching._mismatch(tmp_path / "Greeting.mat", entry) == ""
+    assert fetching.mismatch(tmp_path / "Greeting.mat", entry) == ""
     (tmp_path / "Greeting.mat").write_bytes(b"hello!\n")
-    assert "git blob id" in fetching._mismatch(tmp_path / "Greeting.mat", entry)
+    assert "git blob id" in fetching.mismatch(tmp_path / "Greeting.mat", entry)
 
 
 @pytest.mark.parametrize(
@@ -232,15 +233,15 @@ def test_a_conversion_of_another_shape_is_refused(folder, published):
 
 
 def test_bytes_that_match_the_hash_are_right_whatever_the_registry_says_of_their_shape(folder, published, monkeypatch):
-    entry = dataclasses.replace(fetching._registry()["tiny-set"], n=31, d=0)
-    monkeypatch.setattr(fetching, "_registry", lambda: {"tiny-set": entry})
+    entry = dataclasses.replace(fetching.registry()["tiny-set"], n=31, d=0)
+    monkeypatch.setattr(fetching, "registry", lambda: {"tiny-set": entry})
     (folder / "Tiny_Set.mat").write_bytes(published)
     assert datasets.load("tiny-set").notes == ("n, d, q are (30, 4, 3); the registry says (31, 0, 3)",)
 
 
 def test_a_conversion_is_not_held_to_shapes_that_nobody_confirmed(folder, published, monkeypatch):
-    entry = dataclasses.replace(fetching._registry()["tiny-set"], n=31, confirmed=False)
-    monkeypatch.setattr(fetching, "_registry", lambda: {"tiny-set": entry})
+    entry = dataclasses.replace(fetching.registry()["tiny-set"], n=31, confirmed=False)
+    monkeypatch.setattr(fetching, "registry", lambda: {"tiny-set": entry})
     np.savez(folder / "tiny_set.npz", **content_of())
     assert datasets.load("tiny-set").D.shape == (30, 3)
 
@@ -347,7 +348,7 @@ def test_a_full_disk_is_told_and_nothing_kept(server, cached, monkeypatch, publi
 
         monkeypatch.setattr(pooch.core, "choose_downloader", lambda url, progressbar: Full())
     else:
-        monkeypatch.setattr(fetching.os, "replace", full)
+        monkeypatch.setattr(downloading.os, "replace", full)
     with pytest.raises(DataError, match="cannot be stored in .*the disk is full.*CONTONE_CACHE"):
         datasets.load("tiny-set")
     assert left_in(cached) == []
@@ -363,9 +364,9 @@ def test_a_cache_that_cannot_be_made_is_told(server, cached, published):
 FETCH_IN_PROCESS = """
 import importlib, sys
 fetching = importlib.import_module("contone.datasets.fetch")
-known = {**fetching._registry(), "tiny-set": fetching.Entry(
+known = {**fetching.registry(), "tiny-set": fetching.Entry(
     "tiny-set", "Tiny_Set.mat", 30, 4, 3, "", "", "", "", sha256=sys.argv[1])}
-fetching._registry = lambda: known
+fetching.registry = lambda: known
 print(fetching.load("tiny-set").D.shape)
 """
 
@@ -420,7 +421,7 @@ def test_load_reads_what_is_in_the_file(real):
 
 def test_a_server_cannot_fill_the_disk(server, cached, monkeypatch, published):
     server.files["Tiny_Set.mat"] = published
-    monkeypatch.setattr(fetching, "MAX_DOWNLOAD", 100)
+    monkeypatch.setattr(downloading, "MAX_DOWNLOAD", 100)
     with pytest.raises(DataError, match="sends more than"):
         datasets.load("tiny-set")
     assert left_in(cached) == []

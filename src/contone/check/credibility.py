@@ -88,7 +88,7 @@ def check(
     >>> from contone import CumulativeMass, Inversion
     >>> rng = np.random.default_rng(0)
     >>> X, D = rng.normal(size=(60, 2)), rng.dirichlet([4.0] * 4, size=60)
-    >>> found = check(Inversion(n_sweeps=80), X, CumulativeMass().apply(D), n_replicates=5)
+    >>> found = check(Inversion(n_sweeps=100, n_burn=40), X, CumulativeMass().apply(D), n_replicates=5)
     >>> found.rule
     'CumulativeMass(t=0.5)'
     """

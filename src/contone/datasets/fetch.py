@@ -1,61 +1,26 @@
-"""From a name to a file: the registry, the places that are searched, and the checked download.
+"""From a name to a file: the places that are searched, and what is said of a file that is found there.
 
 Search order: the folder in the environment variable CONTONE_DATA, the user's cache (CONTONE_CACHE moves it), then a
-download from the registry's address (CONTONE_MIRROR names another one with the same files). A download goes to a
-temporary file beside its place, is checked against the registry's hash, and is moved there only then, so two processes
-may fetch at once and nothing half-done is ever left behind.
+download (`download`) from the registry's address (CONTONE_MIRROR names another one with the same files).
 """
 
 from __future__ import annotations
 
 import difflib
-import errno
-import hashlib
-import logging
 import os
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 from contone.datasets.artificial import artificial
 from contone.datasets.dataset import FORMATS, Dataset, read, shapes
+from contone.datasets.download import download
+from contone.datasets.registry import Entry, mismatch, registry
 from contone.exceptions import DataError
 
 Where = Literal["generated", "folder", "cache", "missing"]
 
-MAX_DOWNLOAD = 512 << 20
-"""The largest file, in bytes, that is downloaded: several times the largest of the registry."""
-
 _GENERATED = {"artificial": "recovery", "artificial-training": "training"}
-
-
-@dataclass(frozen=True)
-class Entry:
-    """What the registry knows about one data set."""
-
-    name: str
-    file: str
-    n: int
-    d: int
-    q: int
-    about: str
-    citation: str
-    licence: str
-    base: str
-    sha256: str = ""
-    blob: str = ""
-    in_paper: bool = False
-    confirmed: bool = True
-    label_prefix: str = "label"
-
-    @property
-    def url(self) -> str:
-        """The address it is downloaded from; CONTONE_MIRROR replaces the registry's."""
-        return (os.environ.get("CONTONE_MIRROR") or self.base).rstrip("/") + "/" + self.file
 
 
 @dataclass(frozen=True)
@@ -86,7 +51,7 @@ def names() -> list[str]:
     >>> names()[:3]
     ['artificial', 'artificial-training', 'yeast-alpha']
     """
-    return [*_GENERATED, *_registry()]
+    return [*_GENERATED, *registry()]
 
 
 def own_names() -> list[str]:
@@ -129,9 +94,9 @@ def load(name: str) -> Dataset:
     if key in _GENERATED:
         return artificial(_GENERATED[key])
     path = fetch(key)
-    if key not in _registry():
+    if key not in registry():
         return _with_note(read(path), "not in the registry: read as it is, with no hash to check")
-    entry = _registry()[key]
+    entry = registry()[key]
     data = read(
         path,
         name=entry.name,
@@ -158,11 +123,11 @@ def fetch(name: str, *, progress: Any = False) -> Path:
     if key in _GENERATED:
         raise DataError(f"{key} is generated, there is no file to fetch: use contone.datasets.artificial().")
     own = _in_folder(key)
-    if key not in _registry():
+    if key not in registry():
         if own is None:
             raise DataError(_unknown(name))
         return own
-    entry = _registry()[key]
+    entry = registry()[key]
     if own is not None:
         problem = _problem(own, entry)
         if problem:
@@ -174,7 +139,7 @@ def fetch(name: str, *, progress: Any = False) -> Path:
     cached = cache_folder() / entry.file
     if _is_file(cached) and not _problem(cached, entry):
         return cached
-    _download(entry, cached, progress)
+    download(entry, cached, progress)
     return cached
 
 
@@ -186,12 +151,12 @@ def status(name: str) -> Status:
         (n, d), q = data.X.shape, data.D.shape[1]
         return Status(key, "generated", n=n, d=d, q=q, about=data.about, citation=data.citation, licence=data.licence)
     own = _in_folder(key)
-    if key not in _registry():
+    if key not in registry():
         if own is None:
             raise DataError(_unknown(name))
         n, d, q, problem = _claimed_shapes(own)
         return Status(own.stem, "folder", own, problem, n, d, q, about="a file of your own")
-    entry = _registry()[key]
+    entry = registry()[key]
     cached = cache_folder() / entry.file
     path: Path | None
     where: Where
@@ -226,7 +191,7 @@ def canonical(name: str) -> str:
     ('yeast-alpha', 'artificial')
     """
     key = _key(name)
-    if key in _GENERATED or key in _registry():
+    if key in _GENERATED or key in registry():
         return key
     own = _in_folder(key)
     return own.stem if own is not None else name
@@ -242,20 +207,7 @@ def cache_folder() -> Path:
     return Path(pooch.os_cache("contone"))
 
 
-# -------------------------------------------------------------------------------------------------------- registry
-
-
-@cache
-def _registry() -> dict[str, Entry]:
-    import tomllib
-    from importlib.resources import files
-
-    content = tomllib.loads(files("contone.datasets").joinpath("registry.toml").read_text(encoding="utf-8"))
-    entries = {}
-    for name, fields in content["sets"].items():
-        citation = " ".join(content["citations"][c] for c in fields.pop("citations"))
-        entries[name] = Entry(name=name, citation=citation, licence=content["licence"], base=content["base"], **fields)
-    return entries
+# ----------------------------------------------------------------------------------------------------------- names
 
 
 def _plain(name: str) -> str:
@@ -314,27 +266,7 @@ def _is_file(path: Path) -> bool:
 
 def _problem(path: Path, entry: Entry) -> str:
     """Why the file found is not the published one, in one sentence; empty where it is, or is a conversion of it."""
-    return _mismatch(path, entry) if path.suffix == Path(entry.file).suffix else ""
-
-
-def _mismatch(path: Path, entry: Entry) -> str:
-    """How the bytes of the file differ from the registry's hash, in one sentence; empty where they do not."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        return f"it cannot be read ({error.strerror or error})."
-    if entry.sha256:
-        kind, expected, found = "sha256", entry.sha256, hashlib.sha256(content).hexdigest()
-    else:
-        header = f"blob {len(content)}\0".encode()
-        kind, expected = "git blob id", entry.blob
-        found = hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
-    if found == expected:
-        return ""
-    return (
-        f"this is not the published {entry.file} ({len(content)} bytes, {kind} {found[:12]}..., expected "
-        f"{expected[:12]}...): truncated, damaged or another version."
-    )
+    return mismatch(path, entry) if path.suffix == Path(entry.file).suffix else ""
 
 
 def _compare(data: Dataset, entry: Entry, *, verified: bool) -> Dataset:
@@ -352,107 +284,3 @@ def _compare(data: Dataset, entry: Entry, *, verified: bool) -> Dataset:
 
 def _with_note(data: Dataset, note: str) -> Dataset:
     return replace(data, notes=(*data.notes, note))
-
-
-# -------------------------------------------------------------------------------------------------------- download
-
-
-def _download(entry: Entry, target: Path, progress: Any) -> None:
-    """Temporary file, hash, move."""
-    import pooch
-    import requests.exceptions
-
-    def downloader(url: str, output: str, _: Any) -> None:
-        with open(output, "wb") as file:
-            pooch.core.choose_downloader(url, progressbar=progress)(url, _Bounded(file, url), None)
-        # Checked here, before pooch lets the file out of its temporary name: pooch knows no git blob ids.
-        mismatch = _mismatch(Path(output), entry)
-        if mismatch:
-            raise DataError(
-                f"{url}: {mismatch} Nothing was kept. Try again; if it stays so, the address, or a proxy on the way, "
-                "serves something else."
-            )
-
-    # A name of its own: another process may be at it, and must not see its good file vanish or half a one appear.
-    checked = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with _quiet(pooch.get_logger()):
-            pooch.retrieve(entry.url, known_hash=None, fname=checked.name, path=target.parent, downloader=downloader)
-        os.replace(checked, target)
-    except requests.exceptions.RequestException as error:
-        raise DataError(
-            f"{entry.file} cannot be downloaded from {entry.url} ({_reason(error)}). It is not in {_folder_said()} and "
-            f"not in the cache ({target.parent}): put it into one of these folders by hand, or set CONTONE_MIRROR to "
-            "an address that has it."
-        ) from error
-    except OSError as error:
-        reason = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else _short(error)
-        raise DataError(
-            f"{entry.file} cannot be stored in {target.parent}: {reason}. Nothing was kept. Make room there, or set "
-            "CONTONE_CACHE to another folder."
-        ) from error
-    except ValueError as error:  # pooch, on an address with a protocol that it does not know
-        raise DataError(f"{entry.url} is not an address to download from: {error}") from error
-    finally:
-        with suppress(OSError):
-            checked.unlink(missing_ok=True)
-
-
-class _Bounded:
-    """A file that takes no more than `MAX_DOWNLOAD` bytes: a server must not be able to fill the disk."""
-
-    def __init__(self, file: IO[bytes], url: str) -> None:
-        self._file, self._url, self._size = file, url, 0
-
-    def write(self, chunk: bytes) -> int:
-        self._size += len(chunk)
-        if self._size > MAX_DOWNLOAD:
-            raise DataError(
-                f"{self._url} sends more than {MAX_DOWNLOAD >> 20} MiB, which no data set of the registry has. Nothing "
-                "was kept. The address, or a proxy on the way, serves something else."
-            )
-        return self._file.write(chunk)
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
-
-
-def _folder_said() -> str:
-    folder = os.environ.get("CONTONE_DATA")
-    if not folder:
-        return "CONTONE_DATA (not set)"
-    missing = "" if Path(folder).expanduser().is_dir() else ": no such folder"
-    return f"CONTONE_DATA ({folder}{missing})"
-
-
-def _reason(error: Exception) -> str:
-    """Why the network did not deliver, without the chain of wrappers that the libraries report."""
-    from requests import exceptions
-
-    if isinstance(error, exceptions.HTTPError) and error.response is not None:
-        return f"the server answered {error.response.status_code} {error.response.reason}"
-    if isinstance(error, exceptions.Timeout):
-        return "no answer in time"
-    if isinstance(error, exceptions.ConnectionError):
-        return "no connection; is there a network?"
-    return _short(error)
-
-
-def _short(error: Exception) -> str:
-    text = str(error) or type(error).__name__
-    return text if len(text) <= 200 else text[:197] + "..."
-
-
-@contextmanager
-def _quiet(logger: logging.Logger) -> Iterator[None]:
-    """pooch would ask for the hash that it was not given; ours is checked above."""
-    level = logger.level
-    logger.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

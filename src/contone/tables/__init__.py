@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contone.exceptions import MissingExtraError
+from contone.tables.fitted import apply_model, fit_file, load_table_model
+from contone.tables.needs import need_polars
 from contone.tables.progress import Progress
 
 if TYPE_CHECKING:
     from contone.base import Enhancer
     from contone.tables.compare import Comparison
     from contone.tables.frames import vectorizer
-    from contone.tables.kept import TableModel
     from contone.tables.order import EnhancedFile
     from contone.tables.suggest import SuggestedFile
 
@@ -137,7 +137,7 @@ def enhance_file(
     ArgumentError, DataError, LabelError, OutputError
         Each says what is wrong and what to do; what was at `target` before is then still there.
     """
-    _need_polars()
+    need_polars()
     from contone.tables import order, run
 
     return run.carry_out(
@@ -227,7 +227,7 @@ def enhance_table(
     >>> enhance_table(songs, labels="mood", method="temperature").columns
     ['tempo', 'mood', 'calm_degree', 'happy_degree', 'sad_degree']
     """
-    _need_polars()
+    need_polars()
     from contone.tables import in_memory, order
 
     return in_memory.enhance(
@@ -287,7 +287,7 @@ def suggest_file(
         Other arguments of `enhance_file` about columns and reading: features, ids, categorical, text, separator,
         decimal, label_separator, item, missing, unlabelled.
     """
-    _need_polars()
+    need_polars()
     from contone.tables import order, suggest
 
     lists = ("features", "ids", "categorical", "text")
@@ -305,124 +305,11 @@ def suggest_file(
     return suggest.write_suggestion(wanted, k)
 
 
-def fit_file(
-    source: str | os.PathLike[str],
-    model: str | os.PathLike[str],
-    *,
-    labels: str | Sequence[str] = (),
-    method: str | Enhancer = "inversion",
-    features: str | Sequence[str] = (),
-    ids: str | Sequence[str] = (),
-    overwrite: bool = False,
-    separator: str | None = None,
-    decimal: str | None = None,
-    label_separator: str | None = None,
-    item: str | None = None,
-    categorical: str | Sequence[str] = (),
-    text: str | Sequence[str] = (),
-    missing: str = "impute",
-    unlabelled: str = "method",
-    progress: Progress | None = None,
-) -> TableModel:
-    """Fit a method on a table in a file and keep it, with its columns, for `apply_model`.
-
-    Arguments as those of `enhance_file`; `model` is the file to write, of arrays and JSON, never a pickle.
-    """
-    _need_polars()
-    from contone.tables import life, order
-
-    return life.fit(
-        order.Order(
-            source=Path(source),
-            target="",
-            labels=order.as_list(labels),
-            method=order.named_method(method),
-            features=order.as_list(features),
-            ids=order.as_list(ids),
-            overwrite=overwrite,
-            separator=separator,
-            decimal=decimal,
-            label_separator=label_separator,
-            item=item,
-            categorical=order.as_list(categorical),
-            text=order.as_list(text),
-            missing=missing,
-            unlabelled=unlabelled,
-            progress=progress or Progress(),
-        ),
-        str(model),
-    )
-
-
-def apply_model(
-    model: str | os.PathLike[str],
-    source: str | os.PathLike[str],
-    target: str | os.PathLike[str],
-    *,
-    suffix: str = "_degree",
-    overwrite: bool = False,
-    separator: str | None = None,
-    decimal: str | None = None,
-    label_separator: str | None = None,
-    top: int | None = None,
-    intervals: float | None = None,
-    degrees_as: str = "columns",
-    trusted: Sequence[str] = (),
-    progress: Progress | None = None,
-) -> EnhancedFile:
-    """Tell the degrees of the rows of another file by a model that `fit_file` wrote.
-
-    With the model's label columns in the file, they are used (`enhance`); without, the degrees come from the features
-    alone (`predict`). Columns are found by name, in any order; a missing one is refused by name. `top`, `intervals` and
-    `degrees_as` as in `enhance_file`; `trusted` are methods from outside contone that may be in the model.
-    """
-    _need_polars()
-    from contone import Uniform
-    from contone.tables import life, order
-
-    return life.apply(
-        model,
-        order.Order(
-            source=Path(source),
-            target=str(target),
-            labels=[],
-            method=Uniform(),
-            suffix=suffix,
-            overwrite=overwrite,
-            separator=separator,
-            decimal=decimal,
-            label_separator=label_separator,
-            top=top,
-            intervals=intervals,
-            degrees_as=degrees_as,
-            progress=progress or Progress(),
-        ),
-        trusted,
-    )
-
-
-def load_table_model(model: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> TableModel:
-    """A model that `fit_file` wrote: the fitted method, its labels, its columns and their encoder."""
-    _need_polars()
-    from contone.tables import kept
-
-    return kept.load(model, trusted)
-
-
 def compare_files(
     truth: str | os.PathLike[str], answer: str | os.PathLike[str], *, suffix: str = "_degree", item: str | None = None
 ) -> Comparison:
     """The measures of the degrees in one file against the true ones in another, beside baselines."""
-    _need_polars()
+    need_polars()
     from contone.tables import compare
 
     return compare.compare_files(Path(truth), Path(answer), suffix=suffix, item=item)
-
-
-def _need_polars() -> None:
-    try:
-        import polars  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(
-            "Reading and writing tables needs polars, which is not installed: pip install 'contone[cli]'."
-        ) from error
