@@ -10,6 +10,9 @@ With the strengths tau, k, l -> 0, inf, inf nothing moves; how far they are from
 likelihood of the graded rows (Laplace for a, closed for delta and T), averaged over a grid. The t distribution is a
 normal one whose rows have weights of their own; few rows far out then do not pass for a large scale.
 
+The common scale moves less than its posterior mean says (`least_change`): where labels were right, m rows would only
+add their own chance to the answer, and a person who grades rows should not come off worse for it.
+
 A degree of zero means: less than half the smallest degree that was given. Its logarithm is drawn below that bound.
 """
 
@@ -149,7 +152,21 @@ def _fit_scales(Y: np.ndarray, basis: np.ndarray, covariance: np.ndarray, tail: 
     weight = np.exp(evidence - logsumexp(evidence))
     variance = float(weight @ np.array(deviations))
     # The mean of a log-normal scale, and not its median: to first order the answer is linear in the spread.
-    return _Scales(float(logsumexp(evidence)), weight @ np.array(modes) + 0.5 * variance, math.sqrt(variance), tail)
+    a = weight @ np.array(modes) + 0.5 * variance
+    move = float(a.mean()) - math.log(spread.mean)
+    withheld = move - least_change(move, math.sqrt(variance))
+    # Intervals are around the scale that is taken, at this distance from the posterior mean.
+    return _Scales(float(logsumexp(evidence)), a - withheld, math.sqrt(variance + withheld**2), tail)
+
+
+def least_change(mean: float, deviation: float) -> float:
+    """How far to move a parameter from 0, where the labels put it, whose posterior has this mean and deviation.
+
+    The error of an answer is about the square of that of the parameter theta. A move x then gains
+    theta^2 - (theta - x)^2 = 2 x theta - x^2, in the mean 2 x mean - x^2, with the standard deviation 2 |x| deviation.
+    The x with the largest mean less one standard deviation is the mean, shortened by one deviation.
+    """
+    return math.copysign(max(abs(mean) - deviation, 0.0), mean)
 
 
 def _mode(

@@ -182,7 +182,9 @@ def fit(
         model = Fit(rule, feature_map, parameters, Spread(0.0, 0.0), settings, directions, n, 0, size, 1.0)
         return model, _certain(L)
     known = None if grades is None else grades[chosen]
-    rows = Rows(rule, L[chosen], settings.noise, known, n_sweeps=settings.n_sweeps)
+    # Labels first, as if nothing were graded, and then what graded rows say beside them: what changes is theirs alone.
+    at_once = known is not None and not _labels_tell(rule, L[chosen], known)
+    rows = Rows(rule, L[chosen], settings.noise, known if at_once else None, n_sweeps=settings.n_sweeps)
     n_kept = settings.n_sweeps - settings.n_burn
     averages = Averages(rows.Z, settings.n_samples, n_kept, labels_first=rows.quick, fused=rows.fused)
     counts = count_labels(L, rule)
@@ -193,7 +195,8 @@ def fit(
     model = Fit(rule, feature_map, parameters, spread, settings, directions, n_rows, n_relaxed, size, split)
     n_graded = 0 if grades is None else int(grades.known[chosen].sum())
     model = replace(model, n_graded=n_graded, shape_shares=shape.shares(settings.weights, n_graded))
-    if grades is not None:
+    if known is not None:
+        rows = rows if at_once else _hold_graded(rows, L[chosen], known, settings)
         found = calibrate_parameters(phi, rows, parameters, spread, counts, settings, rng)
         model = replace(
             model,
@@ -207,6 +210,20 @@ def fit(
     else:
         posterior = averages.posterior(n_relaxed)
     return model, posterior if grades is None else posterior.with_known(grades)
+
+
+def _labels_tell(rule: Degradation, L: Array, grades: Grades) -> bool:
+    """Whether labels L (n, q) alone say something of the scale, and of every graded row."""
+    return rule.scale_matters and not bool((tells_nothing(rule, L) & grades.known).any())
+
+
+def _hold_graded(rows: Rows, L: Array, grades: Grades, settings: Settings) -> Rows:
+    """The same rows, where they are, but those whose degrees are known stay at these."""
+    held = Rows(rows.rule, L, rows.noise, grades, n_sweeps=settings.n_sweeps)
+    xp = array_namespace(held.Z)
+    held.Z = xp.where(grades.known, held.Z, xp.astype(rows.Z, held.Z.dtype))
+    held.positive = xp.where(grades.known, held.positive, rows.positive)
+    return held
 
 
 def _fit_labelled(
