@@ -14,7 +14,7 @@ from contone.backends.protocols import Region  # noqa: E402
 from contone.backends.torch import sweeps  # noqa: E402
 from contone.backends.torch.draws import FEW, TensorDraws  # noqa: E402
 from contone.degrade import Order, region_of  # noqa: E402
-from contone.enhance.inversion import sampler  # noqa: E402
+from contone.enhance.inversion import gibbs, sampler  # noqa: E402
 from contone.enhance.inversion.posterior import Averages  # noqa: E402
 from contone.numerics.truncated import truncated_normal  # noqa: E402
 
@@ -87,7 +87,7 @@ def test_the_kernel_is_the_sweep(rule, q):
             torch.tensor(A, device="cuda") for A in (rng.random((q, n)), rng.normal(size=n), rng.random(n) + 0.5)
         )
         how = {"reflect": k % 2 == 1, "root_weights": root if k > 3 else None}
-        expected = sampler.sweep(rows.Z, rows.positive, mean, P, rows._interval, u, shift, **how)
+        expected = gibbs.sweep(rows.Z, rows.positive, mean, P, rows._interval, u, shift, **how)
         loose = rows.relaxed if rows.n_relaxed else None
         found = rows.fused.sweep(rows.Z, rows.positive, loose, mean, precision, u, shift, **how)
         assert float((found - expected).abs().max()) < 1e-6  # far quantiles magnify rounding

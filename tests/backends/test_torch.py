@@ -33,7 +33,7 @@ from contone.backends.torch import neighbours as neighbours_torch  # noqa: E402
 from contone.backends.torch.draws import FEW, TensorDraws  # noqa: E402
 from contone.backends.torch.graph import TorchGraph, weighted_bags  # noqa: E402
 from contone.degrade import Others  # noqa: E402
-from contone.enhance.inversion.sampler import sweep  # noqa: E402
+from contone.enhance.inversion.gibbs import sweep  # noqa: E402
 from contone.enhance.rectified import objective_and_gradient  # noqa: E402
 from contone.exceptions import (  # noqa: E402
     FeatureError,

@@ -182,7 +182,7 @@ class FactorForm(Protocol):
 
 
 class Sweeps(Protocol):
-    """Gibbs sweeps of log weights Z (q, n) within a region, one operation each; see `enhance.inversion.sampler`.
+    """Gibbs sweeps of log weights Z (q, n) within a region, one operation each; see `enhance.inversion.gibbs`.
 
     `relaxed` (n,) says which rows keep to the order alone; None stands for no row.
     """

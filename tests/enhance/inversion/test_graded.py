@@ -11,7 +11,7 @@ import pytest
 from scipy.linalg import helmert
 
 from contone import CumulativeMass, Inversion, Threshold
-from contone.enhance.inversion import evidence
+from contone.enhance.inversion import evidence, model
 from contone.enhance.inversion.logistic_normal import precision
 from contone.enhance.inversion.sampler import Rows
 from contone.exceptions import LabelError, LabelWarning, ShapeError
@@ -93,6 +93,56 @@ def test_shape_and_mean_move_as_far_as_the_rows_bear_out():
     sample = np.cov(moved.T, bias=True)
     assert np.abs(found - sample).max() < 0.1
     assert shift == pytest.approx(moved.mean(axis=0), abs=0.05)
+
+
+@pytest.mark.parametrize(("mean", "deviation"), [(0.7, 0.2), (-0.7, 0.2), (0.1, 0.2), (0.3, 0.0)])
+def test_the_least_change_has_the_largest_gain_less_its_deviation(mean, deviation):
+    x = np.linspace(-1, 1, 20_001)
+    worth = 2 * x * mean - x**2 - 2 * np.abs(x) * deviation
+    found = evidence.least_change(mean, deviation)
+    assert found == pytest.approx(x[np.argmax(worth)], abs=2e-4)
+    assert abs(found) <= abs(mean)
+
+
+def test_the_common_scale_stays_where_rows_do_not_deny_it_and_goes_where_they_do():
+    Y, basis, covariance = problem(m=30)
+    sure = evidence.Spread(1.0, 0.3)
+    for factor in (1.0, 0.5, 3.0):
+        found = evidence._fit_scales(factor * Y, basis, covariance, math.inf, sure)
+        moved = found.log_scales.mean()
+        assert abs(moved) <= abs(math.log(factor)) + 0.1
+        assert moved == pytest.approx(math.log(factor), abs=0.25)
+        # Intervals know of what was withheld: the distance to the rows' own scale is within them.
+        assert found.deviation >= 1 / math.sqrt(2 * 30 * 3 + 1 / 0.3**2)
+    nearly = evidence._fit_scales(
+        1.02 * Y / np.sqrt(np.mean(_whitened(Y, basis, covariance) ** 2)), *problem()[1:], math.inf, sure
+    )
+    assert nearly.log_scales.mean() == pytest.approx(0.0, abs=1e-12)
+
+
+def _whitened(Y, basis, covariance):
+    return np.linalg.solve(np.linalg.cholesky(basis.T @ covariance @ basis), Y.T)
+
+
+@pytest.mark.usefixtures("few_simulated")
+def test_the_labels_are_learnt_from_as_without_graded_rows(monkeypatch):
+    """What graded rows change is the calibration alone: it starts from the very parameters of the fit without them."""
+    X, L, D = simulated(n=80, q=4)
+    plain = Inversion(**SHORT).fit(X, L)
+    seen, calibrate_parameters = [], model.calibrate_parameters
+
+    def spy(phi, rows, parameters, *rest):
+        seen.append((parameters, rows))
+        return calibrate_parameters(phi, rows, parameters, *rest)
+
+    monkeypatch.setattr(model, "calibrate_parameters", spy)
+    G, known = graded(D, 10)
+    Inversion(**SHORT).fit(X, L, degrees=G)
+    ((parameters, rows),) = seen
+    np.testing.assert_array_equal(parameters.covariance, plain.covariance_)
+    np.testing.assert_array_equal(parameters.coefficients, plain.coefficients_)
+    np.testing.assert_allclose(softmax(rows.Z.T)[known], D[known], rtol=1e-12)
+    assert CumulativeMass().agrees(softmax(rows.Z.T), L).all()
 
 
 def test_weights_of_rows_give_the_tails_that_they_are_meant_to():

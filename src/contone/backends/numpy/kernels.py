@@ -1,6 +1,6 @@
 """Loops over rows and labels that numba compiles: a Gibbs sweep of log weights, and the sums that averages are made of.
 
-`enhance.inversion.sampler.sweep` says what a sweep is, `enhance.inversion.numpy_sweep` how a step is kept to O(1)
+`enhance.inversion.gibbs.sweep` says what a sweep is, `enhance.inversion.numpy_sweep` how a step is kept to O(1)
 beside Sigma^-1; here are the same formulas in one loop. Rows go through all labels in tiles that stay in a processor's
 cache. Loops over a tile hold no branch and call nothing, so that the compiler makes vector instructions of them. All is
 in double precision, whatever log weights are stored in. Sums, extremes and copies are loops, too: NumPy's functions and

@@ -1,6 +1,6 @@
 """Gibbs sweeps of log weights on a GPU, each as one kernel, or a whole chain as one.
 
-`enhance.inversion.sampler.sweep` says what a sweep is. As operations on tensors it takes about a hundred launches per
+`enhance.inversion.gibbs.sweep` says what a sweep is. As operations on tensors it takes about a hundred launches per
 label, and a GPU waits for them. Here a program takes a tile of rows through all labels, with their log weights in
 registers; rows do not depend on each other. Where the parameters stay as they are, it takes them through all sweeps of
 a chain, and makes the random numbers as well: Philox numbers, counted by row, label and sweep, so that a seed gives

@@ -4,7 +4,7 @@
 
 for each row r of labels of item i, with C = I - 11^T / q. The answer is the posterior of softmax(z_i). Given the rest,
 
-- z_r is normal around z_i, confined to what l_r allows: the sweep of `sampler`, with covariance tau^2 C;
+- z_r is normal around z_i, confined to what l_r allows: the sweep of `gibbs`, with covariance tau^2 C;
 - z_i together with all its z_r moves along one axis: its prior, cut to what the labels of *all* its rows allow. Where
   annotators agree closely (tau small), this is the move that explores;
 - z_i is normal, in closed form: in the directions of Sigma's eigenvectors all covariances are diagonal;
@@ -26,10 +26,11 @@ from contone.degrade import Degradation
 from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.chain import Settings, learn_parameters
 from contone.enhance.inversion.evidence import Grades
+from contone.enhance.inversion.gibbs import LOWEST, Weights
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.model import N_DIRECTIONS, Fit, _certain, _mean_features
 from contone.enhance.inversion.posterior import Averages, Posterior
-from contone.enhance.inversion.sampler import LOWEST, Rows, Weights
+from contone.enhance.inversion.sampler import Rows
 from contone.enhance.inversion.shape_uncertainty import ShapeUncertainty
 from contone.enhance.inversion.unasked import count_labels, forget_silent_rows
 from contone.exceptions import InputError, InputTypeError
@@ -99,7 +100,7 @@ class Items:
         Z = self.rows.Z - self.rows.Z.max(axis=0)
         u, along = rng.random((q, m)), precision.sum(axis=0)
         residual = self.Z - mean
-        # The shift of an item's log weights means nothing, so it is redrawn first; see `sampler.sweep`.
+        # The shift of an item's log weights means nothing, so it is redrawn first; see `gibbs.sweep`.
         residual += rng.standard_normal(m) / along.sum() ** 0.5 - (along @ residual) / along.sum()
         weights, moved = Weights(Z, self.rows.positive), np.zeros((q, m))
         for j in range(q):

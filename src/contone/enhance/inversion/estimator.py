@@ -8,7 +8,7 @@ behind a logistic-normal distribution whose mean depends on the features,
 and the answer is the posterior mean E[d_i | X, L], which minimises the expected KL(D || D^). All parameters come from
 (X, L):
 
-- z given the rest: Gibbs sampling, each log degree from a normal cut to the interval that L leaves (`sampler`);
+- z given the rest: Gibbs sampling, each log degree from a normal cut to the interval that L leaves (`gibbs`);
 - B and the weight of the features given z: conjugate draws; Sigma: its mode given z, averaged over sweeps with falling
   weights (stochastic approximation EM; `chain`, `logistic_normal`). The start is what the frequencies and
   co-occurrences of the labels say, so that directions which the labels leave open stay where all labels vary alike;
@@ -29,6 +29,7 @@ Educational and Behavioral Statistics 30, 2005.
 
 from __future__ import annotations
 
+from dataclasses import fields
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -50,14 +51,13 @@ from contone.enhance.inversion.assessment import (
 )
 from contone.enhance.inversion.chain import Settings
 from contone.enhance.inversion.evidence import place_grades
-from contone.enhance.inversion.expected_error import ErrorSample, ExpectedError, expect_error, expect_item_error
+from contone.enhance.inversion.expected_error import ErrorSample, ExpectedError, expect_error
 from contone.enhance.inversion.model import Fit, fit
-from contone.enhance.inversion.outcome import as_solution, check_level, make_generator, make_seed
+from contone.enhance.inversion.outcome import as_solution, check_level, check_settings, make_generator, make_seed
 from contone.enhance.inversion.posterior import Posterior
 from contone.enhance.inversion.rule_names import RuleText, parse_rule
 from contone.enhance.inversion.rules import choose_rule
 from contone.enhance.inversion.suggest import suggest_rows
-from contone.exceptions import InputError
 from contone.numerics.solution import Solution
 from contone.refusals import refuse_other_kinds, refuse_too_large
 from contone.typing import Array
@@ -254,13 +254,7 @@ class Inversion(InductiveMixin, Enhancer):
     def _fit_enhance(
         self, X: Array, L: Array, known: KnownDegrees = NOTHING_KNOWN, item: np.ndarray | None = None
     ) -> Solution:
-        if self.n_burn >= self.n_sweeps:
-            raise InputError(f"Inversion: n_burn ({self.n_burn}) must be less than n_sweeps ({self.n_sweeps}).")
-        if self.noise > 0 and self.takes_levels():
-            raise InputError(
-                f"Inversion: noise={self.noise:g} needs a rule that says which labels degrees give; "
-                'degradation="order" does not. Use noise=0, or another rule.'
-            )
+        check_settings(self._settings(), takes_levels=self.takes_levels())
         if item is None or X.shape[0] == L.shape[0]:
             self.fit_, self.posterior_ = self._fit_model(X, L, known)
         else:
@@ -319,17 +313,7 @@ class Inversion(InductiveMixin, Enhancer):
             warn_of_denied_labels(self.rule_report_)
 
     def _settings(self) -> Settings:
-        return Settings(
-            features=self.features,
-            n_components=self.n_components,
-            n_sweeps=self.n_sweeps,
-            n_burn=self.n_burn,
-            noise=self.noise,
-            strength=self.strength,
-            max_rows=self.max_rows,
-            n_samples=self.n_samples,
-            verbose=self.verbose,
-        )
+        return Settings(**{field.name: getattr(self, field.name) for field in fields(Settings)})
 
     @property
     def samples_(self) -> Array:
@@ -361,12 +345,7 @@ class Inversion(InductiveMixin, Enhancer):
         """
         check_is_fitted(self)
         if self._expected_error is None:
-            several = self.fit_.annotator_deviation > 0
-            self._expected_error = (
-                expect_item_error(self.fit_, self.posterior_)
-                if several
-                else expect_error(self.fit_, self._error_sample, self.posterior_)
-            )
+            self._expected_error = expect_error(self.fit_, self._error_sample, self.posterior_)
         return self._expected_error
 
     def suggest(self, k: int = 30) -> np.ndarray:

@@ -129,6 +129,8 @@ def expect_error(
     The answer is the posterior's mean, or another one, (n, q), which the sample then holds as well.
     """
     xp = array_namespace(posterior.mean)
+    if fit.annotator_deviation > 0 and answer is None:
+        return expect_item_error(fit, posterior)
     if posterior.mean.shape[1] == 1:
         return ExpectedError(0.0, 0.0, 0.0, xp.zeros_like(posterior.mean[:, 0]))
     E = errors_under_models(fit, sample, np.random.default_rng(seed))

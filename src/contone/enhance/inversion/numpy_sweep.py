@@ -1,10 +1,10 @@
-"""The sweep of `sampler` for NumPy arrays, in steps whose cost does not grow with the number of labels.
+"""The sweep of `gibbs` for NumPy arrays, in steps whose cost does not grow with the number of labels.
 
 The distribution that is sampled is the same. What differs is the bookkeeping:
 
 - what a rule asks of the other labels is a *balance*, a sum of weights with fixed coefficients, kept up to date, and
   the lowest positive and highest negative weight: those of labels not yet visited are found once for all labels, those
-  of labels visited already run along. A step then takes O(n) operations, where `sampler.Weights` takes O(n q);
+  of labels visited already run along. A step then takes O(n) operations, where `gibbs.Weights` takes O(n q);
 - Sigma^-1 (z - m) is worked out for `BLOCK` labels at a time, by one matrix product, and corrected for the labels of
   the block that have moved since;
 - intervals are worked out for weights, so that two logarithms per label are all it takes;
@@ -36,7 +36,7 @@ MANY_ROWS = 1200
 PIECE_ROWS = 8192
 """At most how many rows one thread works on at a time."""
 LOWEST = -60.0
-"""As `sampler.LOWEST`."""
+"""As `gibbs.LOWEST`."""
 INFINITE = {size: np.array(np.inf, dtype=f"f{size}").view(kind) for size, kind in WHOLE.items()}
 """The bits of infinity."""
 MARGIN = {8: 1e-9, 4: 1e-5}
@@ -174,7 +174,7 @@ def sweep(
     reflect: bool,
     root_weights: Array | None,
 ) -> Array:
-    """One Gibbs sweep over the q labels of all n rows; the parameters are those of `sampler.sweep`.
+    """One Gibbs sweep over the q labels of all n rows; the parameters are those of `gibbs.sweep`.
 
     `relaxed` (n,) says which rows keep to the order of marked and unmarked labels only.
     """

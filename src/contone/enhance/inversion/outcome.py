@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from contone.enhance.inversion.chain import Settings
 from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.posterior import Posterior
 from contone.exceptions import InputError
@@ -37,6 +38,17 @@ def as_solution(found: Fit, posterior: Posterior, n_relaxed: int, n_graded: int)
             "degrees_of_freedom": found.tail,
         },
     )
+
+
+def check_settings(settings: Settings, *, takes_levels: bool) -> None:
+    """Refuse settings that do not go together."""
+    if settings.n_burn >= settings.n_sweeps:
+        raise InputError(f"Inversion: n_burn ({settings.n_burn}) must be less than n_sweeps ({settings.n_sweeps}).")
+    if settings.noise > 0 and takes_levels:
+        raise InputError(
+            f"Inversion: noise={settings.noise:g} needs a rule that says which labels degrees give; "
+            'degradation="order" does not. Use noise=0, or another rule.'
+        )
 
 
 def check_level(level: float) -> None:
