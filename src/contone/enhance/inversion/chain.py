@@ -206,7 +206,8 @@ def calibrate_parameters(
                 said = estimate_spread(rows.rule, Z / size, counts)
                 return Spread(said.mean / size, said.deviation / size)
 
-            found = evidence.calibrate(start, spread, residuals, spread_under)
+            told = rows.rule.scale_matters
+            found = evidence.calibrate(start, spread, residuals, spread_under, labels_tell_scale=told)
             rows.tail = found.tail
             coefficients = _redraw_coefficients(phi, gram, rows, found.parameters, settings, rng)
             found = found._replace(parameters=found.parameters._replace(coefficients=coefficients))

@@ -100,13 +100,26 @@ SpreadUnder = Callable[[float], Spread]
 """The spread that the histogram of |L| says under given tails, in units of the present one."""
 
 
-def calibrate(parameters: Parameters, spread: Spread, residuals: np.ndarray, spread_under: SpreadUnder) -> Calibration:
-    """Parameters given the residuals (m, q) of graded rows, centred, around those that the labels gave."""
+def calibrate(
+    parameters: Parameters,
+    spread: Spread,
+    residuals: np.ndarray,
+    spread_under: SpreadUnder,
+    *,
+    labels_tell_scale: bool = True,
+) -> Calibration:
+    """Parameters given the residuals (m, q) of graded rows, centred, around those that the labels gave.
+
+    Where the labels do not tell the scale (an order), there is nothing to hold it to but the prior.
+    """
     q = len(parameters.covariance)
     basis = helmert(q).T
     Y = residuals @ basis
-    candidates = [_fit_scales(Y, basis, parameters.covariance, tail, spread_under(tail)) for tail in TAILS]
+    said = {tail: spread_under(tail) for tail in TAILS}
+    candidates = [_fit_scales(Y, basis, parameters.covariance, tail, said[tail]) for tail in TAILS]
     best = max(candidates, key=lambda found: found.evidence + math.log(TAILS[found.tail]))
+    if labels_tell_scale:
+        best = _hold_scale(best, said[best.tail])
     centred = basis @ basis.T
     scale = np.exp(best.log_scales)
     reference = basis.T @ (scale[:, None] * parameters.covariance * scale) @ basis
@@ -152,11 +165,15 @@ def _fit_scales(Y: np.ndarray, basis: np.ndarray, covariance: np.ndarray, tail: 
     weight = np.exp(evidence - logsumexp(evidence))
     variance = float(weight @ np.array(deviations))
     # The mean of a log-normal scale, and not its median: to first order the answer is linear in the spread.
-    a = weight @ np.array(modes) + 0.5 * variance
-    move = float(a.mean()) - math.log(spread.mean)
-    withheld = move - least_change(move, math.sqrt(variance))
+    return _Scales(float(logsumexp(evidence)), weight @ np.array(modes) + 0.5 * variance, math.sqrt(variance), tail)
+
+
+def _hold_scale(found: _Scales, spread: Spread) -> _Scales:
+    """The same with the common scale moved from what the labels said by the least change only."""
+    move = float(found.log_scales.mean()) - math.log(spread.mean)
+    withheld = move - least_change(move, found.deviation)
     # Intervals are around the scale that is taken, at this distance from the posterior mean.
-    return _Scales(float(logsumexp(evidence)), a - withheld, math.sqrt(variance + withheld**2), tail)
+    return found._replace(log_scales=found.log_scales - withheld, deviation=math.hypot(found.deviation, withheld))
 
 
 def least_change(mean: float, deviation: float) -> float:
