@@ -3,13 +3,15 @@
     CONTONE_DATA=... python benchmarks/evidence.py                          # all sets, 10, 30 and 100 graded rows
     CONTONE_DATA=... python benchmarks/evidence.py --sets SJAFFE --counts 30
     CONTONE_DATA=... python benchmarks/evidence.py --suggest                # suggested rows beside random ones
+    CONTONE_DATA=... python benchmarks/evidence.py --sets Yeast_spoem --counts 10 --methods Inversion without --draws 10
     CONTONE_DATA=... python benchmarks/evidence.py --table                  # only print what is stored
     CONTONE_DATA=... python benchmarks/evidence.py --out trial.json         # another store
 
-Every number is the recovered share (`contone.limits`) of the rows that are not graded; three draws of the graded rows;
-one setting for all sets. Cells are stored in benchmarks/results/evidence.json as they are done, and not computed again.
-The limit of a set is that of all its rows (benchmarks/results/inversion.json), in proportion to the uniform
-distribution's error on the rows that are left.
+Every number is the recovered share (`contone.limits`) of the rows that are not graded; three draws of the graded rows,
+or `--draws` of them, which says what is chance (the table has standard errors then); one setting for all sets. Cells
+are stored in benchmarks/results/evidence.json as they are done, and not computed again. The limit of a set is that of
+all its rows (benchmarks/results/inversion.json), in proportion to the uniform distribution's error on the rows that
+are left.
 """
 
 from __future__ import annotations
@@ -126,7 +128,7 @@ def read(store: Path) -> dict[str, float]:
     return dict(json.loads(store.read_text())) if store.exists() else {}
 
 
-def run(sets: list[str], counts: list[int], methods: list[str], store: Path) -> None:
+def run(sets: list[str], counts: list[int], methods: list[str], store: Path, draws: int = DRAWS) -> None:
     cells = read(store)
     known = limits()
     for stem in sets:
@@ -134,7 +136,7 @@ def run(sets: list[str], counts: list[int], methods: list[str], store: Path) -> 
         uniform = np.full_like(D, 1.0 / D.shape[1])
         full = known[stem] if known.get(stem) else min(limit(X, L, D).candidates.values())
         for count in counts:
-            for draw in range(DRAWS):
+            for draw in range(draws):
                 drawn = choose_rows(len(X), count, draw)
                 for name in methods:
                     key = f"{stem}/{count}/{draw}/{name}"
@@ -154,24 +156,31 @@ def run(sets: list[str], counts: list[int], methods: list[str], store: Path) -> 
         print(stem, flush=True)
 
 
-def table(sets: list[str], counts: list[int], store: Path) -> str:
-    """Means over the draws in per cent, as Markdown; a dash where nothing is stored."""
+def table(sets: list[str], counts: list[int], store: Path, draws: int = DRAWS) -> str:
+    """Means over the draws in per cent, as Markdown; a dash where nothing is stored. More draws than three: (error)."""
     cells = read(store)
     lines = ["| set | graded | " + " | ".join(METHODS) + " |", "|---" * (2 + len(METHODS)) + "|"]
 
-    def mean(stem: str, count: int, name: str) -> float:
-        found = [cells.get(f"{stem}/{count}/{draw}/{name}") for draw in range(DRAWS)]
-        return float("nan") if None in found else 100 * float(np.mean(found))
+    def shares(stem: str, count: int, name: str) -> np.ndarray:
+        return 100 * np.array([cells.get(f"{stem}/{count}/{draw}/{name}", np.nan) for draw in range(draws)])
 
-    def row(title: str, count: int, values: list[float]) -> str:
-        return f"| {title} | {count} | " + " | ".join("-" if np.isnan(v) else f"{v:.1f}" for v in values) + " |"
+    def mean(stem: str, count: int, name: str) -> float:
+        return float(shares(stem, count, name).mean())
+
+    def write(stem: str, count: int, name: str) -> str:
+        found = shares(stem, count, name)
+        error = f" ({found.std(ddof=1) / len(found) ** 0.5:.1f})" if draws > DRAWS else ""
+        return "-" if np.isnan(found).any() else f"{found.mean():.1f}{error}"
+
+    def row(title: str, count: int, values: list[str]) -> str:
+        return f"| {title} | {count} | " + " | ".join(values) + " |"
 
     for count in counts:
-        lines += [row(stem, count, [mean(stem, count, name) for name in METHODS]) for stem in sets]
+        lines += [row(stem, count, [write(stem, count, name) for name in METHODS]) for stem in sets]
         yeast = [stem for stem in sets if stem.startswith("Yeast")]
         if yeast:
             means = [float(np.mean([mean(stem, count, name) for stem in yeast])) for name in METHODS]
-            lines.append(row("Yeast, mean", count, means))
+            lines.append(row("Yeast, mean", count, ["-" if np.isnan(value) else f"{value:.1f}" for value in means]))
     return "\n".join(lines)
 
 
@@ -180,6 +189,7 @@ if __name__ == "__main__":
     parser.add_argument("--sets", nargs="+", default=SETS[:11])
     parser.add_argument("--counts", nargs="+", type=int, default=list(COUNTS))
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
+    parser.add_argument("--draws", type=int, default=DRAWS)
     parser.add_argument("--suggest", action="store_true", help="only Inversion, with random and with suggested rows")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--out", type=Path, default=RESULTS)
@@ -187,5 +197,5 @@ if __name__ == "__main__":
     if arguments.suggest:
         arguments.methods, arguments.counts = ["Inversion", SUGGESTED], [10, 30]
     if not arguments.table:
-        run(arguments.sets, arguments.counts, arguments.methods, arguments.out)
-    print(table(arguments.sets, arguments.counts, arguments.out))
+        run(arguments.sets, arguments.counts, arguments.methods, arguments.out, arguments.draws)
+    print(table(arguments.sets, arguments.counts, arguments.out, arguments.draws))
