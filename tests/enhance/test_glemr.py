@@ -12,7 +12,9 @@ from contone import GLEMR, CumulativeMass, measures
 from contone.enhance import glemr
 from contone.enhance.glemr import (
     Model,
+    by_label,
     expected_softmax,
+    expected_softmax_of_groups,
     free_posterior,
     limit_objective,
     log_label_law,
@@ -207,3 +209,11 @@ def test_sjaffe(real):
     X, D = real("SJAFFE")
     answer = GLEMR.preset("original_sjaffe").fit_enhance(X, CumulativeMass().apply(D))
     assert measures.kl(D, answer) == pytest.approx(0.0273, rel=0.15)
+
+
+def test_two_values_per_row_have_the_degrees_of_all_pairs():
+    rng = np.random.default_rng(0)
+    L = np.concatenate([rng.random((20, 7)) < 0.4, np.ones((1, 7)), np.zeros((1, 7))]).astype(float)
+    by_row = np.stack([5.0 * rng.normal(size=(22, 2)), rng.gamma(1.0, size=(22, 2))], axis=1)
+    pairs = expected_softmax(by_label(by_row[:, 0], L), by_label(by_row[:, 1], L))
+    np.testing.assert_allclose(expected_softmax_of_groups(by_row, L), pairs, rtol=1e-12)

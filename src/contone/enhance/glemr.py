@@ -41,7 +41,7 @@ from contone.base import Enhancer
 from contone.domains import Interval, StrOptions
 from contone.numerics.optimise import adam, join, lbfgs, split
 from contone.numerics.scaling import min_max_scaling
-from contone.numerics.simplex import normalise_rows, softmax
+from contone.numerics.simplex import normalise_rows, row_maxima, row_sums, softmax
 from contone.numerics.solution import Solution
 from contone.typing import Array
 
@@ -140,45 +140,42 @@ class GLEMR(Enhancer):
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         L = (L > 0).astype(float)
         if self.solver == "limit":
-            self.means_, self.variances_, solution = self._free_posterior(L)
+            by_row, solution = self._free_posterior(L)
+            self.means_, self.variances_ = by_label(by_row[:, 0], L), by_label(by_row[:, 1], L)
+            D = expected_softmax_of_groups(by_row, L)
         else:
             solution = self._train(X, L)
             self.means_, self.variances_ = self._posterior(X, L)
-        D = expected_softmax(self.means_, self.variances_)
+            D = expected_softmax(self.means_, self.variances_)
         return Solution(D, solution.objective, solution.residual, solution.n_iter, solution.converged)
 
     def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
         L = (L > 0).astype(float)
         if self.solver == "limit":
-            return expected_softmax(*self._free_posterior(L)[:2])
+            return expected_softmax_of_groups(self._free_posterior(L)[0], L)
         return expected_softmax(*self._posterior(X, L))
 
-    def _free_posterior(self, L: np.ndarray) -> tuple[np.ndarray, np.ndarray, Solution]:
-        """mu and v (n, q), the same for all rows with the same number of labels, and what the solver says."""
+    def _free_posterior(self, L: np.ndarray) -> tuple[np.ndarray, Solution]:
+        """Mean and variance of irrelevant and relevant labels of every row, (n, 2, 2), and what the solver says.
+
+        They are the same for all rows with the same number of labels.
+        """
         q = L.shape[1]
         cardinality = L.sum(axis=1).astype(int)
+        nodes = normal_nodes(q)
         found = {
-            m: free_posterior(q, m, float(self.prior_precision), tol=self.tol, max_iter=self.max_iter)
+            m: free_posterior(q, m, float(self.prior_precision), nodes, tol=self.tol, max_iter=self.max_iter)
             for m in np.unique(cardinality).tolist()
         }
         values = np.zeros((q + 1, 2, 2))  # by number of labels: mean, variance; of an irrelevant label, a relevant one
         for m, solution in found.items():
             values[m] = solution.value
-        by_row, column = values[cardinality], L.astype(int)
-        mu, v = (np.take_along_axis(by_row[:, part, :], column, axis=1) for part in (0, 1))
         share = np.bincount(cardinality, minlength=q + 1) / len(L)
         worst = max(found.values(), key=lambda solution: solution.residual)
-        return (
-            mu,
-            v,
-            Solution(
-                None,
-                float(sum(share[m] * solution.objective for m, solution in found.items())),
-                worst.residual,
-                max(solution.n_iter for solution in found.values()),
-                all(solution.converged for solution in found.values()),
-            ),
-        )
+        objective = float(sum(share[m] * solution.objective for m, solution in found.items()))
+        n_iter = max(solution.n_iter for solution in found.values())
+        converged = all(solution.converged for solution in found.values())
+        return values[cardinality], Solution(None, objective, worst.residual, n_iter, converged)
 
     def _train(self, X: np.ndarray, L: np.ndarray) -> Solution:
         """Set the weights of the posterior."""
@@ -229,15 +226,33 @@ def expected_softmax(mu: np.ndarray, v: np.ndarray) -> Array:
 # -------------------------------------------------------------------------------------------------------- the limit
 
 
-def free_posterior(q: int, m: int, lz: float, *, tol: float = 1e-6, max_iter: int = 500) -> Solution:
+def by_label(values: np.ndarray, L: np.ndarray) -> Array:
+    """Values (n, 2) of irrelevant and relevant labels as an array (n, q), for L (n, q)."""
+    return np.where(L > 0, values[:, 1:], values[:, :1])
+
+
+def expected_softmax_of_groups(by_row: np.ndarray, L: np.ndarray) -> Array:
+    """`expected_softmax` (n, q) where irrelevant and relevant labels have one mean and variance each, in O(n q)."""
+    mu, v = by_row[:, 0], by_row[:, 1]
+    m = L.sum(axis=1)
+    with np.errstate(divide="ignore"):  # no label of a kind: log 0
+        irrelevant, relevant = np.log(L.shape[1] - m), np.log(m)
+    apart = (mu[:, 1] - mu[:, 0]) / np.sqrt(1.0 + 3.0 / np.pi**2 * v.sum(axis=1))
+    logs = [np.logaddexp(irrelevant, relevant + apart), np.logaddexp(relevant, irrelevant - apart)]
+    return normalise_rows(by_label(np.exp(-np.stack(logs, axis=1)), L))
+
+
+def free_posterior(
+    q: int, m: int, lz: float, nodes: np.ndarray | None = None, *, tol: float = 1e-6, max_iter: int = 500
+) -> Solution:
     """The posterior of a row with m of q labels, as an array (2, 2): mean and variance, irrelevant and relevant label.
 
     A shift of all means changes no softmax, so the prior takes the sum of the means to 0, and one difference is left;
-    the variances are found by their logarithms.
+    the variances are found by their logarithms. Expectations are means over `nodes`, or those of `normal_nodes`.
     """
     if m == q:  # the labels say nothing: the posterior is the prior
         return Solution(np.array([[0.0, 0.0], [1.0 / lz, 1.0 / lz]]), objective=0.5 * q * (np.log(lz) + 1.0))
-    eps = normal_nodes(q)
+    eps = normal_nodes(q) if nodes is None else nodes
     start = np.array([0.0, -np.log(lz), -np.log(lz)])
     found = lbfgs(lambda w: limit_objective(w, eps, m, lz), start, tol=tol, max_iter=max_iter)
     difference, log_v0, log_v1 = found.value
@@ -252,23 +267,28 @@ def limit_objective(w: np.ndarray, eps: np.ndarray, m: int, lz: float) -> tuple[
     The expectation is the mean over the nodes eps (N, q); the first m labels are the relevant ones.
     """
     q = eps.shape[1]
-    relevant = np.arange(q) < m
-    log_v = np.where(relevant, w[2], w[1])
-    sd = np.exp(0.5 * log_v)
-    position = relevant - m / q  # d mu_j / d difference
-    P = softmax(position * w[0] + sd * eps)
-    mass = P[:, :m].sum(axis=1)
+    sizes, v = np.array([q - m, m]), np.exp(w[1:])  # of irrelevant and relevant labels
+    groups = (slice(m, None), slice(None, m))
+    means = np.array([-m / q, 1.0 - m / q]) * w[0]
+    Z = np.empty_like(eps)
+    for columns, mean, variance in zip(groups, means, v, strict=True):
+        np.multiply(eps[:, columns], np.sqrt(variance), out=Z[:, columns])
+        Z[:, columns] += mean
+    Z -= row_maxima(Z)[:, None]
+    E = np.exp(Z, out=Z)
+    total = row_sums(E)
+    mass = row_sums(E[:, :m]) / total
     law = mass + 1.0 - m / q
-    # d log(law) / d z_j = p_j (l_j - mass) / law
-    by_z = P * (relevant - mass[:, None]) / law[:, None]
-    by_log_v = 0.5 * np.mean(by_z * eps, axis=0) * sd - 0.5 * (lz * np.exp(log_v) - 1.0)
-    gradient = [
-        np.mean(by_z, axis=0) @ position - lz * w[0] * np.sum(position**2),
-        by_log_v[~relevant].sum(),
-        by_log_v[relevant].sum(),
-    ]
-    prior = 0.5 * np.sum(lz * ((position * w[0]) ** 2 + np.exp(log_v)) - log_v)
-    return float(prior - np.mean(np.log(law))), -np.array(gradient)
+    # d log(law) / d z_j = p_j (l_j - mass) / law, summed over the labels of a group with the weight eps_j
+    by_z = (-mass / (law * total), (1.0 - mass) / (law * total))
+    spread = np.array([
+        np.mean(factor * np.einsum("ij,ij->i", E[:, columns], eps[:, columns]))
+        for columns, factor in zip(groups, by_z, strict=True)
+    ])  # fmt: skip
+    by_difference = np.mean(mass * (1.0 - mass) / law) - lz * w[0] * m * (q - m) / q
+    by_log_v = 0.5 * np.sqrt(v) * spread - 0.5 * sizes * (lz * v - 1.0)
+    prior = 0.5 * np.sum(sizes * (lz * (means**2 + v) - w[1:]))
+    return float(prior - np.mean(np.log(law))), -np.array([by_difference, *by_log_v])
 
 
 def normal_nodes(q: int, n_nodes: int | None = None) -> np.ndarray:

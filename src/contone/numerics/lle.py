@@ -14,7 +14,7 @@ from contone.backends.numpy.neighbours import nearest_neighbours, safe_unit
 from contone.typing import Array
 
 BLOCK_ENTRIES = 2**22
-"""Differences held in memory at once; 32 MB."""
+"""Differences, and entries of Gram matrices, held in memory at once; 32 MB each."""
 
 
 def lle_weights(X: np.ndarray, k: int, *, regularization: float = 1e-3) -> sp.csr_array:
@@ -34,7 +34,7 @@ def lle_weights(X: np.ndarray, k: int, *, regularization: float = 1e-3) -> sp.cs
     neighbours = nearest_neighbours(X, k)
     n, k = neighbours.indices.shape
     weights = np.empty((n, k))
-    step = max(1, BLOCK_ENTRIES // max(1, k * X.shape[1]))
+    step = max(1, BLOCK_ENTRIES // max(1, k * max(k, X.shape[1])))
     for start in range(0, n, step):
         rows = slice(start, start + step)
         Z = X[neighbours.indices[rows]] - X[rows, None, :]
