@@ -92,7 +92,7 @@ def limit(
     learners: Sequence[str] = PLAIN,
     n_splits: int = 10,
     seed: int = 0,
-    n_jobs: int | None = 1,
+    n_jobs: int | None = None,
 ) -> LimitResult:
     """The best out-of-fold prediction of D (n, q) from X (n, d) and L (n, q), trained on the truth.
 
@@ -104,8 +104,9 @@ def limit(
         Names of the learners that compete: `PLAIN`, `STRONG`, or a choice of your own.
     n_splits, seed : int, default=10, 0
         Number of shuffled folds, and the seed of the shuffling, of the trees and of Inversion.
-    n_jobs : int or None, default=1
-        Threads that grow the trees, which take nearly all of the time. The answer does not depend on it.
+    n_jobs : int or None, default=None
+        Threads, as scikit-learn counts them, that grow the trees, which take nearly all of the time. The answer does not
+        depend on it.
     """
     unknown = [name for name in learners if name not in STRONG]
     if unknown or not learners:

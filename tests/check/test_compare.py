@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import joblib
 import numpy as np
 import pytest
 
@@ -115,3 +116,12 @@ def test_names_of_methods(data, rehearsal):
         compare(["nonsense"], *data, rehearsal=rehearsal)
     with pytest.raises(ArgumentError, match="methods"):
         compare([], *data, rehearsal=rehearsal)
+
+
+def test_any_number_of_jobs_gives_the_same(data, rehearsal):
+    one = compare(["LP"], *data, rehearsal=rehearsal, n_splits=1)
+    with joblib.parallel_config("threading", n_jobs=2):  # None is one process unless such a context says otherwise
+        two = compare(["LP"], *data, rehearsal=rehearsal, n_splits=1)
+    assert [(s.name, s.scores, s.held_out) for s in one.standings] == [
+        (s.name, s.scores, s.held_out) for s in two.standings
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import joblib
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
@@ -216,3 +217,14 @@ class _Fragile(Enhancer):
 class _Broken(Temperature):
     def _fit_enhance(self, X, L):
         raise RuntimeError("broken")
+
+
+def test_any_number_of_jobs_gives_the_same(data):
+    X, L, _ = (A[:80] for A in data)
+    rehearsal = Rehearsal(X, L, QUICK, n_replicates=2)
+    one = search(LP(), rehearsal, n_iter=3)
+    with joblib.parallel_config("threading"):
+        two = search(LP(), rehearsal, n_iter=3, n_jobs=2)
+    assert [(c.params, c.temperature, c.score) for c in one.tried] == [
+        (c.params, c.temperature, c.score) for c in two.tried
+    ]

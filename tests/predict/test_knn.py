@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from contone import AAKNN
+from contone.exceptions import InputError
 
 
 def test_uniform_weights_are_the_mean_of_the_nearest(small):
@@ -32,3 +34,11 @@ def test_a_training_row_keeps_its_own_distribution_by_distance(small):
 def test_more_neighbours_than_rows_is_the_mean_of_all(small):
     X, _, D = small
     np.testing.assert_allclose(AAKNN(n_neighbors=1000).fit(X, D).predict(X[:1]), D.mean(axis=0, keepdims=True))
+
+
+def test_any_number_of_jobs_gives_the_same(small):
+    X, _, D = small
+    one, two = (AAKNN(n_jobs=n).fit(X, D).predict(X) for n in (None, 2))
+    np.testing.assert_array_equal(one, two)
+    with pytest.raises(InputError, match="n_jobs=0"):
+        AAKNN(n_jobs=0).fit(X, D)

@@ -19,6 +19,7 @@ from contone.backends.numpy.neighbours import safe_unit
 from contone.base import DistributionLearner
 from contone.domains import Interval, StrOptions
 from contone.numerics.solution import Solution
+from contone.runtime.threads import check_jobs
 from contone.typing import Array
 
 FARTHEST = 1e150
@@ -35,6 +36,9 @@ class AAKNN(DistributionLearner):
     weights : {"uniform", "distance"}, default="uniform"
         Whether all neighbours count the same, or by the inverse of their distance. In the second case training rows at
         distance 0, where there are any, are the only ones that count.
+    n_jobs : int or None, default=None
+        Threads that search the tree in `predict`, as scikit-learn counts them; beyond 15 features all rows are compared
+        instead, on OpenMP's threads whatever this says. The answer does not depend on it.
 
     Examples
     --------
@@ -47,16 +51,19 @@ class AAKNN(DistributionLearner):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "weights": [StrOptions({"uniform", "distance"})],
+        "n_jobs": [Integral, None],
     }
 
-    def __init__(self, *, n_neighbors: int = 5, weights: str = "uniform") -> None:
+    def __init__(self, *, n_neighbors: int = 5, weights: str = "uniform", n_jobs: int | None = None) -> None:
         self.n_neighbors = n_neighbors
         self.weights = weights
+        self.n_jobs = n_jobs
 
     def _fit(self, X: np.ndarray, D: np.ndarray) -> Solution:
+        check_jobs(self.n_jobs, "n_jobs")
         k = min(self.n_neighbors, len(X))
         self.unit_ = safe_unit(X)
-        self.neighbours_ = KNeighborsRegressor(k, weights=self.weights).fit(X / self.unit_, D)
+        self.neighbours_ = KNeighborsRegressor(k, weights=self.weights, n_jobs=self.n_jobs).fit(X / self.unit_, D)
         return Solution(self.neighbours_)
 
     def _predict(self, X: np.ndarray) -> Array:
