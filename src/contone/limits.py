@@ -105,8 +105,8 @@ def limit(
     n_splits, seed : int, default=10, 0
         Number of shuffled folds, and the seed of the shuffling, of the trees and of Inversion.
     n_jobs : int or None, default=None
-        Threads, as scikit-learn counts them, that grow the trees, which take nearly all of the time. The answer does not
-        depend on it.
+        Threads, as scikit-learn counts them, that grow the trees, which take nearly all of the time. The answer does
+        not depend on it.
     """
     unknown = [name for name in learners if name not in STRONG]
     if unknown or not learners:
