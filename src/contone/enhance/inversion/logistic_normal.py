@@ -20,7 +20,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import logsumexp, ndtri
 
-from contone.enhance.inversion.covariance import Covariance, FactorCovariance
+from contone.enhance.inversion.covariance import FEW_LABELS, Covariance, FactorCovariance
 from contone.enhance.inversion.unasked import PartialCounts
 from contone.typing import Array
 
@@ -258,9 +258,10 @@ def _log_likelihood(Z: np.ndarray, counts: Counts, cardinality: Cardinality, gri
         return counts.log_likelihood(Z, cardinality, grid)
     q = Z.shape[1]
     least = q + 1 - len(counts)
-    # The order of a row does not depend on the spread: sort once. Labels-first, so that sums run over long rows. Single
-    # precision: exponentials take a quarter of the time, and one row in a million has another number of labels.
-    falling = np.sort(-Z.astype(np.float32), axis=1)
+    # The order of a row does not depend on the spread: sort once. Labels-first, so that sums run over long rows. In
+    # single precision, rounding in Z, which differs between kinds of arrays, changes the number of labels more often.
+    drawn: Array = Z.astype(np.float32 if q > FEW_LABELS else np.float64, copy=False)
+    falling = np.sort(-drawn, axis=1)
     ranked = np.ascontiguousarray((falling[:, :1] - falling).T)
     # Which of the sizes that do not occur a larger row has makes no difference.
     largest = int(np.flatnonzero(counts).max(initial=0)) + least + 2
