@@ -49,16 +49,15 @@ installed: $(VENV)/installed-test ## install everything that lint, test and whee
 demo: $(VENV)/installed-cli   ## run every method on the built-in data; print a table, write figures and a page
 	@$(BIN)/python -m contone demo $(ARGS)
 
-# The whole suite runs in three processes, one more than the cores of a small machine, since some tests wait for others;
-# a part of it (PYTEST_ARGS) in one, so that --pdb works.
-WORKERS ?= $(if $(PYTEST_ARGS),0,3)
+# The whole suite runs in two processes, a part of it (PYTEST_ARGS) in one, so that --pdb works.
+WORKERS ?= $(if $(PYTEST_ARGS),0,2)
 test: $(VENV)/installed-test  ## run the test suite; a part of it: make test PYTEST_ARGS="-k glle"
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 # Tracing takes half as long again as the suite itself, so that it is a step of its own, before a release and in the
 # workflows.
 coverage: $(VENV)/installed-test ## run the test suite and require the coverage that pyproject.toml asks for
-	$(BIN)/python -m pytest -n 3 --dist worksteal --cov --cov-report=term
+	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term
 
 lint: types style docstrings  ## check the code: ruff (lint and format), codespell, docstrings (numpydoc) and mypy
 

@@ -18,15 +18,6 @@ from forks import BELOW, CONTONE, Forks
 YEAST = ("spoem", "alpha", "spo5", "cdc", "cold", "diau", "dtt", "elu", "heat", "spo")
 
 
-WAITING = ("experiments/test_run", "backends/test_dask", "report/test_browser", "test_examples", "check/test_page")
-"""Files whose tests wait: for clusters, browsers and processes that die."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that wait come first, so that at the end of the run no worker waits while the other has nothing to do."""
-    items.sort(key=lambda item: not any(name in item.nodeid for name in WAITING))
-
-
 @pytest.fixture(scope="session")
 def real():
     """A loader of real data, ``real("Yeast_cold") -> (X, D)``; the test is skipped where the data are not available."""
