@@ -5,7 +5,8 @@
     python benchmarks/pays.py --summary --fill        # runs nothing: tables, figure and docs/when-it-pays.md
 
 CONTONE_DATA holds the sets with truth, CONTONE_TABLES the multi-label tables in MULAN's format. A cell is
-SITUATION/SET/SEED/CONDITION, and a line of results/pays.jsonl, written when it is finished:
+SITUATION/SET/SEED/CONDITION, and a line of results/pays.jsonl, written when it is finished (the last one of a key
+counts; a learner that it lacks is computed and added):
 
     distributions   KL and total variation of predictions for new rows (truth known), by what the learner was trained on
     few, wrong, missing, single    the same with few rows, flipped labels, unasked labels, one positive label per row
@@ -25,6 +26,7 @@ import os
 import subprocess
 import time
 import warnings
+from collections.abc import Collection
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -57,8 +59,9 @@ from pays_tables import RESULTS, fill, read, write
 Scores = dict[str, float]
 TRUTH = ["generated", "sjaffe", "yeast-cold", "yeast-spo", "yeast-alpha", "yeast-heat"]
 TABLES = ["emotions", "flags", "birds"]
-MANY_LABELS = ["Arts1500", "CAL500"]
-"""Further tables, for the ranking alone: 26 and 174 labels make as many classifiers."""
+MANY_LABELS = ["Arts1500", "CAL500-30"]
+"""Further tables, for the ranking alone: as many classifiers as labels. A number after the name: that many labels, the
+most frequent ones (of CAL500's 174)."""
 EVERYTHING = TRUTH + TABLES + MANY_LABELS
 CONDITIONS = {
     "distributions": [""],
@@ -70,6 +73,8 @@ CONDITIONS = {
     "finding": ["0.05", "0.1", "0.2"],
     "annotators": ["3", "5"],
 }
+LEARNERS = ["linear", "forest", "boosting", "network"]
+WITHOUT_LEARNERS = ["finding", "annotators"]
 METHODS = ["GLLE", "LP", "LESC", "KM", "FCM", "ML2", "Temperature"]
 MAX_TEST = 400
 SMOOTHING = 0.01
@@ -97,11 +102,15 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         from contone.tables import formats, prepare
         from contone.tables.order import Order
 
-        path = Path(os.environ["CONTONE_TABLES"]) / f"{name}.arff.gz"
+        table, _, n_labels = name.partition("-")
+        path = Path(os.environ["CONTONE_TABLES"]) / f"{table}.arff.gz"
         order = Order(path, "", [], Inversion())
         problem = prepare.posed(order, formats.read(path))
         X = np.asarray(prepare.encoder_for(order, problem.chosen).fit_transform(problem.features), dtype=float)
-        return X, problem.L.to_numpy().astype(float), None
+        L = problem.L.to_numpy().astype(float)
+        if n_labels:
+            L = L[:, np.sort(np.argsort(-L.sum(axis=0), kind="stable")[: int(n_labels)])]
+        return X, L, None
     if name == "generated":
         rng = np.random.default_rng(0)
         X = rng.normal(size=(2000, 6))
@@ -151,13 +160,14 @@ def _one_positive(L: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 # --------------------------------------------------------------------------------------------------------- learners
 
 
-def learners(seed: int) -> dict[str, Any]:
-    return {
+def learners(seed: int, names: Collection[str] = LEARNERS) -> dict[str, Any]:
+    found = {
         "linear": make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)),
         "forest": RandomForestClassifier(100, random_state=seed),
         "boosting": HistGradientBoostingClassifier(max_iter=40, random_state=seed),
         "network": make_pipeline(StandardScaler(), MLPClassifier((32,), max_iter=60, random_state=seed)),
     }
+    return {name: model for name, model in found.items() if name in names}
 
 
 def chances(learner: Any, X: np.ndarray, L: np.ndarray, X_new: np.ndarray) -> np.ndarray:
@@ -226,7 +236,7 @@ def score(problem: Problem, answer: np.ndarray, *, are_chances: bool = False) ->
 # ------------------------------------------------------------------------------------------------------- situations
 
 
-def distributions(problem: Problem, seed: int, condition: str) -> dict[str, Any]:
+def distributions(problem: Problem, seed: int, names: Collection[str]) -> dict[str, Any]:
     """A learner trained on the degrees of every method, on 0/1 labels and on the truth."""
     if problem.D is None:
         return {}
@@ -239,11 +249,11 @@ def distributions(problem: Problem, seed: int, condition: str) -> dict[str, Any]
             arm: score(problem, predicted(model, problem.X, np.asarray(D), problem.X_test))
             for arm, D in targets.items()
         }
-        for learner, model in learners(seed).items()
+        for learner, model in learners(seed, names).items()
     }
 
 
-def incomplete(problem: Problem, seed: int, situation: str, condition: str) -> dict[str, Any]:
+def incomplete(problem: Problem, seed: int, names: Collection[str], situation: str, condition: str) -> dict[str, Any]:
     """Few rows, or labels that are wrong, missing or single: degrees against 0/1, with and without `noise`."""
     rng, X, L = np.random.default_rng(1000 + seed), problem.X, problem.L
     if situation == "wrong":
@@ -266,7 +276,7 @@ def incomplete(problem: Problem, seed: int, situation: str, condition: str) -> d
     elif np.isnan(L).any():
         soft = {"chances": label_chances(models["degrees"], X, L)}
     found_scores: dict[str, Any] = {}
-    for learner, model in learners(seed).items():
+    for learner, model in learners(seed, names).items():
         here = {
             arm: score(problem, predicted(model, X, np.asarray(m.label_distributions_), problem.X_test))
             for arm, m in models.items()
@@ -289,7 +299,7 @@ def incomplete(problem: Problem, seed: int, situation: str, condition: str) -> d
     return found_scores
 
 
-def ranking(problem: Problem, seed: int, condition: str) -> dict[str, Any]:
+def ranking(problem: Problem, seed: int, names: Collection[str]) -> dict[str, Any]:
     """Held-out 0/1 labels: one classifier per label against degrees, under the default rule and the recommended one.
 
     Degrees are not chances of labels. Both are mapped to chances in one way, on a third of the training rows that the
@@ -311,7 +321,7 @@ def ranking(problem: Problem, seed: int, condition: str) -> dict[str, Any]:
         if s is not None
     }
     found: dict[str, Any] = {}
-    for learner, model in learners(seed).items():
+    for learner, model in learners(seed, names).items():
         found[learner] = {}
         for arm in arms:
             if arm == "0/1":
@@ -356,14 +366,13 @@ def finding(problem: Problem, seed: int, condition: str) -> dict[str, Any]:
         found = doubtful_labels(inversion(seed), X, L, noise=noise, min_probability=0.0)
         doubts[arm] = np.zeros(L.shape)
         doubts[arm][found.row, found.label] = found.probability
-    for learner, model in learners(seed).items():
-        if learner in ("linear", "forest"):
-            P = _out_of_fold(model, X, L)
-            doubts[f"held out, {learner}"] = np.abs(L - P)
-            answer = _cleanlab(L, P)
-            if answer is not None:
-                quality, flagged[learner] = answer
-                doubts[f"cleanlab, {learner}"] = 1 - quality
+    for learner, model in learners(seed, ("linear", "forest")).items():
+        P = _out_of_fold(model, X, L)
+        doubts[f"held out, {learner}"] = np.abs(L - P)
+        answer = _cleanlab(L, P)
+        if answer is not None:
+            quality, flagged[learner] = answer
+            doubts[f"cleanlab, {learner}"] = 1 - quality
     rng = np.random.default_rng(seed)
     found_scores = {arm: _precisions(doubt, wrong, rng) for arm, doubt in doubts.items()}
     for learner, rows in flagged.items():
@@ -452,16 +461,25 @@ def _dawid_skene(L: np.ndarray, item: np.ndarray, k: int) -> np.ndarray | None:
 # -------------------------------------------------------------------------------------------------------------- run
 
 
-def run(key: str, n_train: int) -> dict[str, Any]:
+def run(key: str, n_train: int, names: Collection[str]) -> dict[str, Any]:
+    """The scores of a cell, by the learners named."""
     situation, name, seed, condition = key.split("/")
     n_train = int(condition) if situation == "few" else n_train
     problem = split(name, int(seed), n_train)
-    alone = {"distributions": distributions, "ranking": ranking, "finding": finding, "annotators": annotators}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of learners that stop early, and of rules that do not fit
-        if situation in alone:
-            return alone[situation](problem, int(seed), condition)
-        return incomplete(problem, int(seed), situation, condition)
+        if situation in WITHOUT_LEARNERS:
+            return {"finding": finding, "annotators": annotators}[situation](problem, int(seed), condition)
+        if situation in ("distributions", "ranking"):
+            return {"distributions": distributions, "ranking": ranking}[situation](problem, int(seed), names)
+        return incomplete(problem, int(seed), names, situation, condition)
+
+
+def missing_learners(key: str, cells: dict[str, Any]) -> list[str]:
+    """Learners without scores in a stored cell: a cell that lacks one is completed, not done again."""
+    if key.split("/")[0] in WITHOUT_LEARNERS:
+        return [] if key in cells else [""]
+    return [name for name in LEARNERS if name not in cells.get(key, {}).get("scores", {})]
 
 
 def keys(options: argparse.Namespace) -> list[str]:
@@ -492,7 +510,7 @@ def main() -> None:
     todo = (
         []
         if options.summary
-        else [key for key in keys(options) if key not in cells and any(o in key for o in options.only)]
+        else [key for key in keys(options) if missing_learners(key, cells) and any(o in key for o in options.only)]
     )
     described = subprocess.run(
         ["git", "describe", "--always", "--dirty"], cwd=RESULTS, capture_output=True, text=True, check=False
@@ -501,14 +519,23 @@ def main() -> None:
     for done, key in enumerate(todo, 1):
         began = time.process_time()
         try:
-            scores, failed = run(key, options.rows), ""
+            names = missing_learners(key, cells)
+            scores, failed = run(key, options.rows, names), ""
         except Exception as error:  # one cell must not end the others; the next run tries it again
             scores, failed = {}, f"{type(error).__name__}: {error}"
         if not failed:
             n_train = int(key.rsplit("/", 1)[1]) if key.startswith("few/") else options.rows
-            cells[key] = {"scores": scores, "rows": n_train, "seconds": round(time.process_time() - began, 2)}
+            before = cells.get(key, {"scores": {}, "seconds": 0.0})
+            commit = described.stdout.strip()
+            cells[key] = {
+                "key": key,
+                "commit": f"{before['commit']}, {' '.join(names)} {commit}" if key in cells else commit,
+                "scores": {**before["scores"], **scores},
+                "rows": n_train,
+                "seconds": round(before["seconds"] + time.process_time() - began, 2),
+            }
             with options.out.open("a", encoding="utf-8") as store:
-                store.write(json.dumps({"key": key, "commit": described.stdout.strip(), **cells[key]}) + "\n")
+                store.write(json.dumps(cells[key]) + "\n")
         spent = time.perf_counter() - start
         left = spent / done * (len(todo) - done)
         print(f"{done}/{len(todo)} {key} {failed} {spent:.0f} s, about {left:.0f} s left", flush=True)

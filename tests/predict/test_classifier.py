@@ -12,6 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
 from contone import AAKNN, FromClassifier, MaxEnt, measures
 from contone.exceptions import InputError, MemoryEstimateError
@@ -78,9 +79,29 @@ def test_naive_bayes_has_the_weighted_moments(small):
 def test_neighbours_of_counted_copies_are_the_mean_of_their_degrees():
     X, D = np.random.default_rng(1).normal(size=(40, 2)), tenths()
     new = np.random.default_rng(2).normal(size=(9, 2))
-    model = FromClassifier(KNeighborsClassifier(3 * 10), floor=0.0).fit(X, D)
+    model = FromClassifier(KNeighborsClassifier(3), floor=0.0).fit(X, D)
     assert model.targets_ == "counts"
     np.testing.assert_allclose(model.predict(new), AAKNN(n_neighbors=3).fit(X, D).predict(new))
+
+
+@pytest.mark.parametrize("targets", ["weights", "counts"])
+def test_a_leaf_counts_rows_and_not_copies(small, targets):
+    X, _, D = small
+    for least in (1, 7):
+        tree = make_pipeline(StandardScaler(), DecisionTreeClassifier(min_samples_leaf=least, random_state=0))
+        fitted = FromClassifier(tree, targets=targets).fit(X, D).estimator_
+        rows_in_leaves = np.unique(fitted[-1].apply(fitted[0].transform(X)), return_counts=True)[1]
+        assert rows_in_leaves.min() >= least
+        assert rows_in_leaves.min() <= 1 or least > 1  # one row is enough where one row was asked for
+
+
+def test_boosting_does_not_learn_single_rows_by_heart():
+    """Twenty labels: a leaf of twenty copies, the least number, would be one row. Here features say nothing."""
+    rng = np.random.default_rng(0)
+    X, label = rng.normal(size=(80, 3)), rng.integers(20, size=80)
+    D = 0.97 * np.eye(20)[label] + 0.03 / 20
+    model = FromClassifier(HistGradientBoostingClassifier(max_iter=10)).fit(X, D)
+    assert measures.kl(D, model.predict(X)) > 0.3 * measures.kl(D, np.full((80, 20), 0.05))
 
 
 def test_weights_and_counts_agree_where_degrees_are_tenths():
@@ -98,7 +119,7 @@ def test_weights_and_counts_agree_where_degrees_are_tenths():
         None,
         RandomForestClassifier(30, min_samples_leaf=5, random_state=0),
         HistGradientBoostingClassifier(max_iter=20),
-        KNeighborsClassifier(40),
+        KNeighborsClassifier(4),
         make_pipeline(StandardScaler(), GaussianNB()),
     ],
     ids=["default", "forest", "boosting", "neighbours", "pipeline"],

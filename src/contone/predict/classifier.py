@@ -33,6 +33,16 @@ from contone.predict.inner import named_errors
 from contone.runtime import memory
 from contone.typing import Array
 
+COUNTS_ROWS = {
+    "min_samples_leaf": 1,
+    "min_samples_split": 2,
+    "min_child_samples": 1,
+    "min_data_in_leaf": 1,
+    "n_neighbors": 0,
+}
+"""Parameters of classifiers that count rows, and the number that asks for nothing: copies of one row stay together, so
+that one copy in a leaf is one row."""
+
 
 class FromClassifier(DistributionLearner):
     """A scikit-learn classifier that learns label distributions; `predict` is its `predict_proba`.
@@ -65,7 +75,8 @@ class FromClassifier(DistributionLearner):
     Notes
     -----
     Search parameters around this learner, not inside it: copies of one row would be on both sides of an inner split.
-    What a classifier counts in rows (the least number in a leaf, say) counts copies here.
+    What a classifier counts in rows (`min_samples_leaf`, `min_samples_split`, `min_child_samples`, `min_data_in_leaf`,
+    `n_neighbors`, as whole numbers) means rows here too: it is multiplied by the mean number of copies per row.
 
     Examples
     --------
@@ -121,6 +132,7 @@ class FromClassifier(DistributionLearner):
             row, label, weight = copies_by_weight(D, self.min_degree)
             weights = {str(weight_name): weight}
         self._check_copies(len(row), X)
+        estimator.set_params(**counts_of_copies(estimator, len(row) / len(X)))
         # Some classifiers want their classes to be 0, 1, 2, ... without gaps, where a label may have no mass.
         self._present, code = np.unique(label, return_inverse=True)
         if len(self._present) == 1:  # small degrees were left out
@@ -176,3 +188,17 @@ def weight_parameter(estimator: Any) -> str | None:
         inner = weight_parameter(last)
         return None if inner is None else f"{name}__{inner}"
     return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
+
+
+def counts_of_copies(estimator: Any, n_copies: float) -> dict[str, int]:
+    """Parameters that count rows, at any depth, for a classifier that sees every row `n_copies` times in the mean.
+
+    Without it a leaf of 20 copies may be a single row of 20 labels. Newton steps on such leaves diverge where a degree
+    is large and its label rare.
+    """
+    found = {}
+    for name, value in estimator.get_params(deep=True).items():
+        least = COUNTS_ROWS.get(name.rpartition("__")[2])
+        if least is not None and isinstance(value, Integral) and value > least:
+            found[name] = round(least + (int(value) - least) * n_copies)
+    return found

@@ -34,12 +34,18 @@ class WeightedRows(NamedTuple):
     row: np.ndarray
     """Which row each copy is of (m,): the groups for a split that keeps copies of one row together."""
 
+    @property
+    def copies_per_row(self) -> float:
+        """Mean number of copies of a row: multiply by it what a classifier counts in rows (`min_samples_leaf`)."""
+        return len(self.row) / max(len(np.unique(self.row)), 1)
+
 
 def weighted_rows(X: Any, D: Any, *, min_degree: float = 0.0) -> WeightedRows:
     """Rows copied once per label, with their degrees as weights, for any classifier that takes `sample_weight`.
 
     `FromClassifier` does this inside; use the function where you call `fit` yourself. For the log loss, the minimum
-    over all functions is p(x) = E[d | x], as with soft targets.
+    over all functions is p(x) = E[d | x], as with soft targets. What a classifier counts in rows, such as the least
+    number in a leaf, counts copies here: multiply it by `copies_per_row`. (`FromClassifier` does.)
 
     Parameters
     ----------
@@ -54,7 +60,7 @@ def weighted_rows(X: Any, D: Any, *, min_degree: float = 0.0) -> WeightedRows:
     Returns
     -------
     WeightedRows
-        `X` (m, d), `y` (m,), `sample_weight` (m,) and `row` (m,), in the order of the rows.
+        `X` (m, d), `y` (m,), `sample_weight` (m,) and `row` (m,), in the order of the rows, and `copies_per_row`.
 
     Examples
     --------
