@@ -20,6 +20,8 @@ def test_the_weighted_loss_of_the_copies_is_that_of_soft_targets():
     of_copies = copies.sample_weight @ -model.predict_log_proba(copies.X)[np.arange(len(copies.y)), copies.y]
     np.testing.assert_allclose(of_copies, -(D * model.predict_log_proba(X)).sum())
     np.testing.assert_allclose(np.bincount(copies.row, copies.sample_weight), 1.0)
+    assert copies.copies_per_row == 3
+    assert weighted_rows([[0.0], [1.0]], [[0.7, 0.2, 0.1], [0.5, 0.3, 0.2]], min_degree=0.2).copies_per_row == 2.5
 
 
 def test_containers_and_names_are_kept():
