@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -14,6 +15,15 @@ from scipy.io import loadmat
 
 sys.path.insert(0, str(Path(__file__).parent / "support"))  # the folder of the tests has names that packages have
 from forks import BELOW, CONTONE, Forks
+
+# What is imported and collected stays: looking through it for garbage, again and again, took a third of the collection.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+
 
 YEAST = ("spoem", "alpha", "spo5", "cdc", "cold", "diau", "dtt", "elu", "heat", "spo")
 
