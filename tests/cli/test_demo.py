@@ -40,7 +40,7 @@ def _make_quick(folder, patch):
 
 
 @pytest.fixture
-def quick(tmp_path, monkeypatch):
+def quick(tmp_path, monkeypatch, undrawn):
     _make_quick(tmp_path, monkeypatch)
     return tmp_path
 

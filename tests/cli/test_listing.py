@@ -126,7 +126,7 @@ LOCAL = [line for name in ("enhance", "methods", "measures") for line in example
 
 
 @pytest.mark.parametrize("line", LOCAL)
-def test_the_examples_in_the_help_texts_run(folder, run, line):
+def test_the_examples_in_the_help_texts_run(folder, run, undrawn, line):
     shutil.copy(folder / "songs.parquet", folder / "large.parquet")
     if "--graded" in line:
         songs = pl.read_csv(folder / "songs.csv", infer_schema=False)[:3]

@@ -21,7 +21,7 @@ def store(tmp_path_factory):
     return folder
 
 
-def test_the_page_is_the_default(run, store, tmp_path, monkeypatch):
+def test_the_page_is_the_default(run, undrawn, store, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = run("report", "--store", store)
     assert result.exit_code == 0, result.output

@@ -20,7 +20,7 @@ def test_words_that_are_no_rule_are_refused(folder, run):
     assert run("enhance", *SONGS, "--method", "uniform", "--rule", "main").exit_code == 2
 
 
-def test_check_prints_sentences_and_writes_a_page(folder, run):
+def test_check_prints_sentences_and_writes_a_page(folder, run, undrawn):
     result = run("check", *SONGS[:-2], "-o", "check.html", "--unlabelled", "method")
     assert result.exit_code == 0, result.output
     assert "labels marked yes keep" in result.stdout
@@ -30,7 +30,7 @@ def test_check_prints_sentences_and_writes_a_page(folder, run):
     assert run("check", *SONGS[:-2], "-o", "check.pdf").exit_code == 2
 
 
-def test_a_report_beside_the_table(folder, run):
+def test_a_report_beside_the_table(folder, run, undrawn):
     result = run("enhance", *SONGS, "--report", "page.html")
     assert result.exit_code == 0, result.output
     assert "expected KL" in result.stderr
@@ -38,7 +38,7 @@ def test_a_report_beside_the_table(folder, run):
     assert run("enhance", *SONGS, "--force", "--report", "page.pdf").exit_code == 2
 
 
-def test_other_methods_and_streamed_files_have_a_page_too(folder, run):
+def test_other_methods_and_streamed_files_have_a_page_too(folder, run, undrawn):
     songs = (*SONGS[:3], "-m", "temperature", "-o", "soft.csv", "--report", "page.html")
     result = run("enhance", *songs, "--stream", "--sample-rows", "12")
     assert result.exit_code == 0, result.output

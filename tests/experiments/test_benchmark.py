@@ -60,7 +60,7 @@ def test_scores_are_those_of_the_methods_alone(found):
         found.scores("nonsense")
 
 
-def test_the_report_is_neutral(found, tmp_path):
+def test_the_report_is_neutral(found, tmp_path, undrawn):
     for form in ("html", "markdown", "latex", "json"):
         text = render(Store(found.store), form)
         assert "LP" in text
@@ -74,7 +74,7 @@ def test_the_report_is_neutral(found, tmp_path):
         found.save(tmp_path / "page.pdf")
 
 
-def test_few_sets_are_said_and_get_no_diagram(found):
+def test_few_sets_are_said_and_get_no_diagram(found, undrawn):
     html = render(Store(found.store), "html")
     assert 'id="ranks-all-kl-title"' not in html
     assert "needs at least 5 data sets" in html
@@ -87,7 +87,7 @@ def test_a_second_run_computes_only_what_is_new(found):
     assert again.summary.provenance.runs[-1].reused > 0
 
 
-def test_zero_is_not_missing_and_comes_before_minus_infinity(found, capsys):
+def test_zero_is_not_missing_and_comes_before_minus_infinity(found, capsys, undrawn):
     from contone.cli.experiment import print_tables
 
     print_tables(found.summary)

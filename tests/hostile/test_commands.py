@@ -10,6 +10,8 @@ pytest.importorskip("typer")
 import command
 import corpus
 
+pytestmark = pytest.mark.usefixtures("put_together_once")
+
 TABLE = ("in.csv", "-l", "a,b")
 QUICK = (*TABLE, "-m", "uniform")
 DEGREES = "id,a_degree,b_degree\n1,0.5,0.5\n2,0.2,0.8\n"

@@ -14,6 +14,8 @@ import corpus
 from contone.exceptions import DataError
 from contone.experiments import sources
 
+pytestmark = pytest.mark.usefixtures("put_together_once")
+
 ENHANCE = ("-m", "uniform", "-o", "o.csv")
 TABLES, LABEL_FILES, DATA_SETS = corpus.tables(), corpus.label_files(), corpus.data_sets()
 
