@@ -31,12 +31,15 @@ def reference_solution(M: np.ndarray, y: np.ndarray, margin: float, ridge: float
     return solver.results.x
 
 
-def test_numerical_labels_meet_a_reference_solver(small):
+@pytest.mark.parametrize("k", [5, 20])  # a sparse matrix and a dense one
+def test_numerical_labels_meet_a_reference_solver(small, k):
     X, L, _ = small
-    M = lle_matrix(lle_weights(X, 5))
+    M = lle_matrix(lle_weights(X, k))
+    assert isinstance(M, np.ndarray) == (k == 20)
     U = numerical_labels(M, L > 0, margin=1.0, ridge=1e-4).value
     for j in range(L.shape[1]):
-        np.testing.assert_allclose(U[:, j], reference_solution(M.toarray(), 2 * L[:, j] - 1, 1.0, 1e-4), atol=1e-6)
+        expected = reference_solution(M if k == 20 else M.toarray(), 2 * L[:, j] - 1, 1.0, 1e-4)
+        np.testing.assert_allclose(U[:, j], expected, atol=1e-6)
 
 
 def test_kkt_residual_is_the_certificate(small):

@@ -63,6 +63,15 @@ def test_affine_functions_of_the_features_are_in_the_null_space():
     assert np.linalg.eigvalsh(M.toarray()).min() > -1e-10
 
 
+def test_many_neighbours_make_a_dense_matrix_of_the_same_entries(X):
+    few, many = lle_weights(X, 6), lle_weights(X, 7)  # 6^2 < 40 < 7^2
+    assert not isinstance(lle_matrix(few), np.ndarray)
+    A = np.eye(len(X)) - many.toarray()
+    M = lle_matrix(many)
+    assert isinstance(M, np.ndarray)
+    np.testing.assert_allclose(M, A.T @ A, atol=1e-12)
+
+
 def test_duplicates_and_constant_features_stay_bounded():
     X = np.repeat(np.random.default_rng(3).normal(size=(4, 3)), 5, axis=0)
     W = lle_weights(X, 6)

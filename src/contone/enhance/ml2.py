@@ -3,8 +3,9 @@
     min_U  tr(U^T M U) + ridge ||U||^2   s.t.  u_il >= margin where l_il = 1,  u_il <= -margin where l_il = 0
 
 with M = (I - W)^T (I - W) and W the reconstruction weights of the features (`numerics.lle`). One bound-constrained QP a
-label, all with the same sparse Hessian (`numerics.boxqp`). Reference: Hou, Geng and Zhang, "Multi-Label Manifold
-Learning", AAAI 2016, Eq. 3-6. Its second stage, a regression from X to U, predicts labels and is not part of recovery.
+label, all with the same Hessian, which is sparse unless neighbours are many (`numerics.boxqp`). Reference: Hou, Geng
+and Zhang, "Multi-Label Manifold Learning", AAAI 2016, Eq. 3-6. Its second stage, a regression from X to U, predicts
+labels and is not part of recovery.
 """
 
 from __future__ import annotations
@@ -120,13 +121,29 @@ class ML2(Enhancer):
         D = normalise_rows(expit(U)) if self.output == "sigmoid" else to_distributions(U, self.output)
         return solution.with_value(D, largest_numerical_label=float(np.abs(U).max()))
 
+    def _fit_bytes(self, n: int, d: int, q: int) -> float:
+        k = min(q + 1 if self.n_neighbors is None else self.n_neighbors, n)
+        # M, and H made from it: a row meets the neighbours of its neighbours. A third copy where few are bound.
+        return super()._fit_bytes(n, d, q) + 3 * 12.0 * n * min(n, k * k)
+
 
 def numerical_labels(
-    M: sp.csr_array, relevant: np.ndarray, *, margin: float, ridge: float, tol: float = 1e-8, max_iter: int = 500
+    M: sp.csr_array | np.ndarray,
+    relevant: np.ndarray,
+    *,
+    margin: float,
+    ridge: float,
+    tol: float = 1e-8,
+    max_iter: int = 500,
 ) -> Solution:
     """The minimiser U (n, q) of tr(U^T M U) + ridge ||U||^2 with the signs of `relevant`, a bool matrix (n, q)."""
     # Paper: mu^T M mu has constants in its null space, so its minimiser is not unique; the ridge picks the smallest.
-    H = (2.0 * (M + ridge * sp.eye_array(M.shape[0], format="csr"))).tocsr()
+    n = M.shape[0]
+    if isinstance(M, np.ndarray):
+        H = 2.0 * M
+        H[np.diag_indices(n)] += 2.0 * ridge
+    else:
+        H = (2.0 * (M + ridge * sp.eye_array(n, format="csr"))).tocsr()
     lower = np.where(relevant, margin, -np.inf)
     upper = np.where(relevant, np.inf, -margin)
     return solve_box_qp(H, np.zeros(relevant.shape), lower, upper, tol=tol, max_iter=max_iter)

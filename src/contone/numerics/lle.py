@@ -14,7 +14,7 @@ from contone.backends.numpy.neighbours import nearest_neighbours, safe_unit
 from contone.typing import Array
 
 BLOCK_ENTRIES = 2**22
-"""Differences, and entries of Gram matrices, held in memory at once; 32 MB each."""
+"""Differences held in memory at once; 32 MB."""
 
 
 def lle_weights(X: np.ndarray, k: int, *, regularization: float = 1e-3) -> sp.csr_array:
@@ -34,26 +34,38 @@ def lle_weights(X: np.ndarray, k: int, *, regularization: float = 1e-3) -> sp.cs
     neighbours = nearest_neighbours(X, k)
     n, k = neighbours.indices.shape
     weights = np.empty((n, k))
-    step = max(1, BLOCK_ENTRIES // max(1, k * max(k, X.shape[1])))
+    step = max(1, BLOCK_ENTRIES // max(1, k * X.shape[1]))
     for start in range(0, n, step):
         rows = slice(start, start + step)
-        Z = X[neighbours.indices[rows]] - X[rows, None, :]
-        weights[rows] = _affine_weights(Z @ Z.transpose(0, 2, 1), regularization)
+        weights[rows] = _affine_weights(X[neighbours.indices[rows]] - X[rows, None, :], regularization)
     return edge_graph(neighbours.indices, weights).matrix
 
 
-def _affine_weights(G: np.ndarray, regularization: float) -> Array:
-    """Weights (m, k) that sum to 1 and minimise w^T (G + r trace(G) I) w, for Gram matrices G (m, k, k)."""
-    k = G.shape[-1]
+def _affine_weights(Z: np.ndarray, r: float) -> Array:
+    """Weights (m, k) that sum to 1 and minimise w^T (G + r trace(G) I) w, for differences Z (m, k, d), G = Z Z^T."""
+    k, d = Z.shape[1:]
+    Zt = Z.transpose(0, 2, 1)
+    G = Z @ Zt if k <= d else Zt @ Z
     trace = np.trace(G, axis1=1, axis2=2)[:, None, None]
     # Dividing by the trace makes the weights independent of the scale of X; a row whose neighbours are all its
     # duplicates has trace 0 and gets equal weights.
-    G = G / np.where(trace > 0, trace, 1.0) + regularization * np.eye(k)
-    w = np.linalg.solve(G, np.ones((len(G), k, 1)))[..., 0]
+    trace = np.where(trace > 0, trace, 1.0)
+    G = G / trace + r * np.eye(min(k, d))
+    if k <= d:
+        w = np.linalg.solve(G, np.ones((len(G), k, 1)))[..., 0]
+    else:  # (Z Z^T + r I)^-1 = (I - Z (Z^T Z + r I)^-1 Z^T) / r: a system in the features, where these are fewer
+        w = 1.0 - (Z @ np.linalg.solve(G, Zt.sum(axis=2, keepdims=True) / trace))[..., 0]
     return w / w.sum(axis=1, keepdims=True)
 
 
-def lle_matrix(W: sp.csr_array) -> sp.csr_array:
-    """M = (I - W)^T (I - W), sparse (n, n): tr(U^T M U) is how badly the weights reconstruct U (n, q)."""
-    A = sp.eye_array(W.shape[0], format="csr") - W
+def lle_matrix(W: sp.csr_array) -> sp.csr_array | np.ndarray:
+    """M = (I - W)^T (I - W), (n, n): tr(U^T M U) is how badly the weights reconstruct U (n, q).
+
+    Sparse, unless rows have so many neighbours, more than sqrt(n), that nearly every entry is filled.
+    """
+    n = W.shape[0]
+    A = sp.eye_array(n, format="csr") - W
+    if W.nnz**2 > float(n) ** 3:
+        A = A.toarray()
+        return A.T @ A
     return (A.T @ A).tocsr()
