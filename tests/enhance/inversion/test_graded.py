@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.linalg import helmert
+from scipy.optimize import minimize
 
 from contone import CumulativeMass, Inversion, Threshold
 from contone.enhance.inversion import evidence, model
@@ -84,24 +85,69 @@ def test_shape_and_mean_move_as_far_as_the_rows_bear_out():
     """Rows from the reference itself leave it nearly alone; rows from another distribution are believed."""
     Y, basis, covariance = problem(m=300)
     reference = basis.T @ covariance @ basis
-    same, shift = evidence.fit_shape(Y, np.ones(300), reference)
+    same, shift, worth = evidence.fit_shape(Y, np.ones(300), reference)
     assert np.abs(same - reference).max() < 0.1 * np.abs(reference).max()
     assert np.abs(shift).max() < 0.1
+    assert 300 + min(evidence.ROWS_OF_SHAPE) < worth < 300 + max(evidence.ROWS_OF_SHAPE)
     other = np.diag([4.0, 0.25, 1.0])
     moved = np.random.default_rng(1).multivariate_normal([1.0, 0, 0], other, size=300)
-    found, shift = evidence.fit_shape(moved, np.ones(300), np.eye(3))
+    found, shift, _ = evidence.fit_shape(moved, np.ones(300), np.eye(3))
     sample = np.cov(moved.T, bias=True)
     assert np.abs(found - sample).max() < 0.1
     assert shift == pytest.approx(moved.mean(axis=0), abs=0.05)
 
 
-@pytest.mark.parametrize(("mean", "deviation"), [(0.7, 0.2), (-0.7, 0.2), (0.1, 0.2), (0.3, 0.0)])
+@pytest.mark.parametrize(("mean", "deviation"), [(0.7, 0.2), (-0.7, 0.2), (0.1, 0.2), (0.3, 1e-9), (0.0, 0.2)])
 def test_the_least_change_has_the_largest_gain_less_its_deviation(mean, deviation):
     x = np.linspace(-1, 1, 20_001)
     worth = 2 * x * mean - x**2 - 2 * np.abs(x) * deviation
-    found = evidence.least_change(mean, deviation)
+    found = evidence.least_change(mean, abs(mean) / deviation)
     assert found == pytest.approx(x[np.argmax(worth)], abs=2e-4)
     assert abs(found) <= abs(mean)
+
+
+def test_the_least_change_of_several_parameters_has_the_largest_gain_less_its_deviation():
+    """By a general solver: theta ~ N(mean, C) gains 2 x' H theta - x' H x from the move x, in the metric H = C^-1."""
+    rng = np.random.default_rng(0)
+    root = rng.standard_normal((3, 3))
+    C, mean = root @ root.T + 0.1 * np.eye(3), np.array([0.9, -1.2, 2.0])
+    H = np.linalg.inv(C)
+
+    def loss(x):
+        return x @ H @ x - 2 * x @ H @ mean + 2 * math.sqrt(x @ H @ C @ H @ x)
+
+    best = minimize(loss, mean, method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-12, "maxiter": 4000})
+    found = evidence.least_change(mean, math.sqrt(mean @ H @ mean))
+    np.testing.assert_allclose(found, best.x, atol=1e-5)
+
+
+def test_scales_of_labels_and_shape_stay_where_rows_do_not_deny_them_and_go_where_they_do():
+    rng = np.random.default_rng(3)
+    covariance, basis = (np.eye(4) - 0.25), helmert(4).T
+    truth = np.array([1.0, 2.5, 0.4, 1.0])
+    shares = []
+    for scale in (np.ones(4), truth):
+        E = rng.multivariate_normal(np.zeros(4), scale[:, None] * np.eye(4) * scale, size=60)
+        Y = (E - E.mean(axis=1, keepdims=True)) @ basis
+        free = evidence._fit_scales(Y, basis, covariance, math.inf, evidence.Spread(1.0, 0.3))
+        held, _ = evidence._hold_scales(free, None)
+        moves = np.ptp(held), np.ptp(free.log_scales)
+        assert moves[0] <= moves[1]
+        np.testing.assert_allclose(np.diff(held) * moves[1], np.diff(free.log_scales) * moves[0], atol=1e-12)
+        shares.append(moves[0] / moves[1])
+        found = evidence.fit_shape(Y, np.ones(60), np.eye(3))
+        near = evidence._hold_shape(found.covariance, np.eye(3), found.worth)
+        shares.append(np.linalg.norm(near - np.eye(3)) / np.linalg.norm(found.covariance - np.eye(3)))
+    assert max(shares[:2]) < 0.5 < 0.8 < min(shares[2:]) < 1
+
+
+def test_tails_stay_normal_unless_rows_deny_it():
+    for tail, low, high in ((math.inf, 50, math.inf), (3, 3, 8)):
+        Y, basis, covariance = problem(m=200, tail=tail)
+        candidates = [
+            evidence._fit_scales(Y, basis, covariance, nu, evidence.Spread(1.0, 0.3)) for nu in evidence.TAILS
+        ]
+        assert low <= evidence._choose_tail(candidates) <= high
 
 
 def test_the_common_scale_stays_where_rows_do_not_deny_it_and_goes_where_they_do():
@@ -111,12 +157,12 @@ def test_the_common_scale_stays_where_rows_do_not_deny_it_and_goes_where_they_do
     own = 1 / math.sqrt(2 * 30 * 3 + 1 / 0.3**2)  # deviation of the log scale that 30 rows of 3 dimensions know
     for factor in (0.4, 1.03, 3.0):
         free = evidence._fit_scales(factor * Y, basis, covariance, math.inf, said)
-        held = evidence._hold_scale(free, said)
-        moved = held.log_scales.mean()
+        held, deviation = evidence._hold_scales(free, said)
+        moved = held.mean()
         assert moved == pytest.approx(0.0 if factor == 1.03 else math.log(factor), abs=2.5 * own)
         assert abs(moved) <= abs(free.log_scales.mean())
         # Intervals know of what was withheld.
-        assert held.deviation >= max(free.deviation, abs(free.log_scales.mean() - moved)) >= 0.9 * own
+        assert deviation >= max(free.deviation, abs(free.log_scales.mean() - moved)) >= 0.9 * own
 
 
 @pytest.mark.usefixtures("few_simulated")

@@ -10,8 +10,9 @@ With the strengths tau, k, l -> 0, inf, inf nothing moves; how far they are from
 likelihood of the graded rows (Laplace for a, closed for delta and T), averaged over a grid. The t distribution is a
 normal one whose rows have weights of their own; few rows far out then do not pass for a large scale.
 
-The common scale moves less than its posterior mean says (`least_change`): where labels were right, m rows would only
-add their own chance to the answer, and a person who grades rows should not come off worse for it.
+Scale, scales of labels, shape and tails move less than their posterior means say (`least_change`): where labels were
+right, m rows would only add their own chance to the answer, and a person who grades rows should not come off worse for
+it.
 
 A degree of zero means: less than half the smallest degree that was given. Its logarithm is drawn below that bound.
 """
@@ -21,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -35,6 +36,8 @@ from contone.typing import Array
 
 TAILS = {math.inf: 0.5, 12: 1 / 6, 6: 1 / 6, 3: 1 / 6}
 """Degrees of freedom that are tried, and their prior probabilities."""
+LIGHTEST_TAIL = 1000.0
+"""Degrees of freedom from which residuals pass for normal."""
 LABEL_SCALES = (0.02, 0.05, 0.1, 0.2, 0.4)
 """Values of tau that are averaged over: from labels that all vary as L says to a factor of 1.5 either way."""
 ROWS_OF_SHAPE = (5, 10, 20, 40, 80, 160, 320, 1000, 5000)
@@ -115,25 +118,25 @@ def calibrate(
     q = len(parameters.covariance)
     basis = helmert(q).T
     Y = residuals @ basis
-    said = {tail: spread_under(tail) for tail in TAILS}
-    candidates = [_fit_scales(Y, basis, parameters.covariance, tail, said[tail]) for tail in TAILS]
-    best = max(candidates, key=lambda found: found.evidence + math.log(TAILS[found.tail]))
-    if labels_tell_scale:
-        best = _hold_scale(best, said[best.tail])
-    centred = basis @ basis.T
-    scale = np.exp(best.log_scales)
+    candidates = [_fit_scales(Y, basis, parameters.covariance, tail, spread_under(tail)) for tail in TAILS]
+    tail = _choose_tail(candidates)
+    said = spread_under(tail)
+    found = _fit_scales(Y, basis, parameters.covariance, tail, said)
+    log_scales, deviation = _hold_scales(found, said if labels_tell_scale else None)
+    scale = np.exp(log_scales)
     reference = basis.T @ (scale[:, None] * parameters.covariance * scale) @ basis
     covariance = reference
     for _ in range(2):  # the weights of the rows depend on the covariance a little
-        covariance, shift = fit_shape(Y, _row_weights(Y, covariance, best.tail), reference)
+        covariance, shift, worth = fit_shape(Y, _row_weights(Y, covariance, tail), reference)
+    covariance = _hold_shape(covariance, reference, worth)
     coefficients = parameters.coefficients.copy()
     coefficients[0] += basis @ shift
-    found = centred @ (basis @ covariance @ basis.T) @ centred
-    factor = math.sqrt(variance_factor(best.tail) * np.trace(found) / np.trace(parameters.covariance))
+    whole = basis @ covariance @ basis.T
+    factor = math.sqrt(variance_factor(tail) * np.trace(whole) / np.trace(parameters.covariance))
     return Calibration(
-        Parameters(coefficients, found, parameters.theta),
-        Spread(spread.mean * factor, spread.mean * factor * best.deviation),
-        best.tail,
+        Parameters(coefficients, whole, parameters.theta),
+        Spread(spread.mean * factor, spread.mean * factor * deviation),
+        tail,
     )
 
 
@@ -145,9 +148,14 @@ def variance_factor(tail: float) -> float:
 class _Scales(NamedTuple):
     evidence: float
     log_scales: np.ndarray
-    deviation: float
-    """Posterior standard deviation of the common log scale."""
+    covariance: np.ndarray
+    """(q, q), of the log scales."""
     tail: float
+
+    @property
+    def deviation(self) -> float:
+        """Posterior standard deviation of the common log scale."""
+        return math.sqrt(self.covariance.mean())
 
 
 def _fit_scales(Y: np.ndarray, basis: np.ndarray, covariance: np.ndarray, tail: float, spread: Spread) -> _Scales:
@@ -155,35 +163,77 @@ def _fit_scales(Y: np.ndarray, basis: np.ndarray, covariance: np.ndarray, tail: 
     q = len(covariance)
     said = spread.deviation / spread.mean
     centre, common = math.log(spread.mean) - 0.5 * math.log1p(said**2), math.hypot(said, MODEL_DEVIATION)
-    evidence, modes, deviations = [], [], []
+    evidence, modes, within = [], [], []
     for tau in LABEL_SCALES:
         inverse = np.linalg.inv(tau**2 * np.eye(q) + common**2)
         a, score, information = _mode(Y, basis, covariance, tail, centre, inverse)
         evidence.append(score + 0.5 * (np.linalg.slogdet(inverse)[1] - np.linalg.slogdet(information)[1]))
         modes.append(a)
-        deviations.append(np.linalg.inv(information).mean())
+        within.append(np.linalg.inv(information))
     weight = np.exp(evidence - logsumexp(evidence))
-    variance = float(weight @ np.array(deviations))
+    mean = weight @ np.array(modes)
+    between = np.array(modes) - mean
+    posterior = np.einsum("k,kij->ij", weight, within) + (between.T * weight) @ between
     # The mean of a log-normal scale, and not its median: to first order the answer is linear in the spread.
-    return _Scales(float(logsumexp(evidence)), weight @ np.array(modes) + 0.5 * variance, math.sqrt(variance), tail)
+    return _Scales(float(logsumexp(evidence)), mean + 0.5 * posterior.mean(), posterior, tail)
 
 
-def _hold_scale(found: _Scales, spread: Spread) -> _Scales:
-    """The same with the common scale moved from what the labels said by the least change only."""
-    move = float(found.log_scales.mean()) - math.log(spread.mean)
-    withheld = move - least_change(move, found.deviation)
-    # Intervals are around the scale that is taken, at this distance from the posterior mean.
-    return found._replace(log_scales=found.log_scales - withheld, deviation=math.hypot(found.deviation, withheld))
+Move = TypeVar("Move", float, np.ndarray)
 
 
-def least_change(mean: float, deviation: float) -> float:
-    """How far to move a parameter from 0, where the labels put it, whose posterior has this mean and deviation.
+def least_change(move: Move, length: float) -> Move:
+    """What to make of a move of parameters from where the labels put them to their posterior mean.
 
-    The error of an answer is about the square of that of the parameter theta. A move x then gains
-    theta^2 - (theta - x)^2 = 2 x theta - x^2, in the mean 2 x mean - x^2, with the standard deviation 2 |x| deviation.
-    The x with the largest mean less one standard deviation is the mean, shortened by one deviation.
+    The error of an answer is about the square of that of the parameters theta, in units of their posterior deviations.
+    A move x then gains |theta|^2 - |theta - x|^2 = 2 x theta - |x|^2, in the mean 2 x mean - |x|^2, with the standard
+    deviation 2 |x|. The x with the largest mean less one standard deviation is the mean, shortened by one deviation.
+
+    Parameters
+    ----------
+    move : float or array
+        Posterior mean less what the labels said.
+    length : float
+        Its length in posterior deviations.
     """
-    return math.copysign(max(abs(mean) - deviation, 0.0), mean)
+    return move * max(1.0 - 1.0 / length, 0.0) if length > 0 else 0.0 * move
+
+
+def _choose_tail(candidates: list[_Scales]) -> float:
+    """The tails by least change from normal ones, in 1 / nu, of which the kurtosis is a smooth function."""
+    log_weight = np.array([found.evidence + math.log(TAILS[found.tail]) for found in candidates])
+    weight = np.exp(log_weight - logsumexp(log_weight))
+    inverse = np.array([1.0 / found.tail for found in candidates])
+    mean = float(weight @ inverse)
+    deviation = math.sqrt(float(weight @ np.square(inverse - mean)))
+    held = least_change(mean, mean / deviation if deviation > 0 else math.inf)
+    return 1.0 / held if held > 1.0 / LIGHTEST_TAIL else math.inf
+
+
+def _hold_scales(found: _Scales, spread: Spread | None) -> tuple[np.ndarray, float]:
+    """Log scales (q,) of the labels by least change, and the deviation of the common one around what is taken.
+
+    Without a spread that the labels say, the common scale stays where the rows put it.
+    """
+    common = float(found.log_scales.mean())
+    basis = helmert(len(found.log_scales)).T
+    own = basis.T @ found.log_scales
+    length = math.sqrt(float(own @ np.linalg.solve(basis.T @ found.covariance @ basis, own)))
+    apart = basis @ least_change(own, length)
+    if spread is None:
+        return common + apart, found.deviation
+    said = math.log(spread.mean)
+    held = least_change(common - said, abs(common - said) / found.deviation)
+    # Intervals are around the scale that is taken, at this distance from the posterior mean.
+    return said + held + apart, math.hypot(found.deviation, common - said - held)
+
+
+def _hold_shape(covariance: np.ndarray, reference: np.ndarray, worth: float) -> np.ndarray:
+    """Sigma (p, p) by least change from the reference, where its posterior is that of so many rows in all."""
+    root = np.linalg.cholesky(reference)
+    move = np.linalg.solve(root, np.linalg.solve(root, covariance - reference).T)
+    # The information of a normal row about a relative change M of its covariance is tr(M^2) / 2.
+    length = math.sqrt(0.5 * worth) * float(np.linalg.norm(move))
+    return reference + root @ least_change(move, length) @ root.T
 
 
 def _mode(
@@ -252,14 +302,23 @@ def scales_slope(
     return gradient, information + inverse
 
 
-def fit_shape(Y: np.ndarray, weight: np.ndarray, reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+class Shape(NamedTuple):
+    """Posterior means given graded rows, averaged over the strengths."""
+
+    covariance: np.ndarray
+    shift: np.ndarray
+    worth: float
+    """How many rows the covariance is known from, those of the labels' shape included."""
+
+
+def fit_shape(Y: np.ndarray, weight: np.ndarray, reference: np.ndarray) -> Shape:
     """Posterior means of T (p, p) and delta (p,) given weighted residuals, averaged over the strengths k and l."""
     m, p = Y.shape
     total = weight.sum()
     mean = weight @ Y / total
     scatter = ((Y - mean).T * weight) @ (Y - mean)
     log_reference = np.linalg.slogdet(reference)[1]
-    evidence, covariances, shifts = [], [], []
+    evidence, covariances, shifts, variances = [], [], [], []
     for k in ROWS_OF_SHAPE:
         freedom = k + p + 1
         for strength in ROWS_OF_MEAN:
@@ -273,9 +332,11 @@ def fit_shape(Y: np.ndarray, weight: np.ndarray, reference: np.ndarray) -> tuple
             )
             covariances.append(posterior / (k + m))
             shifts.append(total / (strength + total) * mean)
+            variances.append(1.0 / (k + m))
     share = np.exp(evidence - logsumexp(evidence))
     # With two labels there is no shape beside the scale, which the rows have told already.
-    return reference if p == 1 else np.einsum("k,kij->ij", share, covariances), share @ np.array(shifts)
+    covariance = reference if p == 1 else np.einsum("k,kij->ij", share, covariances)
+    return Shape(covariance, share @ np.array(shifts), 1.0 / float(share @ np.array(variances)))
 
 
 def _row_weights(Y: np.ndarray, S: np.ndarray, tail: float) -> Array:
