@@ -36,8 +36,8 @@ from contone.typing import Array
 
 TAILS = {math.inf: 0.5, 12: 1 / 6, 6: 1 / 6, 3: 1 / 6}
 """Degrees of freedom that are tried, and their prior probabilities."""
-LIGHTEST_TAIL = 1000.0
-"""Degrees of freedom from which residuals pass for normal."""
+LIGHTEST_TAIL = 30
+"""Degrees of freedom beyond which residuals pass for normal."""
 LABEL_SCALES = (0.02, 0.05, 0.1, 0.2, 0.4)
 """Values of tau that are averaged over: from labels that all vary as L says to a factor of 1.5 either way."""
 ROWS_OF_SHAPE = (5, 10, 20, 40, 80, 160, 320, 1000, 5000)
@@ -199,14 +199,14 @@ def least_change(move: Move, length: float) -> Move:
 
 
 def _choose_tail(candidates: list[_Scales]) -> float:
-    """The tails by least change from normal ones, in 1 / nu, of which the kurtosis is a smooth function."""
+    """Degrees of freedom by least change from normal tails, in 1 / nu; whole, as the sampler draws weights of rows."""
     log_weight = np.array([found.evidence + math.log(TAILS[found.tail]) for found in candidates])
     weight = np.exp(log_weight - logsumexp(log_weight))
     inverse = np.array([1.0 / found.tail for found in candidates])
     mean = float(weight @ inverse)
     deviation = math.sqrt(float(weight @ np.square(inverse - mean)))
     held = least_change(mean, mean / deviation if deviation > 0 else math.inf)
-    return 1.0 / held if held > 1.0 / LIGHTEST_TAIL else math.inf
+    return float(round(1.0 / held)) if held >= 1.0 / LIGHTEST_TAIL else math.inf
 
 
 def _hold_scales(found: _Scales, spread: Spread | None) -> tuple[np.ndarray, float]:
