@@ -158,9 +158,7 @@ def _fit_method(method: Any, X: np.ndarray, problem: Problem) -> None:
     if said is not None:
         if "groups" not in inspect.signature(method.fit).parameters:
             raise ArgumentError(f"{type(method).__name__} takes one annotator per item; inversion takes any.", "worker")
-        if problem.degrees is not None:
-            raise ArgumentError("graded rows cannot be used together with several annotators per item.", "worker")
-        method.fit(X[said.item], said.L, groups=said.item)
+        method.fit(X[said.item], said.L, groups=said.item, degrees=problem.degrees)
     elif problem.degrees is None:
         method.fit(X, problem.L)
     else:

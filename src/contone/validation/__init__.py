@@ -36,7 +36,7 @@ from contone.validation.containers import (
     refuse_odd_arrays,
     refuse_other_index,
 )
-from contone.validation.degrees import NOTHING_KNOWN, KnownDegrees, check_degrees
+from contone.validation.degrees import NOTHING_KNOWN, KnownDegrees, check_degrees, check_degrees_of_items
 from contone.validation.groups import Grouping, check_groups
 from contone.validation.judgement import (
     SIMPLEX_TOLERANCE,
@@ -57,6 +57,7 @@ __all__ = [
     "Training",
     "able_methods",
     "check_degrees",
+    "check_degrees_of_items",
     "check_distributions",
     "check_features",
     "check_groups",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import narwhals.stable.v1 as nw
@@ -33,15 +33,28 @@ def check_degrees(degrees: Any, names: Sequence[str], n: int, X: Any, Y: Any) ->
     `degrees` is (n, q), with rows on the simplex where they are known and NaN where not: an array, tensor, dask array,
     or a frame with the labels as columns. A pandas frame may hold some of the rows only: its index says which.
     """
-    values, rows = _open_degrees(degrees, names, n, X, Y)
+    return _check_values(
+        *_open_degrees(degrees, names, n, lambda index: _find_rows(index, n, X, Y)), names, f"X has {n}"
+    )
+
+
+def check_degrees_of_items(degrees: Any, names: Sequence[str], items: Sequence[Any]) -> KnownDegrees:
+    """Known distributions of some of the items of a fit with groups, in their order or as a pandas frame by item."""
+    n = len(items)
+    opened = _open_degrees(degrees, names, n, lambda index: _find_items(index, items))
+    return _check_values(*opened, names, f"groups names {n} items")
+
+
+def _check_values(values: np.ndarray, rows: np.ndarray, names: Sequence[str], expected: str) -> KnownDegrees:
+    """Degrees (m, q) of rows (m,) without those that are not known; refused where they are no distributions."""
     if values.shape[1] != len(names):
         raise ShapeError(
             f"degrees has {values.shape[1]} columns; Y has {len(names)} labels. Give one degree per label."
         )
     if len(values) != len(rows):
         raise ShapeError(
-            f"degrees has {len(values)} rows, X has {n}. Give one row per row of X, NaN where the degrees are not "
-            "known, or a pandas frame whose index says which rows they belong to."
+            f"degrees has {len(values)} rows, {expected}. Give one row for each of them, NaN where the degrees are not "
+            "known, or a pandas frame whose index says which they belong to."
         )
     missing = np.isnan(values)
     partly = missing.any(axis=1) & ~missing.all(axis=1)
@@ -68,7 +81,9 @@ def check_degrees(degrees: Any, names: Sequence[str], n: int, X: Any, Y: Any) ->
     return KnownDegrees(rows[order], (values / total[:, None])[order])
 
 
-def _open_degrees(degrees: Any, names: Sequence[str], n: int, X: Any, Y: Any) -> tuple[np.ndarray, np.ndarray]:
+def _open_degrees(
+    degrees: Any, names: Sequence[str], n: int, find: Callable[[Any], np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
     """Values (m, q) in the order of the labels, and the row number (m,) of each."""
     if is_dask_array(degrees):
         backend, missing = get_backend(degrees), np.isnan(degrees).all(axis=1)
@@ -91,7 +106,21 @@ def _open_degrees(degrees: Any, names: Sequence[str], n: int, X: Any, Y: Any) ->
     index = nw.maybe_get_index(frame)
     if index is None:
         return values, np.arange(n if len(values) == n else 0)
-    return values, _find_rows(index, n, X, Y)
+    return values, find(index)
+
+
+def _find_items(index: Any, items: Sequence[Any]) -> np.ndarray:
+    """The number of every item that a pandas index names."""
+    number = {item: i for i, item in enumerate(items)}
+    found = [number.get(item) for item in index.tolist()]
+    if not index.is_unique:
+        raise LabelError("degrees cannot be aligned: its index names an item twice.")
+    unknown = next((i for i, place in enumerate(found) if place is None), None)
+    if unknown is not None:
+        raise LabelError(
+            f"degrees has a row {index[unknown]!r} that groups does not name: its index must hold names of items."
+        )
+    return np.array(found, dtype=np.int64)
 
 
 def _find_rows(index: Any, n: int, X: Any, Y: Any) -> np.ndarray:

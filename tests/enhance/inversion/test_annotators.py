@@ -10,8 +10,9 @@ import pytest
 from contone import CumulativeMass, Inversion
 from contone.degrade import Order
 from contone.enhance.inversion.annotators import Items
+from contone.enhance.inversion.evidence import place_grades
 from contone.enhance.inversion.logistic_normal import centring, precision
-from contone.exceptions import InputError, InputTypeError, LabelWarning, ShapeError
+from contone.exceptions import InputError, InputTypeError, LabelError, LabelWarning, ShapeError
 from contone.numerics.simplex import kl_divergence, softmax
 
 SHORT = {"n_sweeps": 100, "n_burn": 50}
@@ -77,6 +78,40 @@ def test_the_sampler_draws_what_rejection_leaves():
     np.testing.assert_allclose(np.cov(drawn.T), np.cov(D.T), atol=0.006)
 
 
+def test_known_items_stay_and_their_zeros_are_drawn_as_rejection_leaves_them():
+    """One item at (.6, .4, 0), its annotators bound by nothing: the zero is normal given the rest, below its bound."""
+    rng, C, n = np.random.default_rng(2), centring(3), 1500
+    S, mean = C @ np.diag([0.5, 1.0, 2.0]) @ C, np.array([0.3, -0.1, -0.2])
+    grades = place_grades(np.arange(n), np.tile([0.6, 0.4, 0.0], (n, 1)), np.zeros((n, 3)))
+    items = Items(Order(), np.zeros((2 * n, 3)), np.repeat(np.arange(n), 2), 0.6, grades)
+    drawn = []
+    for k in range(60):
+        items.sweep(np.tile(mean[:, None], (1, n)), precision(S), rng)
+        if k >= 20:
+            drawn.append(items.Z[2] - items.Z[0])
+    np.testing.assert_allclose(items.Z[0] - items.Z[1], np.log(1.5))
+    # x = z_3 - z_1 given y = z_2 - z_1, of the normal distribution of both
+    to = np.array([[-1.0, 1.0, 0.0], [-1.0, 0.0, 1.0]])
+    (vy, c), (_, vx) = to @ S @ to.T
+    y, (my, mx) = np.log(0.4 / 0.6), to @ mean
+    x = rng.normal(mx + c / vy * (y - my), np.sqrt(vx - c**2 / vy), size=400_000)
+    x = x[x < np.log(0.2 / 0.6)]
+    assert np.mean(drawn) == pytest.approx(x.mean(), abs=0.03)
+    assert np.std(drawn) == pytest.approx(x.std(), rel=0.03)
+
+
+def test_items_with_heavier_tails_have_their_variance():
+    rng, C = np.random.default_rng(3), centring(3)
+    S = C @ np.diag([0.5, 1.0, 2.0]) @ C
+    items = Items(Order(), np.zeros((8000, 3)), np.repeat(np.arange(4000), 2), 0.6, tail=6.0)
+    drawn = []
+    for k in range(60):
+        items.sweep(np.zeros((3, 4000)), precision(S), rng)
+        if k >= 20:
+            drawn.append(items.Z)
+    np.testing.assert_allclose(np.cov(np.concatenate(drawn, axis=1)), 6 / 4 * S, atol=0.08)
+
+
 @pytest.fixture(scope="module")
 def fits():
     """Fits to the same items with 2 and 6 annotators: method, D, tau."""
@@ -97,6 +132,31 @@ def test_more_annotators_tell_more_and_intervals_say_so(fits):
         widths.append(np.mean(np.subtract(*method.intervals_(0.9)[::-1])))
     assert errors[1] < 0.7 * errors[0]
     assert widths[1] < 0.85 * widths[0]
+
+
+def test_graded_items_come_back_and_tell_of_the_others():
+    """Four labels hardly tell a spread of 0.1, and the prior's is too large: fifteen graded items say so."""
+    X, D, item, L, tau = measured(0.1, k=3)
+    names = in_order(item)
+    few = {"n_sweeps": 60, "n_burn": 20}
+    plain = Inversion(**few).fit(X[item], L, groups=item)
+    known = np.sort(np.random.default_rng(0).permutation(len(D))[:15])
+    G = np.full_like(D, np.nan)
+    G[known] = D[names][known]
+    method = Inversion(**few)
+    answer = method.fit_enhance(X[item], L, groups=item, degrees=G)
+    np.testing.assert_allclose(answer[known], D[names][known])
+    rest = np.setdiff1d(np.arange(len(D)), known)
+    before, after = (kl_divergence(D[names][rest], A[rest]).mean() for A in (plain.label_distributions_, answer))
+    assert after < 0.8 * before
+    assert abs(np.log(method.annotator_deviation_ / tau)) < abs(np.log(plain.annotator_deviation_ / tau))
+    assert method.annotator_deviation_ == pytest.approx(tau, rel=0.35)
+    lower, upper = method.intervals_(0.9)
+    assert 0.8 <= np.mean(((lower <= D[names]) & (upper >= D[names]))[rest]) <= 0.97
+    assert method.expected_error_.mean < plain.expected_error_.mean
+    frame = pd.DataFrame(D[names][known], index=names[known], columns=list("abcd"))
+    again = method.fit_enhance(X[item], pd.DataFrame(L, columns=list("abcd")), groups=item, degrees=frame)
+    np.testing.assert_array_equal(again.to_numpy(), answer)
 
 
 @pytest.mark.exhaustive
@@ -161,8 +221,12 @@ def test_bad_groups_are_refused_and_poor_ones_said():
         Inversion().fit(rows, L, groups=item[:-1])
     with pytest.raises(InputError, match="no name in row 3"):
         Inversion().fit(rows, L, groups=[None if r == 3 else i for r, i in enumerate(item)])
-    with pytest.raises(InputError, match="together"):
+    with pytest.raises(ShapeError, match="60 rows, groups names 20 items"):
         Inversion().fit(rows, L, groups=item, degrees=D[item])
+    named = pd.DataFrame(L, columns=list("abcd"))
+    for index, said in ((["z", 1], "'z' that groups does not name"), ([0, 0], "an item twice")):
+        with pytest.raises(LabelError, match=said):
+            Inversion().fit(rows, named, groups=item, degrees=pd.DataFrame(D[:2], columns=named.columns, index=index))
     with pytest.raises(InputError, match="noise"):
         Inversion(noise=0.1).fit(rows, L, groups=item)
     with pytest.warns(LabelWarning, match="differ in their features"):

@@ -10,13 +10,16 @@ for each row r of labels of item i, with C = I - 11^T / q. The answer is the pos
 - z_i is normal, in closed form: in the directions of Sigma's eigenvectors all covariances are diagonal;
 - tau^2 is inverse gamma. Its prior is worth one row, at a quarter of the variance between items.
 
-How well the rows of one item agree says how large tau is beside Sigma; it takes items with two rows or more. `Items`
-has the same face as `sampler.Rows`, so that the parameters are learnt by the same chain.
+How well the rows of one item agree says how large tau is beside Sigma; it takes items with two rows or more. Items
+whose degrees are known stay at them, and tell of tau as well. `Items` has the same face as `sampler.Rows`, so that the
+parameters are learnt and calibrated by the same chains.
 """
 
 from __future__ import annotations
 
 import copy
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,11 +27,11 @@ import numpy as np
 from contone.backends import get_backend, to_numpy
 from contone.degrade import Degradation
 from contone.enhance.inversion import logistic_normal
-from contone.enhance.inversion.chain import Settings, learn_parameters
+from contone.enhance.inversion.chain import Settings, calibrate_parameters, learn_parameters, redraws
 from contone.enhance.inversion.evidence import Grades
-from contone.enhance.inversion.gibbs import LOWEST, Weights
+from contone.enhance.inversion.gibbs import LOWEST, Weights, draw_weights
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
-from contone.enhance.inversion.model import N_DIRECTIONS, Fit, _certain, _mean_features
+from contone.enhance.inversion.model import N_DIRECTIONS, Fit, _certain, _mean_features, choose_rows, with_tails
 from contone.enhance.inversion.posterior import Averages, Posterior
 from contone.enhance.inversion.sampler import Rows
 from contone.enhance.inversion.shape_uncertainty import ShapeUncertainty
@@ -59,12 +62,22 @@ class Items:
         Number 0, ..., m - 1 of the item of every row, rising.
     deviation : float or None
         tau, where it is known; None estimates it.
+    grades : Grades or None
+        Items whose degrees are known.
+    tail : float
+        Degrees of freedom of the items around their mean, as for `Rows`.
     """
 
-    grades: Grades | None = None
-
-    def __init__(self, rule: Degradation, L: np.ndarray, item: np.ndarray, deviation: float | None = None) -> None:
-        self.rule, self.item = rule, item
+    def __init__(
+        self,
+        rule: Degradation,
+        L: np.ndarray,
+        item: np.ndarray,
+        deviation: float | None = None,
+        grades: Grades | None = None,
+        tail: float = math.inf,
+    ) -> None:
+        self.rule, self.item, self.tail = rule, item, tail
         self.rows = Rows(rule, L, 0.0)
         self.n_relaxed = self.rows.n_relaxed
         self.first = np.flatnonzero(np.diff(item, prepend=-1))
@@ -74,6 +87,17 @@ class Items:
         self.deviation = START if deviation is None else deviation
         self.history: list[float] = []
         """tau at the start and after every sweep."""
+        self.grades: Grades | None = None
+        self.held = np.zeros(len(self.first), dtype=bool)
+        if grades is not None:
+            self.hold(grades)
+
+    def hold(self, grades: Grades) -> None:
+        """Put items at the degrees that are known of them."""
+        self.grades, self.held = grades, np.asarray(grades.known)
+        self.Z = np.where(self.held, _centred(np.asarray(grades.log_weights()).T), self.Z)
+        self.is_zero = self.held & (np.asarray(grades.degrees).T <= 0)
+        self.highest_zero = np.log(grades.bound / np.asarray(grades.degrees).max(axis=1))
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """As for `Rows`."""
@@ -89,28 +113,31 @@ class Items:
         """Redraw all log weights once, and tau."""
         q = len(self.Z)
         self.rows.sweep(self.Z[:, self.item], np.eye(q) / self.deviation**2, rng, reflect=reflect)
-        self._move_together(mean, precision, rng, reflect=reflect)
-        self._draw_items(mean, precision, rng)
+        weights = 1.0 if math.isinf(self.tail) else draw_weights(self.Z - mean, precision, self.tail, rng)
+        self._move_together(mean, precision, weights, rng, reflect=reflect)
+        self._draw_items(mean, precision, weights, rng)
         if not self.is_known:
             self._draw_deviation(precision, rng)
 
-    def _move_together(self, mean: np.ndarray, precision: np.ndarray, rng: Any, *, reflect: bool) -> None:
-        """Move every item and all its rows along each axis in turn."""
+    def _move_together(
+        self, mean: np.ndarray, precision: np.ndarray, weights_of_items: Array, rng: Any, *, reflect: bool
+    ) -> None:
+        """Move every item and all its rows along each axis in turn; `weights_of_items` (m,) or 1, as in `Rows`."""
         q, m = self.Z.shape
+        root = weights_of_items**0.5
         Z = self.rows.Z - self.rows.Z.max(axis=0)
         u, along = rng.random((q, m)), precision.sum(axis=0)
         residual = self.Z - mean
         # The shift of an item's log weights means nothing, so it is redrawn first; see `gibbs.sweep`.
-        residual += rng.standard_normal(m) / along.sum() ** 0.5 - (along @ residual) / along.sum()
+        residual += rng.standard_normal(m) / (along.sum() ** 0.5 * root) - (along @ residual) / along.sum()
         weights, moved = Weights(Z, self.rows.positive), np.zeros((q, m))
         for j in range(q):
             lower, upper = self.rows._interval(j, weights)
             lower = np.maximum.reduceat(np.clip(lower, LOWEST, None) + MARGIN - Z[j], self.first)
             upper = np.minimum.reduceat(upper - MARGIN - Z[j], self.first)
-            room = (lower < 0) & (upper > 0)
+            room = (lower < 0) & (upper > 0) & ~self.held
             lower, upper = np.where(room, lower, 0.0), np.where(room, upper, 1.0)
-            scale = precision[j, j] ** -0.5
-            centre = -(precision[j] @ residual) * scale**2
+            centre, scale = -(precision[j] @ residual) / precision[j, j], precision[j, j] ** -0.5 / root
             ends = (lower - centre) / scale, (upper - centre) / scale
             step = reflected_normal(*ends, -centre / scale, u[j]) if reflect else truncated_normal(*ends, u[j])
             moved[j] = np.where(room, np.clip(centre + scale * step, lower, upper), 0.0)
@@ -119,15 +146,33 @@ class Items:
         self.rows.Z = Z
         self.Z = self.Z + moved
 
-    def _draw_items(self, mean: np.ndarray, precision: np.ndarray, rng: Any) -> None:
-        """z_i given all z_r, centred."""
+    def _draw_items(self, mean: np.ndarray, precision: np.ndarray, weights: Array, rng: Any) -> None:
+        """z_i given all z_r, centred; known degrees stay, but for those that are given as zero."""
         q, m = self.Z.shape
         strength, directions = np.linalg.eigh(precision)
-        noise = self.count / self.deviation**2
-        total = strength[:, None] + noise
-        said = directions.T @ self._sums(_centred(self.rows.Z)) / self.deviation**2
-        expected = (strength[:, None] * (directions.T @ mean) + said) / total
-        self.Z = _centred(directions @ (expected + rng.standard_normal((q, m)) / total**0.5))
+        noise, said = self.count / self.deviation**2, self._sums(_centred(self.rows.Z)) / self.deviation**2
+        strength = strength[:, None] * weights
+        total = strength + noise
+        expected = (strength * (directions.T @ mean) + directions.T @ said) / total
+        drawn = _centred(directions @ (expected + rng.standard_normal((q, m)) / total**0.5))
+        if self.held.any():
+            known = self._draw_zeros(mean, _centred(_centred(precision).T), weights, noise, said, rng)
+            drawn = np.where(self.held, known, drawn)
+        self.Z = drawn
+
+    def _draw_zeros(
+        self, mean: np.ndarray, precision: np.ndarray, weights: Array, noise: np.ndarray, said: np.ndarray, rng: Any
+    ) -> np.ndarray:
+        """The items (q, m) with degrees given as zero drawn anew, each below what the person could have given."""
+        Z = self.Z.copy()
+        for j in np.flatnonzero(self.is_zero.any(axis=1)):
+            slope = weights * (precision[j] @ (Z - mean)) + noise * (Z[j] - Z.mean(axis=0)) - said[j]
+            curvature = weights * precision[j, j] + noise * (1.0 - 1.0 / len(Z))
+            centre, scale = Z[j] - slope / curvature, curvature**-0.5
+            highest = (self.highest_zero + Z.max(axis=0) - centre) / scale
+            below = centre + scale * truncated_normal(np.full_like(highest, -np.inf), highest, rng.random(len(highest)))
+            Z[j] = np.where(self.is_zero[j], below, Z[j])
+        return _centred(Z)
 
     def _draw_deviation(self, precision: np.ndarray, rng: Any) -> None:
         """tau given all z."""
@@ -138,6 +183,10 @@ class Items:
         rate = PRIOR_SHAPE * PRIOR_SHARE * variance + 0.5 * float(np.square(residual).sum())
         self.deviation = float((rate / rng.standard_gamma(shape)) ** 0.5)
 
+    def typical_deviation(self, n_sweeps: int) -> float:
+        """tau, the root mean square of the last sweeps."""
+        return float(np.sqrt(np.mean(np.square(self.history[-n_sweeps:]))))
+
     def _sums(self, A: np.ndarray) -> np.ndarray:
         """Sums (q, m) over the rows of every item of A (q, n)."""
         total: np.ndarray = np.add.reduceat(A, self.first, axis=1)
@@ -145,17 +194,24 @@ class Items:
 
 
 def fit_items(
-    X: np.ndarray, L: np.ndarray, item: np.ndarray, rule: Degradation, settings: Settings, rng: np.random.Generator
+    X: np.ndarray,
+    L: np.ndarray,
+    item: np.ndarray,
+    rule: Degradation,
+    settings: Settings,
+    rng: np.random.Generator,
+    grades: Grades | None = None,
 ) -> tuple[Fit, Posterior]:
     """The model of items with features X (m, d) and rows of labels L (n, q), and the posterior of the items.
 
-    `item` (n,) numbers the item of every row. Parameters are estimated on at most `max_rows` items, drawn at random.
+    `item` (n,) numbers the item of every row; `grades` are those of the items. Parameters are estimated on at most
+    `max_rows` items, drawn at random, graded ones first: from the labels, and then from what is known beside them.
     """
     order, q, n_kept = np.argsort(item, kind="stable"), L.shape[1], settings.n_sweeps - settings.n_burn
     L, item = forget_silent_rows(rule, L[order]), item[order]
     directions = copy.deepcopy(rng).standard_normal((N_DIRECTIONS, q))
     feature_map = principal_map(X, settings.n_components) if settings.features else None
-    chosen = np.sort(rng.permutation(len(X))[: settings.max_rows])
+    chosen = np.arange(len(X))[choose_rows(len(X), settings.max_rows, grades, rng)]
     phi = _mean_features(feature_map, X[chosen])
     if q == 1:
         parameters, n = Parameters(np.zeros((len(phi), 1)), np.zeros((1, 1)), 0.0), len(X)
@@ -163,11 +219,13 @@ def fit_items(
         model = Fit(rule, feature_map, parameters, Spread(0.0, 0.0), settings, directions, n, 0, size, 1.0)
         return model, _certain(np.ones((n, 1)))
     L_some, item_some = take_items(L, item, chosen)
-    items = Items(rule, L_some, item_some)
+    known = None if grades is None else grades[chosen]
+    items = Items(rule, L_some, item_some, grades=None if rule.scale_matters else known)
     averages = Averages(items.Z, settings.n_samples, n_kept)
     counts = count_labels(L, rule)
     shape = ShapeUncertainty(len(chosen), q, float(q) if settings.strength is None else settings.strength)
     parameters, spread = learn_parameters(phi, items, averages, counts, settings, rng, shape)
+    n_graded = 0 if known is None else int(known.known.sum())
     model = Fit(
         rule,
         feature_map,
@@ -178,20 +236,30 @@ def fit_items(
         len(chosen),
         items.n_relaxed,
         *averages.diagnostics(),
-        annotator_deviation=float(np.sqrt(np.mean(np.square(items.history[-n_kept:])))),
-        shape_shares=shape.shares(settings.weights),
+        annotator_deviation=items.typical_deviation(n_kept),
+        shape_shares=shape.shares(settings.weights, n_graded),
+        n_graded=n_graded,
     )
-    if len(X) <= settings.max_rows:
+    if known is not None:
+        items.hold(known)
+        found = calibrate_parameters(phi, items, parameters, spread, counts, settings, rng)
+        tails, deviation = with_tails(directions, found.tail), items.typical_deviation(redraws(settings) // 2)
+        model = replace(model, **found._asdict(), directions=tails, annotator_deviation=deviation)
+    elif len(X) <= settings.max_rows:
         return model, averages.posterior(items.n_relaxed)
-    return model, posterior_of_items(model, X, L, item, rng)
+    posterior = posterior_of_items(model, X, L, item, rng, grades)
+    return model, posterior if grades is None else posterior.with_known(grades)
 
 
-def posterior_of_items(fit: Fit, X: np.ndarray, L: np.ndarray, item: np.ndarray, rng: Any) -> Posterior:
+def posterior_of_items(
+    fit: Fit, X: np.ndarray, L: np.ndarray, item: np.ndarray, rng: Any, grades: Grades | None = None
+) -> Posterior:
     """Posterior of items X (m, d) with rows of labels L (n, q), sorted by `item` (n,), at the parameters of a fit."""
     found = []
     for start in range(0, len(X), fit.settings.max_rows):
         block = np.arange(start, min(start + fit.settings.max_rows, len(X)))
-        items = Items(fit.rule, *take_items(L, item, block), fit.annotator_deviation)
+        known = None if grades is None else grades[block]
+        items = Items(fit.rule, *take_items(L, item, block), fit.annotator_deviation, known, fit.tail)
         mean, precision = fit.mean(X[block]), logistic_normal.precision(fit.parameters.covariance)
         n_sweeps = max(20, fit.settings.n_sweeps // 2)
         averages = Averages(items.Z, 0, n_sweeps)
@@ -218,13 +286,8 @@ def enhance_items(fit: Fit, X: Array, L: Array, rng: np.random.Generator) -> Pos
     return posterior_of_items(fit, to_numpy(X), to_numpy(L), np.arange(len(X)), rng)
 
 
-def refuse_beside_groups(degrees: Any, noise: float) -> None:
+def refuse_beside_groups(noise: float) -> None:
     """Refuse what cannot be combined with several annotators."""
-    if degrees is not None:
-        raise InputError(
-            "degrees and groups cannot be given together: leave out the degrees, or average the annotators of an item "
-            "into one row of labels first."
-        )
     if noise > 0:
         raise InputError(f"Inversion: noise={noise:g} beside groups counts errors twice; use noise=0 with groups.")
 

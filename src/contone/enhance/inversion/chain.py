@@ -70,6 +70,8 @@ class Latent(Protocol):
     """(q, n)."""
     rule: Degradation
     grades: Grades | None
+    tail: float
+    """Degrees of freedom of Z around its mean."""
     deviation: float
     """Standard deviation of what separates the log weights that the labels see from Z."""
 
@@ -176,7 +178,7 @@ def averaging_weight(k: int) -> float:
 
 def calibrate_parameters(
     phi: Array,
-    rows: Rows,
+    rows: Latent,
     parameters: Parameters,
     spread: Spread,
     counts: Counts,
@@ -192,6 +194,8 @@ def calibrate_parameters(
     known = np.flatnonzero(to_numpy(rows.grades.known))
     found, gram = Calibration(parameters, spread, math.inf), to_numpy(phi @ phi.T)
     some, normals = _model_draws(phi, len(parameters.covariance), rng)
+    deviation = rows.deviation
+    noise = rng.standard_normal(normals.shape) if deviation > 0 else 0.0
     with one_blas_thread():
         for _ in range(2):
             start = Parameters(found.parameters.coefficients, parameters.covariance, parameters.theta)
@@ -203,18 +207,20 @@ def calibrate_parameters(
                 Z = _unit_draws(start, some, normals / np.sqrt(weights)[..., None], 1.0)
                 wide = start._replace(covariance=start.covariance * evidence.variance_factor(tail))
                 size = _root_mean_square(wide, some)
-                said = estimate_spread(rows.rule, Z / size, counts)
+                said = estimate_spread(rows.rule, (Z + deviation * noise) / size, counts)
                 return Spread(said.mean / size, said.deviation / size)
 
             told = rows.rule.scale_matters
             found = evidence.calibrate(start, spread, residuals, spread_under, labels_tell_scale=told)
             rows.tail = found.tail
+            if deviation > 0:  # what annotators add has the units of the items
+                rows.rescale(deviation * found.spread.mean / spread.mean / rows.deviation)
             coefficients = _redraw_coefficients(phi, gram, rows, found.parameters, settings, rng)
             found = found._replace(parameters=found.parameters._replace(coefficients=coefficients))
     return found
 
 
-def _graded_residuals(phi: Array, gram: np.ndarray, rows: Rows, parameters: Parameters, known: np.ndarray) -> Array:
+def _graded_residuals(phi: Array, gram: np.ndarray, rows: Latent, parameters: Parameters, known: np.ndarray) -> Array:
     """z - B^T phi (m, q) of the graded rows, centred, as wide as if they had had no part in B."""
     features, Z = to_numpy(phi[:, known]), to_numpy(rows.Z[:, known])
     residual = (Z - Z.mean(axis=0) - parameters.coefficients.T @ features).T
@@ -223,14 +229,20 @@ def _graded_residuals(phi: Array, gram: np.ndarray, rows: Rows, parameters: Para
     return residual / np.sqrt(np.clip(1.0 - leverage, 0.05, 1.0))[:, None]
 
 
+def redraws(settings: Settings) -> int:
+    """How many sweeps the coefficients are drawn again for; the second half of them counts."""
+    return max(settings.n_burn, 10)
+
+
 def _redraw_coefficients(
-    phi: Array, gram: np.ndarray, rows: Rows, parameters: Parameters, settings: Settings, rng: np.random.Generator
+    phi: Array, gram: np.ndarray, rows: Latent, parameters: Parameters, settings: Settings, rng: np.random.Generator
 ) -> Array:
     """Posterior mean of B (p, q) with Sigma and theta as they are."""
     draws, precision = get_backend(phi).draws(rng, phi), logistic_normal.precision(parameters.covariance)
-    now, total, n_sweeps = parameters, np.zeros_like(parameters.coefficients), max(settings.n_burn, 10)
+    now, total, n_sweeps = parameters, np.zeros_like(parameters.coefficients), redraws(settings)
     for k in range(n_sweeps):
         rows.sweep(like(now.coefficients.T, phi) @ phi, precision, draws)
+        rows.rescale(1.0)
         Z = rows.Z - rows.Z.mean(axis=0)
         now = now._replace(coefficients=logistic_normal.draw_coefficients(gram, to_numpy(phi @ Z.T), now, rng))
         if k >= n_sweeps // 2:

@@ -66,6 +66,7 @@ from contone.validation import (
     KnownDegrees,
     Training,
     check_degrees,
+    check_degrees_of_items,
     check_features,
     check_groups,
     check_new_rows,
@@ -227,6 +228,7 @@ class Inversion(InductiveMixin, Enhancer):
             The item of every row, where several annotators labelled one item: any names. The rows of an item measure
             one distribution, each through noise whose size is estimated (`annotator_deviation_`). The answer has one
             row per item, (m, q), in the order of their first appearance (`groups_`, the index of a pandas answer).
+            `degrees` are then those of items: (m, q) in that order, or a pandas frame whose index names items.
         """
         if groups is not None:
             return self._fit_groups(X, Y, degrees, groups)
@@ -242,12 +244,13 @@ class Inversion(InductiveMixin, Enhancer):
         """The template of `fit_enhance` for several annotators."""
         self._validate_params()
         refuse_other_kinds(self, X, Y)
-        refuse_beside_groups(degrees, self.noise)
+        refuse_beside_groups(self.noise)
         training = check_training(self, X, Y)
         grouped = check_groups(groups, training.X, training.border)
         refuse_too_large(self, grouped.X, training.labels.shape[1])
         names, L = training.border.label_names, to_numpy(training.labels)
-        _warn_if_short(fit_checked(self, grouped.X, L, names, item=grouped.item), self)
+        known = NOTHING_KNOWN if degrees is None else check_degrees_of_items(degrees, names, grouped.names)
+        _warn_if_short(fit_checked(self, grouped.X, L, names, known=known, item=grouped.item), self)
         self.groups_ = grouped.names
         return self.wrapped(grouped.border, None, self.label_distributions_)
 
@@ -258,7 +261,7 @@ class Inversion(InductiveMixin, Enhancer):
         if item is None or X.shape[0] == L.shape[0]:
             self.fit_, self.posterior_ = self._fit_model(X, L, known)
         else:
-            self.fit_, self.posterior_ = self._fit_items(X, L, item)
+            self.fit_, self.posterior_ = self._fit_items(X, L, item, known)
         self.annotator_deviation_ = self.fit_.annotator_deviation
         self.degradation_ = self.fit_.rule
         self.coefficients_, self.covariance_ = self.fit_.parameters.coefficients, self.fit_.parameters.covariance
@@ -291,12 +294,14 @@ class Inversion(InductiveMixin, Enhancer):
         self._report_rule(found, X_some, L_some, posterior, known, numbers)
         return found, blocks.posterior(found, X, L, seed, known) if L.shape[0] > self.max_rows else posterior
 
-    def _fit_items(self, X: np.ndarray, L: np.ndarray, item: np.ndarray) -> tuple[Fit, Posterior]:
+    def _fit_items(self, X: np.ndarray, L: np.ndarray, item: np.ndarray, known: KnownDegrees) -> tuple[Fit, Posterior]:
         """The model of items X (m, d) with rows of labels L (n, q), and the posterior of the items."""
         rule = choose_rule(self.degradation, L)
-        found, posterior = fit_items(X, L, item, rule, self._settings(), make_generator(self.random_state))
+        grades = place_grades(*known, np.empty((len(X), L.shape[1])))
+        found, posterior = fit_items(X, L, item, rule, self._settings(), make_generator(self.random_state), grades)
         warn_of_relaxed_rows(posterior.n_relaxed, f"{len(L)} rows", rule)
-        self._report_rule(found, X[item], L, posterior[item], NOTHING_KNOWN)
+        of_graded = np.flatnonzero(np.isin(item, known.rows))
+        self._report_rule(found, X[item], L, posterior[item], KnownDegrees(of_graded, posterior.mean[item[of_graded]]))
         return found, posterior
 
     def _report_rule(

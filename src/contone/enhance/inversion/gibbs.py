@@ -13,6 +13,7 @@ O(n q^2) flops in q steps of O(n q). Random numbers are handed in, so that the c
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from array_api_compat import array_namespace
 
@@ -144,3 +145,16 @@ def sweep(
         residual[j, :] += z - old
         weights.put(j, z)
     return Z
+
+
+def draw_weights(residual: Array, precision: Array, tail: float, rng: Any) -> Array:
+    """Weights (n,) of rows with heavier tails, given residuals (q, n) of their log weights.
+
+    Gamma with shape (nu + q - 1) / 2 and rate (nu + distance^2) / 2.
+    """
+    q, n = residual.shape
+    residual = residual - residual.mean(axis=0)
+    distance = (residual * (precision @ residual)).sum(axis=0)
+    # Twice a gamma variable with half a whole number as its shape is a sum of squared normal variables.
+    squares = rng.standard_normal((int(tail) + q - 1, n)) ** 2
+    return squares.sum(axis=0) / (tail + distance)

@@ -174,7 +174,7 @@ def fit(
         return _fit_labelled(X, L, silent, rule, settings, rng, grades)
     directions = copy.deepcopy(rng).standard_normal((N_DIRECTIONS, q))
     feature_map = principal_map(X, settings.n_components) if settings.features else None
-    chosen = _choose_rows(n, settings.max_rows, grades, rng)
+    chosen = choose_rows(n, settings.max_rows, grades, rng)
     phi = _mean_features(feature_map, X[chosen])
     if q == 1:  # one label has the degree 1, whatever else is known
         parameters = Parameters(np.zeros((len(phi), 1)), np.zeros((1, 1)), 0.0)
@@ -201,7 +201,7 @@ def fit(
         model = replace(
             model,
             **found._asdict(),
-            directions=_with_tails(directions, found.tail),
+            directions=with_tails(directions, found.tail),
         )
     if n > settings.max_rows:
         posterior = model.posterior(X, L, rng)
@@ -254,7 +254,7 @@ def _draw_prior(model: Fit, X: Array, n_samples: int, rng: np.random.Generator) 
     mean = model.mean(X).T
     drawn = []
     for _ in range(n_samples):
-        normals = _with_tails(rng.standard_normal(tuple(mean.shape)), model.tail)
+        normals = with_tails(rng.standard_normal(tuple(mean.shape)), model.tail)
         noise = normals @ logistic_normal.square_root(model.parameters.covariance).T
         drawn.append(softmax(mean + like(noise, mean)))
     return array_namespace(mean).stack(drawn)
@@ -280,7 +280,7 @@ def _side_by_side(told: Posterior, prior: Posterior, silent: Array) -> Posterior
     )
 
 
-def _choose_rows(n: int, max_rows: int, grades: Grades | None, rng: np.random.Generator) -> Any:
+def choose_rows(n: int, max_rows: int, grades: Grades | None, rng: np.random.Generator) -> Any:
     """At most `max_rows` of n rows, in their order: all, or graded ones first and others at random."""
     if n <= max_rows:
         return slice(None)
@@ -290,7 +290,7 @@ def _choose_rows(n: int, max_rows: int, grades: Grades | None, rng: np.random.Ge
     return np.sort(order[:max_rows])
 
 
-def _with_tails(normals: np.ndarray, tail: float) -> Array:
+def with_tails(normals: np.ndarray, tail: float) -> Array:
     """Normal draws (m, q) as draws of a t distribution, by quantiles of its weights in an order of no meaning."""
     if math.isinf(tail):
         return normals

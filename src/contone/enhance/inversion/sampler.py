@@ -19,7 +19,7 @@ from contone.degrade import Degradation, Order, Others, TopK, has_levels, region
 from contone.enhance.inversion import logistic_normal, numpy_sweep, unasked
 from contone.enhance.inversion.covariance import FEW_LABELS, dense
 from contone.enhance.inversion.evidence import Grades
-from contone.enhance.inversion.gibbs import Weights, sweep
+from contone.enhance.inversion.gibbs import Weights, draw_weights, sweep
 from contone.enhance.inversion.posterior import Averages
 from contone.numerics.simplex import softmax
 from contone.numerics.unasked import has_unasked
@@ -138,7 +138,7 @@ class Rows:
         given = precision
         if not self.quick or self.noise > 0 or not math.isinf(self.tail):
             precision = like(dense(precision), self.Z)
-        root = None if math.isinf(self.tail) else self._draw_weights(mean, precision, rng) ** 0.5
+        root = None if math.isinf(self.tail) else draw_weights(self.Z - mean, precision, self.tail, rng) ** 0.5
         if self.noise > 0:
             self._propose_other_labels(mean, precision, rng, 1.0 if root is None else root)
         elif self.asked is not None:
@@ -187,16 +187,6 @@ class Rows:
 
     def _known_rows(self) -> KnownRows | None:
         return None if self.grades is None else KnownRows(self.grades.known, self.is_zero, self.highest_zero)
-
-    def _draw_weights(self, mean: Array, precision: Array, rng: Any) -> Array:
-        """Weights (n,) of the rows given z: gamma with shape (nu + q - 1) / 2 and rate (nu + distance^2) / 2."""
-        q, n = self.Z.shape
-        residual = self.Z - mean
-        residual = residual - residual.mean(axis=0)
-        distance = (residual * (precision @ residual)).sum(axis=0)
-        # Twice a gamma variable with half a whole number as its shape is a sum of squared normal variables.
-        squares = rng.standard_normal((int(self.tail) + q - 1, n)) ** 2
-        return squares.sum(axis=0) / (self.tail + distance)
 
     def _interval(self, j: int, weights: Weights) -> tuple[Array, Array]:
         others = Others(*weights.without(j))
