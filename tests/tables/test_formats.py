@@ -232,6 +232,7 @@ def test_one_row_per_item_and_label(here):
         degrees("t.csv", labels="mood", item="song")
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_one_row_per_item_annotator_and_label(here):
     rng = np.random.default_rng(0)
     rows = [
@@ -257,6 +258,10 @@ def test_one_row_per_item_annotator_and_label(here):
     assert answer["song"].to_list() == songs == method.groups_
     np.testing.assert_allclose(answer.select(done.degrees).to_numpy(), expected, atol=1e-9)
     assert done.method.annotator_deviation_ > 0
+    pl.DataFrame({"song": ["s3"], "calm_degree": [0.5], "happy_degree": [0.3], "sad_degree": [0.2]}).write_csv("g.csv")
+    contone.enhance_file("t.csv", "o3.csv", method=method, graded="g.csv", ids="song", **options)
+    graded = pl.read_csv("o3.csv").filter(pl.col("song") == "s3")
+    np.testing.assert_allclose(graded.select(done.degrees).to_numpy()[0], [0.5, 0.3, 0.2], atol=1e-9)
     with pytest.raises(ArgumentError, match="one annotator per item"):
         contone.enhance_file("t.csv", "o2.csv", method="temperature", **options)
     with pytest.raises(ArgumentError, match="--item"):
