@@ -227,7 +227,7 @@ def _hold_scales(found: _Scales, spread: Spread | None) -> tuple[np.ndarray, flo
     return said + held + apart, math.hypot(found.deviation, common - said - held)
 
 
-def _hold_shape(covariance: np.ndarray, reference: np.ndarray, worth: float) -> np.ndarray:
+def _hold_shape(covariance: np.ndarray, reference: np.ndarray, worth: float) -> Array:
     """Sigma (p, p) by least change from the reference, where its posterior is that of so many rows in all."""
     root = np.linalg.cholesky(reference)
     move = np.linalg.solve(root, np.linalg.solve(root, covariance - reference).T)
