@@ -62,6 +62,8 @@ ROUGH = ("backends/", "check/", "cli/", "enhance/inversion/test_model.py",
          "enhance/test_plugins.py", "experiments/", "hostile/", "predict/", "reproduction/", "tables/",
          "test_estimators.py", "test_limits.py", "test_models.py", "test_pipeline.py", "test_unasked.py")  # fmt: skip
 """Tests of what is true however well Inversion finds the spread and however long its chains are."""
+CURSORY = ("check/test_files.py", "check/test_page.py", "cli/", "hostile/", "tables/")
+"""Tests of what is true of `check` however long the chains are that it runs itself."""
 BRIEF = {"n_sweeps": 40, "n_burn": 15}
 FEW_SIMULATED = 2000, 300
 
@@ -69,10 +71,12 @@ FEW_SIMULATED = 2000, 300
 @pytest.fixture(scope="module", autouse=True)
 def rough_inversion(request):
     """In `ROUGH`, Inversion's chains are short by default and its model of the labels is simulated with few rows."""
-    if not request.path.relative_to(Path(__file__).parent).as_posix().startswith(ROUGH):
+    path = request.path.relative_to(Path(__file__).parent).as_posix()
+    if not path.startswith(ROUGH):
         yield
         return
     from contone import Inversion
+    from contone.check import calibration, entries, summaries
     from contone.enhance.inversion import chain, simulate
 
     with pytest.MonkeyPatch.context() as patch:
@@ -80,6 +84,12 @@ def rough_inversion(request):
         patch.setattr(simulate, "N_SWEEPS", BRIEF["n_burn"])
         for name, value in BRIEF.items():
             patch.setitem(Inversion.__init__.__kwdefaults__, name, value)
+        if path.startswith(CURSORY):
+            patch.setattr(calibration, "N_REFITS", 2)
+            patch.setattr(entries, "N_SWEEPS", 12)
+            patch.setattr(summaries, "DOUBT_SWEEPS", 12)
+            for name, value in {"n_sweeps": 12, "n_burn": 4}.items():
+                patch.setitem(calibration.SHORT, name, value)
         yield
 
 

@@ -42,7 +42,7 @@ def test_what_enhance_file_fitted_is_taken_as_it_is(source, tmp_path):
     assert found.yes_weight == done.method.rule_report_.yes_weight
 
 
-def test_a_streamed_file_is_checked_by_the_sample_of_its_fit(tmp_path):
+def test_a_streamed_file_is_checked_by_the_sample_of_its_fit(tmp_path, undrawn):
     n, rng = 60_000, np.random.default_rng(0)
     x, L = rng.normal(size=n), np.eye(3, dtype=int)[rng.integers(0, 3, n)]
     source = tmp_path / "many.parquet"
