@@ -66,14 +66,22 @@ CURSORY = ("check/test_files.py", "check/test_page.py", "cli/", "hostile/", "tab
 """Tests of what is true of `check` however long the chains are that it runs itself."""
 BRIEF = {"n_sweeps": 40, "n_burn": 15}
 FEW_SIMULATED = 2000, 300
+FEWER_SIMULATED = 8000, 1000
+"""A third of the usual number: what tests ask of Inversion's answers is true of it, and takes a quarter less time."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def rough_inversion(request):
-    """In `ROUGH`, Inversion's chains are short by default and its model of the labels is simulated with few rows."""
+    """In `ROUGH`, Inversion's chains are short by default and its model of the labels is simulated with few rows.
+
+    In other tests of methods, with fewer rows than usual.
+    """
     path = request.path.relative_to(Path(__file__).parent).as_posix()
     if not path.startswith(ROUGH):
-        yield
+        with pytest.MonkeyPatch.context() as patch:
+            if path.startswith("enhance/"):
+                patch.setattr("contone.enhance.inversion.chain.SIMULATED", FEWER_SIMULATED)
+            yield
         return
     from contone import Inversion
     from contone.check import calibration, entries, summaries

@@ -37,7 +37,7 @@ ALWAYS = {"SJAFFE": ()}
 """The widest features and the fewest labels; the other sets repeat the check and cost two minutes together."""
 
 
-def test_result_is_out_of_fold_scored_and_the_better_of_the_two(small):
+def test_result_is_out_of_fold_scored_and_the_better_of_the_two(small, few_trees):
     X, L, D = small
     result = limit(X, L, D, n_splits=5)
     assert result.distributions.shape == D.shape
@@ -71,13 +71,13 @@ def test_what_corrects_inversion_sees_no_truth_of_its_own_row(small, few_trees):
         assert np.abs(before - after).max() > 0
 
 
-def test_same_seed_same_answer(small):
+def test_same_seed_same_answer(small, few_trees):
     X, L, D = small
     first, second = limit(X, L, D, n_splits=3, n_jobs=1), limit(X, L, D, n_splits=3, n_jobs=2)
     np.testing.assert_array_equal(first.distributions, second.distributions)
 
 
-def test_a_row_is_predicted_without_its_own_truth(small):
+def test_a_row_is_predicted_without_its_own_truth(small, few_trees):
     """Changing the truth of one row moves other rows' predictions, not its own."""
     X, L, D = small
     changed = D.copy()

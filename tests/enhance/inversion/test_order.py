@@ -101,7 +101,7 @@ def test_every_sample_and_the_answer_keep_the_order_and_more_order_tells_more():
 
 
 def test_the_summary_says_where_the_scale_comes_from():
-    X, D = drawn()
+    X, D = drawn(n=60)
     L = levelled(D)
     method = Inversion(**SHORT).fit(X, L)
     assert "a weak prior does" in method.summary()
