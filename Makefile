@@ -30,12 +30,13 @@ $(VENV)/installed-cli: pyproject.toml constraints.txt
 	@touch $@
 
 # pip would compile every module of every package, one after the other; a quarter of them is imported by the tests.
-WARM := import dask.array, distributed, hypothesis, matplotlib.figure, numba, pandas, polars, pytest, sklearn.ensemble, torch
+# Collecting the tests compiles that quarter, and the tests; meanwhile numba compiles the loops of Inversion.
+LOOPS := from contone.backends.numpy import sweeps; sweeps.compile_loops()
 $(VENV)/installed-test: pyproject.toml constraints.txt
 	$(ensure_venv)
 	@echo "installing contone with its test extras (a few minutes the first time)"
 	@$(PIP) --no-compile -e '.[lint]'
-	@$(BIN)/python -c '$(WARM)'
+	@$(BIN)/python -c '$(LOOPS)' & $(BIN)/python -m pytest --collect-only -q >/dev/null || true; wait
 	@touch $@ $(VENV)/installed-cli
 
 $(VENV)/installed-docs: pyproject.toml constraints.txt

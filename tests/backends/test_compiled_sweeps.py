@@ -1,5 +1,9 @@
 """Compiled sweeps: their elementary functions; draw for draw they give what `numpy_sweep` and `sampler` give."""
 
+import errno
+import os
+from importlib.util import module_from_spec, spec_from_file_location
+
 import numpy as np
 import pytest
 from scipy import special
@@ -149,6 +153,20 @@ def test_a_fit_agrees_with_that_of_numpy(monkeypatch):
     np.testing.assert_allclose(*answers, atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_what_is_compiled_ahead_is_what_a_fit_uses(dtype):
+    from contone.backends.numpy import kernels
+
+    sweeps.compile_loops()
+    known = [*kernels.sweep.signatures, *kernels.add_draw.signatures]
+    rows, mean, factors, rng = problem(Threshold(0.2), dtype)
+    compiled = sweeps.CompiledSweeps(region_of(rows.rule))
+    draws = rng.random((Q, N), dtype=dtype), rng.standard_normal(N, dtype=dtype)
+    compiled.sweep(rows.Z, rows.positive, rows.relaxed, mean, factors, *draws, reflect=True, root_weights=mean[0])
+    Averages(rows.Z, 1, 1, labels_first=True, fused=compiled).add(rows.Z)
+    assert [*kernels.sweep.signatures, *kernels.add_draw.signatures] == known
+
+
 def test_without_a_place_for_the_cache_all_is_compiled_anew():
     """What has no file of its own has no cache folder that could be written to."""
     from contone.backends.numpy import elementary
@@ -158,6 +176,34 @@ def test_without_a_place_for_the_cache_all_is_compiled_anew():
     twice = elementary.compiled(made["twice"])
     assert twice(1.5) == 3.0
     assert twice.stats.cache_path is None
+
+
+@pytest.mark.parametrize("fault", ["full when saved", "unreadable", "damaged"])
+def test_a_disk_that_fails_costs_another_compilation_and_not_the_answer(tmp_path, monkeypatch, fault):
+    from numba.core import caching
+
+    (tmp_path / "made.py").write_text(
+        "from contone.backends.numpy.elementary import compiled\n@compiled\ndef twice(x):\n    return x + x\n"
+    )
+
+    def twice():
+        spec = spec_from_file_location("made", tmp_path / "made.py")
+        made = module_from_spec(spec)
+        spec.loader.exec_module(made)
+        return made.twice
+
+    def fail(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    if fault == "full when saved":
+        monkeypatch.setattr(caching.IndexDataCacheFile, "save", fail)
+    else:
+        assert twice()(1.5) == 3.0
+        (kept,) = tmp_path.rglob("*.nbc")
+        kept.write_bytes(b"")  # as a machine leaves a file behind that loses its power
+    if fault == "unreadable":
+        monkeypatch.setattr(caching.IndexDataCacheFile, "load", fail)
+    assert twice()(1.5) == 3.0
 
 
 def test_small_work_does_not_load_numba(monkeypatch):

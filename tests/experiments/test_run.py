@@ -10,7 +10,9 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
+from joblib import Parallel, delayed
 
 from contone import Temperature
 from contone.exceptions import InputError, MissingExtraError
@@ -18,7 +20,7 @@ from contone.experiments.cells import Cell
 from contone.experiments.compute import compute
 from contone.experiments.data import load
 from contone.experiments.describe import describe
-from contone.experiments.run import Progress, run
+from contone.experiments.run import Progress, _backend, run
 from contone.experiments.store import Store
 
 CUMULATIVE = {"class": "CumulativeMass", "params": {"t": 0.5}}
@@ -73,6 +75,25 @@ def test_two_processes_give_the_same_numbers_as_one(tmp_path):
     run(cells(3), two, jobs=2)
     for cell in cells(3):
         assert one.result(cell.key)["scores"] == two.result(cell.key)["scores"]
+
+
+def _swept(Z):
+    from contone.backends.numpy.sweeps import CompiledSweeps
+    from contone.backends.protocols import Region
+
+    given = Z, Z > 0, None, 0.1 * Z, np.eye(len(Z)), np.full_like(Z, 0.3), Z[0]
+    return CompiledSweeps(Region("mass", 0.5)).sweep(*given, reflect=False, root_weights=None)
+
+
+def test_compiled_loops_give_the_same_in_worker_processes():
+    pytest.importorskip("numba")
+    Z = np.random.default_rng(0).normal(size=(4, 50))
+    here = _swept(Z)  # first, so that the others need not compile as well
+    with _backend("loky", None, 2):
+        there = Parallel(n_jobs=2)(delayed(_swept)(Z) for _ in range(2))
+    assert not np.allclose(here, Z)
+    for answer in there:
+        np.testing.assert_array_equal(answer, here)
 
 
 def test_an_edited_score_is_computed_again(tmp_path):

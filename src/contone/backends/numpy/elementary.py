@@ -15,7 +15,9 @@ The polynomials interpolate at Chebyshev's points; N and D are a least-squares f
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numba
@@ -58,9 +60,23 @@ def compiled(function: Callable[..., Any]) -> Any:
     # No thread holds the interpreter; x / 0 is infinite; a * b + c is rounded once. Nothing else is relaxed.
     how: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
     try:
-        return numba.njit(cache=True, **how)(function)
+        made = numba.njit(cache=True, **how)(function)
     except RuntimeError:  # nowhere to write
         return numba.njit(**how)(function)
+    if (kept := getattr(made, "_cache", None)) is not None:  # none where numba was told not to compile
+        kept.load_overload, kept.save_overload = (_forgiving(f) for f in (kept.load_overload, kept.save_overload))
+    return made
+
+
+def _forgiving(reads_or_writes: Callable[..., Any]) -> Callable[..., Any]:
+    """The same; a disk that is full or read-only, or a damaged file, costs another compilation and not the fit."""
+
+    def attempt(*given: Any) -> Any:
+        with suppress(OSError, EOFError, pickle.UnpicklingError):
+            return reads_or_writes(*given)
+        return None
+
+    return attempt
 
 
 inlined = numba.njit(error_model="numpy", fastmath={"contract"}, forceinline=True)

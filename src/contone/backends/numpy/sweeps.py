@@ -48,6 +48,14 @@ def _kernels() -> ModuleType:
     return kernels
 
 
+def compile_loops() -> None:
+    """Compile what the first large fit would, in both precisions; it is kept on this machine."""
+    for dtype in (np.float64, np.float32):
+        Z, loops = np.zeros((2, 2), dtype=dtype), CompiledSweeps(Region("order"))
+        loops.sweep(Z, Z > 0, None, Z, np.eye(2), Z, Z[0], reflect=False, root_weights=None)
+        loops.add_draw(Z, (np.zeros((2, 2)), np.zeros((2, 2)), np.zeros((2, 2))), 1e-12, -40.0)
+
+
 def can_sweep(Z: np.ndarray, region: Region, n_sweeps: int) -> bool:
     """Whether so many sweeps of log weights Z (q, n) within such regions are faster compiled."""
     known = region.kind == "order" or region.share > 0
