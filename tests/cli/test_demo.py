@@ -95,8 +95,16 @@ def test_every_method_is_in_the_table_and_in_the_files(finished):
     for cls in enhance.methods().values():
         assert cls.__name__ in result.stdout
         assert cls.__name__ in page
-    order = [float(r["kl"]) for r in rows.values() if r["kind"] != "oracle"]
+    order = [float(r["kl"]) for r in rows.values() if r["kind"] != "oracle" and not r["error"]]
     assert order == sorted(order)
+    assert {name for name, r in rows.items() if r["error"]} == {*experiment.LEFT_OUT}
+    assert "(--method glesc runs it)" in " ".join(result.stdout.split())
+
+
+def test_what_is_left_out_runs_where_it_is_asked_for(quick, run, monkeypatch):
+    monkeypatch.setattr("contone.enhance.methods", lambda: {"uniform": enhance.Uniform, "glesc": enhance.GLESC})
+    found = {r["name"]: r for r in json.loads(run("demo", "--json", "--method", "glesc").stdout)}
+    assert found["glesc"]["scores"]["kl"] < found["uniform"]["scores"]["kl"]
 
 
 def test_json_goes_to_stdout_alone(quick, run, monkeypatch):
@@ -131,7 +139,7 @@ def test_the_table_fits_the_terminal(finished, monkeypatch, capsys, width):
     records = json.loads((finished[1] / "scores.json").read_text())
     for r in records:
         r["scores"] = {k: float(v) for k, v in r["scores"].items()}
-        r["recovered"] = float(r["recovered"])
+        r["recovered"] = None if r["recovered"] is None else float(r["recovered"])
     monkeypatch.setenv("COLUMNS", str(width))
     _print_scores(records)
     lines = capsys.readouterr().out.splitlines()
@@ -145,7 +153,8 @@ def test_the_page_needs_nothing_from_elsewhere(finished):
     seen.feed(page)
     assert all(source.startswith(("data:", "#")) for source in seen.sources)
     assert not re.search(r"https?://|@import|<script[^>]", page)
-    assert len(seen.alternatives) == len(enhance.methods()) + 2 + 2  # truth, labels; the two of the comparison
+    drawn = len(enhance.methods()) - len(experiment.LEFT_OUT)
+    assert len(seen.alternatives) == drawn + 2 + 2  # truth, labels; the two of the comparison
     assert all(seen.alternatives)
     assert seen.open == []
     assert "color-scheme: light dark" in page

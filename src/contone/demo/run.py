@@ -17,6 +17,10 @@ from contone.limits import limit, mean_of_truth, recovered
 from contone.measures import evaluate
 
 
+LEFT_OUT = {"glesc": "it works on n x n matrices, and would take longer than all others together"}
+"""By name: methods that run only where they are asked for, and why."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What came out of one method.
@@ -53,6 +57,12 @@ def attempt(name: str, method: Enhancer, L: np.ndarray, data: Dataset) -> Outcom
     """Run one method on the degraded labels L (n, q); a failure is an outcome, too."""
     kind = "baseline" if method.baseline else "method"
     return _timed(name, type(method).__name__, kind, lambda: method.fit(data.X, L).label_distributions_, data.D)
+
+
+def leave_out(name: str, method: Enhancer) -> Outcome:
+    """The outcome of a method that does not run, with the reason."""
+    kind = "baseline" if method.baseline else "method"
+    return Outcome(name, type(method).__name__, kind, error=f"left out: {LEFT_OUT[name]} (--method {name} runs it)")
 
 
 def oracles(L: np.ndarray, data: Dataset) -> list[Callable[[], Outcome]]:
