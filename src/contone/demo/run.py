@@ -16,7 +16,6 @@ from contone.exceptions import MissingExtraError
 from contone.limits import limit, mean_of_truth, recovered
 from contone.measures import evaluate
 
-
 LEFT_OUT = {"glesc": "it works on n x n matrices, and would take longer than all others together"}
 """By name: methods that run only where they are asked for, and why."""
 
