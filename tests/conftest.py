@@ -51,10 +51,22 @@ def real():
     return load
 
 
+@pytest.fixture(scope="session")
+def make_limits_cheap():
+    """Limits of few trees and folds, through a patch: what a test asks for does not depend on how good they are."""
+
+    def apply(patch: pytest.MonkeyPatch) -> None:
+        from contone.limits import limit
+
+        patch.setattr("contone.limits.N_TREES", 10)
+        patch.setitem(limit.__kwdefaults__, "n_splits", 3)
+
+    return apply
+
+
 @pytest.fixture
-def few_trees(monkeypatch):
-    """Limits that cost little: what a test asks for does not depend on how good they are."""
-    monkeypatch.setattr("contone.limits.N_TREES", 10)
+def cheap_limits(monkeypatch, make_limits_cheap):
+    make_limits_cheap(monkeypatch)
 
 
 ROUGH = ("backends/", "check/", "cli/", "enhance/inversion/test_model.py",

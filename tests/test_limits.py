@@ -37,7 +37,7 @@ ALWAYS = {"SJAFFE": ()}
 """The widest features and the fewest labels; the other sets repeat the check and cost two minutes together."""
 
 
-def test_result_is_out_of_fold_scored_and_the_better_of_the_two(small, few_trees):
+def test_result_is_out_of_fold_scored_and_the_better_of_the_two(small, cheap_limits):
     X, L, D = small
     result = limit(X, L, D, n_splits=5)
     assert result.distributions.shape == D.shape
@@ -49,7 +49,7 @@ def test_result_is_out_of_fold_scored_and_the_better_of_the_two(small, few_trees
     assert result.scores["kl"] < measures.kl(D, np.full_like(D, 0.25))
 
 
-def test_the_strong_limit_is_the_best_of_more_learners(small, few_trees):
+def test_the_strong_limit_is_the_best_of_more_learners(small, cheap_limits):
     X, L, D = small
     plain, strong = (limit(X, L, D, n_splits=4, learners=learners) for learners in (PLAIN, STRONG))
     assert set(plain.candidates) == set(PLAIN) < set(strong.candidates) == set(STRONG)
@@ -61,7 +61,7 @@ def test_the_strong_limit_is_the_best_of_more_learners(small, few_trees):
         limit(X, L, D, learners=("forest",))
 
 
-def test_what_corrects_inversion_sees_no_truth_of_its_own_row(small, few_trees):
+def test_what_corrects_inversion_sees_no_truth_of_its_own_row(small, cheap_limits):
     X, L, D = small
     changed = D.copy()
     changed[7] = [0.97, 0.01, 0.01, 0.01]
@@ -71,13 +71,13 @@ def test_what_corrects_inversion_sees_no_truth_of_its_own_row(small, few_trees):
         assert np.abs(before - after).max() > 0
 
 
-def test_same_seed_same_answer(small, few_trees):
+def test_same_seed_same_answer(small, cheap_limits):
     X, L, D = small
     first, second = limit(X, L, D, n_splits=3, n_jobs=1), limit(X, L, D, n_splits=3, n_jobs=2)
     np.testing.assert_array_equal(first.distributions, second.distributions)
 
 
-def test_a_row_is_predicted_without_its_own_truth(small, few_trees):
+def test_a_row_is_predicted_without_its_own_truth(small, cheap_limits):
     """Changing the truth of one row moves other rows' predictions, not its own."""
     X, L, D = small
     changed = D.copy()

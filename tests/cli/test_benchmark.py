@@ -10,7 +10,7 @@ import pytest
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch, few_trees, undrawn):
+def here(tmp_path, monkeypatch, cheap_limits, undrawn):
     """A folder with mine.csv, and no other data on the machine."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 2))

@@ -14,7 +14,7 @@ from contone.experiments.store import Store
 
 
 @pytest.fixture
-def bare(monkeypatch, tmp_path, few_trees):
+def bare(monkeypatch, tmp_path, cheap_limits):
     """A machine with no data on it."""
     monkeypatch.delenv("CONTONE_DATA", raising=False)
     monkeypatch.setenv("CONTONE_CACHE", str(tmp_path / "cache"))

@@ -33,10 +33,10 @@ def small_set(name: str, seed: int = 0, n: int = 40) -> Dataset:
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def found(tmp_path_factory, make_limits_cheap):
     """A benchmark of three rows on two sets in memory."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("contone.limits.N_TREES", 10)
+        make_limits_cheap(patch)
         methods = {"LP": LP(), "sharp": Temperature(c=3.0), "Temperature": Temperature()}
         sets = [small_set("one"), small_set("two", 1)]
         return contone.benchmark(methods, sets, store=tmp_path_factory.mktemp("benchmark"))
@@ -128,7 +128,7 @@ class Mine(Enhancer):
         return Solution((L + 1.0) / (L + 1.0).sum(axis=1, keepdims=True))
 
 
-def test_a_class_of_ones_own_runs(tmp_path, few_trees):
+def test_a_class_of_ones_own_runs(tmp_path, cheap_limits):
     spec = read_spec('name = "mine"\ntitle = "Mine <b>"\n[[rows]]\nmethods = ["Uniform"]')
     plan = plan_benchmark(make_spec(spec=spec), small_set("one"), Store(tmp_path))
     assert {c.row for c in plan.cells} == {"Uniform", "Temperature", "Logical", "Limit", "Mean of truth"}
@@ -136,7 +136,7 @@ def test_a_class_of_ones_own_runs(tmp_path, few_trees):
     assert rows[0]["class"].endswith(":Mine")
 
 
-def test_a_spec_is_an_experiment_of_ones_own(tmp_path, few_trees):
+def test_a_spec_is_an_experiment_of_ones_own(tmp_path, cheap_limits):
     path = tmp_path / "mine.toml"
     path.write_text(
         'name = "mine"\ntitle = "My comparison"\nquestion = "Which?"\ndatasets = ["artificial"]\nseeds = 1\n'

@@ -27,15 +27,15 @@ def spec(name: str, rows: dict[str, float]) -> str:
 
 
 @pytest.fixture(scope="session")
-def run_cheaply() -> Callable[..., None]:
+def run_cheaply(make_limits_cheap) -> Callable[..., None]:
     """`run` in this process, with limits that cost little."""
 
-    def run_with_few_trees(cells: list[Cell], store: Store, **about: Any) -> None:
+    def run_with_cheap_limits(cells: list[Cell], store: Store, **about: Any) -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("contone.limits.N_TREES", 10)
+            make_limits_cheap(patch)
             run(cells, store, jobs=1, **about)
 
-    return run_with_few_trees
+    return run_with_cheap_limits
 
 
 @pytest.fixture(scope="session")
