@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 
 from contone import CumulativeMass, Inversion, Threshold
 from contone.enhance.inversion import evidence, model
-from contone.enhance.inversion.logistic_normal import precision
+from contone.enhance.inversion.logistic_normal import Parameters, precision
 from contone.enhance.inversion.sampler import Rows
 from contone.exceptions import LabelError, LabelWarning, ShapeError
 from contone.numerics.simplex import kl_divergence, softmax
@@ -141,15 +141,29 @@ def test_scales_of_labels_and_shape_stay_where_rows_do_not_deny_them_and_go_wher
     assert max(shares[:2]) < 0.5 < 0.8 < min(shares[2:]) < 1
 
 
-def test_tails_stay_normal_unless_rows_deny_it():
-    for tail, low, high in ((math.inf, math.inf, math.inf), (3, 3, 8)):
-        Y, basis, covariance = problem(m=200, tail=tail)
-        candidates = [
-            evidence._fit_scales(Y, basis, covariance, nu, evidence.Spread(1.0, 0.3)) for nu in evidence.TAILS
-        ]
-        found = evidence._choose_tail(candidates)
-        assert low <= found <= high
-        assert math.isinf(found) or found == int(found)
+@pytest.mark.parametrize(("tail", "low", "high"), [(math.inf, math.inf, math.inf), (3, 3, 8)])
+def test_tails_stay_normal_unless_rows_deny_it(tail, low, high):
+    Y, basis, covariance = problem(m=200, tail=tail)
+    candidates = [evidence._fit_scales(Y, basis, covariance, nu, evidence.Spread(1.0, 0.3)) for nu in evidence.TAILS]
+    of_graded, of_all = evidence._choose_tails(candidates)
+    assert low <= of_all <= high
+    assert of_graded <= of_all
+    assert math.isinf(of_all) or of_all == round(of_all)
+
+
+def test_one_row_far_out_does_not_move_the_others():
+    """Ten rows as the labels said, and the same with one of them seven deviations away along one label."""
+    Y, basis, covariance = problem(m=10, q=8, seed=1)
+    parameters = Parameters(np.zeros((1, 8)), covariance, 0.0)
+    far = Y.copy()
+    far[0] += 7 * np.sqrt(covariance[2, 2]) * basis[2]
+    plain, moved = (
+        evidence.calibrate(parameters, evidence.Spread(1.0, 0.05), rows @ basis.T, lambda _: evidence.Spread(1.0, 0.05))
+        for rows in (Y, far)
+    )
+    variances = np.diag(moved.parameters.covariance) / np.diag(plain.parameters.covariance)
+    assert np.all((variances > 0.6) & (variances < 1.7))
+    assert moved.tail > 10  # one row does not tell of the tails of all
 
 
 def test_the_common_scale_stays_where_rows_do_not_deny_it_and_goes_where_they_do():

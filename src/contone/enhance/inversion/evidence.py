@@ -119,16 +119,20 @@ def calibrate(
     basis = helmert(q).T
     Y = residuals @ basis
     candidates = [_fit_scales(Y, basis, parameters.covariance, tail, spread_under(tail)) for tail in TAILS]
-    tail = _choose_tail(candidates)
-    said = spread_under(tail)
-    found = _fit_scales(Y, basis, parameters.covariance, tail, said)
+    of_graded, tail = _choose_tails(candidates)
+    said = spread_under(of_graded)
+    found = _fit_scales(Y, basis, parameters.covariance, of_graded, said)
     log_scales, deviation = _hold_scales(found, said if labels_tell_scale else None)
     scale = np.exp(log_scales)
     reference = basis.T @ (scale[:, None] * parameters.covariance * scale) @ basis
     covariance = reference
     for _ in range(2):  # the weights of the rows depend on the covariance a little
-        covariance, shift, worth = fit_shape(Y, _row_weights(Y, covariance, tail), reference)
+        covariance, shift, worth = fit_shape(Y, _row_weights(Y, covariance, of_graded), reference)
     covariance = _hold_shape(covariance, reference, worth)
+    if labels_tell_scale:  # the same labels under other tails
+        covariance = covariance * (spread_under(tail).mean / said.mean) ** 2
+    else:
+        covariance = covariance * (variance_factor(of_graded) / variance_factor(tail))
     coefficients = parameters.coefficients.copy()
     coefficients[0] += basis @ shift
     whole = basis @ covariance @ basis.T
@@ -198,15 +202,24 @@ def least_change(move: Move, length: float) -> Move:
     return move * max(1.0 - 1.0 / length, 0.0) if length > 0 else 0.0 * move
 
 
-def _choose_tail(candidates: list[_Scales]) -> float:
-    """Degrees of freedom by least change from normal tails, in 1 / nu; whole, as the sampler draws weights of rows."""
+def _choose_tails(candidates: list[_Scales]) -> tuple[float, float]:
+    """Degrees of freedom of the graded rows, and by least change from normal ones those of all rows.
+
+    Normal tails are the cautious choice for rows whose labels say nothing of tails, but the bold one for reading graded
+    rows: a single row far out would then move everything. These have the posterior mean of 1 / nu.
+    """
     log_weight = np.array([found.evidence + math.log(TAILS[found.tail]) for found in candidates])
     weight = np.exp(log_weight - logsumexp(log_weight))
     inverse = np.array([1.0 / found.tail for found in candidates])
     mean = float(weight @ inverse)
     deviation = math.sqrt(float(weight @ np.square(inverse - mean)))
     held = least_change(mean, mean / deviation if deviation > 0 else math.inf)
-    return float(round(1.0 / held)) if held >= 1.0 / LIGHTEST_TAIL else math.inf
+    return _whole_tail(mean), _whole_tail(held)
+
+
+def _whole_tail(inverse: float) -> float:
+    """nu given 1 / nu, whole, as the sampler draws weights of rows."""
+    return float(round(1.0 / inverse)) if inverse >= 1.0 / LIGHTEST_TAIL else math.inf
 
 
 def _hold_scales(found: _Scales, spread: Spread | None) -> tuple[np.ndarray, float]:
