@@ -252,6 +252,9 @@ class DistributionLearner(_Estimator, ABC):
     The second argument is called y, as scikit-learn passes it to `score` by name; it holds the distributions D.
     """
 
+    _shares_rows: ClassVar[bool] = False
+    """Whether a fit shares its rows out to threads by itself; BLAS and OpenMP then keep to one, however large it is."""
+
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from features X (n, d) and label distributions y (n, q), or one class per row, (n,)."""
         self._validate_params()
@@ -259,7 +262,7 @@ class DistributionLearner(_Estimator, ABC):
         X_checked, D_checked, border = check_learning(self, X, y)
         refuse_too_large(self, X_checked, D_checked.shape[1])
         self.label_names_ = border.label_names
-        with threads_for(X_checked, D_checked):
+        with threads_for(X_checked, D_checked, shares_rows=self._shares_rows):
             self.solution_ = self._fit(X_checked, D_checked)
         _warn_if_short(self.solution_, self)
         return self

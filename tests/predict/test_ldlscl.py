@@ -12,6 +12,7 @@ from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax
 from contone.predict.ldlscl import Problem, cluster_centres, objective
 from contone.predict.maxent import entropy
+from contone.runtime import threads
 
 
 @pytest.fixture
@@ -41,6 +42,21 @@ def test_gradient_against_finite_differences(problem):
 
     w = join(random_parameters(problem))
     assert check_grad(lambda w: at(w)[0], lambda w: at(w)[1], w) < 1e-6
+
+
+def test_pieces_and_threads_change_nothing(problem, monkeypatch):
+    parameters = random_parameters(problem)
+    whole, whole_gradient = objective(parameters, problem)
+    monkeypatch.setattr(threads, "PIECE_NUMBERS", 1)
+    monkeypatch.setattr(threads, "FEWEST_ROWS", 13)  # 60 rows in five pieces
+    found = []
+    for n in ("1", "2"):
+        monkeypatch.setenv("OMP_NUM_THREADS", n)
+        value, gradient = objective(parameters, problem)
+        assert value == pytest.approx(whole, rel=1e-12)
+        np.testing.assert_allclose(gradient, whole_gradient, atol=1e-12)
+        found.append(np.append(gradient, value))
+    np.testing.assert_array_equal(*found)
 
 
 def test_the_best_codes_where_they_do_not_enter_the_prediction(problem):

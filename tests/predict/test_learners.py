@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from contone import AAKNN, LDLLRR, LDLSCL, FromClassifier, FromRegressor, LDLForest, MaxEnt, PTBayes, measures
 from contone.exceptions import LabelError, ShapeError
+from contone.runtime import threads
 
 LEARNERS = [
     MaxEnt(),
@@ -138,3 +139,17 @@ def test_score_refuses_another_number_of_labels(small):
     X, _, D = small
     with pytest.raises(ShapeError, match="2 labels; the learner was fitted with 4"):
         AAKNN().fit(X, D).score(X, D[:, :2] / D[:, :2].sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("learner", [MaxEnt(l2=1e-3), LDLLRR(ranking=1.0, l2=1e-3)], ids=str)
+def test_rows_in_pieces_give_the_same_answer_with_any_number_of_threads(small, learner, monkeypatch):
+    X, _, D = small
+    whole = learner.fit(X, D).predict(X)
+    monkeypatch.setattr(threads, "PIECE_NUMBERS", 1)
+    monkeypatch.setattr(threads, "FEWEST_ROWS", 13)  # 60 rows in five pieces
+    answers = []
+    for n in ("1", "2"):
+        monkeypatch.setenv("OMP_NUM_THREADS", n)
+        answers.append(clone(learner).fit(X, D).predict(X))
+    np.testing.assert_array_equal(*answers)
+    np.testing.assert_allclose(answers[0], whole, atol=1e-5)

@@ -14,7 +14,7 @@ from contone import FromRegressor, Temperature
 from contone.backends.numpy.rows import take_rows
 from contone.backends.permutations import invert
 from contone.runtime import threads
-from contone.runtime.threads import PIECE_ROWS, for_each, n_threads, pieces_of, side_by_side, total
+from contone.runtime.threads import PIECE_ROWS, for_each, n_threads, pieces_by_width, pieces_of, side_by_side, total
 
 
 def test_results_come_in_the_order_of_the_pieces():
@@ -33,6 +33,11 @@ def test_pieces_cover_all_rows_of_a_large_array_and_a_small_one_is_one():
     assert len(pieces) == 3
     assert np.array_equal(np.concatenate([A[rows] for rows in pieces]), A)
     assert pieces_of(2 * PIECE_ROWS) == [slice(None)]
+    for width in (1, 1000, threads.PIECE_NUMBERS):
+        pieces = pieces_by_width(len(A), width)
+        assert np.array_equal(np.concatenate([A[rows] for rows in pieces]), A)
+    assert [rows.stop for rows in pieces_by_width(600, threads.PIECE_NUMBERS)] == [256, 512, 600]
+    assert len(pieces_by_width(PIECE_ROWS, 32)) == 1
 
 
 def test_a_sum_over_pieces_does_not_depend_on_the_threads(monkeypatch):
@@ -193,6 +198,14 @@ def test_a_small_fit_has_one_thread_and_a_large_one_those_there_were(two_threads
     monkeypatch.setattr(threads, "FEW_NUMBERS", X.size + L.size - 1)
     method = Watched().fit(X, L)
     assert (method.blas_, method.openmp_) == two_threads
+
+
+def test_a_learner_that_shares_its_rows_out_leaves_one_thread_to_blas(two_threads, monkeypatch):
+    X, L = data()
+    monkeypatch.setattr(threads, "FEW_NUMBERS", 0)
+    monkeypatch.setattr(FromRegressor, "_shares_rows", True)
+    inner = FromRegressor(WatchedRegressor()).fit(X, L).estimator_
+    assert (inner.blas_, inner.openmp_) == ({1}, {1})
 
 
 def test_threads_return_after_an_error(two_threads):

@@ -89,6 +89,7 @@ class LDLForest(DistributionLearner):
 
     reference = "Shen, Zhao, Guo & Yuille, NIPS 2017"
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {"published_rate": {"learning_rate": 1e-3, "max_iter": 1000}}
+    _shares_rows = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_trees": [Interval(Integral, 1, None, closed="left")],
         "depth": [Interval(Integral, 0, 16, closed="both")],

@@ -68,6 +68,7 @@ class LDLLRR(DistributionLearner):
 
     reference = "Jia, Shen, Li, Lu & Zhu, IEEE TKDE 2023"
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {"published_settings": {"fit_intercept": False, "max_iter": 50}}
+    _shares_rows = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "ranking": [Interval(Real, 0, None, closed="left")],
         "l2": [Interval(Real, 0, None, closed="left")],
@@ -107,16 +108,17 @@ class LDLLRR(DistributionLearner):
 
 
 def ranking_term(D: np.ndarray, ranking: float) -> Extra:
-    """The middle term of the objective as a function of P (q, n), for the truth D (n, q).
+    """The middle term of the objective as a function of P (q, n), for the truth D (n, q); or what some rows add to it.
 
     Pair by pair of labels, so that no array (n, q, q) is needed.
     """
-    truth = np.ascontiguousarray(D.T)
-    q, n = truth.shape
+    all_truth = np.ascontiguousarray(D.T)
+    q, n = all_truth.shape
 
     # Paper: the public implementation counts a pair only if d_ij - d_ik > .5, and uses log sigmoid(1 - delta) where
     # log sigmoid(-delta) was meant.
-    def value_and_gradient(P: np.ndarray) -> tuple[float, np.ndarray]:
+    def value_and_gradient(P: np.ndarray, rows: slice = slice(None)) -> tuple[float, np.ndarray]:
+        truth = all_truth[:, rows]
         value, gradient = 0.0, np.zeros_like(P)
         for j in range(q):
             difference = truth[j] - truth[j + 1 :]

@@ -32,6 +32,7 @@ from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
 from contone.predict.maxent import entropy
+from contone.runtime.threads import pieces_by_width, total
 from contone.typing import Array
 
 LARGEST_LOG_CODE = 30.0
@@ -89,6 +90,7 @@ class LDLSCL(DistributionLearner):
     """
 
     reference = "Zheng, Jia & Li, AAAI 2018; Jia et al., IEEE TKDE 2021"
+    _shares_rows = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "locality": [Interval(Real, 0, None, closed="left")],
@@ -181,27 +183,34 @@ def codes(gamma: np.ndarray) -> Array:
 
 
 def objective(parameters: list[np.ndarray], problem: Problem) -> tuple[float, np.ndarray]:
-    """The objective plus the entropy of D, which is constant, and the gradient by the joined parameters."""
+    """The objective plus the entropy of D, which is constant, and the gradient by the joined parameters.
+
+    Rows go piece by piece, as those of `MaxEnt` do.
+    """
     Theta, b, W, gamma = parameters
-    X, D, centres = problem.X, problem.D, problem.centres
+    centres = problem.centres
     n, m = gamma.shape
     a, e = problem.locality / (n * m), problem.barrier / (n * m)
+    by_gamma = np.empty_like(gamma)
 
-    C = codes(gamma)
-    Z = X @ Theta + b + C @ W
-    top = Z.max(axis=1, keepdims=True)
-    log_partition = np.log(np.exp(Z - top).sum(axis=1, keepdims=True)) + top
-    P = np.exp(Z - log_partition)
-    distance = np.sum(P**2, axis=1, keepdims=True) - 2.0 * P @ centres.T + np.sum(centres**2, axis=1)
-    value = (
-        float(np.mean(log_partition) - np.vdot(D, Z) / n)
-        + a * float(np.vdot(C, distance))
-        + e * float(np.sum(1.0 / C))
-        + 0.5 * problem.l2 * float(np.sum(Theta**2) + np.sum(W**2))
-    )
-    by_P = 2.0 * a * (P * C.sum(axis=1, keepdims=True) - C @ centres)
-    by_Z = (P - D) / n + P * (by_P - np.sum(P * by_P, axis=1, keepdims=True))
-    by_C = by_Z @ W.T + a * distance - e / C**2
-    inside = np.abs(gamma) <= LARGEST_LOG_CODE
-    gradient = [X.T @ by_Z + problem.l2 * Theta, by_Z.sum(axis=0), C.T @ by_Z + problem.l2 * W, inside * by_C * C]
-    return value, join(gradient)
+    def of_piece(rows: slice) -> np.ndarray:
+        X, D, C = problem.X[rows], problem.D[rows], codes(gamma[rows])
+        Z = X @ Theta + b + C @ W
+        top = Z.max(axis=1, keepdims=True)
+        log_partition = np.log(np.exp(Z - top).sum(axis=1, keepdims=True)) + top
+        P = np.exp(Z - log_partition)
+        distance = np.sum(P**2, axis=1, keepdims=True) - 2.0 * P @ centres.T + np.sum(centres**2, axis=1)
+        value = (
+            float(np.sum(log_partition) / n - np.vdot(D, Z) / n)
+            + a * float(np.vdot(C, distance))
+            + e * float(np.sum(1.0 / C))
+        )
+        by_P = 2.0 * a * (P * C.sum(axis=1, keepdims=True) - C @ centres)
+        by_Z = (P - D) / n + P * (by_P - np.sum(P * by_P, axis=1, keepdims=True))
+        by_C = by_Z @ W.T + a * distance - e / C**2
+        by_gamma[rows] = (np.abs(gamma[rows]) <= LARGEST_LOG_CODE) * by_C * C
+        return join([np.array(value), X.T @ by_Z, by_Z.sum(axis=0), C.T @ by_Z])
+
+    sums = total(of_piece, pieces_by_width(n, problem.X.shape[1] + problem.D.shape[1] + m))
+    value = sums[0] + 0.5 * problem.l2 * float(np.sum(Theta**2) + np.sum(W**2))
+    return float(value), np.append(sums[1:] + problem.l2 * join([Theta, 0.0 * b, W]), by_gamma)

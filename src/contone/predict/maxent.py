@@ -23,9 +23,10 @@ from scipy.special import xlogy
 from contone.base import DistributionLearner
 from contone.domains import Interval, StrOptions
 from contone.numerics.iterative_scaling import centre_over_labels, improved_iterative_scaling, softmax_and_log_partition
-from contone.numerics.optimise import lbfgs
+from contone.numerics.optimise import join, lbfgs
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
+from contone.runtime.threads import pieces_by_width, total
 from contone.typing import Array
 from contone.validation import refuse_beyond_squares
 
@@ -83,6 +84,7 @@ class MaxEnt(DistributionLearner):
             "tol": 1e-7,
         },
     }
+    _shares_rows = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "solver": [StrOptions({"lbfgs", "iis"})],
         "fit_intercept": ["boolean"],
@@ -131,8 +133,9 @@ class MaxEnt(DistributionLearner):
         return softmax(X @ self.coef_ + self.intercept_)
 
 
-Extra = Callable[[np.ndarray], tuple[float, np.ndarray]]
-"""One more term of the objective: the predictions P (q, n) to its value and its gradient by P, (q, n)."""
+Extra = Callable[..., tuple[float, np.ndarray]]
+"""One more term of the objective: predictions P (q, m) of some rows, and which rows these are (a slice, all by
+default), to what they add to the value, and the gradient by P, (q, m)."""
 
 
 class Parameters(NamedTuple):
@@ -197,7 +200,8 @@ def fit_lbfgs(
     unit = column_units(X, centred=fit_intercept) if l2 == 0 else np.ones(d)
     X, Theta = X / unit, Theta * unit[:, None]
     mean = X.mean(axis=0) if fit_intercept else np.zeros(d)
-    white, V, scale = whiten(X - mean if fit_intercept else X, q, l2)
+    pieces = pieces_by_width(n, d + q)
+    white, V, scale = whiten(X - mean if fit_intercept else X, q, l2, pieces)
     r = white.shape[1]
     # The penalty in the new coordinates, and the intercept as a last coordinate without one.
     weight = append_row((l2 / scale**2)[:, None], 0.0)
@@ -206,17 +210,23 @@ def fit_lbfgs(
         white = append_row(white.T, np.sqrt(q)).T
     else:
         weight, start = weight[:r], start[:r]
-    target = white.T @ D / n
+    target = total(lambda rows: white[rows].T @ D[rows], pieces) / n
 
+    # Piece by piece, each in one thread: what is made in between stays in the cache, and no thread waits for another
+    # within a product, as those of BLAS do again and again where the inner dimension is the number of rows.
     def value_and_gradient(Phi: np.ndarray) -> tuple[float, np.ndarray]:
-        P, log_partition = softmax_and_log_partition(Phi.T @ white.T)
+        def of_piece(rows: slice) -> np.ndarray:
+            P, log_partition = softmax_and_log_partition(Phi.T @ white[rows].T)
+            value, gradient = log_partition.sum() / n, (P @ white[rows]).T / n
+            if extra is not None:
+                added, by_P = extra(P, rows)
+                value, gradient = value + added, gradient + (through_softmax(P, by_P) @ white[rows]).T
+            return join([np.array(value), gradient])
+
+        sums = total(of_piece, pieces)
         shrunk = weight * Phi
-        value = log_partition.mean() - np.vdot(target, Phi) + 0.5 * np.vdot(shrunk, Phi)
-        gradient = (P @ white).T / n - target + shrunk
-        if extra is not None:
-            added, by_P = extra(P)
-            value, gradient = value + added, gradient + (through_softmax(P, by_P) @ white).T
-        return float(value), gradient
+        value = sums[0] - np.vdot(target, Phi) + 0.5 * np.vdot(shrunk, Phi)
+        return float(value), sums[1:].reshape(Phi.shape) - target + shrunk
 
     rms = np.append(root_mean_square(X), 1.0)
     # By Cauchy-Schwarz, this bound on the gradient in the new coordinates brings every moment residual below tol.
@@ -265,9 +275,9 @@ def fit_iis(
     )
 
 
-def whiten(X: np.ndarray, q: int, l2: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def whiten(X: np.ndarray, q: int, l2: float, pieces: list[slice]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """X V / scale (n, r), V (d, r) and scale (r,) = (lambda / q + l2)^(1/2), over the directions that X has."""
-    eigenvalues, V = np.linalg.eigh(X.T @ X / len(X))
+    eigenvalues, V = np.linalg.eigh(total(lambda rows: X[rows].T @ X[rows], pieces) / len(X))
     # Rounding leaves eigenvalues of about this size where X has no extent.
     seen = eigenvalues > 10 * len(V) * np.finfo(float).eps * eigenvalues[-1]
     V, scale = V[:, seen], np.sqrt(eigenvalues[seen] / q + l2)

@@ -29,6 +29,10 @@ Result = TypeVar("Result")
 NAME = "contone-piece"
 PIECE_ROWS = 1 << 13
 """Rows per piece: half a megabyte of float64 with 8 columns."""
+PIECE_NUMBERS = 1 << 18
+"""Numbers per piece where the width of the rows is known: 2 MB of float64."""
+FEWEST_ROWS = 1 << 8
+"""Rows per piece at the least, however wide they are: fewer are not worth a call."""
 FEW_NUMBERS = 1 << 18
 """Up to this many numbers in features and labels together (2 MB), threads inside linear algebra only wait."""
 MAX_JOBS_PER_CORE = 4
@@ -70,6 +74,12 @@ def pieces_of(n: int) -> list[slice]:
     if n <= 2 * PIECE_ROWS:
         return [slice(None)]
     return [slice(start, min(start + PIECE_ROWS, n)) for start in range(0, n, PIECE_ROWS)]
+
+
+def pieces_by_width(n: int, width: int) -> list[slice]:
+    """n rows of `width` numbers each, in pieces of `PIECE_NUMBERS` numbers but not less than `FEWEST_ROWS`."""
+    rows = max(FEWEST_ROWS, PIECE_NUMBERS // max(1, width))
+    return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
 
 
 def total(work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> Result:
@@ -151,14 +161,14 @@ def one_blas_thread() -> AbstractContextManager[None]:
 
 
 @contextmanager
-def threads_for(*arrays: Any) -> Iterator[None]:
+def threads_for(*arrays: Any, shares_rows: bool = False) -> Iterator[None]:
     """A context for work on these arrays: BLAS and OpenMP keep to one thread where their numbers are few.
 
     A method makes hundreds of products with them. Shared between threads, small ones take longer than alone, since the
     threads wait for each other after each, and a waiting thread takes a core from others all the same. What is large
-    keeps the threads that it had.
+    keeps the threads that it had, unless the method itself `shares_rows` out to threads.
     """
-    if sum(getattr(A, "nnz", prod(A.shape)) for A in arrays) > FEW_NUMBERS:
+    if not shares_rows and sum(getattr(A, "nnz", prod(A.shape)) for A in arrays) > FEW_NUMBERS:
         yield
         return
     with _one_blas_thread, _one_openmp_thread():
