@@ -34,7 +34,7 @@ INNER = {"enhancer": contone.Temperature(), "estimator": Ridge()}
 
 QUICK = {"n_iter": 1, "n_replicates": 1, "model": contone.Inversion(n_sweeps=12, n_burn=4)}
 SHORT = {
-    "Best": {"methods": ["uniform", "temperature", "lp"], **QUICK},
+    "Best": {"methods": ["uniform", "temperature"], **QUICK},
     "Inversion": {"n_sweeps": 12, "n_burn": 4},
     "Tuned": QUICK,
     "ConLE": {"epochs": 2, "n_hidden": 8, "n_code": 4},

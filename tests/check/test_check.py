@@ -81,7 +81,7 @@ def test_rows_and_labels_are_named(checked):
 
 
 def test_labels_of_another_rule_are_noticed():
-    X, D = drawn(spread=2.0, n=400)
+    X, D = drawn(spread=2.0, n=150)
     L = Threshold(0.35).apply(D).astype(float)
     L[:, 0] = 1.0 - L[:, 1]  # and two labels that the model cannot tie together like this
     with warnings.catch_warnings():
