@@ -39,6 +39,13 @@ def test_tiles_give_the_product_with_the_whole_matrix(X, zero_diagonal, tile):
     np.testing.assert_allclose(kept(V), K @ V)
 
 
+def test_kept_tiles_change_no_bit(X):
+    again = gaussian_operator(X, 1.7, keep_rows=0, tile=5)
+    kept = gaussian_operator(X, 1.7, keep_rows=0, keep_tiles_rows=len(X), tile=5)
+    for V in np.random.default_rng(4).normal(size=(3, len(X), 2)):
+        np.testing.assert_array_equal(kept(V), again(V))
+
+
 def test_tiny_affinities_keep_their_digits():
     # exp(-200) is lost in 1 + exp(-200) - 1; setting the diagonal instead of subtracting it keeps it.
     X = np.array([[0.0], [20.0]])

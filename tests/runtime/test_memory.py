@@ -7,7 +7,20 @@ import math
 import numpy as np
 import pytest
 
-from contone import FCM, GLLE, LEMLL, LP, Augmented, HSICReducer, LabelConfidence, LCdr, PTBayes, Temperature, enhance
+from contone import (
+    FCM,
+    GLLE,
+    LEMLL,
+    LP,
+    ML2,
+    Augmented,
+    HSICReducer,
+    LabelConfidence,
+    LCdr,
+    PTBayes,
+    Temperature,
+    enhance,
+)
 from contone.exceptions import ContoneError, MemoryEstimateError
 from contone.runtime import memory
 
@@ -71,6 +84,8 @@ def test_an_estimate_knows_what_grows_with_the_square():
     a_million = 1_000_000
     assert GLLE()._fit_bytes(a_million, 24, 8) < 8e9
     assert GLLE.preset("paper")._fit_bytes(a_million, 24, 8) > 1e13
+    assert LP(graph="dense")._fit_bytes(10_000, 24, 8) - LP(graph="knn")._fit_bytes(10_000, 24, 8) == 4e8
+    assert ML2()._fit_bytes(10_000, 24, 100) > 2e9 > 3 * ML2()._fit_bytes(10_000, 24, 8)
 
 
 @pytest.mark.parametrize(

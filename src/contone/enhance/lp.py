@@ -39,7 +39,7 @@ from contone.numerics.graphs import (
     normalize_graph,
     put_back,
 )
-from contone.numerics.kernel import gaussian_operator, knn_width
+from contone.numerics.kernel import KEEP_TILES_ROWS, gaussian_operator, knn_width, operator_bytes
 from contone.numerics.linear import conjugate_gradient
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import to_distributions
@@ -159,6 +159,10 @@ class LP(Enhancer):
         info = {"sigma": float(sigma), "graph": graph, **({"neighbours": search} if search else {})}
         return solution.with_value(to_distributions(F, self.output), **info)
 
+    def _fit_bytes(self, n: int, d: int, q: int) -> float:
+        dense = self.graph == "dense" or (self.graph == "auto" and n <= DENSE_ROWS)
+        return super()._fit_bytes(n, d, q) + (operator_bytes(n) if dense else 0.0)
+
 
 class Affinity(NamedTuple):
     """The graph, the width it was built with, and how the neighbours were found."""
@@ -184,7 +188,8 @@ def build_affinity(X: Array, graph: str, sigma: float | str, k: int) -> Affinity
         sigma = knn_width(neighbours.distances)
     width = float(sigma)
     if graph == "dense":
-        return Affinity(gaussian_operator(X, width, zero_diagonal=True), width, neighbours and neighbours.report())
+        products = gaussian_operator(X, width, zero_diagonal=True, keep_tiles_rows=KEEP_TILES_ROWS)
+        return Affinity(products, width, neighbours and neighbours.report())
     assert neighbours is not None
     A = affinity_graph(neighbours, width)
     return Affinity(A, width, neighbours.report(), order)

@@ -20,6 +20,8 @@ from contone.typing import Array, Operator
 
 KEEP_ROWS = 5000
 """Up to this many rows an n x n matrix may be kept in memory (200 MB in float64)."""
+KEEP_TILES_ROWS = 10_000
+"""Up to this many rows the tiles of a matrix may be kept, each for both of its halves (400 MB in float64)."""
 ROOM = 1e-5
 """How far below the root of the largest number entries are kept, so that sums of their squares stay below it."""
 TILE = 256
@@ -41,7 +43,13 @@ def gaussian_kernel(X: Array, Y: Array, sigma: float) -> Array:
 
 
 def gaussian_operator(
-    X: Array, sigma: float, *, zero_diagonal: bool = False, keep_rows: int = KEEP_ROWS, tile: int = TILE
+    X: Array,
+    sigma: float,
+    *,
+    zero_diagonal: bool = False,
+    keep_rows: int = KEEP_ROWS,
+    keep_tiles_rows: int = 0,
+    tile: int = TILE,
 ) -> Operator:
     """The map V -> K V with K_ij = exp(-||x_i - x_j||^2 / (2 sigma^2)), for V of shape (n, m).
 
@@ -56,6 +64,9 @@ def gaussian_operator(
         off-diagonal sums are far below the rounding error of 1 + sum - 1.
     keep_rows : int
         K is computed once and kept for n up to this; beyond, it is recomputed by tiles in every product.
+    keep_tiles_rows : int
+        Beyond `keep_rows`, the tiles are kept for n up to this: half the memory of K, and the same answers to the bit
+        as if they were recomputed. It pays from the second product on.
     tile : int
         Side of a tile, in rows.
     """
@@ -63,7 +74,13 @@ def gaussian_operator(
         K = gaussian_matrix(X, sigma, zero_diagonal=zero_diagonal)
         # K is symmetric, and few rows times a wide matrix run faster than a tall matrix times few columns.
         return lambda V: (V.T @ K).T
-    return lambda V: _tiled_product(X, sigma, V, zero_diagonal, tile)
+    kept: dict[tuple[int, int], Array] | None = {} if X.shape[0] <= keep_tiles_rows else None
+    return lambda V: _tiled_product(X, sigma, V, zero_diagonal, tile, kept)
+
+
+def operator_bytes(n: int) -> float:
+    """What `gaussian_operator` holds of n rows in float64 where it may keep tiles."""
+    return 8.0 * n * n if n <= KEEP_ROWS else 4.0 * n * n if n <= KEEP_TILES_ROWS else 0.0
 
 
 def gaussian_matrix(X: Array, sigma: float, *, zero_diagonal: bool = False) -> Array:
@@ -92,17 +109,28 @@ def mean_pairwise_distance(X: Array, *, tile: int = TILE) -> float:
     return unit * total / (n * (n - 1) / 2) if n > 1 else 0.0
 
 
-def _tiled_product(X: Array, sigma: float, V: Array, zero_diagonal: bool, tile: int) -> Array:
+def _tiled_product(
+    X: Array, sigma: float, V: Array, zero_diagonal: bool, tile: int, kept: dict[tuple[int, int], Array] | None
+) -> Array:
     xp = array_namespace(X, V)
     unit, sigma = _safe_unit(sigma, X)
     X = X / unit
     left, right = _lifted(X - xp.mean(X, axis=0), sigma)
     result = xp.zeros_like(V)
 
-    def work(rows: slice, columns: slice) -> tuple[Array, Array | None]:
+    def entries(rows: slice, columns: slice) -> Array:
+        if kept is not None and (rows.start, columns.start) in kept:
+            return kept[rows.start, columns.start]
         E = _exp_of_product(left[rows, :], right[columns, :])
         if rows == columns:
             _set_diagonal(E, 0.0 if zero_diagonal else 1.0)
+        if kept is not None:
+            kept[rows.start, columns.start] = E
+        return E
+
+    def work(rows: slice, columns: slice) -> tuple[Array, Array | None]:
+        E = entries(rows, columns)
+        if rows == columns:
             return E @ V[rows, :], None
         return E @ V[columns, :], E.T @ V[rows, :]
 
