@@ -135,13 +135,16 @@ def run(arguments: argparse.Namespace, store: Path) -> tuple[list[dict[str, Any]
 
     A peer that ran out of time is not tried on larger problems, nor twice on one problem.
     """
-    stored = []
-    if (arguments.resume or arguments.refresh) and store.exists():
-        stored = json.loads(store.read_text())["rows"]
-    rows = [] if arguments.refresh else stored
-    made_with = {"contone": versions.own("torch")}
+    stored, made_with = [], {"contone": versions.own("torch")}
+    now = versions.shown(made_with["contone"])
     if arguments.peer_python:
         made_with["PyLDL"] = versions.of_peer(arguments.peer_python, *versions.PYLDL)
+    if (arguments.resume or arguments.refresh) and store.exists():
+        found = json.loads(store.read_text())
+        stored = found["rows"]
+        made_with = made_with if arguments.refresh else made_with | found["versions"]
+    later = versions.shown(made_with["contone"]) != now
+    rows = [] if arguments.refresh else stored
     with tempfile.TemporaryDirectory() as folder:
         for problem, (X, L) in problems(arguments.yeast, arguments.sizes).items():
             path = Path(folder) / "problem.npz"
@@ -150,6 +153,7 @@ def run(arguments: argparse.Namespace, store: Path) -> tuple[list[dict[str, Any]
                 if any(r["problem"] == problem and r["method"] == method for r in rows):
                     continue
                 row = {"problem": problem, "n": len(X), "q": L.shape[1], "method": method}
+                row |= {"made_with": now} if later else {}
                 row["contone"] = measure(sys.executable, "contone", method, path, arguments.limit)
                 twins = [
                     r["pyldl"]
@@ -191,6 +195,15 @@ def ratio(row: dict[str, Any]) -> float | None:
     if peer is None or "failed" in peer or "cpu_s" not in own:
         return None
     return peer.get("cpu_s", peer.get("over")) / own["cpu_s"]
+
+
+def measured_later(rows: list[dict[str, Any]]) -> str:
+    """Which rows were added to the results of an earlier run, and what contone's side was measured with."""
+    runs: dict[str, list[str]] = {}
+    for row in rows:
+        if "made_with" in row:
+            runs.setdefault(row["made_with"], []).append(f"{row['method']} on {row['problem']}")
+    return "".join(f"Measured later, {', '.join(names)}: {made_with}.\n\n" for made_with, names in runs.items())
 
 
 def table(rows: list[dict[str, Any]], *, head: bool = True) -> str:
@@ -277,7 +290,7 @@ def main() -> None:
         "cells may be older than contone's\n(`--resume`, `--refresh`); its GLLE starts at random, which moves its "
         "time. LEVI, LIBLE and ConLE are\ntrained for 20 epochs with batches of 128 rows, in both.\n\n"
         + "\n\n".join(f"{name} with: {versions.shown(found)}." for name, found in made_with.items())
-        + f"\n\n{table(rows)}\n\n![CPU time and peak memory over n](enhancers.svg)\n"
+        + f"\n\n{measured_later(rows)}{table(rows)}\n\n![CPU time and peak memory over n](enhancers.svg)\n"
     )
     (arguments.out / "enhancers.md").write_text(text)
     plot(rows, arguments.out / "enhancers.svg")
