@@ -120,19 +120,22 @@ def calibrate(
     Y = residuals @ basis
     candidates = [_fit_scales(Y, basis, parameters.covariance, tail, spread_under(tail)) for tail in TAILS]
     of_graded, tail = _choose_tails(candidates)
-    said = spread_under(of_graded)
-    found = _fit_scales(Y, basis, parameters.covariance, of_graded, said)
-    log_scales, deviation = _hold_scales(found, said if labels_tell_scale else None)
-    scale = np.exp(log_scales)
+
+    def held_scales(tail: float) -> tuple[np.ndarray, float]:
+        said = spread_under(tail)
+        found = _fit_scales(Y, basis, parameters.covariance, tail, said)
+        return _hold_scales(found, said if labels_tell_scale else None)
+
+    # The common scale is that of all rows, under their tails; what labels and shape are beside it is read under those
+    # of the graded rows, in a unit in which both scales are one.
+    (own, _), (common, deviation) = held_scales(of_graded), held_scales(tail)
+    unit = math.exp(own.mean() - common.mean())
+    scale = np.exp(own) / unit
     reference = basis.T @ (scale[:, None] * parameters.covariance * scale) @ basis
     covariance = reference
     for _ in range(2):  # the weights of the rows depend on the covariance a little
-        covariance, shift, worth = fit_shape(Y, _row_weights(Y, covariance, of_graded), reference)
-    covariance = _hold_shape(covariance, reference, worth)
-    if labels_tell_scale:  # the same labels under other tails
-        covariance = covariance * (spread_under(tail).mean / said.mean) ** 2
-    else:
-        covariance = covariance * (variance_factor(of_graded) / variance_factor(tail))
+        covariance, shift, worth = fit_shape(Y / unit, _row_weights(Y / unit, covariance, of_graded), reference)
+    covariance, shift = _hold_shape(covariance, reference, worth), unit * shift
     coefficients = parameters.coefficients.copy()
     coefficients[0] += basis @ shift
     whole = basis @ covariance @ basis.T
