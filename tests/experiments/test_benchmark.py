@@ -192,11 +192,11 @@ def test_a_sample_stands_for_a_large_set_and_says_so(tmp_path):
             plan_benchmark(spec, large, Store(tmp_path), max_rows=wrong)
 
 
-def test_a_spec_names_the_sets_that_it_samples(tmp_path):
+def test_a_spec_names_the_sets_that_it_samples(tmp_path, cheap_limits):
     text = 'name = "x"\ntitle = "X"\nmax_rows = { artificial = 50 }\n[[rows]]\nmethods = ["Uniform"]'
     plan = plan_benchmark(read_spec(text), "artificial", Store(tmp_path))
     assert {c.dataset for c in plan.cells} == {"artificial (50 rows)"}
-    assert run(plan.cells, Store(tmp_path)).failed == 0
+    assert run(plan.cells, Store(tmp_path), jobs=1).failed == 0
     for wrong in ("0", "true", '"many"'):
         with pytest.raises(InputError, match="'max_rows' must be"):
             read_spec(text.replace("50", wrong))
