@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.io import loadmat
 
 sys.path.insert(0, str(Path(__file__).parent / "support"))  # the folder of the tests has names that packages have
 from forks import BELOW, CONTONE, Forks
@@ -33,6 +32,8 @@ YEAST = ("spoem", "alpha", "spo5", "cdc", "cold", "diau", "dtt", "elu", "heat", 
 @pytest.fixture(scope="session")
 def real():
     """A loader of real data, ``real("Yeast_cold") -> (X, D)``; the test is skipped where the data are not available."""
+    from scipy.io import loadmat
+
     folder = os.environ.get("CONTONE_DATA")
     if not folder:
         pytest.skip("CONTONE_DATA is not set: no real data")
