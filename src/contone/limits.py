@@ -106,7 +106,7 @@ def limit(
         Number of shuffled folds, and the seed of the shuffling, of the trees and of Inversion.
     n_jobs : int or None, default=None
         Threads, as scikit-learn counts them, that grow the trees, which take nearly all of the time. The answer does
-        not depend on it.
+        not depend on it, but for rounding.
     """
     unknown = [name for name in learners if name not in STRONG]
     if unknown or not learners:
