@@ -13,6 +13,7 @@ Reference: X. Geng. Label Distribution Learning. IEEE TKDE 28(7), 2016 ("problem
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -31,6 +32,7 @@ from contone.numerics.solution import Solution
 from contone.predict.copies import copies_by_count, copies_by_weight
 from contone.predict.inner import named_errors
 from contone.runtime import memory
+from contone.runtime.threads import one_blas_thread
 from contone.typing import Array
 
 COUNTS_ROWS = {
@@ -138,7 +140,8 @@ class FromClassifier(DistributionLearner):
         if len(self._present) == 1:  # small degrees were left out
             self.estimator_ = None
             return Solution(None)
-        with named_errors(self, estimator):
+        # The default makes products whose inner dimension is the number of rows: BLAS's threads wait in them.
+        with named_errors(self, estimator), one_blas_thread() if self.estimator is None else nullcontext():
             self.estimator_ = estimator.fit(X[row], code, **weights)
         return Solution(self.estimator_, info={"copies": len(row)})
 
