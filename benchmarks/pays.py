@@ -272,8 +272,9 @@ def incomplete(problem: Problem, seed: int, names: Collection[str], situation: s
         found = doubtful_labels(models["degrees, noise=0.05"], X, L)
         labels["0/1, doubtful ones turned"] = plain.copy()
         labels["0/1, doubtful ones turned"][found.row, found.label] = 1 - found.given
-        soft = {f"chances, {arm[9:]}": label_chances(models[arm], X, L) for arm in list(models)[1:]}
-    elif np.isnan(L).any():
+        if problem.D is None:
+            soft = {f"chances, {arm[9:]}": label_chances(models[arm], X, L) for arm in list(models)[1:]}
+    elif problem.D is None and np.isnan(L).any():
         soft = {"chances": label_chances(models["degrees"], X, L)}
     found_scores: dict[str, Any] = {}
     for learner, model in learners(seed, names).items():

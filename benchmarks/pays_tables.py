@@ -30,6 +30,11 @@ TOLD = [
     ("the same, trained on the truth (the end of the scale)", "distributions", "", "kl", "truth"),
     ("the same, ML2 in place of Inversion", "distributions", "", "kl", "ML2"),
     ("the same, GLLE in place of Inversion", "distributions", "", "kl", "GLLE"),
+    ("the same, LESC in place of Inversion", "distributions", "", "kl", "LESC"),
+    ("the same, LP in place of Inversion", "distributions", "", "kl", "LP"),
+    ("the same, KM in place of Inversion", "distributions", "", "kl", "KM"),
+    ("the same, FCM in place of Inversion", "distributions", "", "kl", "FCM"),
+    ("the same, softmax(0.2 L) in place of Inversion", "distributions", "", "kl", "Temperature"),
     ("25 labelled rows, distributions", "few", "25", "kl", "degrees"),
     ("50 labelled rows, distributions", "few", "50", "kl", "degrees"),
     ("100 labelled rows, distributions", "few", "100", "kl", "degrees"),
@@ -55,8 +60,12 @@ TOLD = [
     ("ranking of held-out 0/1 labels, default rule", "ranking", "", "lrap", "degrees"),
     ('the same, `degradation="auto"`', "ranking", "", "lrap", "degrees, auto"),
     (r"the same, L / \|L\| in place of degrees", "ranking", "", "lrap", "0/1, one learner"),
-    ("held-out 0/1 labels, degrees mapped to chances", "ranking", "", "brier", "degrees"),
-    ("the same, calibration", "ranking", "", "ece", "degrees"),
+    ("the same, ranking loss, default rule", "ranking", "", "rloss", "degrees"),
+    ('the same, ranking loss, `degradation="auto"`', "ranking", "", "rloss", "degrees, auto"),
+    ("chances of 0/1 labels from degrees, default rule", "ranking", "", "brier", "degrees"),
+    ('the same, `degradation="auto"`', "ranking", "", "brier", "degrees, auto"),
+    ("the same, calibration, default rule", "ranking", "", "ece", "degrees"),
+    ('the same, calibration, `degradation="auto"`', "ranking", "", "ece", "degrees, auto"),
     ("finding 5 % wrong entries, against cleanlab's scores (forest)", "finding", "0.05", "precision", "contone"),
     ("finding 10 % wrong entries", "finding", "0.1", "precision", "contone"),
     ("finding 20 % wrong entries, `noise` at the true rate", "finding", "0.2", "precision", "contone, noise=rate"),
@@ -69,9 +78,26 @@ TOLD = [
     ),
     ("three annotators: degrees with `groups`", "annotators", "3", "tv", "degrees, groups"),
     ("five annotators: degrees with `groups`", "annotators", "5", "tv", "degrees, groups"),
+    ("five annotators: degrees of the majority vote", "annotators", "5", "tv", "degrees of the majority"),
+    ("five annotators: majority vote", "annotators", "5", "tv", "majority"),
     ("five annotators: Dawid-Skene", "annotators", "5", "tv", "Dawid-Skene"),
 ]
 """The lines of docs/when-it-pays.md: words, situation, condition, measure, arm."""
+LEARNERS = ["linear", "forest", "boosting", "network"]
+BY_LEARNER = [
+    ("distributions of new rows, KL", "distributions", "", "kl", "degrees"),
+    ("the same, total variation", "distributions", "", "tv", "degrees"),
+    ("25 labelled rows, KL", "few", "25", "kl", "degrees"),
+    ("20 % wrong labels, total variation, `noise` at the true rate", "wrong", "0.2", "tv", "degrees, noise=rate"),
+    ("60 % missing labels, total variation", "missing", "0.6", "tv", "degrees"),
+    ("one positive label per row, total variation", "single", "", "tv", "degrees"),
+    ("20 % wrong labels, average precision, `label_chances`", "wrong", "0.2", "lrap", "chances, noise=0.05"),
+    ("ranking of 0/1 labels, average precision, default rule", "ranking", "", "lrap", "degrees"),
+    ('the same, `degradation="auto"`', "ranking", "", "lrap", "degrees, auto"),
+    (r"the same, L / \|L\|", "ranking", "", "lrap", "0/1, one learner"),
+    ("chances of 0/1 labels, Brier, default rule", "ranking", "", "brier", "degrees"),
+]
+"""The lines of the second table, in the same form: one column per learner."""
 
 
 class Line(NamedTuple):
@@ -164,55 +190,64 @@ def as_table(found: list[Line]) -> str:
 
 
 def fill(cells: dict[str, Any]) -> None:
-    """Put the lines of `TOLD` into docs/when-it-pays.md, between its markers."""
+    """Put the lines of `TOLD` and `BY_LEARNER` into docs/when-it-pays.md, between its markers."""
     found = {(r.situation, r.condition, r.measure, r.arm): r for r in lines(cells, pooled=True)}
-    head = "| situation | | baseline → arm | better by | better on, cells |\n|---|---|---|---|---|\n"
-    rows = []
+    told = "| situation | | baseline → arm | better by | better on, cells |\n|---|---|---|---|---|\n"
     for words, *place in TOLD:
         r = found[tuple(place)]
         shown = SHOWN[r.measure].partition(",")[0]
         # A precision rises, a divergence falls; the sign says which is better.
-        rows.append(
+        told += (
             f"| {words} | {r.verdict} | {shown} {r.baseline:.3f} → {r.value:.3f} "
             f"| {r.better_by:+.3f} ± {r.half_width:.3f} | {r.n_better} of {r.n_sets}, {r.n_cells} |\n"
         )
-    before, rest = PAGE.read_text(encoding="utf-8").split("<!-- numbers -->\n", 1)
-    after = rest.split("<!-- end -->", 1)[1]
-    table = "".join([head, *rows])
+    each = {(r.situation, r.condition, r.measure, r.arm, r.learner): r for r in lines(cells)}
+    by_learner = f"| better by | {' | '.join(LEARNERS)} |\n|---|{'---|' * len(LEARNERS)}\n"
+    for words, *place in BY_LEARNER:
+        here = [each[(*place, learner)] for learner in LEARNERS]
+        by_learner += f"| {words} | {' | '.join(f'{r.better_by:+.3f} ± {r.half_width:.3f}' for r in here)} |\n"
+    page = PAGE.read_text(encoding="utf-8")
+    for name, table in (("numbers", told), ("learners", by_learner)):
+        before, rest = page.split(f"<!-- {name} -->\n", 1)
+        after = rest.split("<!-- end -->", 1)[1]
+        page = f"{before}<!-- {name} -->\n{table}<!-- end -->{after}"
     with replacing(PAGE) as target:
-        target.write_text(f"{before}<!-- numbers -->\n{table}<!-- end -->{after}", encoding="utf-8")
+        target.write_text(page, encoding="utf-8")
+
+
+COLOURS = {"pays": "#2f6b3c", "does not": "#a33b2a", "not decided": "#777777", "one cell": "#bbbbbb"}
 
 
 def draw(found: list[Line], path: Path) -> None:
-    """Relative gain over the baseline, one panel per situation; a bar is a 95 % interval, and one cell has none."""
+    """Gain over the baseline in per cent, one point and 95 % interval per line of the page, coloured by the verdict."""
     import matplotlib as mpl
 
     mpl.use("svg")
     mpl.rcParams.update(
-        {"svg.hashsalt": "contone", "svg.fonttype": "none", "font.size": 7}
+        {"svg.hashsalt": "contone", "svg.fonttype": "none", "font.size": 8}
     )  # the same bytes for the same numbers
     import matplotlib.pyplot as plt
 
-    main = {"kl", "lrap", "precision"}
-    kept = [r for r in found if r.measure in main and r.baseline > 0]
-    situations = list(dict.fromkeys(r.situation for r in kept))
-    if not situations:
-        return
-    figure, axes = plt.subplots(
-        len(situations), 1, figsize=(7.6, 0.6 * len(situations) + 0.11 * len(kept)), layout="constrained",
-        squeeze=False,
-        height_ratios=[3 + sum(r.situation == s for r in kept) for s in situations],
-    )  # fmt: skip
-    for axis, situation in zip(axes[:, 0], situations, strict=True):
-        rows = [r for r in kept if r.situation == situation]
-        gains = [100 * r.better_by / r.baseline for r in rows]
-        bars = [100 * r.half_width / r.baseline if math.isfinite(r.half_width) else 0.0 for r in rows]
-        axis.errorbar(gains, range(len(rows)), xerr=bars, fmt="o", markersize=2.5, linewidth=0.8, color="#3b5b92")
-        axis.axvline(0.0, color="#888888", linewidth=0.6)
-        names = [" ".join(p for p in (r.arm, r.condition, SHOWN[r.measure]) if p) for r in rows]
-        axis.set_yticks(range(len(rows)), names, fontsize=5)
-        axis.set_title(f"{situation}: gain over {BASELINES.get(situation, '0/1')}, % (right is better)", fontsize=7)
-        axis.invert_yaxis()
+    by_place = {(r.situation, r.condition, r.measure, r.arm): r for r in found}
+    told = [(words, by_place[tuple(place)]) for words, *place in TOLD if tuple(place) in by_place]
+    figure, axis = plt.subplots(figsize=(8.4, 0.19 * len(told) + 0.9), layout="constrained")
+    for verdict, colour in COLOURS.items():
+        at = [i for i, (_, r) in enumerate(told) if r.verdict == verdict]
+        if at:
+            gains = [100 * told[i][1].better_by / told[i][1].baseline for i in at]
+            widths = [told[i][1].half_width / told[i][1].baseline for i in at]
+            bars = [100 * w if math.isfinite(w) else 0.0 for w in widths]
+            axis.errorbar(gains, at, xerr=bars, fmt="o", markersize=3, linewidth=1, color=colour, label=verdict)
+    plain = [words.replace("`", "").replace("\\|", "|") for words, _ in told]
+    axis.set_yticks(
+        range(len(told)), [f"{w} ({SHOWN[r.measure].partition(',')[0]})" for w, (_, r) in zip(plain, told, strict=True)]
+    )
+    axis.axvline(0.0, color="#444444", linewidth=0.7)
+    axis.set_xlabel("gain over the baseline, % of it (right is better); bars are 95 % intervals")
+    axis.set_ylim(len(told) - 0.4, -0.6)
+    axis.tick_params(axis="y", labelsize=7, length=0)
+    axis.grid(axis="x", linewidth=0.3, color="#cccccc")
+    axis.legend(loc="lower right", frameon=False)
     with replacing(path) as target:
         figure.savefig(target, format="svg", metadata={"Date": None})
     plt.close(figure)

@@ -134,7 +134,8 @@ class FromClassifier(DistributionLearner):
             row, label, weight = copies_by_weight(D, self.min_degree)
             weights = {str(weight_name): weight}
         self._check_copies(len(row), X)
-        estimator.set_params(**counts_of_copies(estimator, len(row) / len(X)))
+        if counts := counts_of_copies(estimator, len(row) / len(X)):
+            estimator.set_params(**counts)
         # Some classifiers want their classes to be 0, 1, 2, ... without gaps, where a label may have no mass.
         self._present, code = np.unique(label, return_inverse=True)
         if len(self._present) == 1:  # small degrees were left out
