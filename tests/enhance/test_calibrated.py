@@ -76,6 +76,7 @@ def test_frames_tensors_and_lazy_arrays(data, monkeypatch):
     X, L, D, G = (A[40:140] for A in data)  # 20 of them graded
     names, index = list("abcd"), [f"r{i}" for i in range(100)]
     expected = Calibrated(Temperature()).fit_enhance(X, L, degrees=G)
+    assert np.abs(expected - Temperature().fit_enhance(X, L))[20:].max() > 0.01
     Y = pd.DataFrame(L, columns=names, index=index)
     few = pd.DataFrame(D[:20], columns=names, index=index[:20]).iloc[::-1]
     answer = Calibrated(Temperature()).fit_enhance(X, Y, degrees=few)
