@@ -203,6 +203,6 @@ def counts_of_copies(estimator: Any, n_copies: float) -> dict[str, int]:
     found = {}
     for name, value in estimator.get_params(deep=True).items():
         least = COUNTS_ROWS.get(name.rpartition("__")[2])
-        if least is not None and isinstance(value, Integral) and value > least:
+        if least is not None and isinstance(value, Integral) and int(value) > least:
             found[name] = round(least + (int(value) - least) * n_copies)
     return found
