@@ -175,7 +175,7 @@ class Rehearsal:
             "model": fitted,
             "misfit": misfit,
             "warnings": warnings,
-            "remarks": _remarks(fitted.fit_.spread),
+            "remarks": _remarks(fitted.fit_.believed_spread),
         }.items():
             object.__setattr__(self, name, found)
         for text in warnings:

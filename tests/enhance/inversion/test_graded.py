@@ -173,12 +173,25 @@ def test_the_common_scale_stays_where_rows_do_not_deny_it_and_goes_where_they_do
     own = 1 / math.sqrt(2 * 30 * 3 + 1 / 0.3**2)  # deviation of the log scale that 30 rows of 3 dimensions know
     for factor in (0.4, 1.03, 3.0):
         free = evidence._fit_scales(factor * Y, basis, covariance, math.inf, said)
-        held, deviation = evidence._hold_scales(free, said)
+        held, withheld = evidence._hold_scales(free, said)
         moved = held.mean()
         assert moved == pytest.approx(0.0 if factor == 1.03 else math.log(factor), abs=2.5 * own)
         assert abs(moved) <= abs(free.log_scales.mean())
-        # Intervals know of what was withheld.
-        assert deviation >= max(free.deviation, abs(free.log_scales.mean() - moved)) >= 0.9 * own
+        assert moved + withheld == pytest.approx(free.log_scales.mean(), abs=1e-12)
+        assert free.deviation >= 0.9 * own
+
+
+@pytest.mark.usefixtures("few_simulated")
+def test_intervals_and_beliefs_know_of_what_was_withheld():
+    """Labels of four degrees say little of a small spread, the prior a large one: rows bring it down, in part."""
+    X, L, D = simulated(n=150, q=4, spread=0.08)
+    G, _ = graded(D, 10)
+    fit = Inversion(**SHORT).fit(X, L, degrees=G).fit_
+    assert fit.withheld < 0
+    believed = fit.believed_spread
+    assert believed.mean == pytest.approx(fit.spread.mean * math.exp(fit.withheld))
+    assert abs(math.log(believed.mean / 0.08)) < abs(math.log(fit.spread.mean / 0.08))
+    assert math.hypot(believed.deviation / believed.mean, fit.withheld) == pytest.approx(fit.spread_deviation)
 
 
 @pytest.mark.usefixtures("few_simulated")

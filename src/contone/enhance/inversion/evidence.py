@@ -97,6 +97,8 @@ class Calibration(NamedTuple):
     spread: Spread
     tail: float
     """Degrees of freedom of the residuals; infinite for normal ones."""
+    withheld: float = 0.0
+    """By how much the log of the spread falls short of its posterior mean, for the sake of the least change."""
 
 
 SpreadUnder = Callable[[float], Spread]
@@ -121,14 +123,14 @@ def calibrate(
     candidates = [_fit_scales(Y, basis, parameters.covariance, tail, spread_under(tail)) for tail in TAILS]
     of_graded, tail = _choose_tails(candidates)
 
-    def held_scales(tail: float) -> tuple[np.ndarray, float]:
+    def held_scales(tail: float) -> tuple[np.ndarray, float, float]:
         said = spread_under(tail)
         found = _fit_scales(Y, basis, parameters.covariance, tail, said)
-        return _hold_scales(found, said if labels_tell_scale else None)
+        return *_hold_scales(found, said if labels_tell_scale else None), found.deviation
 
     # The common scale is that of all rows, under their tails; what labels and shape are beside it is read under those
     # of the graded rows, in a unit in which both scales are one.
-    (own, _), (common, deviation) = held_scales(of_graded), held_scales(tail)
+    (own, *_), (common, withheld, deviation) = held_scales(of_graded), held_scales(tail)
     unit = math.exp(own.mean() - common.mean())
     scale = np.exp(own) / unit
     reference = basis.T @ (scale[:, None] * parameters.covariance * scale) @ basis
@@ -142,8 +144,10 @@ def calibrate(
     factor = math.sqrt(variance_factor(tail) * np.trace(whole) / np.trace(parameters.covariance))
     return Calibration(
         Parameters(coefficients, whole, parameters.theta),
-        Spread(spread.mean * factor, spread.mean * factor * deviation),
+        # Intervals are around the scale that is taken, at this distance from the posterior mean.
+        Spread(spread.mean * factor, spread.mean * factor * math.hypot(deviation, withheld)),
         tail,
+        withheld,
     )
 
 
@@ -226,7 +230,7 @@ def _whole_tail(inverse: float) -> float:
 
 
 def _hold_scales(found: _Scales, spread: Spread | None) -> tuple[np.ndarray, float]:
-    """Log scales (q,) of the labels by least change, and the deviation of the common one around what is taken.
+    """Log scales (q,) of the labels by least change, and how far the common one then is from its posterior mean.
 
     Without a spread that the labels say, the common scale stays where the rows put it.
     """
@@ -236,11 +240,10 @@ def _hold_scales(found: _Scales, spread: Spread | None) -> tuple[np.ndarray, flo
     length = math.sqrt(float(own @ np.linalg.solve(basis.T @ found.covariance @ basis, own)))
     apart = basis @ least_change(own, length)
     if spread is None:
-        return common + apart, found.deviation
+        return common + apart, 0.0
     said = math.log(spread.mean)
     held = least_change(common - said, abs(common - said) / found.deviation)
-    # Intervals are around the scale that is taken, at this distance from the posterior mean.
-    return said + held + apart, math.hypot(found.deviation, common - said - held)
+    return said + held + apart, common - said - held
 
 
 def _hold_shape(covariance: np.ndarray, reference: np.ndarray, worth: float) -> Array:

@@ -62,6 +62,8 @@ class Fit:
     """Degrees of freedom of the residuals, as graded rows say; infinite for normal ones."""
     annotator_deviation: float = 0.0
     """Standard deviation tau of what one annotator adds to the log weights of an item; 0 where rows are items."""
+    withheld: float = 0.0
+    """By how much graded rows say that the log of the spread is larger than the answers take it (`least_change`)."""
     n_graded: int = 0
     """Graded rows among those that the parameters were estimated on."""
     shape_shares: np.ndarray | None = None
@@ -71,6 +73,12 @@ class Fit:
     def spread_deviation(self) -> float:
         """Posterior standard deviation of the spread relative to its mean."""
         return self.spread.deviation / self.spread.mean if self.spread.mean > 0 else 0.0
+
+    @property
+    def believed_spread(self) -> Spread:
+        """The spread as it is believed to be, which the answers follow with the caution of the least change."""
+        mean = self.spread.mean * math.exp(self.withheld)
+        return Spread(mean, mean * math.sqrt(max(self.spread_deviation**2 - self.withheld**2, 0.0)))
 
     def mean(self, X: Array) -> Array:
         """Means (q, m) of z for features X (m, d)."""

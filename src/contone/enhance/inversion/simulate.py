@@ -124,8 +124,9 @@ def draw_spread(fit: Fit, rng: np.random.Generator) -> float:
 
 def spread_at(fit: Fit, score: float) -> float:
     """The spread at a normal score of the log-normal distribution with its posterior mean and standard deviation."""
-    variance = float(np.log1p(fit.spread_deviation**2))
-    return float(fit.spread.mean * np.exp(np.sqrt(variance) * score - 0.5 * variance))
+    mean, deviation = fit.believed_spread
+    variance = float(np.log1p((deviation / mean) ** 2)) if mean > 0 else 0.0
+    return float(mean * np.exp(np.sqrt(variance) * score - 0.5 * variance))
 
 
 def even_scores(k: int, rng: np.random.Generator) -> np.ndarray:
