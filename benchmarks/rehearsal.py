@@ -279,4 +279,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    import rehearsal  # by its name: functions of __main__ with a cache do not reach the processes of --jobs
+
+    rehearsal.main()
