@@ -10,7 +10,7 @@ import numpy as np
 from array_api_compat import is_dask_array
 
 from contone.backends import get_backend
-from contone.exceptions import LabelError, ShapeError
+from contone.exceptions import InputTypeError, LabelError, ShapeError
 from contone.validation.containers import as_frame, first_row, read_array
 
 DEGREE_TOLERANCE = 1e-3
@@ -91,7 +91,7 @@ def _open_degrees(
         return np.asarray(backend.compute(degrees[known])[0], dtype=np.float64), known
     frame = as_frame(degrees)
     if frame is None or isinstance(frame, nw.Series):
-        values = np.asarray(read_array(degrees, "degrees"), dtype=np.float64)
+        values = _as_numbers(read_array(degrees, "degrees"))
         if values.ndim != 2:
             raise ShapeError(f"degrees must be a matrix, one column per label; it has shape {values.shape}.")
         return values, np.arange(n if len(values) == n else 0)
@@ -102,11 +102,18 @@ def _open_degrees(
             f"degrees has no column {absent[0]!r} ({len(absent)} labels of Y are missing in it). Give one column per "
             "label, under its name."
         )
-    values = np.stack([np.asarray(frame[columns[name]].to_numpy(), dtype=np.float64) for name in names], axis=1)
+    values = np.stack([_as_numbers(frame[columns[name]].to_numpy()) for name in names], axis=1)
     index = nw.maybe_get_index(frame)
     if index is None:
         return values, np.arange(n if len(values) == n else 0)
     return values, find(index)
+
+
+def _as_numbers(values: Any) -> np.ndarray:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputTypeError(f"degrees must hold numbers, NaN where they are not known: {error}.") from error
 
 
 def _find_items(index: Any, items: Sequence[Any]) -> np.ndarray:

@@ -15,7 +15,7 @@ from contone import CumulativeMass, Inversion, Threshold
 from contone.enhance.inversion import evidence, model
 from contone.enhance.inversion.logistic_normal import Parameters, precision
 from contone.enhance.inversion.sampler import Rows
-from contone.exceptions import LabelError, LabelWarning, ShapeError
+from contone.exceptions import InputTypeError, LabelError, LabelWarning, ShapeError
 from contone.numerics.simplex import kl_divergence, softmax
 
 SHORT = {"n_sweeps": 60, "n_burn": 30}
@@ -395,6 +395,12 @@ def test_bad_degrees_get_an_answer_in_words():
         Inversion().fit(X, L, degrees=spoilt(first, [0.5, np.nan, 0.5]))
     with pytest.raises(ShapeError, match="2 columns"):
         Inversion().fit(X, L, degrees=G[:, :2])
+    for words in (
+        np.full(G.shape, "much"),
+        pd.DataFrame(np.full(G.shape, "much"), columns=["label_0", "label_1", "label_2"]),
+    ):
+        with pytest.raises(InputTypeError, match="degrees must hold numbers"):
+            Inversion().fit(X, L, degrees=words)
     with pytest.raises(ShapeError, match="20 rows, X has 50"):
         Inversion().fit(X, L, degrees=G[:20])
     contradicting = spoilt(first, np.where(L[first] > 0, 0.1, 0.9) / np.where(L[first] > 0, 0.1, 0.9).sum())
