@@ -96,6 +96,8 @@ def enhance(
         set_rule(fitted, rule)
     if report is not None:
         refuse_report(report, overwrite=force)
+        if worker is not None:
+            raise usage_error("the checks know one set of labels per row: leave it out with --worker.", "--report")
     from contone.enhance.inversion.assessment import describe_rule
     from contone.tables import enhance_file
     from contone.tables.columns import listed
