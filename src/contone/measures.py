@@ -19,10 +19,10 @@ from sklearn.utils import Bunch
 
 from contone.exceptions import InputError
 from contone.numerics.simplex import kl_divergence
-from contone.typing import Matrix
+from contone.typing import Array, Matrix
 from contone.validation import check_pair, check_shares
 
-RowMeasure = Callable[[Matrix, Matrix], Matrix]
+RowMeasure = Callable[[Matrix, Matrix], Array]
 
 PAIRS_AT_ONCE = 1 << 22
 """Pairs of labels, over all rows, that Kendall's tau compares in one go: 32 MB each of several arrays."""
@@ -77,92 +77,92 @@ def _mean(values: Matrix) -> float:
     return float(kept.mean()) if kept.size else float("nan")
 
 
-def _relative_difference(D: Matrix, R: Matrix) -> Matrix:
+def _relative_difference(D: Matrix, R: Matrix) -> Array:
     """|d - r| / (d + r) elementwise, with 0/0 = 0."""
     total = D + R
     return np.divide(np.abs(D - R), total, out=np.zeros_like(total), where=total > 0)
 
 
-def _chebyshev(D: Matrix, R: Matrix) -> Matrix:
+def _chebyshev(D: Matrix, R: Matrix) -> Array:
     return np.abs(D - R).max(axis=1)
 
 
-def _clark(D: Matrix, R: Matrix) -> Matrix:
+def _clark(D: Matrix, R: Matrix) -> Array:
     return np.sqrt((_relative_difference(D, R) ** 2).sum(axis=1))
 
 
-def _canberra(D: Matrix, R: Matrix) -> Matrix:
+def _canberra(D: Matrix, R: Matrix) -> Array:
     return _relative_difference(D, R).sum(axis=1)
 
 
-def _cosine(D: Matrix, R: Matrix) -> Matrix:
+def _cosine(D: Matrix, R: Matrix) -> Array:
     return (D * R).sum(axis=1) / (np.linalg.norm(D, axis=1) * np.linalg.norm(R, axis=1))
 
 
-def _intersection(D: Matrix, R: Matrix) -> Matrix:
+def _intersection(D: Matrix, R: Matrix) -> Array:
     return np.minimum(D, R).sum(axis=1)
 
 
-def _sorensen(D: Matrix, R: Matrix) -> Matrix:
+def _sorensen(D: Matrix, R: Matrix) -> Array:
     return np.abs(D - R).sum(axis=1) / (D + R).sum(axis=1)
 
 
-def _kl_reversed_drop(D: Matrix, R: Matrix) -> Matrix:
+def _kl_reversed_drop(D: Matrix, R: Matrix) -> Array:
     values = kl_divergence(R, D)
     return np.where(np.isinf(values), np.nan, values)
 
 
-def _kl_reversed_clip(D: Matrix, R: Matrix) -> Matrix:
+def _kl_reversed_clip(D: Matrix, R: Matrix) -> Array:
     return kl_divergence(R, np.maximum(D, 1e-12))
 
 
-def _euclidean(D: Matrix, R: Matrix) -> Matrix:
+def _euclidean(D: Matrix, R: Matrix) -> Array:
     return np.sqrt(((D - R) ** 2).sum(axis=1))
 
 
-def _squared_chi2(D: Matrix, R: Matrix) -> Matrix:
+def _squared_chi2(D: Matrix, R: Matrix) -> Array:
     return (_relative_difference(D, R) * np.abs(D - R)).sum(axis=1)
 
 
-def _fidelity(D: Matrix, R: Matrix) -> Matrix:
+def _fidelity(D: Matrix, R: Matrix) -> Array:
     return np.sqrt(D * R).sum(axis=1)
 
 
-def _jensen_shannon(D: Matrix, R: Matrix) -> Matrix:
+def _jensen_shannon(D: Matrix, R: Matrix) -> Array:
     middle = (D + R) / 2
     return np.maximum(kl_divergence(D, middle) + kl_divergence(R, middle), 0.0) / 2  # rounding may go below 0
 
 
-def _total_variation(D: Matrix, R: Matrix) -> Matrix:
+def _total_variation(D: Matrix, R: Matrix) -> Array:
     return np.abs(D - R).sum(axis=1) / 2
 
 
-def _cross_entropy(D: Matrix, R: Matrix) -> Matrix:
+def _cross_entropy(D: Matrix, R: Matrix) -> Array:
     with np.errstate(divide="ignore"):
         return -np.where(D == 0, 0.0, D * np.log(np.where(D == 0, 1.0, R))).sum(axis=1)
 
 
-def _wasserstein(D: Matrix, R: Matrix) -> Matrix:
+def _wasserstein(D: Matrix, R: Matrix) -> Array:
     return np.abs(np.cumsum(D - R, axis=1)[:, :-1]).sum(axis=1)
 
 
-def _spearman(D: Matrix, R: Matrix) -> Matrix:
+def _spearman(D: Matrix, R: Matrix) -> Array:
     first, second = (rankdata(A, axis=1) - (A.shape[1] + 1) / 2 for A in (D, R))
     return _correlation((first * second).sum(axis=1), (first**2).sum(axis=1), (second**2).sum(axis=1))
 
 
-def _kendall(D: Matrix, R: Matrix) -> Matrix:
+def _kendall(D: Matrix, R: Matrix) -> Array:
     size = max(1, PAIRS_AT_ONCE // D.shape[1] ** 2)
     parts = [_kendall_of_few(D[i : i + size], R[i : i + size]) for i in range(0, len(D), size)]
     return np.concatenate(parts)
 
 
-def _kendall_of_few(D: Matrix, R: Matrix) -> Matrix:
+def _kendall_of_few(D: Matrix, R: Matrix) -> Array:
     first, second = (np.sign(A[:, :, None] - A[:, None, :]) for A in (D, R))
     return _correlation(*((a * b).sum(axis=(1, 2)) for a, b in ((first, second), (first, first), (second, second))))
 
 
-def _correlation(product: Matrix, truth: Matrix, answer: Matrix) -> Matrix:
+def _correlation(product: Matrix, truth: Matrix, answer: Matrix) -> Array:
     """product / sqrt(truth answer); 0 for an answer without order, NaN for a truth without one: nothing to recover."""
     found = np.divide(product, np.sqrt(truth * answer), out=np.zeros_like(product), where=truth * answer > 0)
     return np.where(truth > 0, found, np.nan)
@@ -174,7 +174,7 @@ def top_k(k: int) -> Measure:
     Ties are in random order: the value of a row is the chance, so that the order of the labels does not matter.
     """
 
-    def rows(D: Matrix, R: Matrix) -> Matrix:
+    def rows(D: Matrix, R: Matrix) -> Array:
         first = D.max(axis=1, keepdims=True) == D
         above = rankdata(-R, method="min", axis=1) - 1
         tied = rankdata(-R, method="max", axis=1) - above

@@ -21,7 +21,7 @@ from contone.backends.examination import silent_rows
 from contone.domains import check_n_features
 from contone.exceptions import FeatureError, InputTypeError, LabelError, MissingExtraError, ShapeError
 from contone.runtime import memory
-from contone.typing import Array, Matrix
+from contone.typing import Array
 from contone.validation.containers import (
     Border,
     check_columns,
@@ -250,7 +250,7 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
     return read_only(checked)
 
 
-def check_distributions(D: Any, *, name: str = "D") -> Matrix:
+def check_distributions(D: Any, *, name: str = "D") -> Array:
     """D as a float64 matrix with rows on the simplex; rounding is repaired, anything worse is refused."""
     D = _check_not_negative(D, name)
     total = D.sum(axis=1)
@@ -264,14 +264,14 @@ def check_distributions(D: Any, *, name: str = "D") -> Matrix:
     return D / total[:, None]
 
 
-def check_shares(counts: Any, *, name: str = "D") -> Matrix:
+def check_shares(counts: Any, *, name: str = "D") -> Array:
     """Counts (or weights) of each label as shares of their row; NaN in a row without any."""
     found = _check_not_negative(counts, name)
     total = found.sum(axis=1, keepdims=True)
     return np.divide(found, total, out=np.full_like(found, np.nan), where=total > 0)
 
 
-def _check_not_negative(D: Any, name: str) -> Matrix:
+def _check_not_negative(D: Any, name: str) -> Array:
     refuse_odd_arrays(D, name)
     D = np.asarray(read_array(D, name), dtype=np.float64)
     if D.ndim != 2 or D.size == 0:
