@@ -44,7 +44,7 @@ class Measure:
     rows: RowMeasure
     counts: bool = False
 
-    def per_instance(self, D: Any, D_hat: Any) -> Matrix:
+    def per_instance(self, D: Any, D_hat: Any) -> Array:
         """One value per row, (n,)."""
         return self.rows(*_checked(D, D_hat, counts=self.counts))
 
