@@ -26,13 +26,11 @@ LAYERS = [
     {"limits", "models", "pipeline"},
     {"enhance", "augment", "predict", "measures", "degrade", "datasets"},
     {"base"},
-    {"refusals"},
-    {"answers"},
     {"validation"},
     {"numerics"},
     {"backends"},
     {"runtime"},
-    {"exceptions", "typing", "domains"},
+    {"exceptions", "typing"},
 ]
 HEIGHT = {part: len(LAYERS) - i for i, layer in enumerate(LAYERS) for part in layer}
 

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from contone.base import Enhancer
+from contone.base import Enhancer, check_whole_numbers
 from contone.check.entries import can_be_asked, score_hidden_entries
 from contone.check.rehearsal import Rehearsal
 from contone.check.trials import Trial, named_methods, quiet, shared_memory, try_all
-from contone.domains import check_whole_numbers
 from contone.enhance import Inversion, Logical, Temperature, Uniform
 from contone.exceptions import ArgumentError
 from contone.limits import recovered

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import clone
 
 from contone.backends import to_numpy
-from contone.base import Enhancer
+from contone.base import Enhancer, check_whole_numbers
 from contone.check import calibration, predictive
 from contone.check.calibration import SHORT
 from contone.check.findings import DOUBTFUL, FINE, OFF, Check, Finding
@@ -31,7 +31,6 @@ from contone.check.summaries import (
     taken,
 )
 from contone.degrade import Degradation
-from contone.domains import check_whole_numbers
 from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.expected_error import ExpectedError
 from contone.enhance.inversion.logistic_normal import Parameters

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from contone.base import check_whole_numbers
 from contone.check.chances import open_rows
-from contone.domains import check_whole_numbers
 from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.chances import chances
 from contone.enhance.inversion.model import Fit

@@ -26,7 +26,7 @@ import numpy as np
 from sklearn.base import clone
 
 from contone.backends import get_backend, to_numpy
-from contone.domains import check_whole_numbers
+from contone.base import check_whole_numbers
 from contone.enhance.inversion import Inversion, simulate
 from contone.enhance.inversion.blocks import choose_rows, take_rows
 from contone.enhance.inversion.logistic_normal import Parameters, Spread

@@ -9,11 +9,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
-from contone.base import Enhancer, InductiveMixin
+from contone.base import Enhancer, HasMethods, InductiveMixin, Interval
 from contone.check.rehearsal import Rehearsal
 from contone.check.search import Found, search
 from contone.check.trials import named_methods
-from contone.domains import HasMethods, Interval
 from contone.enhance import Inversion
 from contone.enhance.graded import Graded, fit_graded
 from contone.enhance.tempered import Tempered

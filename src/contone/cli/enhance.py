@@ -204,8 +204,8 @@ def default_method() -> str:
 
 def build_method(name: str, preset: str | None, typed: list[str], *, tune: bool = False) -> Enhancer:
     """The method with its settings, checked as far as possible before any data is read."""
+    from contone.base import InvalidParameterError
     from contone.check import Best, Tuned
-    from contone.domains import InvalidParameterError
 
     cls = Best if name.lower() == "best" else find_method(name, "--method")
     if preset is not None and preset not in cls.PRESETS:

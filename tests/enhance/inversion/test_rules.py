@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from contone import CumulativeMass, Inversion, Threshold, TopK
+from contone.base import InvalidParameterError
 from contone.degrade import Order, Others
-from contone.domains import InvalidParameterError
 from contone.enhance.inversion import logistic_normal, rules
 from contone.enhance.inversion.assessment import describe_rule
 from contone.enhance.inversion.chain import SPREAD_PRIOR

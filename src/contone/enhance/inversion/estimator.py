@@ -37,9 +37,16 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from contone.backends import get_backend, to_numpy
-from contone.base import Enhancer, InductiveMixin, _warn_if_short, fit_checked
+from contone.base import (
+    Enhancer,
+    InductiveMixin,
+    Interval,
+    fit_checked,
+    refuse_other_kinds,
+    refuse_too_large,
+    warn_if_short,
+)
 from contone.degrade import Degradation, Order
-from contone.domains import Interval
 from contone.enhance.inversion import blocks
 from contone.enhance.inversion.annotators import enhance_items, fit_items, refuse_beside_groups
 from contone.enhance.inversion.assessment import (
@@ -59,7 +66,6 @@ from contone.enhance.inversion.rule_names import RuleText, parse_rule
 from contone.enhance.inversion.rules import choose_rule
 from contone.enhance.inversion.suggest import suggest_rows
 from contone.numerics.solution import Solution
-from contone.refusals import refuse_other_kinds, refuse_too_large
 from contone.typing import Array
 from contone.validation import (
     NOTHING_KNOWN,
@@ -250,7 +256,7 @@ class Inversion(InductiveMixin, Enhancer):
         refuse_too_large(self, grouped.X, training.labels.shape[1])
         names, L = training.border.label_names, to_numpy(training.labels)
         known = NOTHING_KNOWN if degrees is None else check_degrees_of_items(degrees, names, grouped.names)
-        _warn_if_short(fit_checked(self, grouped.X, L, names, known=known, item=grouped.item), self)
+        warn_if_short(fit_checked(self, grouped.X, L, names, known=known, item=grouped.item), self)
         self.groups_ = grouped.names
         return self.wrapped(grouped.border, None, self.label_distributions_)
 

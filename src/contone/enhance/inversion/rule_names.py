@@ -18,8 +18,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from contone.base import StrOptions
 from contone.degrade import CumulativeMass, Degradation, Threshold, TopK
-from contone.domains import StrOptions
 from contone.exceptions import InputError
 
 WORDS = {
