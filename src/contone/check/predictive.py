@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contone.degrade import Order
 from contone.enhance.inversion import simulate
 from contone.enhance.inversion.model import Fit
+from contone.measurements import Order
+from contone.measurements.order import in_order_of
 from contone.typing import Array
 
 BAND = (5.0, 95.0)
@@ -54,7 +55,7 @@ def replicate_labels(
         else:
             D = _draw_distributions(fit, parameters, X, stream)
             given = L if isinstance(fit.rule, Order) else np.where(np.isnan(L), np.nan, L > 0)
-            made = simulate.in_order_of(D, given)
+            made = in_order_of(D, given)
         labels.append(np.where(np.isnan(L), np.nan, made))
         distributions.append(D)
     return np.stack(labels), np.stack(distributions)

@@ -242,7 +242,7 @@ def set_rule(method: Enhancer, rule: str) -> None:
 
 def checked_rule(rule: str) -> str:
     """The rule as it was typed, if it is one."""
-    from contone.enhance.inversion.rule_names import parse_rule
+    from contone.measurements import parse_rule
 
     try:
         parse_rule(rule)

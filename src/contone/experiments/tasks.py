@@ -85,7 +85,7 @@ def score(D: np.ndarray, R: np.ndarray) -> dict[str, float]:
     return {name: float(measure(D, R)) for name, measure in {**measures.MEASURES, **measures.CONVENTIONS}.items()}
 
 
-@task("enhance", "contone.measures", "contone.degrade")
+@task("enhance", "contone.measures", "contone.measurements")
 def _enhance(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     estimator = build(cell.task["estimator"])
     R = np.asarray(estimator.fit_enhance(X, L))
@@ -100,7 +100,7 @@ def _enhance(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     return Answer(score(D, R), R, solution)
 
 
-@task("mean_of_truth", "contone.limits", "contone.degrade")
+@task("mean_of_truth", "contone.limits", "contone.measurements")
 def _mean_of_truth(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     from contone.limits import mean_of_truth
 
@@ -108,7 +108,7 @@ def _mean_of_truth(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> A
     return Answer(score(D, R), R)
 
 
-@task("limit", "contone.limits", "contone.degrade")
+@task("limit", "contone.limits", "contone.measurements")
 def _limit(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     from contone.limits import PLAIN, limit
 
@@ -120,7 +120,7 @@ def _limit(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     )
 
 
-@task("oracle_grid", "contone.measures", "contone.degrade")
+@task("oracle_grid", "contone.measures", "contone.measurements")
 def _oracle_grid(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     """The best point of a grid by a measure against the truth: what tuning on the test score gives."""
     from sklearn.model_selection import ParameterGrid
@@ -138,7 +138,7 @@ def _oracle_grid(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Ans
     return Answer(score(D, best[2]), best[2], extra={"chosen": _plain(best[1]), "by": measure.name})
 
 
-@task("rehearsed", "contone.measures", "contone.degrade", "contone.check.search", "contone.enhance.tempered")
+@task("rehearsed", "contone.measures", "contone.measurements", "contone.check.search", "contone.enhance.tempered")
 def _rehearsed(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     """The parameters and the temperature that do best on a rehearsal of X and L under the rule: no truth is used."""
     from contone.check.search import search
