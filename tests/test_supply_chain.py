@@ -1,4 +1,4 @@
-"""What builds and tests the package is named by its content: a tag or a version alone may come to mean something else."""
+"""What builds and tests the package is named by its content: a tag or a version may come to mean something else."""
 
 from __future__ import annotations
 
