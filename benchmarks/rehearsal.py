@@ -39,10 +39,10 @@ from sklearn.model_selection import GridSearchCV, KFold
 import contone
 from contone import CumulativeMass, Inversion, Rehearsal, evaluate
 from contone.base import Enhancer
-from contone.check.search import best_temperature, candidates, search
-from contone.check.trials import shared_memory, try_all, try_once
 from contone.enhance.tempered import temper
 from contone.runtime.files import replacing
+from contone.trust.search import best_temperature, candidates, search
+from contone.trust.trial import shared_memory, try_all, try_once
 from rehearsal_tables import (
     GRADED_METHODS,
     GRADED_SETS,

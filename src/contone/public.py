@@ -5,7 +5,6 @@
 
 from contone import datasets, measurements, measures
 from contone.augment import Augmented, HSICReducer, LabelConfidence
-from contone.check import Best, Check, Rehearsal, Tuned, check, compare, doubtful_labels, label_chances
 from contone.enhance import (
     DRAM,
     FCM,
@@ -46,6 +45,7 @@ from contone.predict import (
 )
 from contone.runtime.versions import show_versions
 from contone.tables import enhance_file, enhance_table, suggest_file
+from contone.trust import Best, Check, Rehearsal, Tuned, check, compare, doubtful_labels, label_chances
 
 __all__ = [
     "AAKNN",

@@ -82,7 +82,8 @@ def modules_of(description: Any) -> list[str]:
 
 def score(D: np.ndarray, R: np.ndarray) -> dict[str, float]:
     """All measures of R against the truth D, the conventions of KL included."""
-    return {name: float(measure(D, R)) for name, measure in {**measures.MEASURES, **measures.CONVENTIONS}.items()}
+    known = {**measures.MEASURES, **measures.FURTHER, **measures.CONVENTIONS}
+    return {name: float(measure(D, R)) for name, measure in known.items()}
 
 
 @task("enhance", "contone.measures", "contone.measurements")
@@ -138,11 +139,11 @@ def _oracle_grid(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Ans
     return Answer(score(D, best[2]), best[2], extra={"chosen": _plain(best[1]), "by": measure.name})
 
 
-@task("rehearsed", "contone.measures", "contone.measurements", "contone.check.search", "contone.enhance.tempered")
+@task("rehearsed", "contone.measures", "contone.measurements", "contone.trust.search", "contone.enhance.tempered")
 def _rehearsed(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     """The parameters and the temperature that do best on a rehearsal of X and L under the rule: no truth is used."""
-    from contone.check.search import search
     from contone.enhance.tempered import Tempered
+    from contone.trust.search import search
 
     rehearsal = _rehearse(X, L, build(cell.degradation), cell.task["n_replicates"], cell.task["max_rows"])
     estimator = build(cell.task["estimator"])
@@ -159,8 +160,8 @@ _rehearsals: dict[str, Any] = {}
 
 def _rehearse(X: np.ndarray, L: np.ndarray, rule: Any, n_replicates: int, max_rows: int) -> Any:
     """The rehearsal of a data set, made once for the methods that come one after the other."""
-    from contone.check.rehearsal import Rehearsal
     from contone.enhance import Inversion
+    from contone.trust.rehearsal import Rehearsal
 
     key = f"{content_hash(X, L)} {rule} {n_replicates} {max_rows}"
     if key not in _rehearsals:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from contone import CumulativeMass, Inversion, Threshold, Uniform, check
-from contone.check import page
 from contone.numerics.simplex import softmax
+from contone.trust import page
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, ndtri
 
-from contone.check.calibration import histogram, rank_finding, ranks_of
+from contone.trust.calibration import histogram, rank_finding, ranks_of
 
 
 @pytest.fixture(scope="module")

@@ -12,11 +12,11 @@ import numpy as np
 from sklearn.base import clone
 
 from contone.base import Enhancer
-from contone.check.credibility import check
-from contone.check.findings import Check
 from contone.enhance.inversion import Inversion
 from contone.tables.order import FittedSample
 from contone.tables.progress import Progress
+from contone.trust.check_result import Check
+from contone.trust.credibility import check
 
 
 def check_file(

@@ -19,9 +19,9 @@ import numpy as np
 from scipy.special import logit, ndtr, ndtri
 from sklearn.base import clone
 
-from contone.check import predictive
-from contone.check.findings import DOUBTFUL, FINE, OFF, Finding
 from contone.enhance.inversion import Inversion
+from contone.trust import predictive
+from contone.trust.check_result import DOUBTFUL, FINE, OFF, Finding
 
 SHORT = {"n_sweeps": 60, "n_burn": 20}
 """Length of the fits that only serve a comparison."""

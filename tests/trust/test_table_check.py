@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from contone import Inversion, Temperature, enhance_file
-from contone.check import page
-from contone.check.files import check_file
+from contone.trust import page
+from contone.trust.table_check import check_file
 
 pl = pytest.importorskip("polars")
 QUICK = Inversion(n_sweeps=20, n_burn=5)

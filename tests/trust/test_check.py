@@ -11,10 +11,10 @@ from sklearn.base import clone
 
 import contone
 from contone import LEMLL, LP, Check, CumulativeMass, Inversion, Logical, Temperature, Threshold, TopK
-from contone.check import others, predictive
-from contone.check.credibility import DOUBTFUL, FINE, OFF
 from contone.exceptions import ArgumentError, InputError
 from contone.numerics.simplex import softmax
+from contone.trust import any_method, predictive
+from contone.trust.credibility import DOUBTFUL, FINE, OFF
 
 SHORT = {"n_sweeps": 60, "n_burn": 20}
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -117,17 +117,17 @@ def test_the_expected_error_of_the_models_own_answer_is_its_own():
     X, D = drawn(n=60)
     L = CumulativeMass().apply(D).astype(float)
     model = Inversion(n_sweeps=30, n_burn=10).fit(X, L)
-    own, _ = others._expected_error(model, X, L, model.label_distributions_)
+    own, _ = any_method._expected_error(model, X, L, model.label_distributions_)
     assert own.mean == pytest.approx(model.expected_error_.mean)
     np.testing.assert_allclose(own.rows, model.expected_error_.rows)
-    worse, _ = others._expected_error(model, X, L, np.full_like(L, 0.2))
+    worse, _ = any_method._expected_error(model, X, L, np.full_like(L, 0.2))
     assert worse.mean > own.mean
 
 
 def test_agreement_counts_pairs():
     L = np.array([[1.0, 0.0, np.nan], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
     D = np.array([[0.4, 0.6, 0.0], [0.3, 0.5, 0.3], [0.2, 0.3, 0.5]])
-    shares, agreed, n_pairs = others.agreement(L, D)
+    shares, agreed, n_pairs = any_method.agreement(L, D)
     np.testing.assert_allclose(shares, [0.25, 1.0, np.nan])  # 0.4 < 0.6 is wrong, 0.3 and 0.3 are equal
     assert (agreed, n_pairs) == (0.5, 3)
 
@@ -183,6 +183,6 @@ def test_correlations_and_patterns():
 def test_small_tables_say_that_hidden_labels_were_not_tried():
     """Too few can be hidden: no finding, and a sentence; the other checks are made."""
     L = np.vstack([np.eye(2), np.eye(2), np.ones((2, 2))])
-    finding, said = others.find_hidden_entries(Temperature(), np.arange(6.0)[:, None], L, 0)
+    finding, said = any_method.find_hidden_entries(Temperature(), np.arange(6.0)[:, None], L, 0)
     assert finding == ()
     assert "too few to say anything" in said

@@ -19,12 +19,16 @@ from sklearn.base import clone
 
 from contone.backends import to_numpy
 from contone.base import Enhancer
-from contone.check import entries
-from contone.check.calibration import SHORT
-from contone.check.compare import Comparison, compare
-from contone.check.findings import DOUBTFUL, FINE, OFF, Check, Finding
-from contone.check.rehearsal import Rehearsal
-from contone.check.summaries import (
+from contone.enhance.inversion import Inversion
+from contone.enhance.inversion.assessment import report_rule
+from contone.enhance.inversion.expected_error import ErrorSample, ExpectedError, expect_error
+from contone.exceptions import InputError
+from contone.trust import hidden_labels
+from contone.trust.calibration import SHORT
+from contone.trust.check_result import DOUBTFUL, FINE, OFF, Check, Finding
+from contone.trust.comparison import Comparison, compare
+from contone.trust.rehearsal import Rehearsal
+from contone.trust.row_summaries import (
     SHOWN,
     find_doubtful,
     floats,
@@ -32,11 +36,7 @@ from contone.check.summaries import (
     summarize_labels,
     summarize_rows,
 )
-from contone.check.trials import quiet
-from contone.enhance.inversion import Inversion
-from contone.enhance.inversion.assessment import report_rule
-from contone.enhance.inversion.expected_error import ErrorSample, ExpectedError, expect_error
-from contone.exceptions import InputError
+from contone.trust.trial import quiet
 
 COMPARED_ROWS = 300
 """At most how many rows a method is fitted to again."""
@@ -184,25 +184,25 @@ def find_hidden_entries(
 ) -> tuple[tuple[Finding, ...], str]:
     """The finding about hidden labels, or why there is none: in small tables too few can be hidden."""
     title = "Hidden label entries"
-    if not entries.can_be_asked(method):
+    if not hidden_labels.can_be_asked(method):
         name = type(method).__name__
         return (), f"{title}: {name} neither takes unasked entries nor predicts new rows, so none can be hidden."
     try:
-        found = entries.score_hidden_entries(method, X, L, seed=seed)
+        found = hidden_labels.score_hidden_entries(method, X, L, seed=seed)
     except InputError as error:
         return (), f"{title}: {error}"
     return (hidden_entries_finding(found, who),), ""
 
 
-def hidden_entries_finding(found: entries.HiddenEntries, who: str) -> Finding:
+def hidden_entries_finding(found: hidden_labels.HiddenEntries, who: str) -> Finding:
     """How well hidden labels are told, beside what baselines say."""
     own, others = found.loss, found.baselines
     best = min(others, key=lambda name: others[name])
     verdict = FINE if own <= others[best] + found.error else DOUBTFUL if own <= others["uniform"] else OFF
     beside = ", ".join(f"{name} {loss:.2f}" for name, loss in others.items())
-    what = "label entries" if found.hidden == "entries" else "rows"
+    share, what = hidden_labels.SHARE, "label entries" if found.hidden == "entries" else "rows"
     said = (
-        f"Hidden {found.hidden}: with {entries.SHARE:.0%} of the {what} hidden, {who} tells their labels with a log "
+        f"Hidden {found.hidden}: with {share:.0%} of the {what} hidden, {who} tells their labels with a log "
         f"loss of {own:.2f} ± {found.error:.2f} per entry ({beside})."
     )
     return Finding(

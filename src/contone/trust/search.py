@@ -29,13 +29,13 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
 from contone.base import Enhancer
-from contone.check.rehearsal import Rehearsal, Replicate
-from contone.check.trials import Trial, shared_memory, try_once
 from contone.enhance.tempered import FLOOR
 from contone.exceptions import ArgumentError
 from contone.measures import evaluate
 from contone.runtime.progress import show_progress
 from contone.runtime.threads import check_jobs
+from contone.trust.rehearsal import Rehearsal, Replicate
+from contone.trust.trial import Trial, shared_memory, try_once
 
 LOG_TEMPERATURES = (math.log(0.005), math.log(200.0))
 """The range of temperatures that is searched: from uniform to the largest degree alone, for any method's scale."""

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from contone.backends import get_backend, to_numpy
-from contone.check.doubtful import doubtful_labels
-from contone.check.findings import DoubtfulEntry, LabelSummary, RowSummary
 from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.blocks import take_sample
 from contone.exceptions import InputError
+from contone.trust.check_result import DoubtfulEntry, LabelSummary, RowSummary
+from contone.trust.doubtful import doubtful_labels
 
 SHOWN = 20
 """Rows, labels or pairs that a list shows."""

@@ -2,7 +2,7 @@
 
 All methods see the same replicates (common random numbers), so that the differences between them are far better known
 than the scores themselves. How sure the order is stands in the table: in how many replicates a method is ahead of the
-next one. Replicates differ in what the labels do not say (`contone.check.rehearsal`), so an order that holds in all of
+next one. Replicates differ in what the labels do not say (`contone.trust.rehearsal`), so an order that holds in all of
 them does not hang on it.
 """
 
@@ -18,15 +18,15 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from contone.base import Enhancer
-from contone.check.entries import can_be_asked, score_hidden_entries
-from contone.check.rehearsal import Rehearsal
-from contone.check.trials import Trial, named_methods, quiet, shared_memory, try_all
 from contone.domains import check_whole_numbers
 from contone.enhance import Inversion, Logical, Temperature, Uniform
 from contone.exceptions import ArgumentError
 from contone.limits import recovered
 from contone.measures import MEASURES, evaluate
 from contone.runtime.threads import check_jobs
+from contone.trust.hidden_labels import can_be_asked, score_hidden_entries
+from contone.trust.rehearsal import Rehearsal
+from contone.trust.trial import Trial, named_methods, quiet, shared_memory, try_all
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,8 +62,9 @@ class Standing:
     errors, notes : tuple of str
         Why it failed, whether it was too slow, and its warnings; each once.
     held_out : float
-        How well it tells real labels that were hidden from it (`contone.check.entries`): share of the log loss of label
-        frequencies that it saves, 1 for all of it; NaN for methods that neither take unasked entries nor predict.
+        How well it predicts real labels that were hidden from it (`contone.trust.hidden_labels`): share of the log loss
+        of label frequencies that it saves, 1 for all of it; NaN for methods that neither take unasked entries nor
+        predict.
     hidden : str
         What was hidden: "entries", "rows" (for methods that take no unasked entries), or nothing.
     """

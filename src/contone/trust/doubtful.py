@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from contone.check.chances import open_rows
 from contone.domains import check_whole_numbers
 from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.chances import chances
 from contone.enhance.inversion.model import Fit
 from contone.exceptions import ArgumentError
+from contone.trust.chances import open_rows
 from contone.validation import Border
 from contone.validation.containers import index_of
 

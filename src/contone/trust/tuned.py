@@ -10,15 +10,15 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
 from contone.base import Enhancer, InductiveMixin
-from contone.check.rehearsal import Rehearsal
-from contone.check.search import Found, search
-from contone.check.trials import named_methods
 from contone.domains import HasMethods, Interval
 from contone.enhance import Inversion
 from contone.enhance.graded import Graded, fit_graded
 from contone.enhance.tempered import Tempered
 from contone.exceptions import AnswerError
 from contone.numerics.solution import Solution
+from contone.trust.rehearsal import Rehearsal
+from contone.trust.search import Found, search
+from contone.trust.trial import named_methods
 from contone.typing import Array
 from contone.validation import NOTHING_KNOWN, KnownDegrees
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contone.check.findings import MODEL, Check, DoubtfulEntry, Finding, RowSummary
 from contone.pages import html, svg, words
 from contone.pages.svg import Chart
 from contone.runtime.files import replacing
+from contone.trust.check_result import MODEL, Check, DoubtfulEntry, Finding, RowSummary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +37,7 @@ def document(check: Check, source: str = "The data") -> str:
     widest = max((label.degree for label in kept), default=1.0) or 1.0
     return html.render(
         "check.html.j2",
-        ("contone.check",),
+        ("contone.trust",),
         title=f"Can these degrees be believed? {words.clip(source, 60)}",
         source=source,
         generated=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),

@@ -15,10 +15,10 @@ from sklearn.base import clone
 
 from contone import enhance
 from contone.base import Enhancer
-from contone.check.rehearsal import Rehearsal
 from contone.enhance import plugins
 from contone.enhance.graded import takes_degrees
 from contone.exceptions import ArgumentError
+from contone.trust.rehearsal import Rehearsal
 
 
 @dataclass(frozen=True)

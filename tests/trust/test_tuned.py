@@ -24,10 +24,10 @@ from contone import (
     evaluate,
 )
 from contone.base import Enhancer
-from contone.check.search import best_temperature, candidates, search
 from contone.exceptions import AnswerError, ArgumentError, LabelWarning
 from contone.numerics.simplex import kl_divergence, softmax
 from contone.numerics.solution import Solution
+from contone.trust.search import best_temperature, candidates, search
 
 QUICK = Inversion(n_sweeps=60, n_burn=20)
 

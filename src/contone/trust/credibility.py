@@ -15,11 +15,18 @@ from sklearn.base import clone
 
 from contone.backends import to_numpy
 from contone.base import Enhancer
-from contone.check import calibration, predictive
-from contone.check.calibration import SHORT
-from contone.check.findings import DOUBTFUL, FINE, OFF, Check, Finding
-from contone.check.others import COMPARED_ROWS, check_answer, find_hidden_entries
-from contone.check.summaries import (
+from contone.domains import check_whole_numbers
+from contone.enhance.inversion import Inversion
+from contone.enhance.inversion.expected_error import ExpectedError
+from contone.enhance.inversion.logistic_normal import Parameters
+from contone.exceptions import ArgumentError, InputError
+from contone.measurements import IntervalRule, parse_rule
+from contone.numerics.simplex import kl_divergence
+from contone.trust import calibration, predictive
+from contone.trust.any_method import COMPARED_ROWS, check_answer, find_hidden_entries
+from contone.trust.calibration import SHORT
+from contone.trust.check_result import DOUBTFUL, FINE, OFF, Check, Finding
+from contone.trust.row_summaries import (
     SHOWN,
     choose_rows,
     find_doubtful,
@@ -30,13 +37,6 @@ from contone.check.summaries import (
     summarize_rows,
     taken,
 )
-from contone.domains import check_whole_numbers
-from contone.enhance.inversion import Inversion
-from contone.enhance.inversion.expected_error import ExpectedError
-from contone.enhance.inversion.logistic_normal import Parameters
-from contone.exceptions import ArgumentError, InputError
-from contone.measurements import IntervalRule, parse_rule
-from contone.numerics.simplex import kl_divergence
 from contone.validation import check_training, silent_rows
 
 ENOUGH_DRAWS = 20

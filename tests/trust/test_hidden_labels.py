@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from contone import LEMLL, ML2, CumulativeMass, Inversion, Temperature, Tempered
-from contone.check import entries
-from contone.check.rehearsal import Rehearsal
 from contone.exceptions import ArgumentError
 from contone.numerics.simplex import softmax
+from contone.trust import hidden_labels
+from contone.trust.rehearsal import Rehearsal
 
 QUICK = {"n_sweeps": 30, "n_burn": 10}
 
@@ -29,7 +29,7 @@ def model_rows(n=150, q=4, seed=0):
 def test_hidden_parts_are_disjoint_shares_of_what_was_asked(by_rows):
     L = (np.random.default_rng(0).random((20, 3)) < 0.5).astype(float)
     L[4, 1], L[5] = np.nan, np.nan
-    parts = entries.hidden_parts(L, 0.2, 3, np.random.default_rng(0), by_rows=by_rows)
+    parts = hidden_labels.hidden_parts(L, 0.2, 3, np.random.default_rng(0), by_rows=by_rows)
     assert np.sum(parts, axis=0).max() == 1
     assert not np.isnan(L[np.any(parts, axis=0)]).any()
     for part in parts:
@@ -46,10 +46,10 @@ def fitted():
 
 def test_features_that_tell_labels_beat_the_baselines(fitted):
     X, L, method = fitted
-    found = entries.score_hidden_entries(method, X, L)
+    found = hidden_labels.score_hidden_entries(method, X, L)
     assert found.n_entries == 60
     assert found.loss < min(found.baselines.values())
-    other = entries.score_hidden_entries(Temperature(c=1.0), X, L)
+    other = hidden_labels.score_hidden_entries(Temperature(c=1.0), X, L)
     assert other.loss == pytest.approx(found.baselines["temperature"])
 
 
@@ -58,7 +58,7 @@ def test_chances_of_completions_are_those_of_draws_that_agree(fitted):
     fit, copies = method.fit_, 200
     l = np.array([1.0, 0.0, np.nan, np.nan])
     x = np.repeat(X[:1], copies, axis=0)
-    chances = entries.completion_chances(fit, x, np.tile(l, (copies, 1)), np.random.default_rng(0)).mean(axis=0)
+    chances = hidden_labels.completion_chances(fit, x, np.tile(l, (copies, 1)), np.random.default_rng(0)).mean(axis=0)
     rng = np.random.default_rng(1)
     root = np.linalg.eigh(fit.parameters.covariance)
     root = root[1] * np.sqrt(np.maximum(root[0], 0.0))
@@ -70,13 +70,13 @@ def test_chances_of_completions_are_those_of_draws_that_agree(fitted):
 
 def test_methods_that_only_predict_have_rows_hidden_and_others_are_refused(fitted):
     X, L, _ = fitted
-    found = entries.score_hidden_entries(Predicting(max_iter=20), X, L, n_splits=2)
+    found = hidden_labels.score_hidden_entries(Predicting(max_iter=20), X, L, n_splits=2)
     assert (found.hidden, found.n_entries) == ("rows", 2 * 15 * 4)
-    left = ~entries.hidden_parts(L, entries.SHARE, 1, np.random.default_rng(0), by_rows=True)[0].any(axis=1)
+    left = ~hidden_labels.hidden_parts(L, hidden_labels.SHARE, 1, np.random.default_rng(0), by_rows=True)[0].any(axis=1)
     assert (~left).sum() == 15
     with pytest.raises(ArgumentError, match="no label can be hidden"):
-        entries.score_hidden_entries(ML2(), X, L)
-    assert not entries.takes_unasked(Tempered(ML2()))
+        hidden_labels.score_hidden_entries(ML2(), X, L)
+    assert not hidden_labels.takes_unasked(Tempered(ML2()))
 
 
 @pytest.mark.filterwarnings("ignore")

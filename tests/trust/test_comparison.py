@@ -10,10 +10,10 @@ import pytest
 
 from contone import CumulativeMass, Inversion, Rehearsal, Temperature, Uniform, compare
 from contone.base import Enhancer
-from contone.check.entries import score_hidden_entries
 from contone.exceptions import ArgumentError
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
+from contone.trust.hidden_labels import score_hidden_entries
 
 QUICK = Inversion(n_sweeps=60, n_burn=20)
 
