@@ -28,7 +28,7 @@ from contone.enhance import (
     Uniform,
 )
 from contone.enhance.calibrated import Calibrated
-from contone.enhance.tempered import Tempered
+from contone.enhance.rescaled import Rescaled
 from contone.experiments.benchmark import benchmark
 from contone.measures import evaluate
 from contone.pipeline import Pipeline, make_pipeline
@@ -82,8 +82,8 @@ __all__ = [
     "PTBayes",
     "Pipeline",
     "Rehearsal",
+    "Rescaled",
     "Temperature",
-    "Tempered",
     "Threshold",
     "TopK",
     "Tuned",
