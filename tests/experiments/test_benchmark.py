@@ -55,7 +55,8 @@ def test_baselines_and_references_stand_beside(found):
 def test_scores_are_those_of_the_methods_alone(found):
     data = small_set("one")
     R = LP().fit_enhance(data.X, contone.CumulativeMass().apply(data.D))
-    assert found.scores("kl")["LP"]["one"] == pytest.approx(contone.evaluate(data.D, R).kl)
+    for name, value in contone.evaluate(data.D, R, measures="all").items():
+        assert found.scores(name)["LP"]["one"] == pytest.approx(value), name
     with pytest.raises(InputError, match="measure='nonsense'"):
         found.scores("nonsense")
 

@@ -54,11 +54,14 @@ class Benchmark:
     store: Path
 
     def scores(self, measure: str = "kl") -> dict[str, dict[str, float | None]]:
-        """Scores by row and data set in one measure."""
-        table = next((t for t in self.summary.recovery.tables if t.measure == measure), None)
-        if table is None:
-            known = ", ".join(t.measure for t in self.summary.recovery.tables)
-            raise InputError(f"measure={measure!r}: choose from {known}.")
+        """Scores by row and data set in one measure, any of `contone measures`."""
+        from contone.experiments.report.tables import score_table
+        from contone.experiments.results import load_results
+
+        try:
+            table = score_table(load_results(Store(self.store)), self.summary.recovery.name, measure)
+        except InputError as error:
+            raise InputError(f"measure={measure!r}: {error}") from None
         return {row.name: {cell.dataset: cell.value for cell in row.cells} for row in table.rows}
 
     def save(self, path: str | os.PathLike[str]) -> Path:

@@ -82,7 +82,8 @@ def modules_of(description: Any) -> list[str]:
 
 def score(D: np.ndarray, R: np.ndarray) -> dict[str, float]:
     """All measures of R against the truth D, the conventions of KL included."""
-    return {name: float(measure(D, R)) for name, measure in {**measures.MEASURES, **measures.CONVENTIONS}.items()}
+    known = {**measures.MEASURES, **measures.FURTHER, **measures.CONVENTIONS}
+    return {name: float(measure(D, R)) for name, measure in known.items()}
 
 
 @task("enhance", "contone.measures", "contone.degrade")
