@@ -27,7 +27,7 @@ from contone.enhance import (
     Uniform,
 )
 from contone.enhance.calibrated import Calibrated
-from contone.enhance.tempered import Tempered
+from contone.enhance.rescaled import Rescaled
 from contone.experiments.benchmark import benchmark
 from contone.measurements import CumulativeMass, Threshold, TopK
 from contone.measures import evaluate
@@ -82,8 +82,8 @@ __all__ = [
     "PTBayes",
     "Pipeline",
     "Rehearsal",
+    "Rescaled",
     "Temperature",
-    "Tempered",
     "Threshold",
     "TopK",
     "Tuned",

@@ -139,10 +139,10 @@ def _oracle_grid(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Ans
     return Answer(score(D, best[2]), best[2], extra={"chosen": _plain(best[1]), "by": measure.name})
 
 
-@task("rehearsed", "contone.measures", "contone.measurements", "contone.trust.search", "contone.enhance.tempered")
+@task("rehearsed", "contone.measures", "contone.measurements", "contone.trust.search", "contone.enhance.rescaled")
 def _rehearsed(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     """The parameters and the temperature that do best on a rehearsal of X and L under the rule: no truth is used."""
-    from contone.enhance.tempered import Tempered
+    from contone.enhance.rescaled import Rescaled
     from contone.trust.search import search
 
     rehearsal = _rehearse(X, L, build(cell.degradation), cell.task["n_replicates"], cell.task["max_rows"])
@@ -150,7 +150,7 @@ def _rehearsed(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answe
     best = search(estimator, rehearsal, n_iter=cell.task["n_iter"]).best
     if best.error:
         raise AnswerError(f"{type(estimator).__name__} failed on every rehearsed data set: {best.error}")
-    R = np.asarray(Tempered(estimator.set_params(**best.params), t=best.temperature).fit_enhance(X, L))
+    R = np.asarray(Rescaled(estimator.set_params(**best.params), t=best.temperature).fit_enhance(X, L))
     chosen = {**best.params, "temperature": best.temperature}
     return Answer(score(D, R), R, extra={"chosen": _plain(chosen), "by": "rehearsal", "expected": best.score})
 
