@@ -20,12 +20,13 @@ LAYERS = [
     {"cli", "public"},
     {"reproduction"},
     {"experiments", "demo"},
-    {"check"},
+    {"trust"},
     {"tables", "pages"},
     {"testing"},
     {"limits", "models", "pipeline"},
-    {"enhance", "augment", "predict", "measures", "degrade", "datasets"},
+    {"enhance", "augment", "predict", "measures", "datasets"},
     {"base"},
+    {"measurements"},
     {"validation"},
     {"numerics"},
     {"backends"},
@@ -121,7 +122,7 @@ def test_the_command_line_starts_without_scikit_learn(tmp_path, bare_forks):
     script.write_text(
         "import sys\n"
         f"import contone, contone.cli.app; print(bool({heavy} & set(sys.modules)))\n"
-        "import contone.check\n"
+        "import contone.trust\n"
         "from contone import LCdr, datasets\n"
         "print(contone.check.__name__, LCdr.__name__, datasets.__name__, hasattr(contone, 'nonsense'))"
     )

@@ -1,6 +1,5 @@
 """What an enhancer and a learner are; `template` reads from top to bottom as a call runs."""
 
-from contone.base.domains import HasMethods, Interval, InvalidParameterError, StrOptions, check_whole_numbers
 from contone.base.learner import DistributionLearner
 from contone.base.template import (
     CheckedEstimator,
@@ -14,6 +13,7 @@ from contone.base.template import (
     warn_if_short,
 )
 from contone.base.words import refuse_setting, refuse_unasked
+from contone.validation.domains import HasMethods, Interval, InvalidParameterError, StrOptions, check_whole_numbers
 
 __all__ = [
     "CheckedEstimator",

@@ -22,7 +22,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from contone.backends import get_backend, like, to_numpy
 from contone.base import words
-from contone.base.domains import InvalidParameterError
 from contone.exceptions import AnswerError, ApproximationWarning, InputError, LabelError, LabelWarning
 from contone.numerics.graphs import GOOD_RECALL
 from contone.numerics.label_score import label_score
@@ -40,6 +39,7 @@ from contone.validation import (
     open_border,
     silent_rows,
 )
+from contone.validation.domains import InvalidParameterError
 
 
 class CheckedEstimator(BaseEstimator):

@@ -63,6 +63,7 @@ __all__ = [
     "check_new_labels",
     "check_new_rows",
     "check_pair",
+    "check_shares",
     "check_supervision",
     "check_training",
     "check_truth",
@@ -242,6 +243,26 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
 
 def check_distributions(D: Any, *, name: str = "D") -> Array:
     """D as a float64 matrix with rows on the simplex; rounding is repaired, anything worse is refused."""
+    D = _check_not_negative(D, name)
+    total = D.sum(axis=1)
+    off = np.abs(total - 1.0) > SIMPLEX_TOLERANCE
+    if off.any():
+        row = first_row(off)
+        raise LabelError(
+            f"{name} must have rows that sum to 1; row {row} sums to {total[row]:.6g} ({int(off.sum())} such rows). "
+            "Divide each row by its sum if the entries are meant as degrees."
+        )
+    return D / total[:, None]
+
+
+def check_shares(counts: Any, *, name: str = "D") -> Array:
+    """Counts (or weights) of each label as shares of their row; NaN in a row without any."""
+    found = _check_not_negative(counts, name)
+    total = found.sum(axis=1, keepdims=True)
+    return np.divide(found, total, out=np.full_like(found, np.nan), where=total > 0)
+
+
+def _check_not_negative(D: Any, name: str) -> Array:
     refuse_odd_arrays(D, name)
     D = np.asarray(read_array(D, name), dtype=np.float64)
     if D.ndim != 2 or D.size == 0:
@@ -254,15 +275,7 @@ def check_distributions(D: Any, *, name: str = "D") -> Array:
     if (D < 0).any():
         row = first_row((D < 0).any(axis=1))
         raise LabelError(f"{name} has a negative degree in row {row}: a label distribution is not negative.")
-    total = D.sum(axis=1)
-    off = np.abs(total - 1.0) > SIMPLEX_TOLERANCE
-    if off.any():
-        row = first_row(off)
-        raise LabelError(
-            f"{name} must have rows that sum to 1; row {row} sums to {total[row]:.6g} ({int(off.sum())} such rows). "
-            "Divide each row by its sum if the entries are meant as degrees."
-        )
-    return D / total[:, None]
+    return D
 
 
 def check_pair(D: Any, D_hat: Any) -> tuple[np.ndarray, np.ndarray]:
