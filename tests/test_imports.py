@@ -24,7 +24,7 @@ LAYERS = [
     {"tables", "pages"},
     {"testing"},
     {"limits", "models", "pipeline"},
-    {"enhance", "augment", "predict", "measures", "degrade", "datasets"},
+    {"enhance", "augment", "predict", "measures", "degrade", "datasets", "train"},
     {"base"},
     {"refusals"},
     {"answers"},
