@@ -24,15 +24,14 @@ LAYERS = [
     {"tables", "pages"},
     {"testing"},
     {"limits", "models", "pipeline"},
-    {"enhance", "augment", "predict", "measures", "degrade", "datasets", "train"},
+    {"enhance", "augment", "predict", "measures", "datasets", "train"},
     {"base"},
-    {"refusals"},
-    {"answers"},
+    {"measurements"},
     {"validation"},
     {"numerics"},
     {"backends"},
     {"runtime"},
-    {"exceptions", "typing", "domains"},
+    {"exceptions", "typing"},
 ]
 HEIGHT = {part: len(LAYERS) - i for i, layer in enumerate(LAYERS) for part in layer}
 

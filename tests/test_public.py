@@ -11,13 +11,13 @@ from types import ModuleType
 import pytest
 
 import contone
-from contone import augment, datasets, degrade, enhance, measures, predict
+from contone import augment, datasets, enhance, measurements, measures, predict
 from contone.base import Enhancer
 
 # The names that the design promises; each appears once its part is built.
 FOUNDATION = {
     *("Uniform", "Temperature", "Logical", "CumulativeMass", "TopK", "Threshold"),
-    *("evaluate", "datasets", "degrade", "measures", "show_versions"),
+    *("evaluate", "datasets", "measurements", "measures", "show_versions"),
 }
 PROMISED = {
     *("LCdr", "GLLE", "LESC", "LEMLL", "LP", "ML2", "FCM", "KM", "Inversion"),
@@ -76,7 +76,7 @@ def test_the_version_is_one_version():
 
 
 def test_modules_and_names_agree():
-    assert contone.CumulativeMass is degrade.CumulativeMass
+    assert contone.CumulativeMass is measurements.CumulativeMass
     assert contone.evaluate is measures.evaluate
     assert importlib.import_module("contone.datasets") is contone.datasets
     assert callable(contone.datasets.artificial)

@@ -188,7 +188,7 @@ def _record(s: Status) -> dict[str, Any]:
 def _describe(s: Status) -> dict[str, Any]:
     """What `info` says, as plain values: from the data where they are available, else from the registry."""
     from contone import datasets
-    from contone.degrade import CumulativeMass
+    from contone.measurements import CumulativeMass
 
     record = _record(s) | {
         "cardinality": None,
