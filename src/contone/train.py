@@ -44,8 +44,7 @@ def lightgbm_objective(D: object, sample_weight: object = None) -> Objective:
     callable
         For ``params["objective"]``, or for ``LGBMModel(objective=...)``.
     """
-    q = np.shape(D)[-1]
-    return _objective(D, sample_weight, q / (q - 1.0) if q > 1 else 1.0)
+    return _objective(D, sample_weight, lambda q: q / max(q - 1.0, 1.0))
 
 
 def xgboost_objective(D: object, sample_weight: object = None) -> Objective:
@@ -63,11 +62,12 @@ def xgboost_objective(D: object, sample_weight: object = None) -> Objective:
     callable
         For ``xgboost.train(obj=...)``, or for ``XGBModel(objective=...)``.
     """
-    return _objective(D, sample_weight, 2.0)
+    return _objective(D, sample_weight, lambda q: 2.0)
 
 
-def _objective(D: object, sample_weight: object, factor: float) -> Objective:
+def _objective(D: object, sample_weight: object, factor_of: Callable[[int], float]) -> Objective:
     degrees: NDArray[np.float64] = np.asarray(check_distributions(D), dtype=np.float64)
+    factor = factor_of(degrees.shape[1])
     weight = np.ones(len(degrees)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if weight.shape != (len(degrees),) or not np.all(np.isfinite(weight) & (weight >= 0)):
         raise InputError(f"sample_weight must hold one weight, not negative, for each of the {len(degrees)} rows of D.")
