@@ -24,7 +24,7 @@ LAYERS = [
     {"tables", "pages"},
     {"testing"},
     {"limits", "models", "pipeline"},
-    {"enhance", "augment", "predict", "measures", "datasets"},
+    {"enhance", "augment", "predict", "measures", "datasets", "train"},
     {"base"},
     {"measurements"},
     {"validation"},
