@@ -12,7 +12,6 @@ import contone
 from contone import LP, Temperature, datasets
 from contone.base import Enhancer
 from contone.datasets import Dataset
-from contone.degrade import TopK
 from contone.exceptions import DataError, InputError
 from contone.experiments.benchmark import make_spec, plan_benchmark
 from contone.experiments.data import load
@@ -21,6 +20,7 @@ from contone.experiments.report.render import render
 from contone.experiments.run import run
 from contone.experiments.spec import read_spec
 from contone.experiments.store import Store
+from contone.measurements import TopK
 from contone.reproduction import paper
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -186,3 +187,23 @@ def test_small_tables_say_that_hidden_labels_were_not_tried():
     finding, said = any_method.find_hidden_entries(Temperature(), np.arange(6.0)[:, None], L, 0)
     assert finding == ()
     assert "too few to say anything" in said
+
+
+@pytest.mark.parametrize("rule", [TopK(2), "order", CumulativeMass()], ids=str)
+def test_replicates_have_the_tails_and_the_errors_of_the_fit(rule):
+    """Squared lengths of the log degrees' residuals: mean over squared mean is 1 + 2/r for normal rows of r = q - 1.
+
+    For rows of a t distribution with v degrees of freedom it is (v - 2) / (v - 4) times that.
+    """
+    rng = np.random.default_rng(1)
+    X, L = np.zeros((4000, 1)), np.eye(4)[rng.integers(0, 4, 4000)] + np.eye(4)[rng.integers(0, 4, 4000)] > 0
+    noise = 0.0 if rule == "order" else 0.1
+    fit = Inversion(degradation=rule, features=False, noise=noise, **SHORT).fit(X, L).fit_
+    for tail, expected in ((np.inf, 1 + 2 / 3), (9.0, 7 / 5 * (1 + 2 / 3))):
+        labels, D = predictive.replicate_labels(replace(fit, tail=tail), X, L.astype(float), 4, rng)
+        Z = np.log(D) - np.log(D).mean(axis=2, keepdims=True)
+        e = (Z - Z.mean(axis=1, keepdims=True)) @ np.linalg.svd(np.cov(Z[0], rowvar=False))[0][:, :3]
+        whole = np.einsum("rnj,rjk,rnk->rn", e, np.linalg.inv(np.einsum("rnj,rnk->rjk", e, e) / len(X)), e)
+        assert (whole**2).mean() / whole.mean() ** 2 == pytest.approx(expected, rel=0.12)
+        if noise:  # a tenth of the entries is wrong, so that rows differ from what the rule makes
+            assert (labels != np.stack([fit.rule.apply(d) for d in D])).mean() == pytest.approx(0.1, abs=0.01)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from contone import LEMLL, ML2, CumulativeMass, Inversion, Temperature, Tempered
+from contone import LEMLL, ML2, CumulativeMass, Inversion, Rescaled, Temperature
 from contone.exceptions import ArgumentError
 from contone.numerics.simplex import softmax
 from contone.trust import hidden_labels
@@ -76,7 +76,7 @@ def test_methods_that_only_predict_have_rows_hidden_and_others_are_refused(fitte
     assert (~left).sum() == 15
     with pytest.raises(ArgumentError, match="no label can be hidden"):
         hidden_labels.score_hidden_entries(ML2(), X, L)
-    assert not hidden_labels.takes_unasked(Tempered(ML2()))
+    assert not hidden_labels.takes_unasked(Rescaled(ML2()))
 
 
 @pytest.mark.filterwarnings("ignore")

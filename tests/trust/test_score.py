@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV, KFold
 
-from contone import GLLE, LEMLL, LP, CumulativeMass, Temperature, Tempered, Tuned, enhance
+from contone import GLLE, LEMLL, LP, CumulativeMass, Rescaled, Temperature, Tuned, enhance
 from contone.exceptions import ShapeError
 from contone.numerics.label_score import label_score
 from contone.numerics.simplex import softmax
@@ -28,11 +28,11 @@ def test_what_predicts_has_a_score(cls):
 
 def test_wrapped_methods_score_as_what_is_in_them(data):
     X, L = data
-    plain, tempered = GLLE().fit(X[:80], L[:80]), Tempered(GLLE(), t=0.3).fit(X[:80], L[:80])
+    plain, tempered = GLLE().fit(X[:80], L[:80]), Rescaled(GLLE(), t=0.3).fit(X[:80], L[:80])
     assert plain.score(X[80:], L[80:]) == label_score(L[80:], plain.predict(X[80:]))
     assert tempered.score(X[80:], L[80:]) == pytest.approx(plain.score(X[80:], L[80:]), abs=1e-6)
     assert hasattr(Tuned(GLLE()), "score")
-    assert not hasattr(Tempered(LP()), "score")
+    assert not hasattr(Rescaled(LP()), "score")
     assert not hasattr(Temperature(), "score")
 
 

@@ -15,8 +15,8 @@ from contone import (
     CumulativeMass,
     Inversion,
     Rehearsal,
+    Rescaled,
     Temperature,
-    Tempered,
     TopK,
     Tuned,
     Uniform,
@@ -47,7 +47,7 @@ def test_temperature_is_a_power_of_the_answer():
     for t in (0.0, 0.5, 1.0, 3.0):
         power = answer**t
         expected = power / power.sum(axis=1, keepdims=True)
-        np.testing.assert_allclose(Tempered(Temperature(c=0.8), t=t).fit_enhance(X, L), expected)
+        np.testing.assert_allclose(Rescaled(Temperature(c=0.8), t=t).fit_enhance(X, L), expected)
 
 
 def test_the_best_temperature_of_a_tempered_truth_undoes_it():
@@ -102,11 +102,11 @@ def test_degrees_reach_the_method_inside_and_come_back_as_they_are(graded):
     model = Inversion(degradation=TopK(1), n_sweeps=40, n_burn=15)
     inside = clone(model).fit(X, L, degrees=known).label_distributions_
     power = inside**0.5
-    tempered = Tempered(model, t=0.5).fit_enhance(X, L, degrees=known)
+    tempered = Rescaled(model, t=0.5).fit_enhance(X, L, degrees=known)
     np.testing.assert_allclose(tempered[10:], (power / power.sum(axis=1, keepdims=True))[10:], atol=1e-6)
     np.testing.assert_allclose(tempered[:10], D[:10])
     dask = pytest.importorskip("dask.array")
-    lazy = Tempered(Temperature(), t=0.5).fit(
+    lazy = Rescaled(Temperature(), t=0.5).fit(
         dask.from_array(X, chunks=(60, -1)), dask.from_array(L, chunks=(60, -1)), known
     )
     np.testing.assert_allclose(np.asarray(lazy.label_distributions_)[:10], D[:10])

@@ -204,7 +204,7 @@ def default_method() -> str:
 
 def build_method(name: str, preset: str | None, typed: list[str], *, tune: bool = False) -> Enhancer:
     """The method with its settings, checked as far as possible before any data is read."""
-    from contone.domains import InvalidParameterError
+    from contone.base import InvalidParameterError
     from contone.trust import Best, Tuned
 
     cls = Best if name.lower() == "best" else find_method(name, "--method")
@@ -242,7 +242,7 @@ def set_rule(method: Enhancer, rule: str) -> None:
 
 def checked_rule(rule: str) -> str:
     """The rule as it was typed, if it is one."""
-    from contone.enhance.inversion.rule_names import parse_rule
+    from contone.measurements import parse_rule
 
     try:
         parse_rule(rule)

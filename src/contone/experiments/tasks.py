@@ -86,7 +86,7 @@ def score(D: np.ndarray, R: np.ndarray) -> dict[str, float]:
     return {name: float(measure(D, R)) for name, measure in known.items()}
 
 
-@task("enhance", "contone.measures", "contone.degrade")
+@task("enhance", "contone.measures", "contone.measurements")
 def _enhance(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     estimator = build(cell.task["estimator"])
     R = np.asarray(estimator.fit_enhance(X, L))
@@ -101,7 +101,7 @@ def _enhance(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     return Answer(score(D, R), R, solution)
 
 
-@task("mean_of_truth", "contone.limits", "contone.degrade")
+@task("mean_of_truth", "contone.limits", "contone.measurements")
 def _mean_of_truth(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     from contone.limits import mean_of_truth
 
@@ -109,7 +109,7 @@ def _mean_of_truth(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> A
     return Answer(score(D, R), R)
 
 
-@task("limit", "contone.limits", "contone.degrade")
+@task("limit", "contone.limits", "contone.measurements")
 def _limit(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     from contone.limits import PLAIN, limit
 
@@ -121,7 +121,7 @@ def _limit(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     )
 
 
-@task("oracle_grid", "contone.measures", "contone.degrade")
+@task("oracle_grid", "contone.measures", "contone.measurements")
 def _oracle_grid(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     """The best point of a grid by a measure against the truth: what tuning on the test score gives."""
     from sklearn.model_selection import ParameterGrid
@@ -139,10 +139,10 @@ def _oracle_grid(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Ans
     return Answer(score(D, best[2]), best[2], extra={"chosen": _plain(best[1]), "by": measure.name})
 
 
-@task("rehearsed", "contone.measures", "contone.degrade", "contone.trust.search", "contone.enhance.tempered")
+@task("rehearsed", "contone.measures", "contone.measurements", "contone.trust.search", "contone.enhance.rescaled")
 def _rehearsed(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     """The parameters and the temperature that do best on a rehearsal of X and L under the rule: no truth is used."""
-    from contone.enhance.tempered import Tempered
+    from contone.enhance.rescaled import Rescaled
     from contone.trust.search import search
 
     rehearsal = _rehearse(X, L, build(cell.degradation), cell.task["n_replicates"], cell.task["max_rows"])
@@ -150,7 +150,7 @@ def _rehearsed(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answe
     best = search(estimator, rehearsal, n_iter=cell.task["n_iter"]).best
     if best.error:
         raise AnswerError(f"{type(estimator).__name__} failed on every rehearsed data set: {best.error}")
-    R = np.asarray(Tempered(estimator.set_params(**best.params), t=best.temperature).fit_enhance(X, L))
+    R = np.asarray(Rescaled(estimator.set_params(**best.params), t=best.temperature).fit_enhance(X, L))
     chosen = {**best.params, "temperature": best.temperature}
     return Answer(score(D, R), R, extra={"chosen": _plain(chosen), "by": "rehearsal", "expected": best.score})
 

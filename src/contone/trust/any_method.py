@@ -22,7 +22,6 @@ from contone.base import Enhancer
 from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.assessment import report_rule
 from contone.enhance.inversion.expected_error import ErrorSample, ExpectedError, expect_error
-from contone.enhance.inversion.rule_names import in_words
 from contone.exceptions import InputError
 from contone.trust import hidden_labels
 from contone.trust.calibration import SHORT
@@ -95,7 +94,7 @@ def check_answer(
     Z = Z - Z.mean(axis=1, keepdims=True)
     return Check(
         rule=str(fitted.degradation_),
-        rule_words=in_words(fitted.degradation_),
+        rule_words=fitted.degradation_.in_words(),
         explained=report.explained,
         yes_weight=report.yes_weight,
         expected_error=error,
@@ -125,7 +124,7 @@ def _weight_finding(own: float, fitted: Inversion) -> Finding:
     """The weight of marked labels, beside that under the model."""
     theirs = fitted.rule_report_.yes_weight
     verdict = FINE if own >= 0.5 and abs(own - theirs) < 0.15 else DOUBTFUL
-    words = in_words(fitted.degradation_)
+    words = fitted.degradation_.in_words()
     return Finding(
         "weight",
         "Weight of marked labels",

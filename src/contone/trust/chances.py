@@ -15,11 +15,11 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from contone.backends import get_backend, to_numpy
-from contone.degrade import Order
-from contone.domains import check_whole_numbers
+from contone.base import check_whole_numbers
 from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.chances import chances
 from contone.exceptions import ArgumentError, InputError
+from contone.measurements import Order
 from contone.validation import Border, check_features, check_training
 from contone.validation.containers import open_border
 

@@ -14,15 +14,12 @@ import numpy as np
 from sklearn.base import clone
 
 from contone.backends import to_numpy
-from contone.base import Enhancer
-from contone.degrade import Degradation
-from contone.domains import check_whole_numbers
+from contone.base import Enhancer, check_whole_numbers
 from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.expected_error import ExpectedError
 from contone.enhance.inversion.logistic_normal import Parameters
-from contone.enhance.inversion.rule_names import in_words, parse_rule
-from contone.enhance.inversion.unasked import forget_silent_rows
 from contone.exceptions import ArgumentError, InputError
+from contone.measurements import IntervalRule, parse_rule
 from contone.numerics.simplex import kl_divergence
 from contone.trust import calibration, predictive
 from contone.trust.any_method import COMPARED_ROWS, check_answer, find_hidden_entries
@@ -141,7 +138,7 @@ def _look(
     n = L.shape[0]
     rows = choose_rows(n, max_rows, seed)
     X_some, L_some = in_memory(X, L, rows, max_rows, seed)
-    L_some = forget_silent_rows(method.degradation_, L_some)
+    L_some = method.degradation_.forget_silent(L_some)
     D, lower, upper = (taken(A, rows) for A in (method.posterior_.mean, *method.intervals_(0.9)))
     rng = np.random.default_rng(seed)
     replicates, _ = predictive.replicate_labels(method.fit_, X_some, L_some, n_replicates, rng)
@@ -161,7 +158,7 @@ def _look(
     report = method.rule_report_
     return Check(
         rule=str(method.degradation_),
-        rule_words=in_words(method.degradation_),
+        rule_words=method.degradation_.in_words(),
         explained=report.explained,
         yes_weight=report.yes_weight,
         expected_error=error,
@@ -181,7 +178,7 @@ def _look(
 
 
 def _predictive_findings(
-    L: np.ndarray, replicates: np.ndarray, names: tuple[str, ...], rule: Degradation
+    L: np.ndarray, replicates: np.ndarray, names: tuple[str, ...], rule: IntervalRule
 ) -> tuple[Finding, ...]:
     q = L.shape[1]
     found = []
@@ -252,7 +249,7 @@ def _rule_finding(method: Inversion, X: np.ndarray, L: np.ndarray, D: np.ndarray
             warnings.simplefilter("ignore")
             other = clone(method).set_params(degradation=text, n_samples=0, verbose=False, **SHORT).fit(X, L)
         weights.append(float(other.rule_report_.yes_weight))
-        words.append(in_words(other.degradation_))
+        words.append(other.degradation_.in_words())
     own = method.rule_report_.yes_weight
     spread = float(max(weights) - min(weights))
     verdict = FINE if spread < 0.1 else DOUBTFUL
@@ -268,7 +265,7 @@ def _rule_finding(method: Inversion, X: np.ndarray, L: np.ndarray, D: np.ndarray
         verdict,
         spread,
         said,
-        (f"yours: {in_words(method.degradation_)}", *words),
+        (f"yours: {method.degradation_.in_words()}", *words),
         (own, *weights),
         axis="weight of marked labels",
     )

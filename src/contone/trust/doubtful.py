@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from contone.domains import check_whole_numbers
+from contone.base import check_whole_numbers
 from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.chances import chances
 from contone.enhance.inversion.model import Fit
-from contone.enhance.inversion.unasked import forget_silent_rows
 from contone.exceptions import ArgumentError
 from contone.trust.chances import open_rows
 from contone.validation import Border
@@ -109,7 +108,7 @@ def probability_wrong(
     NaN where nobody asked and in rows that say nothing. Parameters of the model are those of the fit; rows are
     independent given them.
     """
-    known = forget_silent_rows(fit.rule, L)
+    known = fit.rule.forget_silent(L)
     marked = chances(fit, X, L, noise, n_sweeps, rng)
     if L.shape[1] == 1:
         return np.zeros(L.shape)

@@ -25,11 +25,11 @@ from scipy.special import expit
 from sklearn.base import clone
 
 from contone.base import Enhancer
-from contone.degrade import Order
 from contone.enhance import Inversion, Temperature, Uniform
 from contone.enhance.inversion.chances import chances
 from contone.enhance.inversion.model import Fit
 from contone.exceptions import ArgumentError, InputError
+from contone.measurements import Order
 from contone.numerics.label_score import fit_map, standardized_logs
 from contone.numerics.unasked import asked_frequencies
 from contone.typing import Array

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contone.degrade import Order
 from contone.enhance.inversion import simulate
 from contone.enhance.inversion.model import Fit
-from contone.typing import Array
+from contone.measurements import Order
+from contone.measurements.order import in_order_of
 
 BAND = (5.0, 95.0)
 """Percentiles of the replicates that a picture shows."""
@@ -48,25 +48,12 @@ def replicate_labels(
     labels, distributions = [], []
     for stream in rng.spawn(n_replicates):
         parameters = simulate.draw_parameters(fit, information, X, stream)
-        if fit.rule.scale_matters:
-            drawn = simulate.draw_rows(fit, parameters, X, stream)
-            D, made = drawn.distributions, drawn.labels
-        else:
-            D = _draw_distributions(fit, parameters, X, stream)
-            given = L if isinstance(fit.rule, Order) else np.where(np.isnan(L), np.nan, L > 0)
-            made = simulate.in_order_of(D, given)
+        D, made, _ = simulate.draw_rows(fit, parameters, X, stream, L)
+        if not fit.rule.scale_matters and not fit.settings.noise:
+            made = in_order_of(D, L if isinstance(fit.rule, Order) else np.where(np.isnan(L), np.nan, L > 0))
         labels.append(np.where(np.isnan(L), np.nan, made))
         distributions.append(D)
     return np.stack(labels), np.stack(distributions)
-
-
-def _draw_distributions(fit: Fit, parameters: Array, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    from contone.enhance.inversion.logistic_normal import square_root
-    from contone.numerics.simplex import softmax
-
-    mean = simulate._means(fit, parameters.coefficients, X)
-    drawn: np.ndarray = softmax(mean + rng.standard_normal(mean.shape) @ square_root(parameters.covariance).T)
-    return drawn
 
 
 def compare_summaries(

@@ -26,12 +26,11 @@ import numpy as np
 from sklearn.base import clone
 
 from contone.backends import get_backend, to_numpy
-from contone.domains import check_whole_numbers
+from contone.base import check_whole_numbers
 from contone.enhance.inversion import Inversion, simulate
 from contone.enhance.inversion.blocks import choose_rows, take_rows
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.model import Fit
-from contone.enhance.inversion.unasked import tells_nothing
 from contone.exceptions import ArgumentError, LabelWarning
 from contone.runtime.warnings import warn
 from contone.validation import NOTHING_KNOWN, KnownDegrees, check_degrees, check_training
@@ -222,7 +221,7 @@ def _draw(
 ) -> tuple[Replicate, ...]:
     """Replicates of rows X (m, d) with labels L (m, q) and known degrees (m, q)."""
     unasked = np.isnan(L)
-    silent = np.asarray(tells_nothing(fit.rule, L))
+    silent = np.asarray(fit.rule.silent(L))
     if L.shape[1] == 1:
         ones = np.ones_like(L)
         return (Replicate(ones, np.where(unasked, np.nan, ones), 0.0, fit.parameters),) * n_replicates

@@ -29,7 +29,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
 from contone.base import Enhancer
-from contone.enhance.tempered import FLOOR
+from contone.enhance.rescaled import FLOOR
 from contone.exceptions import ArgumentError
 from contone.measures import evaluate
 from contone.runtime.progress import show_progress

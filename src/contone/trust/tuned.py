@@ -9,11 +9,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
-from contone.base import Enhancer, InductiveMixin
-from contone.domains import HasMethods, Interval
+from contone.base import Enhancer, HasMethods, InductiveMixin, Interval
 from contone.enhance import Inversion
 from contone.enhance.graded import Graded, fit_graded
-from contone.enhance.tempered import Tempered
+from contone.enhance.rescaled import Rescaled
 from contone.exceptions import AnswerError
 from contone.numerics.solution import Solution
 from contone.trust.rehearsal import Rehearsal
@@ -63,7 +62,7 @@ class _Rehearsed(Graded):
     def _fit_best(self, enhancer: Enhancer, found: Found, X: Array, L: Array, known: KnownDegrees) -> Solution:
         """The enhancer with what was found, fitted to the real data."""
         settled = clone(enhancer).set_params(**found.best.params)
-        self.best_estimator_ = fit_graded(Tempered(settled, t=found.best.temperature), X, L, known)
+        self.best_estimator_ = fit_graded(Rescaled(settled, t=found.best.temperature), X, L, known)
         self.best_params_ = {**found.best.params, "temperature": found.best.temperature}
         self.best_score_ = found.best.score
         info = {"rehearsed_score": found.best.score, "temperature": found.best.temperature}
@@ -87,7 +86,7 @@ class Tuned(_Rehearsed):
     search : dict or None, default=None
         Lists or scipy distributions by parameter; None is the method's own space, `SEARCH`.
     temperature : bool, default=True
-        Let the answer be rescaled (`Tempered`).
+        Let the answer be rescaled (`Rescaled`).
     n_iter : int, default=20
         How many settings to try; the given one is among them.
     n_replicates, max_rows, model, random_state : default=3, 5000, None, 0
@@ -105,7 +104,7 @@ class Tuned(_Rehearsed):
         What was chosen, the temperature under "temperature".
     best_score_ : float
         Its KL relative to that of the uniform distribution, as rehearsed.
-    best_estimator_ : Tempered
+    best_estimator_ : Rescaled
         The method with these parameters, fitted to the data.
     rehearsal_ : dict of lists
         What was tried, a column per key (``pandas.DataFrame(method.rehearsal_)``): params, temperature, score,

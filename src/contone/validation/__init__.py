@@ -7,7 +7,6 @@ refuse what cannot be used, with an error that says what to do (`judgement`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,6 @@ from sklearn.utils.validation import validate_data
 
 from contone.backends import Findings, get_backend
 from contone.backends.examination import silent_rows
-from contone.domains import check_n_features
 from contone.exceptions import FeatureError, InputTypeError, LabelError, MissingExtraError, ShapeError
 from contone.runtime import memory
 from contone.typing import Array
@@ -71,7 +69,6 @@ __all__ = [
     "check_truth",
     "examine_training",
     "index_of",
-    "open_answer",
     "open_border",
     "refuse_beyond_squares",
     "refuse_other_index",
@@ -193,12 +190,6 @@ def check_new_labels(estimator: Any, X: Any, Y: Any, label_names: Sequence[str])
     return labels
 
 
-def open_answer(container: Any, X: Any, estimator: Any) -> Border:
-    """The way out for an answer of a fitted estimator about rows X: as `container`, or what `set_output` asks for."""
-    border = open_border(container, estimator.label_names_)
-    return replace(border, wanted=getattr(estimator, "answer_container", None), index=index_of(X))
-
-
 def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
     """X as a finite matrix; on `reset` the feature names and count are remembered on the estimator.
 
@@ -311,10 +302,12 @@ def _align_lazily(X: Any, Y: Any) -> tuple[Any, Any]:
 
 
 def _count_features(estimator: Any, X: Any, *, reset: bool) -> None:
-    try:
-        check_n_features(estimator, X, reset=reset)
-    except ValueError as error:
-        raise FeatureError(str(error)) from error
+    """Remember the number of features on `reset`, refuse another one later."""
+    if reset:
+        estimator.n_features_in_ = X.shape[1]
+    elif X.shape[1] != estimator.n_features_in_:
+        name, expected = type(estimator).__name__, estimator.n_features_in_
+        raise FeatureError(f"X has {X.shape[1]} features, but {name} is expecting {expected} features as input.")
 
 
 def _kinds(estimator: Any) -> frozenset[str]:

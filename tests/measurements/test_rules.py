@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contone import CumulativeMass, Threshold, TopK, datasets, degrade
+from contone import CumulativeMass, Threshold, TopK, datasets, measurements
 from contone.exceptions import InputError, LabelError
 
 CARDINALITIES = {
@@ -142,4 +142,4 @@ def test_what_is_not_a_distribution_is_refused():
 
 def test_rules_are_values():
     assert CumulativeMass(0.5) == CumulativeMass() != CumulativeMass(0.6)
-    assert degrade.TopK is TopK
+    assert measurements.TopK is TopK

@@ -1,60 +1,65 @@
-"""The contracts: what an enhancer and a label distribution learner are.
+"""The contract of an enhancer, and the template of every call, written once: validate, compute, check, store, wrap.
 
-The public template (validate, compute, check the answer, store, wrap) is written here once; a method's file holds the
-method only, as a hook that maps plain arrays to a `Solution`. A public call checks its data once. A step inside another
-method is fitted by `fit_checked`, to data that has been checked already.
+A method's file holds the method only, as a hook that maps plain arrays to a `Solution`. A public call checks its data
+once. A step inside another method is fitted by `fit_checked`, to data that has been checked already.
 """
 
 from __future__ import annotations
 
 import html
-import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from array_api_compat import array_namespace
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from contone.answers import Answers, SaysWhatIsMissing, on_simplex
-from contone.backends import Findings, get_backend, like, to_numpy
-from contone.domains import CheckedEstimator
-from contone.exceptions import (
-    AnswerError,
-    ApproximationWarning,
-    InputError,
-    LabelError,
-    LabelWarning,
-)
+from contone.backends import get_backend, like, to_numpy
+from contone.base import words
+from contone.exceptions import AnswerError, ApproximationWarning, InputError, LabelError, LabelWarning
 from contone.numerics.graphs import GOOD_RECALL
 from contone.numerics.label_score import label_score
-from contone.numerics.simplex import kl_divergence
 from contone.numerics.solution import Solution
-from contone.refusals import refuse_other_kinds, refuse_too_large
 from contone.runtime import memory
 from contone.runtime.threads import threads_for
 from contone.runtime.warnings import warn
 from contone.typing import Array
 from contone.validation import (
+    Border,
     Training,
-    able_methods,
     check_features,
-    check_learning,
     check_new_rows,
-    check_truth,
     examine_training,
-    open_answer,
+    open_border,
     silent_rows,
 )
+from contone.validation.domains import InvalidParameterError
 
 
-class _Estimator(Answers, CheckedEstimator):
-    """What enhancers and learners share: tags, presets, parameter domains as data."""
+class CheckedEstimator(BaseEstimator):
+    """An estimator whose numbers are numbers: in Python True is one, and what libraries make of it differs."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        for name, allowed in self._parameter_constraints.items():
+            # The domain of a parameter that scikit-learn does not check is the bare text "no_validation".
+            named = {allowed} if isinstance(allowed, str) else {entry for entry in allowed if isinstance(entry, str)}
+            if isinstance(getattr(self, name, None), bool) and not named & {"boolean", "verbose", "no_validation"}:
+                raise InvalidParameterError(
+                    f"The {name!r} parameter of {type(self).__name__} must not be {getattr(self, name)}: give a number."
+                )
+
+
+class Estimator(CheckedEstimator):
+    """What enhancers and learners share: tags, presets, and the container that answers leave in."""
 
     reference: ClassVar[str] = ""
     kinds: ClassVar[frozenset[str]] = frozenset()
@@ -68,7 +73,6 @@ class _Estimator(Answers, CheckedEstimator):
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {}
     SEARCH: ClassVar[dict[str, list[Any]]] = {}
     """What may be worth trying for each parameter, for `contone.Tuned`; a temperature on the answer is added there."""
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
 
     @classmethod
     def preset(cls, name: str, **overrides: Any) -> Self:
@@ -85,6 +89,40 @@ class _Estimator(Answers, CheckedEstimator):
         tags.input_tags.sparse = "sparse" in self.kinds
         return tags
 
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """The container of all answers: "pandas" or "polars" frames, or "default", the kind that came in.
+
+        Named as in scikit-learn, whose pipelines call it; None changes nothing.
+        """
+        if transform not in (None, "default", "pandas", "polars"):
+            raise InputError(f'set_output: transform must be "default", "pandas" or "polars"; got {transform!r}.')
+        if transform is not None:  # under scikit-learn's own name, because `clone` carries it over
+            self._sklearn_output_config = {"transform": transform}
+        return self
+
+    def wrapped(self, border: Border, X: Any, D: Array) -> Any:
+        """D (n, q) of the rows X on its way out: through the border, or as `set_output` asks."""
+        wanted = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
+        return border.wrap(D) if wanted == "default" else border.as_frame(D, wanted, X)
+
+    def _predict_wrapped(self, X: Any) -> Any:
+        """The template of `predict`."""
+        check_is_fitted(self)
+        D = self._predict_checked(check_features(self, X, reset=False))
+        return self.wrapped(open_border(X, self.label_names_), X, D)
+
+    def _predict_checked(self, X: Array) -> Array:
+        """Distributions (m, q) of checked features X (m, d), checked themselves."""
+        shape, backend = (X.shape[0], len(self.label_names_)), get_backend(X)
+        if backend.in_memory or "dask" in self.kinds:
+            with threads_for(X):
+                answer = self._predict(X)
+        else:
+            answer = backend.map_rows(self._predict, X, columns=shape[1])
+        if backend.in_memory:
+            answer = get_backend(answer).gather(answer)  # a method that was fitted to lazy rows may answer lazily
+        return on_simplex(answer, shape, self)
+
 
 def can_enhance_new_rows(method: Any) -> bool:
     """Whether a method (class or instance) has `enhance`, for rows that it was not fitted on."""
@@ -92,7 +130,7 @@ def can_enhance_new_rows(method: Any) -> bool:
     return bool(cls._enhance is not Enhancer._enhance)
 
 
-class Enhancer(SaysWhatIsMissing, _Estimator, ABC):
+class Enhancer(Estimator, ABC):
     """Recovers label distributions from features and logical labels.
 
     A method implements `_fit_enhance`. After `fit`:
@@ -138,14 +176,18 @@ class Enhancer(SaysWhatIsMissing, _Estimator, ABC):
         X_checked, L, border = training
         evidence = {} if read_evidence is None else read_evidence(training)
         refuse_too_large(self, X_checked, L.shape[1])
+        left_out = found.n_empty > 0 and found.is_logical and "unlabelled" not in self.kinds
         if found.n_empty and found.is_logical:
-            _refuse_or_count_silent_rows(self, found)
-        if found.n_empty and found.is_logical and "unlabelled" not in self.kinds:
+            counted = f"rows without any label ({found.n_empty} of {found.n}, first row {found.empty})"
+            if left_out and not hasattr(self, "predict"):
+                raise words.silent_rows_refused(self, counted)
+            if self.unlabelled_get:
+                warn(f"Y has {counted}: they are left out of the fit and get {self.unlabelled_get}.", LabelWarning)
+        if left_out:
             solution = fit_labelled(self, X_checked, L, border.label_names)
         else:
             solution = fit_checked(self, X_checked, L, border.label_names, **evidence)
-        _warn_if_short(solution, self)
-        _warn_if_approximate(solution, self)
+        warn_if_short(solution, self)
         return self.wrapped(border, X, self.label_distributions_)
 
     def summary(self) -> str:
@@ -219,15 +261,26 @@ class Enhancer(SaysWhatIsMissing, _Estimator, ABC):
         """
         check_is_fitted(self)
         X_checked, L, _ = check_new_rows(self, X, y, self.label_names_)
-        return label_score(to_numpy(L), to_numpy(_predict_checked(self, X_checked)))
+        return label_score(to_numpy(L), to_numpy(self._predict_checked(X_checked)))
 
     @abstractmethod
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         """X (n, d) and L (n, q), checked and read-only, to a `Solution` whose value is D^ (n, q)."""
 
     def _enhance(self, X: np.ndarray, L: np.ndarray) -> np.ndarray:
-        """X (m, d) and L (m, q) of new rows, checked, to D^ (m, q); methods that can tell them override it."""
+        """X (m, d) and L (m, q) of new rows, checked, to D^ (m, q); methods that take new rows override it."""
         raise NotImplementedError
+
+    if not TYPE_CHECKING:  # mypy would take every attribute for granted
+
+        def __getattr__(self, name: str) -> Any:
+            """What an enhancer lacks is said in words; `hasattr` is False all the same."""
+            found = getattr(type(self), name, None)
+            if isinstance(found, property):  # which raised an AttributeError with its own words
+                return found.fget(self)
+            if name in words.MISSING_METHODS:
+                raise AttributeError(words.MISSING_METHODS[name].format(type(self).__name__))
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 class InductiveMixin:
@@ -239,52 +292,7 @@ class InductiveMixin:
 
     def predict(self, X: Any) -> Any:
         """Label distributions (m, q) of new rows; a frame in gives a frame out."""
-        return _predict(self, X)
-
-    @abstractmethod
-    def _predict(self, X: np.ndarray) -> np.ndarray:
-        """X (m, d), checked, to D^ (m, q)."""
-
-
-class DistributionLearner(_Estimator, ABC):
-    """Learns the map from features to label distributions: ``fit(X, D)``, then ``predict(X)``.
-
-    The second argument is called y, as scikit-learn passes it to `score` by name; it holds the distributions D.
-    """
-
-    _shares_rows: ClassVar[bool] = False
-    """Whether a fit shares its rows out to threads by itself; BLAS and OpenMP then keep to one, however large it is."""
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn from features X (n, d) and label distributions y (n, q), or one class per row, (n,)."""
-        self._validate_params()
-        refuse_other_kinds(self, X, y)
-        X_checked, D_checked, border = check_learning(self, X, y)
-        refuse_too_large(self, X_checked, D_checked.shape[1])
-        self.label_names_ = border.label_names
-        with threads_for(X_checked, D_checked, shares_rows=self._shares_rows):
-            self.solution_ = self._fit(X_checked, D_checked)
-        _warn_if_short(self.solution_, self)
-        return self
-
-    def _fit_bytes(self, n: int, d: int, q: int) -> float:
-        """Estimated memory of a fit beyond X (n, d) and D (n, q); learners that hold more than this override it."""
-        return memory.fit_bytes(n, d, q)
-
-    def predict(self, X: Any) -> Any:
-        """Label distributions (m, q) of new rows; a frame in gives a frame out."""
-        return _predict(self, X)
-
-    def score(self, X: Any, y: Any) -> float:
-        """Minus the mean KL(y || predicted), so that more is better; y as in `fit`."""
-        check_is_fitted(self)
-        X_checked = check_features(self, X, reset=False)
-        truth = check_truth(self, y, self.label_names_)
-        return -float(np.mean(kl_divergence(truth, np.asarray(self._predict(X_checked)))))
-
-    @abstractmethod
-    def _fit(self, X: np.ndarray, D: np.ndarray) -> Solution:
-        """X (n, d) and D (n, q), checked and read-only, to a `Solution` whose value is the fitted parameters."""
+        return Estimator._predict_wrapped(self, X)  # type: ignore[arg-type]
 
     @abstractmethod
     def _predict(self, X: np.ndarray) -> np.ndarray:
@@ -336,74 +344,56 @@ def _enhance_or_predict(method: Any, X: Array, L: Array) -> Array:
     if not hasattr(method, "predict"):
         if not backend.in_memory:  # what is in lazy rows is not known yet
             return method._enhance(X, L)
-        raise LabelError(
-            f"Y has rows without any label ({int(silent.sum())} of {len(L)}), and {type(method).__name__} can tell "
-            f"nothing of them. Leave them out, or use one of {_for_silent_rows()}."
-        )
+        raise words.silent_rows_refused(method, f"rows without any label ({int(silent.sum())} of {len(L)})")
     # Any labels will do in rows whose answer is not used.
     xp = array_namespace(L)
     filled = xp.where(silent[:, None], xp.ones_like(L), L)
     return xp.where(silent[:, None], method._predict(X), method._enhance(X, filled))
 
 
-def _for_silent_rows() -> str:
-    public = vars(sys.modules["contone"])
-    known: list[Any] = [cls for cls in _subclasses(InductiveMixin) if public.get(cls.__name__) is cls]
-    inductive = {cls.__name__ for cls in known}
-    return ", ".join(sorted(inductive | set(able_methods("unlabelled").split(", "))))
+def on_simplex(D: Array, shape: tuple[int, ...], estimator: Any) -> Array:
+    """The answer, checked on the way out for every method; rounding is repaired, anything worse is a defect."""
+    name = type(estimator).__name__
+    if D.shape != tuple(shape):
+        raise AnswerError(f"{name} gave an answer of shape {D.shape} (expected {tuple(shape)}).")
+    return get_backend(D).map_rows(partial(_repaired, name=name), D, columns=shape[1])
 
 
-def _refuse_or_count_silent_rows(method: Enhancer, found: Findings) -> None:
-    """Rows without any label: an error where the method can do nothing with them, else one warning."""
-    counted = f"rows without any label ({found.n_empty} of {found.n}, first row {found.empty})"
-    if "unlabelled" not in method.kinds and not hasattr(method, "predict"):
-        raise LabelError(
-            f"Y has {counted}, and {type(method).__name__} can tell nothing of them. Drop these rows, or give them "
-            f"their labels, or use one of {_for_silent_rows()}."
+def _repaired(D: Any, name: str) -> Any:
+    xp = array_namespace(D)
+    if not bool(xp.all(xp.isfinite(D))):
+        raise AnswerError(f"{name} gave an answer with NaN in it.")
+    rounding = 1e-6 if D.dtype == xp.float64 else 1e-4
+    total = xp.sum(D, axis=1)
+    if float(xp.min(D)) < -1e-3 * rounding or float(xp.max(xp.abs(total - 1.0))) > rounding:
+        raise AnswerError(
+            f"{name} gave rows that are not distributions; this is a defect in the method, please report it."
         )
-    if method.unlabelled_get:
-        warn(f"Y has {counted}: they are left out of the fit and get {method.unlabelled_get}.", LabelWarning)
+    D = xp.clip(D, min=0.0)
+    return D / xp.sum(D, axis=1, keepdims=True)
 
 
-def _subclasses(cls: Any) -> Iterator[Any]:
-    for child in cls.__subclasses__():
-        yield child
-        yield from _subclasses(child)
+def refuse_other_kinds(estimator: Any, *arrays: Any) -> None:
+    """Refuse dask arrays for an estimator that needs all rows in memory."""
+    if get_backend(*arrays).name == "dask" and "dask" not in getattr(estimator, "kinds", ()):
+        raise words.not_lazy(estimator)
 
 
-def _predict(estimator: Any, X: Any) -> Any:
-    check_is_fitted(estimator)
-    D = _predict_checked(estimator, check_features(estimator, X, reset=False))
-    return open_answer(X, X, estimator).wrap(D)
+def refuse_too_large(estimator: Any, X: Array, q: int) -> None:
+    """Refuse, before any work, what would not fit into memory."""
+    (n, d), backend = X.shape, get_backend(X)
+    if backend.name == "sparse":  # what is stored, and some hundred dense columns made from it
+        d = min(d, X.nnz // n + 100)
+    needed = estimator._fit_bytes(n, d, q) if backend.in_memory else estimator._solver_bytes(n, q)
+    available = backend.available_bytes(X)
+    if needed > available:
+        raise words.too_large(estimator, X, q, needed, available)
 
 
-def _predict_checked(estimator: Any, X_checked: Array) -> Array:
-    shape, backend = (X_checked.shape[0], len(estimator.label_names_)), get_backend(X_checked)
-    if backend.in_memory or "dask" in estimator.kinds:
-        with threads_for(X_checked):
-            answer = estimator._predict(X_checked)
-    else:
-        answer = backend.map_rows(estimator._predict, X_checked, columns=shape[1])
-    if backend.in_memory:
-        answer = get_backend(answer).gather(answer)  # a method that was fitted to lazy rows may answer lazily
-    return on_simplex(answer, shape, estimator)
-
-
-def _warn_if_short(solution: Solution, estimator: Any) -> None:
-    if not solution.converged:
-        warn(
-            f"{type(estimator).__name__} stopped after {solution.n_iter} iterations with residual "
-            f"{solution.residual:.3g}, above its tolerance; {estimator.when_short}.",
-            ConvergenceWarning,
-        )
-
-
-def _warn_if_approximate(solution: Solution, estimator: Any) -> None:
+def warn_if_short(solution: Solution, estimator: Any) -> None:
+    """Warn where a solver stopped before its end, or a neighbour search missed many neighbours."""
     recall = solution.info.get("neighbours", {}).get("recall", 1.0)
+    if not solution.converged:
+        warn(words.stopped_short(estimator, solution), ConvergenceWarning)
     if recall < GOOD_RECALL:
-        warn(
-            f"{type(estimator).__name__}: the neighbour search found only {recall:.0%} of the true neighbours (on a "
-            "sample). The features are hard to search: reduce them first (e.g. by PCA), or use fewer rows, which are "
-            "searched exactly.",
-            ApproximationWarning,
-        )
+        warn(words.poor_search(estimator, recall), ApproximationWarning)

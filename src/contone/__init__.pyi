@@ -1,11 +1,10 @@
-"""The public names of contone, in the order of the pipeline: data, degrade, augment, enhance, predict, evaluate.
+"""The public names of contone, in the order of the pipeline: data, measure, augment, enhance, predict, evaluate.
 
-`contone` itself takes them from here when the first of them is asked for.
+Type checkers read this list, and `contone.__getattr__` does: a name is imported from here when it is first used.
 """
 
-from contone import datasets, degrade, measures
+from contone import datasets, measurements, measures
 from contone.augment import Augmented, HSICReducer, LabelConfidence
-from contone.degrade import CumulativeMass, Threshold, TopK
 from contone.enhance import (
     DRAM,
     FCM,
@@ -28,8 +27,9 @@ from contone.enhance import (
     Uniform,
 )
 from contone.enhance.calibrated import Calibrated
-from contone.enhance.tempered import Tempered
+from contone.enhance.rescaled import Rescaled
 from contone.experiments.benchmark import benchmark
+from contone.measurements import CumulativeMass, Threshold, TopK
 from contone.measures import evaluate
 from contone.pipeline import Pipeline, make_pipeline
 from contone.predict import (
@@ -46,6 +46,8 @@ from contone.predict import (
 from contone.runtime.versions import show_versions
 from contone.tables import enhance_file, enhance_table, suggest_file
 from contone.trust import Best, Check, Rehearsal, Tuned, check, compare, doubtful_labels, label_chances
+
+__version__: str
 
 __all__ = [
     "AAKNN",
@@ -82,8 +84,8 @@ __all__ = [
     "PTBayes",
     "Pipeline",
     "Rehearsal",
+    "Rescaled",
     "Temperature",
-    "Tempered",
     "Threshold",
     "TopK",
     "Tuned",
@@ -92,13 +94,13 @@ __all__ = [
     "check",
     "compare",
     "datasets",
-    "degrade",
     "doubtful_labels",
     "enhance_file",
     "enhance_table",
     "evaluate",
     "label_chances",
     "make_pipeline",
+    "measurements",
     "measures",
     "show_versions",
     "suggest_file",

@@ -1,4 +1,4 @@
-"""A temperature on any enhancer's answer: d = softmax(t log d^).
+"""Any enhancer's answer on another scale: d = softmax(t log d^).
 
 What separates many methods on near-uniform data is the scale of their answers, not their shape. t < 1 moves an answer
 towards the uniform distribution (t = 0), t > 1 towards its largest degree.
@@ -15,8 +15,7 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
 from contone.backends import get_backend, like
-from contone.base import Enhancer, InductiveMixin
-from contone.domains import HasMethods, Interval
+from contone.base import Enhancer, HasMethods, InductiveMixin, Interval
 from contone.enhance.graded import Graded, fit_graded, put_rows
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
@@ -27,8 +26,8 @@ FLOOR = 1e-12
 """Degrees below this count as this much: what is 0 stays all but 0 for every t that matters."""
 
 
-class Tempered(Graded):
-    """Any enhancer with a temperature on its answer: D^ = softmax(t log D_enhancer).
+class Rescaled(Graded):
+    """Any enhancer with its answer on another scale: D^ = softmax(t log D_enhancer).
 
     Parameters
     ----------
@@ -46,7 +45,7 @@ class Tempered(Graded):
     --------
     >>> from contone import Temperature
     >>> X, L = [[0.0], [1.0]], [[1, 0], [0, 1]]
-    >>> one, other = Tempered(Temperature(c=0.5), t=2.0).fit_enhance(X, L), Temperature(c=1.0).fit_enhance(X, L)
+    >>> one, other = Rescaled(Temperature(c=0.5), t=2.0).fit_enhance(X, L), Temperature(c=1.0).fit_enhance(X, L)
     >>> bool(np.allclose(one, other))
     True
     """
@@ -67,7 +66,7 @@ class Tempered(Graded):
         # The public call: the method says itself which kinds of arrays it takes, and converts them.
         self.enhancer_ = fit_graded(clone(self.enhancer), X, L, known)
         solution: Solution = self.enhancer_.solution_
-        return solution.with_value(put_rows(self._tempered(self.enhancer_.label_distributions_, L), known))
+        return solution.with_value(put_rows(self._rescaled(self.enhancer_.label_distributions_, L), known))
 
     @available_if(lambda self: hasattr(self.enhancer, "predict"))
     def predict(self, X: Any) -> Any:
@@ -80,23 +79,23 @@ class Tempered(Graded):
         return Enhancer.enhance(self, X, Y)
 
     def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
-        return self._tempered(self.enhancer_._enhance(X, L), L)
+        return self._rescaled(self.enhancer_._enhance(X, L), L)
 
     def _predict(self, X: np.ndarray) -> Array:
-        return self._tempered(self.enhancer_._predict(X), X)
+        return self._rescaled(self.enhancer_._predict(X), X)
 
-    def _tempered(self, D: Array, model: Array) -> Array:
+    def _rescaled(self, D: Array, model: Array) -> Array:
         D = D if get_backend(D).name == get_backend(model).name else like(D, model)
-        return get_backend(D).map_rows(self._temper, D, columns=D.shape[1])
+        return get_backend(D).map_rows(self._rescale, D, columns=D.shape[1])
 
-    def _temper(self, D: Array) -> Array:
-        return temper(D, self.t)
+    def _rescale(self, D: Array) -> Array:
+        return rescale(D, self.t)
 
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
         return float(self.enhancer._fit_bytes(n, d, q))
 
 
-def temper(D: Array, t: float) -> Array:
+def rescale(D: Array, t: float) -> Array:
     """softmax(t log D), row by row, of distributions D (n, q)."""
     xp = array_namespace(D)
     return softmax(t * xp.log(xp.clip(D, min=FLOOR)))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from contone import CumulativeMass, Threshold, TopK
-from contone.degrade import Others
+from contone.measurements import Others
 from contone.numerics.simplex import softmax
 
 RULES = [
