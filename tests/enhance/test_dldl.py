@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp
+from sklearn.exceptions import ConvergenceWarning
 
 from contone.enhance.dldl import DLDL, Smoothness, fit, objective, recover
-from sklearn.exceptions import ConvergenceWarning
 from contone.numerics.graphs import affinity_graph, nearest_neighbours
 from contone.numerics.simplex import softmax
 

@@ -89,8 +89,8 @@ class DLDL(InductiveMixin, Enhancer):
     Notes
     -----
     The preset ``paper`` has the published settings: features as they are, no intercept, sigma = 20. The minimum is of
-    the problem as printed. The authors' program has G G^T in the place of G and ends elsewhere: its steps for D sum over
-    all other rows' labels, so that what it recovers is a projection of the labels' frequencies.
+    the problem as printed. The authors' program has G G^T in the place of G and ends elsewhere: its steps for D sum
+    over all other rows' labels, so that what it recovers is a projection of the labels' frequencies.
 
     Examples
     --------
@@ -193,7 +193,7 @@ class DLDL(InductiveMixin, Enhancer):
 
 
 class Smoothness(NamedTuple):
-    """The quadratic form alpha tr D^T G D + beta ||D||^2, G the Laplacian of a graph; None for a graph without edges."""
+    """The quadratic form alpha tr D^T G D + beta ||D||^2, G the Laplacian of the graph; None is one without edges."""
 
     graph: Graph | None
     alpha: float
@@ -274,9 +274,9 @@ def recover(Z: Matrix, mask: Array, smoothness: Smoothness, start: Matrix) -> So
 
     Newton's step delta solves (diag(1 / d) + H) delta = -g over rows of sum 0, where g = log d - z + H D is the
     gradient; in u = delta / sqrt(d) the matrix is I + sqrt(d) H sqrt(d), which conjugate gradients solve in a few
-    products. The logarithm then moves to Z - H (D + delta), normalised: a point inside the mask by itself, and at the
-    minimum the fixed point. The residual bounds the decrement of Newton's method, per row: with g less its mean over the
-    row, it is the root of the mean over rows of sum_j d_j g_j^2.
+    products. The step is made in log d, by log(1 + delta / d) or, where delta is negative, by delta / d, so that D stays
+    positive. The residual bounds the decrement of Newton's method per row: with g less its mean over the row, weighted
+    by d, it is the root of the mean over rows of sum_j d_j g_j^2.
     """
     n = len(Z)
     with np.errstate(divide="ignore"):
