@@ -22,7 +22,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from contone.domains import Interval, StrOptions
+from contone.base import Interval, StrOptions
 from contone.exceptions import FeatureError, InputTypeError
 from contone.tables.text_columns import TextMap, fit_text
 
