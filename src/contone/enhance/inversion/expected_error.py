@@ -200,7 +200,9 @@ def _with_spread(
     if math.isfinite(tail):
         normals /= np.sqrt(rng.chisquare(tail, m) / tail)[:, None]
     Z = mean[rng.integers(0, len(mean), m)] + normals
-    spread = fit.believed_spread if fit.n_graded else estimate_spread(fit.rule, Z / size, sample.counts)
+    spread = (
+        fit.believed_spread if fit.n_graded else estimate_spread(fit.rule, Z / size, sample.counts, fit.settings.noise)
+    )
     variance = math.log1p((spread.deviation / spread.mean) ** 2)
     return shape.scaled(spread.mean * math.exp(math.sqrt(variance) * score - 0.5 * variance) / size)
 
