@@ -1,11 +1,12 @@
 """The public names of contone, in the order of the pipeline: data, measure, augment, enhance, predict, evaluate.
 
-`contone` itself takes them from here when the first of them is asked for.
+Type checkers read this list, and `contone.__getattr__` does: a name is imported from here when it is first used.
 """
 
 from contone import datasets, measurements, measures
 from contone.augment import Augmented, HSICReducer, LabelConfidence
 from contone.enhance import (
+    DLDL,
     DRAM,
     FCM,
     GLEMR,
@@ -47,8 +48,11 @@ from contone.runtime.versions import show_versions
 from contone.tables import enhance_file, enhance_table, suggest_file
 from contone.trust import Best, Check, Rehearsal, Tuned, check, compare, doubtful_labels, label_chances
 
+__version__: str
+
 __all__ = [
     "AAKNN",
+    "DLDL",
     "DRAM",
     "FCM",
     "GLEMR",

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from contone.runtime import interrupts
+from contone.cli import INTERRUPTED
 
 
 def _hear_ctrl_c() -> None:
@@ -42,11 +42,4 @@ def test_ctrl_c_during_the_import_leaves_no_traceback(tmp_path, how, wanted, rea
     said = b"\n".join(line for line in err.splitlines() if not line.startswith(b"import time:"))
     assert said.strip() == b"interrupted"
     assert out == b""
-    assert process.returncode == interrupts.INTERRUPTED
-
-
-def test_a_library_leaves_the_signal_alone():
-    before = signal.getsignal(signal.SIGINT)
-    interrupts.end_quietly_while_importing()
-    interrupts.interrupt_again()
-    assert signal.getsignal(signal.SIGINT) is before
+    assert process.returncode == INTERRUPTED
