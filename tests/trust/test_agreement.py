@@ -16,7 +16,7 @@ EXAMPLE = np.array(  # four observers, twelve units: Krippendorff (2011), sectio
         [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NONE],
     ]
 )
-COUNTS = np.stack([(EXAMPLE == value).sum(axis=0) for value in range(1, 6)], axis=1).astype(float)
+COUNTS = np.stack([(value == EXAMPLE).sum(axis=0) for value in range(1, 6)], axis=1).astype(float)
 
 
 @pytest.mark.parametrize(("scale", "expected"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])

@@ -67,8 +67,6 @@ def _squared_distances(totals: NDArray[np.float64], scale: Scale) -> NDArray[np.
     q = len(totals)
     if scale == "nominal":
         return 1.0 - np.eye(q)
-    if scale == "interval":
-        place = np.arange(q, dtype=np.float64)
-    else:  # answers between two values, half of those at the ends
-        place = np.cumsum(totals) - 0.5 * totals
+    # Ordinal: how many answers lie between two values, half of those at the ends.
+    place = np.arange(q, dtype=np.float64) if scale == "interval" else np.cumsum(totals) - 0.5 * totals
     return np.square(place[:, None] - place[None, :])
