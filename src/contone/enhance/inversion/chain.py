@@ -120,7 +120,7 @@ def learn_parameters(
         coefficients = np.zeros((len(phi), q))
         coefficients[0], covariance = rows.moments()
         # Factors, where labels are many and the sampler can make use of them.
-        many = q > FEW_LABELS and isinstance(rows, Rows) and rows.quick
+        many = q > FEW_LABELS and isinstance(rows, Rows) and rows.takes_factors
         factors = FactorFit(choose_rank(rows.given)) if many and isinstance(rows, Rows) else None
         now = Parameters(coefficients, covariance if factors is None else factors(covariance), 0.5)
         size = _root_mean_square(now, some)
