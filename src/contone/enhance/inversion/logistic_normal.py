@@ -207,8 +207,8 @@ def spread_posterior(
     """The spread s of z, from the histogram of |L|.
 
     Draws Z (m, q) from the model, at spread 1, are widened by s and degraded; their cardinalities, half a count added
-    to each, give the multinomial likelihood of the observed `counts` of 1, ..., q labels (or of 0, ..., q). Where labels
-    may be wrong, so are those of the draws (`flips`). The prior is that of `_log_prior`. The mean, and not the mode: to
+    to each, give the multinomial likelihood of the observed `counts` of 1, ..., q labels (or of 0, ..., q). Where
+    labels may be wrong, so are those of the draws (`flips`). The prior is `_log_prior`. The mean, and not the mode: to
     first order the answer is linear in s.
     """
     grid = np.geomspace(*RANGE, 34)

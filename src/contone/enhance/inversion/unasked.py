@@ -18,8 +18,8 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from contone.backends import get_backend, to_numpy
-from contone.measurements import IntervalRule, Order, TopK
 from contone.enhance.inversion.flips import NO_FLIPS, Flips
+from contone.measurements import IntervalRule, Order, TopK
 from contone.numerics.unasked import asked_frequencies, has_unasked
 from contone.typing import Array
 from contone.validation import silent_rows
