@@ -29,7 +29,7 @@ NOT_HERE = "not (conle or levi or lible or test_an_experiment_describes_and_buil
 
 TESTS = (
     *("tests/test_public.py", "tests/test_base.py", "tests/test_baselines.py", "tests/test_validation.py"),
-    *("tests/test_measures.py", "tests/test_degrade.py", "tests/test_estimators.py"),
+    *("tests/test_measures.py", "tests/measurements/test_rules.py", "tests/test_estimators.py"),
     *("tests/numerics", "tests/enhance", "tests/augment", "tests/predict", "tests/datasets", "tests/tables"),
     *("tests/cli/test_enhance.py", "tests/cli/test_listing.py", "tests/backends/test_compiled_sweeps.py"),
 )

@@ -31,14 +31,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from contone.base import DistributionLearner, Enhancer
-from contone.degrade import Degradation
 from contone.enhance import plugins
 from contone.exceptions import DataError, InputError
+from contone.measurements import Measurement
 from contone.runtime.files import check_regular, replacing
 
 FORMAT = 1
 """Version of the file's layout; a reader refuses what is newer than itself."""
-ROOMS = ("numerics", "augment", "enhance", "predict", "degrade", "tables", "pipeline", "check")
+ROOMS = ("numerics", "augment", "enhance", "predict", "measurements", "tables", "pipeline", "check")
 """Parts of contone whose classes may be in a file."""
 FOREIGN = {
     "Nystroem": "sklearn.kernel_approximation",
@@ -372,4 +372,4 @@ def _class_from_outside(name: str, trusted: frozenset[str]) -> type:
 
 def _is_value_class(cls: type) -> bool:
     is_named_tuple = issubclass(cls, tuple) and hasattr(cls, "_fields")
-    return is_named_tuple or dataclasses.is_dataclass(cls) or issubclass(cls, (BaseEstimator, Degradation))
+    return is_named_tuple or dataclasses.is_dataclass(cls) or issubclass(cls, (BaseEstimator, Measurement))

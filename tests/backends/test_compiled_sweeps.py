@@ -11,12 +11,12 @@ from scipy import special
 from contone import Inversion
 from contone.backends.numpy import sweeps
 from contone.backends.protocols import KnownRows, Region
-from contone.degrade import CumulativeMass, Threshold, TopK, region_of
 from contone.enhance.inversion import numpy_sweep
 from contone.enhance.inversion.covariance import FactorPrecision
 from contone.enhance.inversion.evidence import place_grades
 from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.sampler import Rows
+from contone.measurements import CumulativeMass, Threshold, TopK
 from contone.numerics.simplex import softmax
 
 pytest.importorskip("numba")
@@ -59,7 +59,7 @@ def problem(rule, dtype=np.float64, seed=0):
 @pytest.mark.parametrize("rule", RULES, ids=str)
 def test_the_same_draws_give_the_same_log_weights(rule, dtype):
     rows, mean, factors, rng = problem(rule, dtype)
-    compiled = sweeps.CompiledSweeps(region_of(rule))
+    compiled = sweeps.CompiledSweeps(rule.region)
     relaxed = rows.relaxed if rows.n_relaxed else None
     roots = np.sqrt(rng.gamma(3.0, 1 / 3.0, N)).astype(dtype)
     Z = rows.Z
@@ -99,7 +99,7 @@ def test_graded_rows_stay_and_their_zeros_move_as_in_the_sampler(rule):
     D[:80] /= D[:80].sum(axis=1, keepdims=True)
     L = rule._apply(D).astype(float)
     answers = []
-    for compiled in (None, sweeps.CompiledSweeps(region_of(rule))):
+    for compiled in (None, sweeps.CompiledSweeps(rule.region)):
         rows = Rows(rule, L, 0.0, place_grades(np.arange(80), D[:80], L))
         assert rows.fused is None
         rows.fused, draws, start = compiled, np.random.default_rng(3), rows.Z
@@ -131,7 +131,7 @@ def test_sums_are_those_of_the_averages():
 def test_what_is_drawn_does_not_depend_on_pieces_and_tiles(monkeypatch):
     rows, mean, factors, rng = problem(CumulativeMass(0.5))
     u, shift = rng.random((Q, N)), rng.standard_normal(N)
-    compiled, answers = sweeps.CompiledSweeps(region_of(rows.rule)), []
+    compiled, answers = sweeps.CompiledSweeps(rows.rule.region), []
     for piece, tile in ((4096, 256), (37, 32)):
         monkeypatch.setattr(sweeps, "PIECE_ROWS", piece)
         monkeypatch.setattr(sweeps, "tile_rows", lambda q, tile=tile: tile)
@@ -160,7 +160,7 @@ def test_what_is_compiled_ahead_is_what_a_fit_uses(dtype):
     sweeps.compile_loops()
     known = [*kernels.sweep.signatures, *kernels.add_draw.signatures]
     rows, mean, factors, rng = problem(Threshold(0.2), dtype)
-    compiled = sweeps.CompiledSweeps(region_of(rows.rule))
+    compiled = sweeps.CompiledSweeps(rows.rule.region)
     draws = rng.random((Q, N), dtype=dtype), rng.standard_normal(N, dtype=dtype)
     compiled.sweep(rows.Z, rows.positive, rows.relaxed, mean, factors, *draws, reflect=True, root_weights=mean[0])
     Averages(rows.Z, 1, 1, labels_first=True, fused=compiled).add(rows.Z)
@@ -220,7 +220,7 @@ def test_known_rows_are_said_to_be_known():
     known = KnownRows(np.zeros(N, dtype=bool), np.zeros((Q, N), dtype=bool), np.zeros(N))
     rows, mean, factors, rng = problem(TopK(2))
     u, shift = rng.random((Q, N)), rng.standard_normal(N)
-    compiled, how = sweeps.CompiledSweeps(region_of(rows.rule)), {"reflect": False, "root_weights": None}
+    compiled, how = sweeps.CompiledSweeps(rows.rule.region), {"reflect": False, "root_weights": None}
     none, all_ = (
         compiled.sweep(rows.Z, rows.positive, None, mean, factors, u, shift, **how, known=k)
         for k in (known, known._replace(rows=np.ones(N, dtype=bool)))

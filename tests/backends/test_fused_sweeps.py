@@ -13,9 +13,9 @@ from contone import CumulativeMass, Inversion, Threshold, TopK  # noqa: E402
 from contone.backends.protocols import Region  # noqa: E402
 from contone.backends.torch import sweeps  # noqa: E402
 from contone.backends.torch.draws import FEW, TensorDraws  # noqa: E402
-from contone.degrade import Order, region_of  # noqa: E402
 from contone.enhance.inversion import gibbs, sampler  # noqa: E402
 from contone.enhance.inversion.posterior import Averages  # noqa: E402
+from contone.measurements import Order  # noqa: E402
 from contone.numerics.truncated import truncated_normal  # noqa: E402
 
 RULES = [CumulativeMass(), CumulativeMass(0.3), TopK(2), Threshold(0.2), Threshold(0.2, at_least_one=False)]
@@ -40,7 +40,7 @@ def test_rules_in_the_words_of_the_backends():
     class Own(TopK):
         """Somebody else's rule."""
 
-    regions = [region_of(rule) for rule in (*RULES, Order(), Own())]
+    regions = [rule.region for rule in (*RULES, Order(), Own())]
     assert regions == [
         Region("mass", 0.5),
         Region("mass", 0.3),

@@ -32,7 +32,6 @@ from contone.backends import get_backend, like, to_numpy  # noqa: E402
 from contone.backends.torch import neighbours as neighbours_torch  # noqa: E402
 from contone.backends.torch.draws import FEW, TensorDraws  # noqa: E402
 from contone.backends.torch.graph import TorchGraph, weighted_bags  # noqa: E402
-from contone.degrade import Others  # noqa: E402
 from contone.enhance.inversion.gibbs import sweep  # noqa: E402
 from contone.enhance.rectified import objective_and_gradient  # noqa: E402
 from contone.exceptions import (  # noqa: E402
@@ -45,6 +44,7 @@ from contone.exceptions import (  # noqa: E402
     RankWarning,
     ShapeError,
 )
+from contone.measurements import Others  # noqa: E402
 from contone.numerics.graphs import nearest_neighbours, query_neighbours  # noqa: E402
 from contone.numerics.truncated import truncated_normal  # noqa: E402
 
@@ -511,7 +511,7 @@ def test_like_and_back():
 
 
 def test_importing_contone_does_not_import_torch(bare_forks):
-    code = "import sys, contone.public; sys.exit('torch' in sys.modules)"
+    code = "import sys\nfrom contone import *\nsys.exit('torch' in sys.modules)"
     assert bare_forks.run("-c", code).returncode == 0
 
 

@@ -243,7 +243,7 @@ def test_one_row_per_item_annotator_and_label(here):
     ]
     long = pl.DataFrame(rows, schema=["song", "x", "worker", "mood"], orient="row")
     long[rng.permutation(len(rows))].write_csv("t.csv")
-    method = contone.Inversion(degradation=contone.degrade.Order(), n_sweeps=24, n_burn=8)
+    method = contone.Inversion(degradation=contone.measurements.Order(), n_sweeps=24, n_burn=8)
     options = {"labels": "mood", "item": "song", "worker": "worker"}
     done = contone.enhance_file("t.csv", "o.csv", method=method, **options)
     answer = pl.read_csv("o.csv")
@@ -275,7 +275,7 @@ def test_whole_numbers_are_levels_where_the_order_counts(here):
     method = contone.Inversion(degradation="order", n_sweeps=24, n_burn=8)
     done = contone.enhance_file("t.csv", "o.csv", labels="a,b,c", method=method)
     D = pl.read_csv("o.csv").select(done.degrees).to_numpy()
-    assert contone.degrade.Order().agrees(D, levels).all()
+    assert contone.measurements.Order().agrees(D, levels).all()
     with pytest.raises(LabelError, match='degradation="order"'):
         contone.enhance_file("t.csv", "o2.csv", labels="a,b,c", method="temperature")
 

@@ -143,7 +143,7 @@ class Draws(Protocol):
 
 
 class Region(NamedTuple):
-    """What binds the weights of a row to its labels, for code that does not know the rules of `contone.degrade`."""
+    """What binds the weights of a row to its labels, for code that cannot call a rule."""
 
     kind: str
     """"order": no positive label weighs less than a negative one. "mass": that, and the positive ones are just enough

@@ -49,10 +49,10 @@ def check(
 
     contone check songs.csv --labels calm,happy,sad --method glle -o check.html
     """
-    from contone.check import page
-    from contone.check.files import check_file
     from contone.enhance.inversion import Inversion
     from contone.runtime.files import check_target
+    from contone.trust import page
+    from contone.trust.table_check import check_file
 
     if output is not None:
         if not output.lower().endswith((".html", ".htm")):

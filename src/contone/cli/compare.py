@@ -15,7 +15,7 @@ from contone.cli.enhance import checked_rule
 from contone.cli.listing import find_method
 
 if TYPE_CHECKING:
-    from contone.check import Comparison
+    from contone.trust import Comparison
 
 METHODS = ("inversion", "glle", "lp", "lesc", "lemll", "km", "fcm", "lcdr")
 """What is compared unless the user says: methods that need no extra and are fast at the size of a rehearsal."""
@@ -74,9 +74,9 @@ def compare(
         figures.check_path(figure)
     names = method or list(METHODS)
     methods = {name: find_method(name, "--method")() for name in names}
-    from contone.check import compare as compare_methods
     from contone.enhance import Inversion, Uniform
     from contone.tables import order, whole
+    from contone.trust import compare as compare_methods
 
     model = Inversion(degradation=checked_rule(rule or "main"))
     wanted = order.Order(
@@ -121,7 +121,7 @@ def compare(
 
 
 def _print(found: Comparison) -> None:
-    from contone.check.compare import COLUMNS, NOTES, rows_for_people
+    from contone.trust.comparison import COLUMNS, NOTES, rows_for_people
 
     console = terminal.out()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)

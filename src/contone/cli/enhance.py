@@ -143,8 +143,8 @@ def enhance(
     if done.path is not None:
         terminal.say(f"wrote {done.path}: {done.n_rows:,} rows, new columns {listed(done.degrees)}")
     if report is not None:
-        from contone.check import page
-        from contone.check.files import check_file
+        from contone.trust import page
+        from contone.trust.table_check import check_file
 
         found = check_file(
             file,
@@ -204,8 +204,8 @@ def default_method() -> str:
 
 def build_method(name: str, preset: str | None, typed: list[str], *, tune: bool = False) -> Enhancer:
     """The method with its settings, checked as far as possible before any data is read."""
-    from contone.check import Best, Tuned
-    from contone.domains import InvalidParameterError
+    from contone.base import InvalidParameterError
+    from contone.trust import Best, Tuned
 
     cls = Best if name.lower() == "best" else find_method(name, "--method")
     if preset is not None and preset not in cls.PRESETS:
@@ -242,7 +242,7 @@ def set_rule(method: Enhancer, rule: str) -> None:
 
 def checked_rule(rule: str) -> str:
     """The rule as it was typed, if it is one."""
-    from contone.enhance.inversion.rule_names import parse_rule
+    from contone.measurements import parse_rule
 
     try:
         parse_rule(rule)

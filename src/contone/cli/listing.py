@@ -12,7 +12,7 @@ import typer
 from rich import box
 from rich.markup import escape
 from rich.padding import Padding
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from contone.cli import options, terminal
@@ -65,7 +65,8 @@ def measures(as_json: options.AsJson = False) -> None:
     """
     from contone import measures as library
 
-    listed = {**library.MEASURES, **{k: m for k, m in library.CONVENTIONS.items() if k == m.name}}
+    conventions = {k: m for k, m in library.CONVENTIONS.items() if k == m.name}
+    listed = {**library.MEASURES, **library.FURTHER, **conventions}
     records = [
         {
             "name": m.name,
@@ -79,10 +80,11 @@ def measures(as_json: options.AsJson = False) -> None:
     if as_json:
         terminal.print_json(records)
         return
-    table = Table("Measure", "Better", "Formula", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(Column("Measure", no_wrap=True), "Better", "Formula", box=box.SIMPLE_HEAD, pad_edge=False)
     for r in records:
         table.add_row(f"[bold]{r['name']}[/]", str(r["better"]), escape(str(r["formula"])))
     terminal.out().print(table)
+    terminal.say(f"The first {len(library.MEASURES)} are what tables report, the others where they are named.")
     terminal.say("The last two are readings of KL in the literature; contone's own KL is the textbook's KL(D || R).")
 
 

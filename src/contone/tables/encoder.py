@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from contone.domains import Interval, StrOptions
+from contone.base import Interval, StrOptions
 from contone.exceptions import FeatureError, InputTypeError
 from contone.tables.settings import as_names
 from contone.tables.text_columns import TextMap, fit_text

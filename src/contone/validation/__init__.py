@@ -7,7 +7,6 @@ refuse what cannot be used, with an error that says what to do (`judgement`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,6 @@ from sklearn.utils.validation import validate_data
 
 from contone.backends import Findings, get_backend
 from contone.backends.examination import silent_rows
-from contone.domains import check_n_features
 from contone.exceptions import FeatureError, InputTypeError, LabelError, MissingExtraError, ShapeError
 from contone.runtime import memory
 from contone.typing import Array
@@ -65,12 +63,12 @@ __all__ = [
     "check_new_labels",
     "check_new_rows",
     "check_pair",
+    "check_shares",
     "check_supervision",
     "check_training",
     "check_truth",
     "examine_training",
     "index_of",
-    "open_answer",
     "open_border",
     "refuse_beyond_squares",
     "refuse_other_index",
@@ -192,12 +190,6 @@ def check_new_labels(estimator: Any, X: Any, Y: Any, label_names: Sequence[str])
     return labels
 
 
-def open_answer(container: Any, X: Any, estimator: Any) -> Border:
-    """The way out for an answer of a fitted estimator about rows X: as `container`, or what `set_output` asks for."""
-    border = open_border(container, estimator.label_names_)
-    return replace(border, wanted=getattr(estimator, "answer_container", None), index=index_of(X))
-
-
 def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
     """X as a finite matrix; on `reset` the feature names and count are remembered on the estimator.
 
@@ -251,6 +243,26 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
 
 def check_distributions(D: Any, *, name: str = "D") -> Array:
     """D as a float64 matrix with rows on the simplex; rounding is repaired, anything worse is refused."""
+    D = _check_not_negative(D, name)
+    total = D.sum(axis=1)
+    off = np.abs(total - 1.0) > SIMPLEX_TOLERANCE
+    if off.any():
+        row = first_row(off)
+        raise LabelError(
+            f"{name} must have rows that sum to 1; row {row} sums to {total[row]:.6g} ({int(off.sum())} such rows). "
+            "Divide each row by its sum if the entries are meant as degrees."
+        )
+    return D / total[:, None]
+
+
+def check_shares(counts: Any, *, name: str = "D") -> Array:
+    """Counts (or weights) of each label as shares of their row; NaN in a row without any."""
+    found = _check_not_negative(counts, name)
+    total = found.sum(axis=1, keepdims=True)
+    return np.divide(found, total, out=np.full_like(found, np.nan), where=total > 0)
+
+
+def _check_not_negative(D: Any, name: str) -> Array:
     refuse_odd_arrays(D, name)
     D = np.asarray(read_array(D, name), dtype=np.float64)
     if D.ndim != 2 or D.size == 0:
@@ -263,15 +275,7 @@ def check_distributions(D: Any, *, name: str = "D") -> Array:
     if (D < 0).any():
         row = first_row((D < 0).any(axis=1))
         raise LabelError(f"{name} has a negative degree in row {row}: a label distribution is not negative.")
-    total = D.sum(axis=1)
-    off = np.abs(total - 1.0) > SIMPLEX_TOLERANCE
-    if off.any():
-        row = first_row(off)
-        raise LabelError(
-            f"{name} must have rows that sum to 1; row {row} sums to {total[row]:.6g} ({int(off.sum())} such rows). "
-            "Divide each row by its sum if the entries are meant as degrees."
-        )
-    return D / total[:, None]
+    return D
 
 
 def check_pair(D: Any, D_hat: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -298,10 +302,12 @@ def _align_lazily(X: Any, Y: Any) -> tuple[Any, Any]:
 
 
 def _count_features(estimator: Any, X: Any, *, reset: bool) -> None:
-    try:
-        check_n_features(estimator, X, reset=reset)
-    except ValueError as error:
-        raise FeatureError(str(error)) from error
+    """Remember the number of features on `reset`, refuse another one later."""
+    if reset:
+        estimator.n_features_in_ = X.shape[1]
+    elif X.shape[1] != estimator.n_features_in_:
+        name, expected = type(estimator).__name__, estimator.n_features_in_
+        raise FeatureError(f"X has {X.shape[1]} features, but {name} is expecting {expected} features as input.")
 
 
 def _kinds(estimator: Any) -> frozenset[str]:

@@ -29,15 +29,9 @@ class Border:
     frame: Any = None
     model: Any = None
     """The tensor or dask array whose kind, device, precision or blocks the answer shares."""
-    wanted: str | None = None
-    """"pandas" or "polars" where the user asked for that (`set_output`), whatever came in."""
-    index: Any = None
-    """Of the rows, where `frame` has none."""
 
     def wrap(self, D: Array) -> Any:
-        """D (n, q) as the kind of container that came in, or that is wanted."""
-        if self.wanted is not None:
-            return self._wanted_frame(D)
+        """D (n, q) as the kind of container that came in."""
         if self.model is not None and is_torch_array(self.model):
             return _as_tensor(D, self.model)
         if self.model is not None:
@@ -54,17 +48,17 @@ class Border:
                 answer.columns = columns
         return answer
 
-    def _wanted_frame(self, D: Array) -> Any:
+    def as_frame(self, D: Array, library: Any, X: Any) -> Any:
+        """D (n, q) of the rows X as a frame of "pandas" or "polars", whatever came in."""
         if is_dask_array(D):
             raise InputError(
-                f"set_output asks for {self.wanted} frames, which would bring all rows of a dask array into memory: "
+                f"set_output asks for {library} frames, which would bring all rows of a dask array into memory: "
                 'use set_output(transform="default") with dask arrays.'
             )
         values = get_backend(D).to_numpy(D)
-        backend: Any = self.wanted
-        answer = nw.to_native(nw.from_numpy(values, schema=self.label_names, backend=backend))
-        index = self.index if self.frame is None else index_of(nw.to_native(self.frame))
-        if index is not None and self.wanted == "pandas":
+        answer = nw.to_native(nw.from_numpy(values, schema=self.label_names, backend=library))
+        index = index_of(X if self.frame is None else nw.to_native(self.frame))
+        if index is not None and library == "pandas":
             answer.index = index
         return answer
 

@@ -116,11 +116,15 @@ def _if_levels(found: Findings) -> str:
     return ' For ranks or levels (larger means more), use Inversion(degradation="order").'
 
 
-def able_methods(*kinds: str) -> str:
-    """The public methods with any of these kinds, named; see `contone.base`."""
-    public = vars(sys.modules["contone"]).values() if "contone" in sys.modules else ()
-    able: list[Any] = [cls for cls in public if isinstance(cls, type) and {*kinds} & {*getattr(cls, "kinds", ())}]
-    # An estimator around another one can what that one can.
+def able_methods(kind: str, *, inductive: bool = False) -> str:
+    """The public enhancers with this kind (see `contone.base`), named; `inductive` ones as well where asked for.
+
+    An estimator around others is left out: it does what those do.
+    """
+    package = sys.modules["contone"]
+    public: list[Any] = [getattr(package, name) for name in package.__all__]
+    methods = [cls for cls in public if hasattr(cls, "fit_enhance") and hasattr(cls, "kinds")]
+    able = [cls for cls in methods if kind in cls.kinds or (inductive and hasattr(cls, "predict"))]
     return ", ".join(sorted(cls.__name__ for cls in able if not {"enhancer", "methods"} & {*cls._get_param_names()}))
 
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from contone import GLLE, Inversion
-from contone.degrade import Order, Others, TopK
 from contone.enhance.inversion.logistic_normal import centring, level_moments, precision
 from contone.enhance.inversion.sampler import Rows
 from contone.enhance.inversion.simulate import in_order_of
 from contone.exceptions import InputError, LabelError, LabelWarning
+from contone.measurements import Order, Others, TopK
 from contone.numerics.simplex import kl_divergence, softmax
 
 SHORT = {"degradation": "order", "n_sweeps": 60, "n_burn": 30}

@@ -5,10 +5,10 @@ import pytest
 from scipy import special, stats
 
 from contone.backends.numpy import normal
-from contone.degrade import CumulativeMass, Order, Others, Threshold, TopK
 from contone.enhance.inversion import numpy_sweep
 from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.sampler import Rows
+from contone.measurements import CumulativeMass, Order, Others, Threshold, TopK
 from contone.numerics.simplex import softmax
 
 RULES = [CumulativeMass(0.5), CumulativeMass(0.8), Threshold(0.2), Threshold(0.4), TopK(2), Order()]

@@ -150,7 +150,7 @@ if triton is not None:  # pragma: no cover - compiled, not traced
 
     @triton.jit
     def _ends(P, N, lowest, highest, others, own, share, KIND: tl.constexpr):  # type: ignore[no-untyped-def]
-        """The interval of a log weight, as `contone.degrade` has it: masses and extremes of the other labels."""
+        """The interval of a log weight, as `contone.measurements` has it: masses and extremes of the other labels."""
         far = tl.full(P.shape, float("inf"), P.dtype)
         if KIND == 0:
             return tl.where(own, highest, -far), tl.where(own, far, lowest)

@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 
 from contone.backends import get_backend, to_numpy
-from contone.degrade import Degradation
 from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.chain import Settings, calibrate_parameters, learn_parameters, redraws
 from contone.enhance.inversion.evidence import Grades
@@ -35,8 +34,9 @@ from contone.enhance.inversion.model import N_DIRECTIONS, Fit, _certain, _mean_f
 from contone.enhance.inversion.posterior import Averages, Posterior
 from contone.enhance.inversion.sampler import Rows
 from contone.enhance.inversion.shape_uncertainty import ShapeUncertainty
-from contone.enhance.inversion.unasked import count_labels, forget_silent_rows
+from contone.enhance.inversion.unasked import count_labels
 from contone.exceptions import InputError, InputTypeError
+from contone.measurements import IntervalRule
 from contone.numerics.principal import principal_map
 from contone.numerics.truncated import reflected_normal, truncated_normal
 from contone.typing import Array
@@ -54,7 +54,7 @@ class Items:
 
     Parameters
     ----------
-    rule : Degradation
+    rule : IntervalRule
         What made the labels.
     L : (n, q)
         Labels, the rows of an item one after the other.
@@ -70,7 +70,7 @@ class Items:
 
     def __init__(
         self,
-        rule: Degradation,
+        rule: IntervalRule,
         L: np.ndarray,
         item: np.ndarray,
         deviation: float | None = None,
@@ -197,7 +197,7 @@ def fit_items(
     X: np.ndarray,
     L: np.ndarray,
     item: np.ndarray,
-    rule: Degradation,
+    rule: IntervalRule,
     settings: Settings,
     rng: np.random.Generator,
     grades: Grades | None = None,
@@ -208,7 +208,7 @@ def fit_items(
     `max_rows` items, drawn at random, graded ones first: from the labels, and then from what is known beside them.
     """
     order, q, n_kept = np.argsort(item, kind="stable"), L.shape[1], settings.n_sweeps - settings.n_burn
-    L, item = forget_silent_rows(rule, L[order]), item[order]
+    L, item = rule.forget_silent(L[order]), item[order]
     directions = copy.deepcopy(rng).standard_normal((N_DIRECTIONS, q))
     feature_map = principal_map(X, settings.n_components) if settings.features else None
     chosen = np.arange(len(X))[choose_rows(len(X), settings.max_rows, grades, rng)]

@@ -17,7 +17,6 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from contone.backends import get_backend, like, to_numpy
-from contone.degrade import Degradation
 from contone.enhance.inversion import evidence, logistic_normal
 from contone.enhance.inversion.covariance import FEW_LABELS, LAST_STEPS, FactorFit, choose_rank
 from contone.enhance.inversion.evidence import Calibration, Grades
@@ -25,15 +24,13 @@ from contone.enhance.inversion.logistic_normal import Counts, Parameters, Spread
 from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.sampler import Rows
 from contone.enhance.inversion.shape_uncertainty import ShapeUncertainty
+from contone.measurements import IntervalRule
 from contone.runtime import progress
 from contone.runtime.threads import one_blas_thread
 from contone.typing import Array
 
 Step = TypeVar("Step")
 
-SPREAD_PRIOR = (0.22, 0.5)
-"""Median and log standard deviation of the prior of the spread: a typical degree is 1.25 times its neighbour, and twice
-or half that spread is one standard deviation and a half away. It decides only where the histogram of |L| does not."""
 SIMULATED = 30_000, 3000
 """Degrees, and at least how many rows, to simulate for comparing cardinalities: with few labels, whose histogram says
 little, more rows, so that chance in the simulation does not add to what is not known."""
@@ -68,7 +65,7 @@ class Latent(Protocol):
 
     Z: Array
     """(q, n)."""
-    rule: Degradation
+    rule: IntervalRule
     grades: Grades | None
     tail: float
     """Degrees of freedom of Z around its mean."""
@@ -272,11 +269,11 @@ def _root_mean_square(shape: Parameters, some: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.square(mean)) + variance / q))
 
 
-def estimate_spread(rule: Degradation, Z: np.ndarray, counts: Counts) -> Spread:
+def estimate_spread(rule: IntervalRule, Z: np.ndarray, counts: Counts) -> Spread:
     """Spread of z that the cardinalities ask for; Z (m, q) is drawn from the model, at spread 1."""
     if not rule.scale_matters:
-        return logistic_normal.spread_prior(SPREAD_PRIOR)
-    return logistic_normal.spread_posterior(Z, counts, rule.cardinality, SPREAD_PRIOR)
+        return logistic_normal.spread_prior(rule.spread_prior)
+    return logistic_normal.spread_posterior(Z, counts, rule.cardinality, rule.spread_prior)
 
 
 def _starting_spread(rows: Latent) -> Spread | None:
@@ -288,7 +285,7 @@ def _starting_spread(rows: Latent) -> Spread | None:
         return None
     Z = to_numpy(rows.grades.log_weights())[to_numpy(rows.grades.known)]
     size = float(np.sqrt(np.mean(np.square(Z - Z.mean(axis=1, keepdims=True)))))
-    prior = logistic_normal.spread_prior(SPREAD_PRIOR)
+    prior = logistic_normal.spread_prior(rows.rule.spread_prior)
     return Spread(max(size, 0.1 * prior.mean), prior.deviation)
 
 

@@ -30,8 +30,8 @@ from scipy.linalg import helmert
 from scipy.special import gammaln, logsumexp, multigammaln
 
 from contone.backends import like
-from contone.degrade import Degradation
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
+from contone.measurements import IntervalRule
 from contone.typing import Array
 
 TAILS = {math.inf: 0.5, 12: 1 / 6, 6: 1 / 6, 3: 1 / 6}
@@ -83,7 +83,7 @@ def place_grades(rows: np.ndarray, degrees: np.ndarray, L: Array) -> Grades | No
     return Grades(mask, beside, 0.5 * float(degrees[degrees > 0].min()))
 
 
-def find_contradictions(rule: Degradation, degrees: np.ndarray, L: np.ndarray) -> Array:
+def find_contradictions(rule: IntervalRule, degrees: np.ndarray, L: np.ndarray) -> Array:
     """Which of the known degrees (m, q) the rule turns into other labels than L (m, q), bool (m,)."""
     if len(degrees) == 0:
         return np.zeros(0, dtype=bool)

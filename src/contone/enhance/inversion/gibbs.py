@@ -1,8 +1,8 @@
 """One Gibbs sweep over the labels of all rows, on arrays of any kind.
 
 The set that a row's labels allow is not an orthant, but every section of it along one axis is an interval
-(`contone.degrade`). So a sweep visits the labels in turn and redraws each from its normal conditional distribution cut
-to that interval,
+(`contone.measurements`). So a sweep visits the labels in turn and redraws each from its normal conditional distribution
+cut to that interval,
 
     z_j | z_-j  ~  N( z_j - (Sigma^-1 (z - m))_j / Sigma^-1_jj ,  1 / Sigma^-1_jj ),   lower_j < z_j < upper_j,
 
@@ -46,7 +46,7 @@ class Weights:
         self._count = xp.sum(xp.astype(positive, Z.dtype), axis=0)
 
     def without(self, j: int) -> tuple[Array, Array, Array, Array, Array]:
-        """Mass, extremes and count of the labels other than j, in the order of `contone.degrade.Others`."""
+        """Mass, extremes and count of the labels other than j, in the order of `contone.measurements.Others`."""
         xp = array_namespace(self.Z)
         self._positive_weights[j, :] = 0.0
         self._negative_weights[j, :] = 0.0

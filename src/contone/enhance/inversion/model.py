@@ -17,7 +17,6 @@ from array_api_compat import array_namespace
 from scipy.stats import chi2
 
 from contone.backends import get_backend, like, to_numpy
-from contone.degrade import Degradation
 from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.chain import Settings, calibrate_parameters, learn_parameters, show_progress
 from contone.enhance.inversion.covariance import FEW_LABELS
@@ -27,8 +26,9 @@ from contone.enhance.inversion.numpy_sweep import MANY_ROWS
 from contone.enhance.inversion.posterior import Averages, Posterior
 from contone.enhance.inversion.sampler import Rows
 from contone.enhance.inversion.shape_uncertainty import ShapeUncertainty
-from contone.enhance.inversion.unasked import count_labels, forget_silent_rows, tells_nothing
+from contone.enhance.inversion.unasked import count_labels
 from contone.exceptions import LabelError
+from contone.measurements import IntervalRule
 from contone.numerics.principal import PrincipalMap, principal_map
 from contone.numerics.simplex import softmax
 from contone.typing import Array
@@ -44,7 +44,7 @@ MOMENTS = ("mean", "logit_centre", "logit_width")
 class Fit:
     """A fitted model: the rule, the feature map, the parameters, and how they were found."""
 
-    rule: Degradation
+    rule: IntervalRule
     feature_map: PrincipalMap | None
     """None where the mean does not depend on features."""
     parameters: Parameters
@@ -133,10 +133,10 @@ class Fit:
         """The same for all rows at once; `rng` draws uniform and normal numbers, whose shapes end with m."""
         if L.shape[1] == 1:
             return _certain(L)
-        silent = tells_nothing(self.rule, L)
+        silent = self.rule.silent(L)
         if bool(silent.all()):
             return self.prior(X)
-        found = self._sampled(X, forget_silent_rows(self.rule, L), rng, n_samples, single)
+        found = self._sampled(X, self.rule.forget_silent(L), rng, n_samples, single)
         if not bool(silent.any()):
             return found
         xp, prior = array_namespace(L), self.prior(X)
@@ -167,7 +167,7 @@ class Fit:
 
 
 def fit(
-    X: Array, L: Array, rule: Degradation, settings: Settings, rng: np.random.Generator, grades: Grades | None = None
+    X: Array, L: Array, rule: IntervalRule, settings: Settings, rng: np.random.Generator, grades: Grades | None = None
 ) -> tuple[Fit, Posterior]:
     """The model of features X (n, d) and labels L (n, q) under a rule, and the posterior of these rows.
 
@@ -175,7 +175,7 @@ def fit(
     all rows. Graded rows have the degrees that they were given.
     """
     n, q = L.shape
-    silent = tells_nothing(rule, L)
+    silent = rule.silent(L)
     if grades is not None:
         silent = silent & ~grades.known
     if q > 1 and bool(silent.any()):
@@ -220,9 +220,9 @@ def fit(
     return model, posterior if grades is None else posterior.with_known(grades)
 
 
-def _labels_tell(rule: Degradation, L: Array, grades: Grades) -> bool:
+def _labels_tell(rule: IntervalRule, L: Array, grades: Grades) -> bool:
     """Whether labels L (n, q) alone say something of the scale, and of every graded row."""
-    return rule.scale_matters and not bool((tells_nothing(rule, L) & grades.known).any())
+    return rule.scale_matters and not bool((rule.silent(L) & grades.known).any())
 
 
 def _hold_graded(rows: Rows, L: Array, grades: Grades, settings: Settings) -> Rows:
@@ -238,7 +238,7 @@ def _fit_labelled(
     X: Array,
     L: Array,
     silent: Array,
-    rule: Degradation,
+    rule: IntervalRule,
     settings: Settings,
     rng: np.random.Generator,
     grades: Grades | None,

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from contone.backends.numpy.normal import WHOLE, bits, reflected_normal, truncated_normal
-from contone.degrade import CumulativeMass, Degradation, Order, Threshold, TopK
 from contone.enhance.inversion.covariance import FactorPrecision, Precision
+from contone.measurements import CumulativeMass, IntervalRule, Order, Threshold, TopK
 from contone.runtime.threads import for_each
 from contone.typing import Array
 
@@ -43,7 +43,7 @@ MARGIN = {8: 1e-9, 4: 1e-5}
 """How far draws stay clear of the ends of their interval, by bytes a number."""
 
 
-def can_sweep(rule: Degradation) -> bool:
+def can_sweep(rule: IntervalRule) -> bool:
     """Whether the ends for this rule are written out here."""
     if type(rule) is CumulativeMass:
         return rule.t > 0
@@ -64,7 +64,7 @@ def marks_of(positive: Array, dtype: Any) -> Array:
     return np.negative(marks, out=marks)
 
 
-def balance_of(rule: Degradation, positive: Array) -> Array:
+def balance_of(rule: IntervalRule, positive: Array) -> Array:
     """Coefficients (q, n) of the weights in the balance of a rule."""
     if isinstance(rule, CumulativeMass):
         return np.subtract(positive, rule.t, dtype=np.float64)  # (1 - t) of the positive, -t of the negative mass
@@ -152,7 +152,7 @@ class _ThresholdEnds(Ends):
         self.lower[:], self.upper[:] = np.where(positive, lower, pushes), np.where(positive, allows, upper)
 
 
-def ends_of(rule: Degradation, n: int, dtype: Any) -> Ends:
+def ends_of(rule: IntervalRule, n: int, dtype: Any) -> Ends:
     """The ends of a rule, for n rows."""
     if isinstance(rule, CumulativeMass):
         return _CumulativeEnds(rule.t, n, dtype)
@@ -167,7 +167,7 @@ def sweep(
     relaxed: Array | None,
     mean: Array,
     precision: Precision,
-    rule: Degradation,
+    rule: IntervalRule,
     u: Array,
     shift: Array,
     *,
@@ -271,7 +271,7 @@ class _Others:
     Log weights Z (q, n), labels (q, n).
     """
 
-    def __init__(self, Z: Array, positive: Array, rule: Degradation) -> None:
+    def __init__(self, Z: Array, positive: Array, rule: IntervalRule) -> None:
         dtype, W = Z.dtype, np.exp(Z)
         self.marks, self.coefficients = marks_of(positive, dtype), balance_of(rule, positive)
         self.unmarked = np.invert(self.marks)
@@ -318,7 +318,7 @@ def _sweep_piece(
     relaxed: Array | None,
     mean: Array,
     precision: _Full | _Factors,
-    rule: Degradation,
+    rule: IntervalRule,
     u: Array,
     shift: Array,
     reflect: bool,

@@ -15,12 +15,13 @@ from array_api_compat import array_namespace
 
 from contone.backends import get_backend, like, to_numpy
 from contone.backends.protocols import KnownRows, Sweeps
-from contone.degrade import Degradation, Order, Others, TopK, has_levels, region_of
 from contone.enhance.inversion import logistic_normal, numpy_sweep, unasked
 from contone.enhance.inversion.covariance import FEW_LABELS, dense
 from contone.enhance.inversion.evidence import Grades
 from contone.enhance.inversion.gibbs import Weights, draw_weights, sweep
 from contone.enhance.inversion.posterior import Averages
+from contone.measurements import IntervalRule, Order, Others, TopK
+from contone.measurements.order import has_levels
 from contone.numerics.simplex import softmax
 from contone.numerics.unasked import has_unasked
 from contone.typing import Array
@@ -34,7 +35,7 @@ class Rows:
 
     Parameters
     ----------
-    rule : Degradation
+    rule : IntervalRule
         What made the labels.
     L : (n, q)
         NaN where nobody asked: the labels that a row has there are sampled along (`unasked`).
@@ -52,7 +53,7 @@ class Rows:
 
     def __init__(
         self,
-        rule: Degradation,
+        rule: IntervalRule,
         L: Array,
         noise: float,
         grades: Grades | None = None,
@@ -109,7 +110,7 @@ class Rows:
 
     def _fused_sweeps(self, n_sweeps: int) -> Sweeps | None:
         """Sweeps as one operation each, where the backend has them and they know all that these rows ask for."""
-        region = region_of(self.rule)
+        region = self.rule.region
         ordered = self.labels is not None and self.n_relaxed > 0
         if region is None or self.levels is not None or ordered:
             return None
@@ -157,7 +158,7 @@ class Rows:
     def run(self, mean: Array, precision: Array, draws: Any, n_sweeps: int, n_burn: int, averages: Averages) -> bool:
         """All sweeps of a chain as one operation, added up in `averages`; False where more than Z has to be redrawn."""
         fixed = self.noise == 0 and self.asked is None and self.grades is None and math.isinf(self.tail)
-        region = region_of(self.rule)
+        region = self.rule.region
         if self.fused is None or region is None or not fixed:
             return False
         chain = get_backend(self.Z).chain(self.Z, region, draws)
