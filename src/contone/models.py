@@ -38,7 +38,7 @@ from contone.runtime.files import check_regular, replacing
 
 FORMAT = 1
 """Version of the file's layout; a reader refuses what is newer than itself."""
-ROOMS = ("numerics", "augment", "enhance", "predict", "measurements", "tables", "pipeline", "check")
+ROOMS = ("numerics", "augment", "enhance", "predict", "measurements", "tables", "pipeline", "trust")
 """Parts of contone whose classes may be in a file."""
 FOREIGN = {
     "Nystroem": "sklearn.kernel_approximation",

@@ -17,7 +17,7 @@ from contone.exceptions import ArgumentError, ContoneError, DataError, LabelErro
 from contone.tables import columns, labels
 from contone.tables.columns import Columns
 from contone.tables.enhancing import EnhancedFile, what_was_written
-from contone.tables.fitting import with_intervals
+from contone.tables.fitting import intervals_of, with_intervals
 from contone.tables.labels import LabelReading
 from contone.tables.model_file import TableModel, load_table_model
 from contone.tables.progress import Progress
@@ -159,5 +159,4 @@ def _degrees(model: TableModel, problem: Problem, level: float | None) -> tuple[
         )
     if np.shape(D) != (len(problem.X), len(model.labels)):
         raise DataError(f"the model cannot be applied: it names {len(model.labels)} labels, {name} has others.")
-    ends = None if level is None else with_intervals(method).intervals(problem.X, Y, level)
-    return np.asarray(D), None if ends is None else (np.asarray(ends[0]), np.asarray(ends[1]))
+    return np.asarray(D), intervals_of(method, problem.X, Y, level)

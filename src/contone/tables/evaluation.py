@@ -14,6 +14,7 @@ from contone import measures
 from contone.enhance import Logical, Temperature
 from contone.exceptions import ArgumentError, DataError
 from contone.tables import columns, formats, labels
+from contone.tables.labels import LabelReading
 from contone.tables.reading import check_input
 from contone.tables.table import Table, refuse_missing
 from contone.tables.writing import ONE_COLUMN
@@ -32,7 +33,7 @@ class Evaluation:
 
 
 def evaluate_file(truth: Place, answer: Place, *, suffix: str = "_degree", item: str | None = None) -> Evaluation:
-    """Score the degrees of an answer against the true ones in another file, row by row, or by a column that names the rows.
+    """Score the degrees of an answer against the true ones, row by row, or by a column that names the rows.
 
     The labels are those columns of the answer that end in `suffix`; the truth has them under the same name, or under
     the label's own. Where the answer still has the 0/1 labels, baselines that need them stand beside the uniform one.
@@ -48,12 +49,11 @@ def evaluate_file(truth: Place, answer: Place, *, suffix: str = "_degree", item:
         raise DataError(f"{what}: the degrees of both files must have the same labels.")
     rows_of_answer = _matching_rows(first, second, item, truth, answer)
     D = check_distributions(_numbers(first, [str(found[n]) for n in names], truth), name=str(truth))
-    given = check_distributions(_numbers(second, [f"{n}{suffix}" for n in names], answer), name=str(answer))[
-        rows_of_answer
-    ]
-    rows = {"answer": given, "uniform": np.full(D.shape, 1.0 / len(names))}
+    given = check_distributions(_numbers(second, [f"{n}{suffix}" for n in names], answer), name=str(answer))
+    rows = {"answer": given[rows_of_answer], "uniform": np.full(D.shape, 1.0 / len(names))}
     if all(name in second.stored.columns for name in names):
-        L = second.label_numbers(labels.meanings(second.words(names), second.numeric)).to_numpy()[rows_of_answer]
+        read = LabelReading(names, labels.meanings(second.words(names), second.numeric))
+        L = read.read(second).to_numpy()[rows_of_answer]
         if set(np.unique(L)) <= {0.0, 1.0} and L.any(axis=1).all():
             nothing = np.zeros((len(L), 1))
             rows["logical"] = Logical().fit_enhance(nothing, L)
@@ -71,7 +71,7 @@ def _unpacked(table: Table, suffix: str) -> Table:
     return replace(table, stored=table.stored.with_columns(c.alias(f"{c.name}{suffix}") for c in degrees))
 
 
-def _matching_rows(first: Table, second: Table, item: str | None, truth: Place, answer: Place) -> NDArray[np.float64]:
+def _matching_rows(first: Table, second: Table, item: str | None, truth: Place, answer: Place) -> NDArray[np.int64]:
     """For each row of the truth, the row of the answer that belongs to it."""
     n, m = first.stored.height, second.stored.height
     if item is None:

@@ -18,6 +18,7 @@ from contone.enhance import plugins
 from contone.enhance.calibrated import Calibrated
 from contone.enhance.graded import takes_degrees
 from contone.exceptions import ArgumentError, LabelError
+from contone.tables.columns import Columns
 from contone.tables.progress import Progress
 from contone.tables.reading import Problem, refuse_few_labelled
 from contone.validation import silent_rows
@@ -121,15 +122,30 @@ def with_intervals(method: object) -> GivesIntervals:
     return cast(GivesIntervals, method)
 
 
-def fit_problem(problem: Problem, method: Enhancer, progress: Progress) -> FittedProblem:
-    """Fit on all rows, or on those with a label: then the others are predicted."""
-    if not problem.columns.features and not method.baseline:
+def refuse_without_features(method: Enhancer, chosen: Columns) -> None:
+    """A table of labels only is for methods that use nothing else."""
+    if not chosen.features and not method.baseline:
         raise ArgumentError(
             "no numeric column is left that could be a feature. Name columns of categories with --categorical, of free "
             f"text with --text; {type(method).__name__} needs features, these methods use labels only: "
             f"{', '.join(name for name, cls in enhance.methods().items() if cls.baseline)}.",
             "features",
         )
+
+
+def intervals_of(
+    method: object, X: Matrix, Y: pl.DataFrame | None, level: float | None
+) -> tuple[Matrix, Matrix] | None:
+    """Lower and upper ends for rows that the method was not fitted on; None where no level is asked for."""
+    if level is None:
+        return None
+    low, high = with_intervals(method).intervals(X, Y, level)
+    return np.asarray(low), np.asarray(high)
+
+
+def fit_problem(problem: Problem, method: Enhancer, progress: Progress) -> FittedProblem:
+    """Fit on all rows, or on those with a label: then the others are predicted."""
+    refuse_without_features(method, problem.columns)
     labelled = ~np.asarray(silent_rows(problem.marks))
     with progress.fitting(f"enhancing with {type(method).__name__}"):
         if problem.reading.unlabelled == "predict" and not labelled.all():
@@ -168,7 +184,7 @@ def _fit_labelled(problem: Problem, method: Enhancer, labelled: NDArray[np.bool_
 
 def _fit(problem: Problem, method: Enhancer) -> None:
     """Fit to labels, and to degrees or annotators where there are any."""
-    evidence = {} if problem.graded is None else {"degrees": problem.graded}
+    evidence: dict[str, NDArray[np.generic]] = {} if problem.graded is None else {"degrees": problem.graded}
     if problem.groups is not None:
         if "groups" not in inspect.signature(method.fit).parameters:
             raise ArgumentError(f"{type(method).__name__} takes one annotator per item; inversion takes any.", "worker")

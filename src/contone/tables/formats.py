@@ -156,9 +156,8 @@ def refuse_unwritable(frame: pl.DataFrame, target: str) -> None:
             )
     odd = [c.name for c in frame if not (c.dtype.is_numeric() or c.dtype in (pl.String, pl.Boolean, pl.Null))]
     for name in odd:
-        column = frame[name].drop_nulls().head(1).to_frame()
         try:
-            write_frame(column, io.BytesIO(), suffix)
+            write_frame(frame.select(pl.col(name).drop_nulls().head(1)), io.BytesIO(), suffix)
         except OutputError as error:
             raise ArgumentError(
                 f"{target} cannot hold the column {name!r} ({frame.schema[name]}): {error} Write .parquet instead, or "

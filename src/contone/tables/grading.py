@@ -74,7 +74,7 @@ def read_graded(path: Path, table: Table, names: Sequence[str], ids: Sequence[st
             "graded",
         )
     degrees = np.stack([_numbers(path, sheet, str(column)) for column in found.values()], axis=1)
-    is_graded = ~np.isnan(degrees).all(axis=1)
+    is_graded = np.asarray(~np.isnan(degrees).all(axis=1))
     shown = _shown_rows(sheet, ids)
     degrees = _as_shares(path, degrees[is_graded], [shown[i] for i in np.flatnonzero(is_graded)])
     graded = np.full((table.n_rows, len(names)), np.nan)

@@ -32,8 +32,8 @@ class Problem:
     """What a table asks: features, labels, and how its rows and columns are called.
 
     ``method.fit_enhance(problem.X, problem.Y)`` is an answer, ``write_answer(problem, D, "soft.csv")`` writes it beside
-    the table. Where several annotators answered about one item, X and Y have one row per answer, and `groups` says which
-    item it is about; everything else has one row per item.
+    the table. Where several annotators answered about one item, X and Y have one row per answer, and `groups` says
+    which item it is about; everything else has one row per item.
 
     Attributes
     ----------
@@ -136,12 +136,12 @@ def read_table(
     progress : Progress or None
         Is told what is done; None is silent.
     **reading
-        ``labels``, ``features``, ``ids``, ``categorical``, ``text``: columns. Names, lists with commas, patterns such as
-        ``"genre_*"``, ranges such as ``"last:6"`` or ``"f10:f16"``; `labels` may also be ``"@file"`` with one name per
-        line, or the XML file of MULAN, and nothing where the format names them. Without `features`, every other numeric
-        column whose name does not say that it is an id, and categories that the format declares. `ids` are numeric
-        columns to carry along; `categorical` are features whose entries are names of classes, `text` columns of free
-        text to learn from. A single label column may hold sets such as ``a|b|c``, or lists.
+        ``labels``, ``features``, ``ids``, ``categorical``, ``text``: columns. Names, lists with commas, patterns such
+        as ``"genre_*"``, ranges such as ``"last:6"`` or ``"f10:f16"``; `labels` may also be ``"@file"`` with one name
+        per line, or the XML file of MULAN, and nothing where the format names them. Without `features`, every other
+        numeric column whose name does not say that it is an id, and categories that the format declares. `ids` are
+        numeric columns to carry along; `categorical` are features whose entries are names of classes, `text` columns of
+        free text to learn from. A single label column may hold sets such as ``a|b|c``, or lists.
 
         ``separator``, ``decimal``: of a text file; None finds them out. ``label_separator``: between the labels of a
         column of sets; None finds it out.

@@ -34,7 +34,7 @@ from contone.runtime.files import replacing
 from contone.tables import checkpoint, formats, pieces
 from contone.tables.columns import Columns
 from contone.tables.encoder import ColumnEncoder, described
-from contone.tables.fitting import FittedRows, with_intervals
+from contone.tables.fitting import FittedRows, intervals_of, refuse_without_features
 from contone.tables.labels import LabelReading
 from contone.tables.model_file import path_of, table_model
 from contone.tables.progress import Progress
@@ -203,6 +203,7 @@ def _started(request: Request, folder: Path) -> Job:
         chosen, read = understand(source, reading, lambda line: progress.note(f"  {line}"))
         first = Table(pl.DataFrame(schema=source.schema)) if source.is_text else next(source.read([0]))[1]
         check_answer(request.writing, first, chosen, read.names)
+        refuse_without_features(request.method, chosen)
     progress.note(
         f"  {source.n_rows:,} rows in {len(source)} parts; {len(read.names)} labels, {len(chosen.features)} features"
     )
@@ -307,13 +308,13 @@ def _write_parts(job: Job, folder: Path) -> dict[int, checkpoint.Part]:
 
 def _write_part(job: Job, folder: Path, i: int, piece: Table) -> checkpoint.Part:
     """The answer to one piece, by the fitted method, as a file."""
-    level, method = job.writing.intervals, job.method
+    method = job.method
     with _located(job.source, i), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit has said what there is to say
         X = encode(job.encoder, features_of(piece, job.columns), piece.n_rows)
         Y = job.labels.read(piece)
         D = np.asarray(method.enhance(X, Y))
-        ends = None if level is None else tuple(map(np.asarray, with_intervals(method).intervals(X, Y, level)))
+        ends = intervals_of(method, X, Y, job.writing.intervals)
     frame = answer_frame(job.writing, piece, job.columns, job.labels, D, ends)
     write = partial(formats.write_frame, frame, suffix=job.suffix, header=i == 0, dialect=job.source.dialect)
     return checkpoint.add_part(folder, i, job.token, frame.height, job.suffix, write)

@@ -15,7 +15,7 @@ from contone.tables import excel, formats
 from contone.tables.columns import Columns
 from contone.tables.labels import LabelReading
 from contone.tables.reading import Problem
-from contone.tables.settings import Writing
+from contone.tables.settings import Writing, WritingOptions
 from contone.tables.table import Table
 from contone.validation import check_distributions
 
