@@ -6,6 +6,7 @@ Type checkers read this list, and `contone.__getattr__` does: a name is imported
 from contone import datasets, measurements, measures
 from contone.augment import Augmented, HSICReducer, LabelConfidence
 from contone.enhance import (
+    DLDL,
     DRAM,
     FCM,
     GLEMR,
@@ -51,6 +52,7 @@ __version__: str
 
 __all__ = [
     "AAKNN",
+    "DLDL",
     "DRAM",
     "FCM",
     "GLEMR",

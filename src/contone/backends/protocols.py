@@ -10,7 +10,6 @@ Shapes: n or m rows, d features, q labels, k neighbours.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -44,47 +43,6 @@ class Groups(NamedTuple):
     """(n,) number of the distinct row that row i is equal to; distinct rows are numbered in order of appearance."""
     first: Array
     """(m,) where each distinct row occurs first, ascending."""
-
-
-@dataclass(frozen=True)
-class Findings:
-    """What an examination of features X (n, d) and labels Y (n, q) found. Row numbers; -1 stands for none.
-
-    Attributes
-    ----------
-    n : int
-        Rows that were examined.
-    bad_features, bad_labels : int
-        First row of X with an entry that is NaN or infinite; of Y with one that is infinite.
-    is_logical : bool
-        Whether every entry of Y is 0, 1 or NaN.
-    n_empty, empty : int
-        How many rows have no label at all (all 0, or all NaN), and the first of them.
-    off : int
-        First row of Y that is not a distribution; among rows of 0 and 1, the first that is neither.
-    off_label, off_value : int, float
-        The first label there that is not 0 or 1 and its value; -1 and the sum of the row where there is none.
-    lowest, highest : (q,)
-        Smallest and largest entry of every label; infinite (+ and -) where all are NaN.
-    not_whole : int
-        First row of Y with an entry that is neither a whole number nor NaN.
-    unasked : int
-        First row of Y with an entry that is NaN.
-    """
-
-    n: int
-    bad_features: int
-    bad_labels: int
-    is_logical: bool
-    n_empty: int
-    empty: int
-    off: int
-    off_label: int
-    off_value: float
-    lowest: np.ndarray
-    highest: np.ndarray
-    not_whole: int = -1
-    unasked: int = -1
 
 
 class Graph(Protocol):
@@ -379,8 +337,11 @@ class Checks(Protocol):
     def check_matrix(self, A: Array, name: str) -> Array:
         """A as a matrix of real numbers with rows and columns; refuses anything else."""
 
-    def examine(self, X: Array | None, Y: Array | None, tolerance: float) -> Findings:
-        """What is wrong with features and labels, in one pass over the rows."""
+    def each_block(self, function: Callable[..., Any], *arrays: Array) -> Sequence[Any]:
+        """function(rows of every array) of every block of rows, in order and in one pass; its results are small."""
+
+    def check_later(self, A: Array, check: Callable[[Array, int], None]) -> Array:
+        """A, whose rows call check(rows, number of the first) before they are used: now where they are in memory."""
 
 
 class Backend(Rows, Neighbourhoods, Sampling, Checks, Protocol):

@@ -45,9 +45,10 @@ def too_large(estimator: Any, X: Array, q: int, needed: float, available: float)
 
 def not_lazy(estimator: Any) -> InputTypeError:
     """Dask arrays for an estimator that needs all rows in memory."""
+    able = able_methods("dask", around_others=True)
     return InputTypeError(
-        f"{type(estimator).__name__} does not fit dask arrays; these methods do: {able_methods('dask')}. Or fit it to "
-        "a sample in memory (X[rows].compute()); where it has `predict`, that takes dask arrays."
+        f"{type(estimator).__name__} does not fit dask arrays; these methods do: {able}. Or fit it to a sample in "
+        "memory (X[rows].compute()); where it has `predict`, that takes dask arrays."
     )
 
 

@@ -15,13 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from contone.backends import get_backend
 from contone.backends.protocols import Region
 from contone.measurements.base import Measurement
 from contone.typing import Array
-from contone.validation import check_distributions, silent_rows
+from contone.validation import check_distributions, examine, judge_labels, silent_rows
 from contone.validation.containers import default_names
-from contone.validation.judgement import judge_labels, tolerance_of
 
 
 class Others(NamedTuple):
@@ -91,8 +89,7 @@ class IntervalRule(Measurement):
         return None
 
     def check_labels(self, Y: Array) -> None:
-        found = get_backend(Y).examine(None, Y, tolerance_of(Y))
-        judge_labels(found, default_names(Y.shape[1]), constant=False, levels=self.takes_numbers)
+        judge_labels(examine(None, Y), default_names(Y.shape[1]), constant=False, levels=self.takes_numbers)
 
     def simulate(self, D: Array, rng: np.random.Generator, like: Array | None = None) -> Array:
         L = array_namespace(D).astype(self._apply(D), D.dtype)

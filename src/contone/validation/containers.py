@@ -17,8 +17,13 @@ import scipy.sparse as sp
 from array_api_compat import is_dask_array, is_torch_array
 
 from contone.backends import get_backend
-from contone.exceptions import InputError, InputTypeError, LabelError, ShapeError
+from contone.exceptions import FeatureError, InputError, InputTypeError, LabelError, ShapeError
 from contone.typing import Array
+
+SMALLEST_FEATURE = 1e-150
+"""Features whose largest entry is below this, or above its inverse, have squares that floating point cannot hold."""
+SMALLEST_SINGLE = 1e-16
+"""The same in single precision."""
 
 
 @dataclass(frozen=True)
@@ -97,10 +102,7 @@ def refuse_other_index(X: Any, Y: Any, name: str = "Y") -> None:
 def open_labels(Y: Any, *, name: str, estimator: Any) -> tuple[Any, Border]:
     """Y as a float64 matrix (n, q), or a floating tensor for an estimator that takes them, and its way out."""
     if Y is None:
-        raise LabelError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None. "
-            f"Pass the labels {name}: one row per instance, one column per label."
-        )
+        raise missing_labels(name, estimator)
     if name == "Y":
         Y = numbers_from_objects(Y)
     check_columns(Y, name)
@@ -128,6 +130,13 @@ def open_labels(Y: Any, *, name: str, estimator: Any) -> tuple[Any, Border]:
         raise infinite_label(name, first_row(odd.any(axis=1)))
     names = [str(c) for c in frame.columns] if frame is not None else default_names(labels.shape[1])
     return labels, Border(names, frame, tensor)
+
+
+def missing_labels(name: str, estimator: Any) -> LabelError:
+    return LabelError(
+        f"{type(estimator).__name__} requires y to be passed, but the target y is None. "
+        f"Pass the labels {name}: one row per instance, one column per label."
+    )
 
 
 def infinite_label(name: str, row: int) -> LabelError:
@@ -259,6 +268,18 @@ def refuse_odd_arrays(A: Any, name: str) -> None:
         raise InputTypeError(f"{name} holds dates or durations ({A.dtype}): turn them into numbers first.")
     if kind == "c":
         raise InputTypeError(f"{name} is complex: pass real numbers. Complex data not supported.")
+
+
+def refuse_beyond_squares(name: str, largest: np.ndarray) -> None:
+    """Refuse features with a column whose largest entry, (d,), is so small or large that its square is lost."""
+    smallest = SMALLEST_SINGLE if largest.dtype.itemsize == 4 else SMALLEST_FEATURE
+    for column, entry in enumerate(map(float, largest)):
+        if entry and not smallest <= entry <= 1.0 / smallest:
+            raise FeatureError(
+                f"{name}: the largest entry of X in column {column} is {entry:.3g}; its square, or the coefficient "
+                "that it needs, is beyond floating point. Scale the features, e.g. with "
+                "sklearn.preprocessing.StandardScaler."
+            )
 
 
 def place_beside(X: Any, labels: Any) -> Any:

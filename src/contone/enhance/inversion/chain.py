@@ -19,7 +19,7 @@ import numpy as np
 from contone.backends import get_backend, like, to_numpy
 from contone.enhance.inversion import evidence, logistic_normal
 from contone.enhance.inversion.covariance import FEW_LABELS, LAST_STEPS, FactorFit, choose_rank
-from contone.enhance.inversion.evidence import Calibration, Grades
+from contone.enhance.inversion.evidence import Calibration, Graded, Grades
 from contone.enhance.inversion.logistic_normal import Counts, Parameters, Spread
 from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.sampler import Rows
@@ -194,9 +194,12 @@ def calibrate_parameters(
     deviation = rows.deviation
     noise = rng.standard_normal(normals.shape) if deviation > 0 else 0.0
     with one_blas_thread():
+        taken = np.zeros(len(parameters.covariance))
         for _ in range(2):
-            start = Parameters(found.parameters.coefficients, parameters.covariance, parameters.theta)
-            residuals = _graded_residuals(phi, gram, rows, start, known)
+            # The mean was learnt at the scales that were taken; the labels' covariance has none of them.
+            coefficients = found.parameters.coefficients / np.exp(taken)
+            graded = _graded_rows(phi, gram, rows, parameters._replace(coefficients=coefficients), known)
+            start = parameters._replace(coefficients=coefficients - coefficients.mean(axis=1, keepdims=True))
 
             def spread_under(tail: float, start: Parameters = start) -> Spread:
                 """The spread that the cardinalities say where residuals have tails, in units of that of `start`."""
@@ -208,22 +211,22 @@ def calibrate_parameters(
                 return Spread(said.mean / size, said.deviation / size)
 
             told = rows.rule.scale_matters
-            found = evidence.calibrate(start, spread, residuals, spread_under, labels_tell_scale=told)
+            found, taken = evidence.calibrate(start, graded, spread_under, labels_tell_scale=told)
             rows.tail = found.tail
             if deviation > 0:  # what annotators add has the units of the items
-                rows.rescale(deviation * found.spread.mean / spread.mean / rows.deviation)
+                rows.rescale(deviation * found.spread.mean / rows.deviation)
             coefficients = _redraw_coefficients(phi, gram, rows, found.parameters, settings, rng)
             found = found._replace(parameters=found.parameters._replace(coefficients=coefficients))
-    return found
+    return found._replace(spread=Spread(*(spread.mean * part for part in found.spread)))
 
 
-def _graded_residuals(phi: Array, gram: np.ndarray, rows: Latent, parameters: Parameters, known: np.ndarray) -> Array:
-    """z - B^T phi (m, q) of the graded rows, centred, as wide as if they had had no part in B."""
+def _graded_rows(phi: Array, gram: np.ndarray, rows: Latent, parameters: Parameters, known: np.ndarray) -> Graded:
+    """The graded rows and their means B^T phi, both as wide as if these rows had had no part in B."""
     features, Z = to_numpy(phi[:, known]), to_numpy(rows.Z[:, known])
-    residual = (Z - Z.mean(axis=0) - parameters.coefficients.T @ features).T
     penalised = gram + np.diag(logistic_normal.ridge(len(gram), parameters.theta))
     leverage = np.einsum("ki,ki->i", features, np.linalg.solve(penalised, features))
-    return residual / np.sqrt(np.clip(1.0 - leverage, 0.05, 1.0))[:, None]
+    widened = 1.0 / np.sqrt(np.clip(1.0 - leverage, 0.05, 1.0))
+    return Graded.of((Z * widened).T, (parameters.coefficients.T @ features * widened).T, parameters.covariance)
 
 
 def redraws(settings: Settings) -> int:

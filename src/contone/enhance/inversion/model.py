@@ -20,7 +20,8 @@ from contone.backends import get_backend, like, to_numpy
 from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.chain import Settings, calibrate_parameters, learn_parameters, show_progress
 from contone.enhance.inversion.covariance import FEW_LABELS
-from contone.enhance.inversion.evidence import Grades
+from contone.enhance.inversion.evidence import Calibration, Grades
+from contone.enhance.inversion.judged import Answer, closest_step
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.numpy_sweep import MANY_ROWS
 from contone.enhance.inversion.posterior import Averages, Posterior
@@ -206,6 +207,10 @@ def fit(
     if known is not None:
         rows = rows if at_once else _hold_graded(rows, L[chosen], known, settings)
         found = calibrate_parameters(phi, rows, parameters, spread, counts, settings, rng)
+        if not at_once:
+            found = closest_step(
+                Calibration(parameters, spread, math.inf), found, *_as_if_ungraded(model, X[chosen], L[chosen], known)
+            )
         model = replace(
             model,
             **found._asdict(),
@@ -223,6 +228,19 @@ def fit(
 def _labels_tell(rule: IntervalRule, L: Array, grades: Grades) -> bool:
     """Whether labels L (n, q) alone say something of the scale, and of every graded row."""
     return rule.scale_matters and not bool((rule.silent(L) & grades.known).any())
+
+
+def _as_if_ungraded(model: Fit, X: Array, L: Array, grades: Grades) -> tuple[np.ndarray, Answer]:
+    """The degrees (m, q) of graded rows, and the answers that their labels would get under other parameters."""
+    rows = np.flatnonzero(to_numpy(grades.known))
+
+    def answer(parameters: Parameters, tail: float) -> np.ndarray:
+        # The same random numbers for all parameters.
+        other = replace(model, parameters=parameters, tail=tail)
+        found: np.ndarray = to_numpy(other.posterior_of_block(X[rows], L[rows], np.random.default_rng(0)).mean)
+        return found
+
+    return to_numpy(grades.degrees)[rows], answer
 
 
 def _hold_graded(rows: Rows, L: Array, grades: Grades, settings: Settings) -> Rows:
