@@ -165,8 +165,8 @@ def read_table(
     >>> problem = read_table(path, labels="calm,happy")
     >>> problem.X.shape, problem.label_names, problem.feature_names
     ((3, 1), ['calm', 'happy'], ['tempo'])
-    >>> print(*problem.notes, sep="\\n")
-    3 rows; labels: calm, happy; features: tempo
+    >>> problem.notes[0]
+    '3 rows; labels: calm, happy; features: tempo'
     """
     return read_problem(Path(source), Reading(**reading), progress or Progress())
 
