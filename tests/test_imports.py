@@ -36,7 +36,7 @@ LAYERS = [
 HEIGHT = {part: len(LAYERS) - i for i, layer in enumerate(LAYERS) for part in layer}
 
 HEAVY = {
-    *("torch", "dask", "distributed", "faiss", "matplotlib", "pandas", "polars"),
+    *("torch", "dask", "distributed", "faiss", "numba", "matplotlib", "pandas", "polars"),
     *("typer", "rich", "jinja2", "requests", "pooch"),
 }
 
@@ -149,13 +149,10 @@ sys.meta_path.insert(0, Missing())
 
 
 def test_the_library_works_without_the_extras(bare_forks):
-    """Inversion included, where there is so much to draw that it would be compiled."""
     code = BLOCK + (
-        "sys.modules['numba'] = None\n"
         "import contone\ndata = contone.datasets.load('artificial')\n"
         "L = contone.CumulativeMass().apply(data.D)\n"
         "print(contone.evaluate(data.D, contone.Temperature().fit_enhance(data.X, L)).kl)\n"
-        "from contone.backends.numpy import sweeps\nsweeps.LEAST_WORK = 0\n"
         "method = contone.Inversion(n_sweeps=20, n_burn=10).fit(data.X[::40], L[::40])\n"
         "print(contone.evaluate(data.D[::40], method.label_distributions_).kl)"
     )

@@ -100,97 +100,6 @@ class Draws(Protocol):
         """Standard normal draws."""
 
 
-class Region(NamedTuple):
-    """What binds the weights of a row to its labels, for code that cannot call a rule."""
-
-    kind: str
-    """"order": no positive label weighs less than a negative one. "mass": that, and the positive ones are just enough
-    for more than `share` of the sum. "bar": positive labels have more than `share` of the sum, others do not, and a
-    single positive one need only lead. "any bar": the same without this exception."""
-    share: float = 0.0
-
-
-class KnownRows(NamedTuple):
-    """Rows whose degrees are known: their log weights stay, but for those of degrees that were rounded to 0."""
-
-    rows: Array
-    """(n,) which rows."""
-    is_zero: Array
-    """(q, n) which of their degrees are 0."""
-    highest_zero: Array
-    """(n,) the largest log weight of such a degree, where the row's largest is 0."""
-
-
-class FactorForm(Protocol):
-    """diag(own) - shared^T shared: `own` (q,), `shared` (k, q)."""
-
-    @property
-    def own(self) -> np.ndarray:
-        """(q,)."""
-
-    @property
-    def shared(self) -> np.ndarray:
-        """(k, q)."""
-
-    def diagonal(self) -> Array:
-        """Its diagonal (q,)."""
-
-    def along(self) -> Array:
-        """Its column sums (q,)."""
-
-
-class Sweeps(Protocol):
-    """Gibbs sweeps of log weights Z (q, n) within a region, one operation each; see `enhance.inversion.gibbs`.
-
-    `relaxed` (n,) says which rows keep to the order alone; None stands for no row.
-    """
-
-    @property
-    def knows_all(self) -> bool:
-        """Whether `sweep` takes known rows and factors."""
-
-    def sweep(
-        self,
-        Z: Array,
-        positive: Array,
-        relaxed: Array | None,
-        mean: Array,
-        precision: Any,
-        u: Array,
-        shift: Array,
-        *,
-        reflect: bool,
-        root_weights: Array | None,
-        known: KnownRows | None = None,
-    ) -> Array:
-        """One sweep with given draws: new log weights (q, n). Sigma^-1 is a matrix (q, q) or a `FactorForm`."""
-
-    def add_draw(self, Z: Array, sums: tuple[Array, Array, Array], resolution: float, lowest: float) -> bool:
-        """Add the degrees of log weights Z (q, n), their logits and the squares of these to sums, each (q, n).
-
-        1 - d is at least `resolution` in a logit, which is at least `lowest`. False, and nothing done, where that is no
-        operation of its own.
-        """
-
-
-class Chain(Protocol):
-    """All sweeps of a chain whose parameters stay as they are, as one operation that makes its own random numbers."""
-
-    def run(
-        self,
-        Z: Array,
-        positive: Array,
-        relaxed: Array | None,
-        mean: Array,
-        precision: np.ndarray,
-        n_sweeps: int,
-        n_burn: int,
-        sums: tuple[Array, Array, Array],
-    ) -> Array:
-        """New log weights (q, n); every other sweep is a reflection. Degrees, logits and their squares of the sweeps
-        after `n_burn` are added to `sums`, each (n, q)."""
-
-
 class Rows(Protocol):
     """Functions of rows, and arrays of one kind as arrays of another."""
 
@@ -316,13 +225,6 @@ class Sampling(Protocol):
 
     def rows_per_block(self, X: Array, q: int, max_rows: int) -> int:
         """How many rows with q labels to sample at once: `max_rows`, or more where starting work is what takes time."""
-
-    def sweeps(self, Z: Array, region: Region, n_sweeps: int) -> Sweeps | None:
-        """So many sweeps of rows like Z (q, n) as one operation each; None where there are none, or they do not pay."""
-
-    def chain(self, Z: Array, region: Region, draws: Any) -> Chain | None:
-        """A chain of rows like Z (q, n) as one operation, seeded by what draws for them; None where there is none, or
-        so few numbers are drawn one by one."""
 
     def map_blocks(self, function: Callable[[Any], Any], blocks: Any) -> Any:
         """function(block) of every block, in their order, side by side where that pays."""

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from contone.backends.protocols import Region
 from contone.measurements.base import Measurement
 from contone.typing import Array
 from contone.validation import check_distributions, examine, judge_labels, silent_rows
@@ -51,6 +50,21 @@ class Others(NamedTuple):
             xp.max(xp.where(negative, Z, -far), axis=1),
             xp.sum(xp.astype(positive, Z.dtype), axis=1),
         )
+
+
+class Region(NamedTuple):
+    """A rule for compiled sweeps, which cannot call `interval`: one of four kinds, and its number."""
+
+    kind: str
+    """"order": no positive label weighs less than a negative one. "mass": that, and the positive ones are just enough
+    for more than `share` of the sum. "bar": positive labels have more than `share` of the sum, others do not, and a
+    single positive one need only lead. "any bar": the same without this exception."""
+    share: float = 0.0
+
+    @property
+    def number(self) -> int:
+        """The number of the kind, as compiled code has it."""
+        return ("order", "mass", "bar", "any bar").index(self.kind)
 
 
 class IntervalRule(Measurement):

@@ -11,7 +11,7 @@ import numpy as np
 from contone.backends.dask import checks, duplicates, graph, neighbours, rows, tasks
 from contone.backends.dask.order import ListOrder
 from contone.backends.numpy import NumpyBackend
-from contone.backends.protocols import Groups, Neighbours, Region
+from contone.backends.protocols import Groups, Neighbours
 from contone.runtime import memory
 from contone.runtime.threads import pieces_of
 from contone.typing import Array, Operator
@@ -134,12 +134,6 @@ class DaskBackend:
 
     def rows_per_block(self, X: Array, q: int, max_rows: int) -> int:
         return max_rows
-
-    def sweeps(self, Z: Array, region: Region, n_sweeps: int) -> None:
-        return None
-
-    def chain(self, Z: Array, region: Region, draws: Any) -> None:
-        return None
 
     def map_blocks(self, function: Callable[[Any], Any], blocks: Iterable[Any]) -> Iterator[Any]:
         return map(function, blocks)

@@ -9,9 +9,9 @@ import numpy as np
 from array_api_compat import array_namespace
 from scipy import special
 
-from contone.backends.numpy import duplicates, graph, neighbours, rows, sweeps
+from contone.backends.numpy import duplicates, graph, neighbours, rows
 from contone.backends.permutations import invert, reorder
-from contone.backends.protocols import Groups, Neighbours, Region, Sweeps
+from contone.backends.protocols import Groups, Neighbours
 from contone.exceptions import InputTypeError, ShapeError
 from contone.runtime import memory, threads
 from contone.typing import Array, Operator
@@ -130,12 +130,6 @@ class NumpyBackend:
 
     def rows_per_block(self, X: Array, q: int, max_rows: int) -> int:
         return max_rows
-
-    def sweeps(self, Z: Array, region: Region, n_sweeps: int) -> Sweeps | None:
-        return sweeps.CompiledSweeps(region) if sweeps.can_sweep(Z, region, n_sweeps) else None
-
-    def chain(self, Z: Array, region: Region, draws: Any) -> None:
-        return None
 
     def map_blocks(self, function: Callable[[Any], Any], blocks: Iterable[Any]) -> Iterator[Any]:
         return threads.side_by_side(function, blocks)

@@ -28,12 +28,12 @@ from contone.backends import get_backend, to_numpy
 from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.chain import Settings, calibrate_parameters, learn_parameters, redraws
 from contone.enhance.inversion.evidence import Grades
-from contone.enhance.inversion.gibbs import LOWEST, Weights, draw_weights
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.model import N_DIRECTIONS, Fit, _certain, _mean_features, choose_rows, with_tails
 from contone.enhance.inversion.posterior import Averages, Posterior
-from contone.enhance.inversion.sampler import Rows
+from contone.enhance.inversion.sampler import Rows, draw_weights
 from contone.enhance.inversion.shape_uncertainty import ShapeUncertainty
+from contone.enhance.inversion.sweeps.reference import LOWEST, Weights, interval
 from contone.enhance.inversion.unasked import count_labels
 from contone.exceptions import InputError, InputTypeError
 from contone.measurements import IntervalRule
@@ -130,9 +130,9 @@ class Items:
         residual = self.Z - mean
         # The shift of an item's log weights means nothing, so it is redrawn first; see `gibbs.sweep`.
         residual += rng.standard_normal(m) / (along.sum() ** 0.5 * root) - (along @ residual) / along.sum()
-        weights, moved = Weights(Z, self.rows.positive), np.zeros((q, m))
+        bound, weights, moved = self.rows.bound, Weights(Z, self.rows.positive), np.zeros((q, m))
         for j in range(q):
-            lower, upper = self.rows._interval(j, weights)
+            lower, upper = interval(self.rule, bound, j, weights)
             lower = np.maximum.reduceat(np.clip(lower, LOWEST, None) + MARGIN - Z[j], self.first)
             upper = np.minimum.reduceat(upper - MARGIN - Z[j], self.first)
             room = (lower < 0) & (upper > 0) & ~self.held

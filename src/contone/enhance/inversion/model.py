@@ -23,9 +23,8 @@ from contone.enhance.inversion.covariance import FEW_LABELS
 from contone.enhance.inversion.evidence import Calibration, Grades
 from contone.enhance.inversion.judged import Answer, closest_step
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
-from contone.enhance.inversion.numpy_sweep import MANY_ROWS
 from contone.enhance.inversion.posterior import Averages, Posterior
-from contone.enhance.inversion.sampler import Rows
+from contone.enhance.inversion.sampler import MANY_ROWS, Rows
 from contone.enhance.inversion.shape_uncertainty import ShapeUncertainty
 from contone.enhance.inversion.unasked import count_labels
 from contone.exceptions import LabelError
@@ -148,9 +147,9 @@ class Fit:
         """The same by a Markov chain."""
         n_sweeps, n_burn = self._chain_length()
         precision = logistic_normal.precision(self.parameters.covariance)
-        rows = Rows(self.rule, L, self.settings.noise, tail=self.tail, single=single, n_sweeps=n_sweeps)
+        rows = Rows(self.rule, L, self.settings.noise, tail=self.tail, single=single)
         mean, draws = self.mean(X), get_backend(X).draws(rng, X)
-        averages = Averages(rows.Z, n_samples, n_sweeps - n_burn, labels_first=rows.quick, fused=rows.fused)
+        averages = Averages(rows.Z, n_samples, n_sweeps - n_burn)
         if n_samples == 0 and rows.run(mean, precision, draws, n_sweeps, n_burn, averages):
             return averages.posterior(rows.n_relaxed)
         for k in range(n_sweeps):
@@ -193,9 +192,9 @@ def fit(
     known = None if grades is None else grades[chosen]
     # Labels first, as if nothing were graded, and then what graded rows say beside them: what changes is theirs alone.
     at_once = known is not None and not _labels_tell(rule, L[chosen], known)
-    rows = Rows(rule, L[chosen], settings.noise, known if at_once else None, n_sweeps=settings.n_sweeps)
+    rows = Rows(rule, L[chosen], settings.noise, known if at_once else None)
     n_kept = settings.n_sweeps - settings.n_burn
-    averages = Averages(rows.Z, settings.n_samples, n_kept, labels_first=rows.quick, fused=rows.fused)
+    averages = Averages(rows.Z, settings.n_samples, n_kept)
     counts = count_labels(L, rule)
     shape = ShapeUncertainty(rows.Z.shape[1], q, float(q) if settings.strength is None else settings.strength)
     parameters, spread = learn_parameters(phi, rows, averages, counts, settings, rng, shape)
@@ -245,7 +244,7 @@ def _as_if_ungraded(model: Fit, X: Array, L: Array, grades: Grades) -> tuple[np.
 
 def _hold_graded(rows: Rows, L: Array, grades: Grades, settings: Settings) -> Rows:
     """The same rows, where they are, but those whose degrees are known stay at these."""
-    held = Rows(rows.rule, L, rows.noise, grades, n_sweeps=settings.n_sweeps)
+    held = Rows(rows.rule, L, rows.noise, grades)
     xp = array_namespace(held.Z)
     held.Z = xp.where(grades.known, held.Z, xp.astype(rows.Z, held.Z.dtype))
     held.positive = xp.where(grades.known, held.positive, rows.positive)

@@ -74,7 +74,7 @@ def learn_information(fit: Fit, X: np.ndarray, L: np.ndarray, rng: np.random.Gen
     whiten = np.linalg.pinv(unwhiten)
     first, second = _pairs(len(whiten))
     L = fit.rule.forget_silent(L)
-    rows = Rows(fit.rule, L, fit.settings.noise, n_sweeps=N_SWEEPS)
+    rows = Rows(fit.rule, L, fit.settings.noise)
     draws = get_backend(X).draws(rng, X)
     half = (N_SWEEPS - N_SWEEPS // 5) // 2
     averages = np.zeros((2, len(whiten) + len(first), X.shape[0]))

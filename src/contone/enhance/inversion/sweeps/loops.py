@@ -1,12 +1,19 @@
 """Loops over rows and labels that numba compiles: a Gibbs sweep of log weights, and the sums that averages are made of.
 
-`enhance.inversion.gibbs.sweep` says what a sweep is, `enhance.inversion.numpy_sweep` how a step is kept to O(1)
-beside Sigma^-1; here are the same formulas in one loop. Rows go through all labels in tiles that stay in a processor's
-cache. Loops over a tile hold no branch and call nothing, so that the compiler makes vector instructions of them. All is
-in double precision, whatever log weights are stored in. Sums, extremes and copies are loops, too: NumPy's functions and
-slices that are assigned to are compiled along with them, messages of their errors included, which takes seconds.
+`reference.sweep` says what a sweep is. What differs here is the bookkeeping, so that a step takes O(1) operations per
+row beside Sigma^-1:
 
-Importing this module imports numba: `backends.numpy.sweeps` decides when that pays.
+- what a rule asks of the other labels is a *balance*, a sum of weights with fixed coefficients, kept up to date, and
+  the lowest positive and highest negative weight: those of labels not yet visited are found once for all labels, those
+  of labels visited already run along;
+- intervals are worked out for weights in place of log weights, so that two logarithms per label are all it takes.
+
+Rows go through all labels in tiles that stay in a processor's cache. Loops over a tile hold no branch and call nothing,
+so that the compiler makes vector instructions of them. All is in double precision, whatever log weights are stored in.
+Sums, extremes and copies are loops, too: NumPy's functions and slices that are assigned to are compiled along with
+them, messages of their errors included, which takes seconds.
+
+Importing this module imports numba.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -17,7 +24,7 @@ import math
 
 import numpy as np
 
-from contone.backends.numpy.elementary import (
+from contone.enhance.inversion.sweeps.elementary import (
     compiled,
     exponentials,
     larger,
@@ -28,11 +35,13 @@ from contone.backends.numpy.elementary import (
 )
 
 ORDER, MASS, BAR, ANY_BAR = 0, 1, 2, 3
-"""Kinds of regions, see `backends.protocols.Region`."""
-FREE, RELAXED, KNOWN = 0, 1, 2
+"""Kinds of regions, see `measurements.Region`."""
+BOUND, RELAXED, KNOWN = 0, 1, 2
 """States of rows: under their region, under the order of positive and negative labels alone, with given degrees."""
 LEAST = math.exp(-60.0)
 """The smallest weight beside the row's largest."""
+FAR = 25.0
+"""Distance from zero, in standard deviations, from which on the density in an interval is taken as exponential."""
 
 # Arrays without another shape hold one number per row of a tile. `here` and `W` are log weights and weights of the
 # label in turn; the lowest positive and the highest negative weight are those of the labels before it and, ahead, after
@@ -108,11 +117,10 @@ def _multiply(own, residual, coefficients, rows, gradient):
 
 
 @compiled
-def _place(here, gradient, variance, margin, single, root, lower, upper, centre, left, right, side):
+def _place(here, gradient, variance, margin, root, lower, upper, centre, left, right, side):
     """Ends of log weights from those of weights; their centres, and the ends in standard deviations from there.
 
-    Intervals are mirrored to the lower tail (`side` is -1), in single precision wherever the upper end is further from
-    zero, as in `backends.numpy.normal`.
+    Intervals on the right of zero are mirrored to the lower tail (`side` is -1), where Phi has more digits.
     """
     m, narrow = len(here), 1.0 / math.sqrt(variance)
     for i in range(m):
@@ -127,13 +135,13 @@ def _place(here, gradient, variance, margin, single, root, lower, upper, centre,
         centre[i] = here[i] - gradient[i] * variance
     for i in range(m):
         a, b = (lower[i] - centre[i]) * (narrow * root[i]), (upper[i] - centre[i]) * (narrow * root[i])
-        mirrored = b > -a if single else a > 0.0
+        mirrored = a > 0.0
         side[i] = -1.0 if mirrored else 1.0
         left[i], right[i] = -b if mirrored else a, -a if mirrored else b
 
 
 @compiled
-def _draw(here, variance, u, single, reflect, root, lower, upper, centre, left, right, side, below, above, fresh):
+def _draw(here, variance, u, reflect, root, lower, upper, centre, left, right, side, below, above, fresh):
     """New log weights: draws, or reflections at the median of their interval."""
     m, scale, narrow = len(here), math.sqrt(variance), 1.0 / math.sqrt(variance)
     for i in range(m):
@@ -148,7 +156,7 @@ def _draw(here, variance, u, single, reflect, root, lower, upper, centre, left, 
             other = smaller(larger(above[i] - fresh[i] + below[i], below[i]), above[i])
             drawn = below[i] + u[i] * (above[i] - below[i])
             # Probabilities with too few digits for a reflection: a draw.
-            few = above[i] * 1e-4 > above[i] - below[i] if single else right[i] < -12.5
+            few = right[i] < -0.5 * FAR
             # What lies so far out that its mirror image is an end of the interval, or infinite, is drawn as well.
             fresh[i] = drawn if few | (other <= below[i]) | (other >= 1.0) else other
     else:
@@ -161,10 +169,10 @@ def _draw(here, variance, u, single, reflect, root, lower, upper, centre, left, 
 
 
 @compiled
-def _draw_far(variance, u, far, root, lower, upper, centre, left, right, side, fresh):
+def _draw_far(variance, u, root, lower, upper, centre, left, right, side, fresh):
     """Draws that lie too far out for Phi, anew: the density in their interval is taken as exponential."""
     for i in range(len(u)):
-        if right[i] < -far:
+        if right[i] < -FAR:
             covered = -math.expm1(-smaller(-right[i] * (right[i] - left[i]), 80.0))
             y = right[i] - math.log1p(-u[i] * covered) / right[i]
             z = centre[i] + math.sqrt(variance) / root[i] * (side[i] * y)
@@ -253,9 +261,9 @@ def _look_ahead(positive, a, b, of_positive, of_negative, Z, W, lows, highs, bal
 @compiled
 def sweep(
     Z_in, found, positive, state, is_zero, highest_zero, mean, own, shared, matrix, along, variances, u, shift, roots,
-    kind, share, margin, far, single, reflect, start, stop, size,
+    kind, share, margin, reflect, start, stop, size,
 ):  # fmt: skip
-    """One sweep of the rows from `start` to `stop`, `size` at a time; see `backends.numpy.sweeps` for the arrays."""
+    """One sweep of the rows from `start` to `stop`, `size` at a time; see `compiled` for the arrays."""
     q, n_factors = len(Z_in), shared.shape[1]
     by_factors, of_positive, of_negative = n_factors > 0, 1.0, 1.0
     if kind == MASS:
@@ -278,7 +286,7 @@ def sweep(
         special = False
         for i in range(m):
             root[i] = roots[a + i] if len(roots) > 0 else 1.0
-            special |= state[a + i] != FREE
+            special |= state[a + i] != BOUND
         _load(Z_in, mean, a, b, along, shift[a:b], root, Z, R, lowest, highest)
         _look_ahead(positive, a, b, of_positive, of_negative, Z, W, lows, highs, balance, count, lowest, highest)
         rows, coefficients = R, matrix
@@ -302,16 +310,16 @@ def sweep(
                 zero = is_zero[j, a:b] if len(is_zero) > 0 else marked
                 _bind(state[a:b], marked, zero, highest_zero[a:b], lows[j], highs[j], lowest, highest, lower, upper)
             _multiply(own[j], R[j], coefficients[j], rows, gradient)
-            _place(here, gradient, variances[j], margin, single, root, lower, upper, centre, left, right, side)
+            _place(here, gradient, variances[j], margin, root, lower, upper, centre, left, right, side)
             _draw(
-                here, variances[j], drawn, single, reflect, root, lower, upper, centre, left, right, side, below, above,
+                here, variances[j], drawn, reflect, root, lower, upper, centre, left, right, side, below, above,
                 fresh,
             )  # fmt: skip
             furthest = math.inf
             for i in range(m):
                 furthest = smaller(right[i], furthest)
-            if furthest < -far:
-                _draw_far(variances[j], drawn, far, root, lower, upper, centre, left, right, side, fresh)
+            if furthest < -FAR:
+                _draw_far(variances[j], drawn, root, lower, upper, centre, left, right, side, fresh)
             follow = shared[j]
             _put(
                 marked, of_positive, of_negative, found[j, a:b], fresh, here, R[j], w, balance, lowest, highest, follow,

@@ -1,4 +1,4 @@
-"""One Gibbs sweep over the labels of all rows, on arrays of any kind.
+"""The reference: one Gibbs sweep over the labels of all rows, for every rule, on arrays of any kind.
 
 The set that a row's labels allow is not an orthant, but every section of it along one axis is an interval
 (`contone.measurements`). So a sweep visits the labels in turn and redraws each from its normal conditional distribution
@@ -12,15 +12,17 @@ O(n q^2) flops in q steps of O(n q). Random numbers are handed in, so that the c
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
 
 from array_api_compat import array_namespace
 
+from contone.backends import like
+from contone.enhance.inversion.covariance import Precision, dense
+from contone.enhance.inversion.sweeps import Bound, Sweeps
+from contone.measurements import IntervalRule, Others
+from contone.measurements.order import level_interval
 from contone.numerics.truncated import reflected_normal, truncated_normal
 from contone.typing import Array
-
-Interval = Callable[[int, "Weights"], tuple[Array, Array]]
 
 LOWEST = -60.0
 """Log weight below the row's largest at which a label is as good as absent; keeps exp(z) clear of underflow."""
@@ -45,14 +47,14 @@ class Weights:
         self._highest = xp.where(positive, -far, Z)
         self._count = xp.sum(xp.astype(positive, Z.dtype), axis=0)
 
-    def without(self, j: int) -> tuple[Array, Array, Array, Array, Array]:
-        """Mass, extremes and count of the labels other than j, in the order of `contone.measurements.Others`."""
+    def without(self, j: int) -> Others:
+        """Mass, extremes and count of the labels other than j."""
         xp = array_namespace(self.Z)
         self._positive_weights[j, :] = 0.0
         self._negative_weights[j, :] = 0.0
         self._lowest[j, :] = xp.inf
         self._highest[j, :] = -xp.inf
-        return (
+        return Others(
             xp.sum(self._positive_weights, axis=0),
             xp.sum(self._negative_weights, axis=0),
             xp.min(self._lowest, axis=0),
@@ -71,12 +73,50 @@ class Weights:
         self._highest[j, :] = xp.where(positive, -far, z)
 
 
+@dataclass(frozen=True)
+class ReferenceSweeps(Sweeps):
+    """Sweeps under any rule."""
+
+    rule: IntervalRule
+
+    def sweep(
+        self,
+        Z: Array,
+        bound: Bound,
+        mean: Array,
+        precision: Precision,
+        u: Array,
+        shift: Array,
+        *,
+        reflect: bool = False,
+        root_weights: Array | None = None,
+    ) -> Array:
+        precision = like(dense(precision), Z)
+        return sweep(Z, self.rule, bound, mean, precision, u, shift, reflect=reflect, root_weights=root_weights)
+
+
+def interval(rule: IntervalRule, bound: Bound, j: int, weights: Weights) -> tuple[Array, Array]:
+    """Ends (n,), (n,) for the log weights of label j, up to the common shift of the row."""
+    lower, upper = rule.interval(weights.without(j), bound.positive[j, :])
+    where, far = array_namespace(lower).where, array_namespace(lower).full_like(lower, float("inf"))
+    if bound.relaxed is not None:
+        levels = array_namespace(lower).astype(bound.positive, lower.dtype) if bound.levels is None else bound.levels
+        order = level_interval(weights.Z, levels, j)
+        lower, upper = where(bound.relaxed, order[0], lower), where(bound.relaxed, order[1], upper)
+    if bound.known is not None:
+        # An empty interval holds a log weight where it is. The largest one of a row is 0 in `sweep`.
+        rows, is_zero, highest_zero = bound.known
+        lower = where(rows, where(is_zero[j, :], -far, far), lower)
+        upper = where(rows, where(is_zero[j, :], highest_zero, -far), upper)
+    return lower, upper
+
+
 def sweep(
     Z: Array,
-    positive: Array,
+    rule: IntervalRule,
+    bound: Bound,
     mean: Array,
     precision: Array,
-    interval: Interval,
     u: Array,
     shift: Array,
     *,
@@ -89,14 +129,14 @@ def sweep(
     ----------
     Z : array, (q, n)
         Current log weights; every row within what its labels allow. Not changed.
-    positive : bool array, (q, n)
-        Which labels are marked.
+    rule : IntervalRule
+        What made the labels.
+    bound : Bound
+        The labels, and what else binds the rows.
     mean : array, (q, n)
         Of the log weights, before the labels.
     precision : array, (q, q)
         Sigma^-1, positive definite.
-    interval : callable
-        `interval(j, weights)` gives the ends (n,), (n,) for label j, up to the common shift of the row.
     u : array, (q, n)
         Uniform draws in (0, 1).
     shift : array, (n,)
@@ -123,11 +163,11 @@ def sweep(
     residual = Z - mean
     narrowed = total**0.5 if root_weights is None else total**0.5 * root_weights
     residual += (shift / narrowed - (along @ residual) / total)[None, :]
-    weights = Weights(Z, positive)
+    weights = Weights(Z, bound.positive)
     for j in range(Z.shape[0]):
         scale = 1.0 / precision[j, j] ** 0.5
         old = xp.asarray(Z[j, :], copy=True)
-        lower, upper = interval(j, weights)
+        lower, upper = interval(rule, bound, j, weights)
         centre = old - (precision[j, :] @ residual) * scale**2
         if root_weights is not None:
             scale = scale / root_weights
@@ -145,16 +185,3 @@ def sweep(
         residual[j, :] += z - old
         weights.put(j, z)
     return Z
-
-
-def draw_weights(residual: Array, precision: Array, tail: float, rng: Any) -> Array:
-    """Weights (n,) of rows with heavier tails, given residuals (q, n) of their log weights.
-
-    Gamma with shape (nu + q - 1) / 2 and rate (nu + distance^2) / 2.
-    """
-    q, n = residual.shape
-    residual = residual - residual.mean(axis=0)
-    distance = (residual * (precision @ residual)).sum(axis=0)
-    # Twice a gamma variable with half a whole number as its shape is a sum of squared normal variables.
-    squares = rng.standard_normal((int(tail) + q - 1, n)) ** 2
-    return squares.sum(axis=0) / (tail + distance)

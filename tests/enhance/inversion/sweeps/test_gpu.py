@@ -10,17 +10,17 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from contone import CumulativeMass, Inversion, Threshold, TopK  # noqa: E402
-from contone.backends.protocols import Region  # noqa: E402
-from contone.backends.torch import sweeps  # noqa: E402
 from contone.backends.torch.draws import FEW, TensorDraws  # noqa: E402
-from contone.enhance.inversion import gibbs, sampler  # noqa: E402
+from contone.enhance.inversion import sampler  # noqa: E402
 from contone.enhance.inversion.posterior import Averages  # noqa: E402
-from contone.measurements import Order  # noqa: E402
+from contone.enhance.inversion.sweeps import Bound, gpu  # noqa: E402
+from contone.enhance.inversion.sweeps.reference import ReferenceSweeps  # noqa: E402
+from contone.measurements import Order, Region  # noqa: E402
 from contone.numerics.truncated import truncated_normal  # noqa: E402
 
 RULES = [CumulativeMass(), CumulativeMass(0.3), TopK(2), Threshold(0.2), Threshold(0.2, at_least_one=False)]
 on_gpu = pytest.mark.skipif(
-    sweeps.triton is None or not torch.cuda.is_available(), reason="no GPU, or torch without Triton"
+    gpu.triton is None or not torch.cuda.is_available(), reason="no GPU, or torch without Triton"
 )
 
 
@@ -36,7 +36,7 @@ def rows_and_prior(rule, n, q, dtype=torch.float64, seed=0, *, impossible=False)
     return rows, mean, np.linalg.inv(A @ A.T / q + 0.3 * np.eye(q))
 
 
-def test_rules_in_the_words_of_the_backends():
+def test_rules_in_the_words_of_compiled_code():
     class Own(TopK):
         """Somebody else's rule."""
 
@@ -52,14 +52,13 @@ def test_rules_in_the_words_of_the_backends():
     ]
 
 
-@pytest.mark.parametrize("L", [np.eye(4), torch.eye(4)])
-def test_rows_on_the_host_are_swept_by_operations_on_arrays(L):
-    assert sampler.Rows(TopK(), L, 0.0).fused is None
+def test_tensors_on_the_host_are_swept_by_the_reference():
+    assert isinstance(sampler.Rows(TopK(), torch.eye(4)).sweeps, ReferenceSweeps)
 
 
 def test_numbers_that_rows_share():
     precision = np.array([[2.0, 0.5, 0.0], [0.5, 3.0, 0.1], [0.0, 0.1, 4.0]])
-    numbers = sweeps._numbers(precision, 4, 0.3)
+    numbers = gpu._numbers(precision, 4, 0.3)
     assert np.array_equal(numbers[:16].reshape(4, 4)[:3, :3], precision)
     assert numbers[:16].reshape(4, 4)[3].tolist() == [0.0] * 4
     np.testing.assert_allclose(numbers[16:20], [2.5, 3.6, 4.1, 0.0])
@@ -80,16 +79,14 @@ def test_the_outermost_uniform_numbers_give_finite_draws(upper):
 def test_the_kernel_is_the_sweep(rule, q):
     n, rng = 300, np.random.default_rng(1)
     rows, mean, precision = rows_and_prior(rule, n, q, impossible=True)
-    assert rows.fused is not None
-    P = torch.tensor(precision, device="cuda")
+    assert isinstance(rows.sweeps, gpu.FusedSweeps)
     for k in range(6):
         u, shift, root = (
             torch.tensor(A, device="cuda") for A in (rng.random((q, n)), rng.normal(size=n), rng.random(n) + 0.5)
         )
         how = {"reflect": k % 2 == 1, "root_weights": root if k > 3 else None}
-        expected = gibbs.sweep(rows.Z, rows.positive, mean, P, rows._interval, u, shift, **how)
-        loose = rows.relaxed if rows.n_relaxed else None
-        found = rows.fused.sweep(rows.Z, rows.positive, loose, mean, precision, u, shift, **how)
+        given = (rows.Z, rows.bound, mean, precision, u, shift)
+        expected, found = ReferenceSweeps(rule).sweep(*given, **how), rows.sweeps.sweep(*given, **how)
         assert float((found - expected).abs().max()) < 1e-6  # far quantiles magnify rounding
         rows.Z = expected
 
@@ -131,9 +128,9 @@ def test_a_chain_depends_on_the_seed_alone():
     for seed, part in ((0, n), (0, n - 500), (1, n)):
         rows, mean, precision = rows_and_prior(CumulativeMass(), n, 4, torch.float32)
         sums = tuple(torch.zeros((part, 4), device="cuda") for _ in range(3))
-        Z, positive = rows.Z[:, :part], rows.positive[:, :part]
-        chain = sweeps.FusedChain(rows.fused.region, seed)
-        answers.append(chain.run(Z, positive, None, mean[:, :part], precision, 4, 2, sums))
+        Z, bound = rows.Z[:, :part], Bound(rows.positive[:, :part])
+        draws = TensorDraws(np.random.default_rng(seed), rows.Z)
+        answers.append(rows.sweeps.run_chain(Z, bound, mean[:, :part], precision, draws, (4, 2), sums))
     assert torch.equal(answers[0][:, : n - 500], answers[1])
     assert not torch.equal(answers[0], answers[2])
 

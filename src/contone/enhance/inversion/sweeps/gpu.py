@@ -1,12 +1,12 @@
-"""Gibbs sweeps of log weights on a GPU, each as one kernel, or a whole chain as one.
+"""Sweeps of tensors on a GPU, each as one kernel, or a whole chain as one.
 
-`enhance.inversion.gibbs.sweep` says what a sweep is. As operations on tensors it takes about a hundred launches per
+`reference.sweep` says what a sweep is. As operations on tensors it takes about a hundred launches per
 label, and a GPU waits for them. Here a program takes a tile of rows through all labels, with their log weights in
 registers; rows do not depend on each other. Where the parameters stay as they are, it takes them through all sweeps of
 a chain, and makes the random numbers as well: Philox numbers, counted by row, label and sweep, so that a seed gives
 the same numbers whatever the tiles are. The arithmetic is that of the operations on tensors, to rounding.
 
-What the kernels know is in `can_fuse`; all else takes the way of operations on tensors.
+Rows with known degrees, levels or more than `MOST_LABELS` labels go by the reference.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contone.backends.protocols import KnownRows, Region
+from contone.backends.torch.draws import TensorDraws
 from contone.backends.torch.kernels import can_launch
+from contone.enhance.inversion.covariance import Precision, dense
+from contone.enhance.inversion.sweeps import Bound, Sums, Sweeps
+from contone.measurements import Region
 
 try:  # Triton comes with torch's CUDA builds only
     import triton
@@ -33,65 +36,50 @@ MOST_LABELS = 32
 """Labels of a row that fit into the registers of a thread."""
 TILE = 128
 """Rows per program, one per thread."""
-KINDS = {"order": 0, "mass": 1, "bar": 2, "any bar": 3}
 
 
-def can_fuse(Z: Tensor, region: Region) -> bool:
-    """Whether the kernels can sweep log weights Z (q, n) within such regions."""
-    known = region.kind == "order" or region.share > 0
-    return known and 2 <= Z.shape[0] <= MOST_LABELS and can_launch(Z)
+def can_fuse(Z: Tensor) -> bool:
+    """Whether the kernels can sweep log weights Z (q, n)."""
+    return 2 <= Z.shape[0] <= MOST_LABELS and can_launch(Z)
 
 
 @dataclass(frozen=True)
-class FusedSweeps:
-    """See `contone.backends.protocols.Sweeps` for what each method does."""
+class FusedSweeps(Sweeps):
+    """Sweeps within a region."""
 
     region: Region
-    knows_all = False
 
     def sweep(
         self,
         Z: Tensor,
-        positive: Tensor,
-        relaxed: Tensor | None,
+        bound: Bound,
         mean: Tensor,
-        precision: Any,
+        precision: Precision,
         u: Tensor,
         shift: Tensor,
         *,
-        reflect: bool,
-        root_weights: Tensor | None,
-        known: KnownRows | None = None,
+        reflect: bool = False,
+        root_weights: Tensor | None = None,
     ) -> Tensor:
         found, roots = torch.empty_like(Z), None if root_weights is None else root_weights.contiguous()
-        _launch(self.region, Z, found, positive, relaxed, mean, precision, (u, shift), roots, reflect=reflect)
+        _launch(self.region, Z, found, bound, mean, dense(precision), (u, shift), roots, reflect=reflect)
         return found
 
-    def add_draw(self, Z: Tensor, sums: tuple[Tensor, Tensor, Tensor], resolution: float, lowest: float) -> bool:
-        return False
-
-
-@dataclass(frozen=True)
-class FusedChain:
-    """See `contone.backends.protocols.Chain`."""
-
-    region: Region
-    seed: int
-
-    def run(
+    def run_chain(
         self,
         Z: Tensor,
-        positive: Tensor,
-        relaxed: Tensor | None,
+        bound: Bound,
         mean: Tensor,
-        precision: np.ndarray,
-        n_sweeps: int,
-        n_burn: int,
-        sums: tuple[Tensor, Tensor, Tensor],
-    ) -> Tensor:
+        precision: Precision,
+        draws: Any,
+        length: tuple[int, int],
+        sums: Sums,
+    ) -> Tensor | None:
+        seed = draws.chain_seed(tuple(Z.shape)) if isinstance(draws, TensorDraws) else None
+        if seed is None:  # so few numbers that they are drawn one by one
+            return None
         found, parts = torch.empty_like(Z), torch.zeros((3, *Z.shape), dtype=Z.dtype, device=Z.device)
-        rows, chain = (Z, found, positive, relaxed, mean, precision), (self.seed, n_sweeps, n_burn)
-        _launch(self.region, *rows, None, None, chain, parts)
+        _launch(self.region, Z, found, bound, mean, dense(precision), None, None, (seed, *length), parts)
         for total, part in zip(sums, parts, strict=True):
             total += part.T
         return found
@@ -101,8 +89,7 @@ def _launch(
     region: Region,
     Z: Tensor,
     found: Tensor,
-    positive: Tensor,
-    relaxed: Tensor | None,
+    bound: Bound,
     mean: Tensor,
     precision: np.ndarray,
     given: tuple[Tensor, Tensor] | None,
@@ -114,15 +101,16 @@ def _launch(
 ) -> None:
     q, n = Z.shape
     padded = 1 << (q - 1).bit_length()
-    Z, positive, mean = Z.contiguous(), positive.contiguous().view(torch.uint8), mean.contiguous()
+    Z, positive, mean = Z.contiguous(), bound.positive.contiguous().view(torch.uint8), mean.contiguous()
+    relaxed = positive if bound.relaxed is None else bound.relaxed.contiguous().view(torch.uint8)
     numbers = torch.as_tensor(_numbers(precision, padded, region.share), dtype=Z.dtype, device=Z.device)
     u, shift = (Z, Z) if given is None else (given[0].contiguous(), given[1].contiguous())
     with torch.cuda.device_of(Z):
         _sweeps_kernel[(triton.cdiv(n, TILE),)](
-            Z, found, positive, positive if relaxed is None else relaxed.contiguous().view(torch.uint8), mean,
+            Z, found, positive, relaxed, mean,
             numbers, u, shift, Z if roots is None else roots, Z if sums is None else sums,
             n, q, int(reflect), int(given is not None), *chain,
-            KIND=KINDS[region.kind], LABELS=padded, ROWS=TILE, RELAXED=relaxed is not None,
+            KIND=region.number, LABELS=padded, ROWS=TILE, RELAXED=bound.relaxed is not None,
             ROOTS=roots is not None, WIDE=Z.dtype == torch.float64, num_warps=TILE // 32,
         )  # fmt: skip
 
@@ -150,7 +138,7 @@ if triton is not None:  # pragma: no cover - compiled, not traced
 
     @triton.jit
     def _ends(P, N, lowest, highest, others, own, share, KIND: tl.constexpr):  # type: ignore[no-untyped-def]
-        """The interval of a log weight, as `contone.measurements` has it: masses and extremes of the other labels."""
+        """The interval of a log weight, as `measurements` has it: masses and extremes of the other labels."""
         far = tl.full(P.shape, float("inf"), P.dtype)
         if KIND == 0:
             return tl.where(own, highest, -far), tl.where(own, far, lowest)
