@@ -1,7 +1,8 @@
-"""The folder ``.OUT.parts`` of an unfinished run: a plan, the fitted model, and one file per piece that is done.
+"""The folder ``.OUT.parts`` of an unfinished stream: a plan, the fitted model, and one file per piece that is done.
 
 Nothing in it is trusted for its name alone. The plan is written last and removed last; without one, our files are
-removed and the run starts afresh. A part is bound to its plan and to its content by its name:
+removed and the run starts afresh. Plan and model are bound to their content by a checksum, a part to its plan and to
+its content by its name:
 
     part-NUMBER-PLAN-ROWS-SHA256.csv
 
@@ -45,7 +46,7 @@ class Part:
     def read(self) -> bytes:
         """The bytes, which must be those that were written."""
         content = self.path.read_bytes()
-        if hashlib.sha256(content).hexdigest() != self.checksum:
+        if _checksum(content) != self.checksum:
             with suppress(OSError):
                 self.path.unlink()
             raise DataError(f"{self.path} changed after it was written; it was removed: run the same command again.")
@@ -65,25 +66,29 @@ def work_folder(target: Path) -> Iterator[Path]:
 
 
 def read_plan(folder: Path) -> dict[str, Any] | None:
-    """The plan of an unfinished run; None where there is none that can be used."""
+    """The plan of an unfinished run; None where there is none that is, with its model, as it was written."""
     if not is_own_file(folder / PLAN):
         return None
     try:
-        plan = json.loads((folder / PLAN).read_text(encoding="utf-8"))
+        checksum, _, text = (folder / PLAN).read_text(encoding="utf-8").partition("\n")
+        plan = json.loads(text) if _checksum(text.encode()) == checksum else None
+        if not isinstance(plan, dict) or plan.get("model") != _checksum((folder / MODEL).read_bytes()):
+            return None
     except (OSError, ValueError):
         return None
-    return plan if isinstance(plan, dict) and re.fullmatch(r"[0-9a-f]{16}", str(plan.get("token"))) else None
+    return plan
 
 
 def write_plan(folder: Path, plan: dict[str, Any]) -> None:
     """Last of all before the first part: it vouches for the rest."""
+    text = json.dumps({**plan, "model": _checksum((folder / MODEL).read_bytes())})
     with replacing(folder / PLAN) as temporary:
-        temporary.write_text(json.dumps(plan), encoding="utf-8")
+        temporary.write_text(f"{_checksum(text.encode())}\n{text}", encoding="utf-8")
 
 
 def empty(folder: Path) -> None:
     """Remove our files, the plan last, so that a kill on the way leaves no parts without one."""
-    found = [entry for entry in os.scandir(folder) if OURS.fullmatch(entry.name) and not _is_folder(entry)]
+    found = [e for e in os.scandir(folder) if OURS.fullmatch(e.name) and not e.is_dir(follow_symlinks=False)]
     for entry in sorted(found, key=lambda entry: entry.name == PLAN):
         with suppress(FileNotFoundError):
             os.unlink(entry.path)
@@ -108,11 +113,11 @@ def add_part(folder: Path, number: int, token: str, n_rows: int, suffix: str, wr
     draft = folder / f"new-{number}{suffix}"
     with replacing(draft) as temporary:
         write(temporary)
-    checksum = hashlib.sha256(draft.read_bytes()).hexdigest()
+    checksum = _checksum(draft.read_bytes())
     path = folder / f"part-{number:06d}-{token}-{n_rows}-{checksum}{suffix}"
     os.replace(draft, path)
     return Part(path, number, n_rows, checksum)
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    return entry.is_dir(follow_symlinks=False)
+def _checksum(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
