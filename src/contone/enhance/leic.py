@@ -128,7 +128,8 @@ class LEIC(Enhancer):
             noise = Noise(
                 draws.standard_normal((n, self.n_code)), draws.standard_normal((n, q)), draws.random((BOOSTS, n, q))
             )
-            return objective(w, sizes, rows, noise, float(self.label_weight)) / n
+            total: Tensor = objective(w, sizes, rows, noise, float(self.label_weight)) / n
+            return total
 
         trained = networks.train(
             loss, w, n_rows=n, epochs=self.epochs, batch_size=None, rates=lambda _: self.learning_rate, rng=rng
