@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from contone.cli import experiment, terminal
+from contone.cli import experiment, options, terminal
 from contone.cli.method import find_method, known_methods
 from contone.pages import words
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 DEFAULT_STORE = Path("contone-benchmark")
 
 
+@options.grouped
 def benchmark(
+    run: options.Run,
     methods: Annotated[
         str,
         typer.Option(
@@ -53,19 +55,11 @@ def benchmark(
             "--out", "-o", metavar="FILE", help="Write the report, too: .html, .md, .tex or .json.", show_default=False
         ),
     ] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Seeds of each random method. [default: 3]")] = None,
-    max_rows: Annotated[
-        int | None,
-        typer.Option(min=2, help="A random sample of this many rows stands for every larger data set."),
-    ] = None,
-    jobs: Annotated[int, typer.Option(help="Number of processes; -1 for one per core.")] = -1,
-    backend: Annotated[str, typer.Option(help="loky (this machine) or dask (a cluster).")] = "loky",
-    address: Annotated[str, typer.Option(help="Scheduler of the dask cluster, e.g. tcp://host:8786.")] = "",
+    force: options.Force = False,
     estimate: Annotated[bool, typer.Option(help="Try each row briefly, and say what the run will take.")] = True,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the estimate (with --no-estimate: the number of cells) and stop.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the whole summary as JSON.")] = False,
 ) -> None:
     """Compare methods on data sets whose true degrees are known.
 
@@ -84,16 +78,17 @@ def benchmark(
     from contone.experiments.report.render import FORMATS, save
     from contone.experiments.report.summary import summarise
     from contone.experiments.store import Store
-    from contone.runtime.files import check_target
     from contone.runtime.threads import check_jobs
+    from contone.tables.targets import check_targets
 
+    terminal.need_report()
     folder = Store(store).checked()
     known_methods()  # says which packages are left out
-    check_jobs(jobs)
-    if out is not None:
-        if out.suffix.lower() not in FORMATS:
-            raise terminal.usage_error(f"the suffix must be one of {', '.join(FORMATS)}.", "--out")
-        check_target(out, overwrite=True)
+    check_jobs(run.jobs)
+    if out is not None and out.suffix.lower() not in FORMATS:
+        raise terminal.usage_error(f"the suffix must be one of {', '.join(FORMATS)}.", "--out")
+    inputs = [*([spec] if spec is not None else []), *(name for name in experiment.listed(datasets) if "." in name)]
+    check_targets(inputs, {"out": out}, overwrite=force)
     typed = experiment.listed(methods)
     for name in typed:
         if is_path(name):
@@ -105,23 +100,23 @@ def benchmark(
         folder,
         degrees=experiment.listed(degrees),
         features=experiment.listed(features),
-        seeds=seeds,
-        max_rows=max_rows,
+        seeds=run.seeds,
+        max_rows=run.max_rows,
         given=spec is None,
     )
-    expected = _estimate(plan, folder, jobs, show=dry_run) if estimate and plan.cells else None
+    expected = _estimate(plan, folder, run.jobs, show=dry_run) if estimate and plan.cells else None
     if dry_run:
         if not estimate:
             terminal.say(f"{words.count(len(plan.cells), 'cell')}, with those that are in the store already")
         experiment.say_what_is_missing(plan)
         return
     about = about_run(plan, made, experiment.command())
-    progress = experiment.carry_out(plan, folder, about, jobs=jobs, backend=backend, address=address, expected=expected)
+    progress = experiment.carry_out(plan, folder, about, run, expected=expected)
     if out is not None:
         with terminal.working("drawing"):
             save(folder, out)
         terminal.say(f"report: {out}")
-    experiment.print_results(summarise(folder), progress, store, as_json=as_json)
+    experiment.print_results(summarise(folder), progress, store, as_json=run.as_json)
 
 
 def _estimate(plan: Plan, store: Any, jobs: int, *, show: bool) -> dict[str, float]:

@@ -57,6 +57,7 @@ def demo(
     from contone.demo import page as report
     from contone.demo.run import degraded
 
+    terminal.need_report()
     for name in method or []:
         find_method(name, "--method")
     data = datasets.artificial()
