@@ -85,7 +85,7 @@ def benchmark(
     from contone.experiments.report.summary import summarise
     from contone.experiments.store import Store
     from contone.runtime.files import check_target
-    from contone.runtime.threads import check_jobs
+    from contone.runtime.machine import check_jobs
 
     folder = Store(store).checked()
     known_methods()  # says which packages are left out

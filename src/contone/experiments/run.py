@@ -27,7 +27,7 @@ from contone.exceptions import InputError, MissingExtraError
 from contone.experiments.cells import Cell, unique
 from contone.experiments.compute import compute, versions
 from contone.experiments.store import Store
-from contone.runtime.threads import check_jobs
+from contone.runtime.machine import check_jobs
 
 Compute = Callable[[Cell], dict[str, Any]]
 BACKENDS = ("loky", "dask")

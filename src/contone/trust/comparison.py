@@ -22,7 +22,7 @@ from contone.enhance import Inversion, Logical, Temperature, Uniform
 from contone.exceptions import ArgumentError
 from contone.limits import recovered
 from contone.measures import MEASURES, evaluate
-from contone.runtime.threads import check_jobs
+from contone.runtime.machine import check_jobs
 from contone.trust.hidden_labels import can_be_asked, score_hidden_entries
 from contone.trust.rehearsal import Rehearsal
 from contone.trust.trial import Trial, named_methods, quiet, shared_memory, try_all

@@ -32,8 +32,8 @@ from contone.base import Enhancer
 from contone.enhance.rescaled import FLOOR
 from contone.exceptions import ArgumentError
 from contone.measures import evaluate
+from contone.runtime.machine import check_jobs
 from contone.runtime.progress import show_progress
-from contone.runtime.threads import check_jobs
 from contone.trust.rehearsal import Rehearsal, Replicate
 from contone.trust.trial import Trial, shared_memory, try_once
 

@@ -28,7 +28,7 @@ from contone.enhance.inversion.shape_uncertainty import ShapeUncertainty
 from contone.exceptions import InputError
 from contone.measurements import IntervalRule
 from contone.runtime import progress
-from contone.runtime.threads import one_blas_thread
+from contone.runtime.machine import one_blas_thread
 from contone.typing import Array
 
 Step = TypeVar("Step")
