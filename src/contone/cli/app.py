@@ -16,7 +16,6 @@ from contone.cli.benchmark import benchmark
 from contone.cli.check import check
 from contone.cli.command import Command
 from contone.cli.compare import compare
-from contone.cli.demo import demo
 from contone.cli.enhance import enhance
 from contone.cli.report import report
 from contone.cli.reproduce import reproduce
@@ -72,11 +71,10 @@ def contone(
 
     Example:
 
-    contone demo
+    contone benchmark
     """
 
 
-app.command(cls=Command)(demo)
 app.command(cls=Command)(enhance)
 app.command(cls=Command)(compare)
 app.command(cls=Command)(check)
