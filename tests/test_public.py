@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import re
 from importlib.metadata import version
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -45,6 +47,12 @@ def test_all_is_complete_and_without_repetition(module):
     assert len(module.__all__) == len(set(module.__all__))
     for name in module.__all__:
         assert getattr(module, name, None) is not None, name
+
+
+def test_type_checkers_see_what_users_get():
+    stub = ast.parse(Path(contone.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    listed = next(node.value for node in stub.body if isinstance(node, ast.Assign))
+    assert sorted(ast.literal_eval(listed)) == contone.__all__
 
 
 def test_contone_shows_nothing_that_it_does_not_export():

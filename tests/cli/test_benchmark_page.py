@@ -42,7 +42,7 @@ def finished(tmp_path_factory, make_limits_cheap):
     folder = tmp_path_factory.mktemp("benchmark")
     with pytest.MonkeyPatch.context() as patch:
         make_limits_cheap(patch)
-        for network in (enhance.ConLE, enhance.LEVI, enhance.LIBLE):  # what they learn does not matter here
+        for network in (enhance.ConLE, enhance.LEIC, enhance.LEVI, enhance.LIBLE):  # what they learn does not matter
             for name in {"epochs", "pretrain_epochs"} & {*network.__init__.__kwdefaults__}:
                 patch.setitem(network.__init__.__kwdefaults__, name, 2)
         patch.chdir(folder)

@@ -15,8 +15,7 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
 from contone.backends import get_backend, like
-from contone.base import Enhancer, InductiveMixin
-from contone.domains import HasMethods, Interval
+from contone.base import Enhancer, HasMethods, InductiveMixin, Interval
 from contone.enhance.graded import Graded, fit_graded, put_rows
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution

@@ -5,10 +5,9 @@ behind the published logical labels of the field. Annotators follow rules too: `
 usual ones.
 """
 
-from contone.backends.protocols import Region
 from contone.measurements.bar import Threshold
 from contone.measurements.base import Measurement
-from contone.measurements.intervals import IntervalRule, Others
+from contone.measurements.intervals import IntervalRule, Others, Region
 from contone.measurements.mass import CumulativeMass
 from contone.measurements.names import RuleText, known_rules, parse_rule
 from contone.measurements.order import Order

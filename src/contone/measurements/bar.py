@@ -7,10 +7,9 @@ from typing import ClassVar
 
 from array_api_compat import array_namespace, device
 
-from contone.backends.protocols import Region
 from contone.exceptions import InputError
 from contone.measurements.base import Spoken
-from contone.measurements.intervals import IntervalRule, Others, is_share, log_weight, ratio
+from contone.measurements.intervals import IntervalRule, Others, Region, is_share, log_weight, ratio
 from contone.typing import Array
 
 

@@ -15,13 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from contone.backends import get_backend
-from contone.backends.protocols import Region
 from contone.measurements.base import Measurement
 from contone.typing import Array
-from contone.validation import check_distributions, silent_rows
+from contone.validation import check_distributions, examine, judge_labels, silent_rows
 from contone.validation.containers import default_names
-from contone.validation.judgement import judge_labels, tolerance_of
 
 
 class Others(NamedTuple):
@@ -53,6 +50,21 @@ class Others(NamedTuple):
             xp.max(xp.where(negative, Z, -far), axis=1),
             xp.sum(xp.astype(positive, Z.dtype), axis=1),
         )
+
+
+class Region(NamedTuple):
+    """A rule for compiled sweeps, which cannot call `interval`: one of four kinds, and its number."""
+
+    kind: str
+    """"order": no positive label weighs less than a negative one. "mass": that, and the positive ones are just enough
+    for more than `share` of the sum. "bar": positive labels have more than `share` of the sum, others do not, and a
+    single positive one need only lead. "any bar": the same without this exception."""
+    share: float = 0.0
+
+    @property
+    def number(self) -> int:
+        """The number of the kind, as compiled code has it."""
+        return ("order", "mass", "bar", "any bar").index(self.kind)
 
 
 class IntervalRule(Measurement):
@@ -91,8 +103,7 @@ class IntervalRule(Measurement):
         return None
 
     def check_labels(self, Y: Array) -> None:
-        found = get_backend(Y).examine(None, Y, tolerance_of(Y))
-        judge_labels(found, default_names(Y.shape[1]), constant=False, levels=self.takes_numbers)
+        judge_labels(examine(None, Y), default_names(Y.shape[1]), constant=False, levels=self.takes_numbers)
 
     def simulate(self, D: Array, rng: np.random.Generator, like: Array | None = None) -> Array:
         L = array_namespace(D).astype(self._apply(D), D.dtype)

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 from array_api_compat import array_namespace
 
-from contone.backends.protocols import Region
 from contone.exceptions import InputError
 from contone.measurements.base import Spoken
 from contone.measurements.intervals import (
     IntervalRule,
     Others,
+    Region,
     descending,
     is_share,
     log_weight,

@@ -20,13 +20,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from contone.domains import StrOptions
 from contone.exceptions import InputError
 from contone.measurements.bar import Threshold
 from contone.measurements.base import Measurement, Spoken
 from contone.measurements.mass import CumulativeMass
 from contone.measurements.order import Order
 from contone.measurements.topk import TopK
+from contone.validation.domains import StrOptions
 
 MEASUREMENTS: tuple[type[Measurement], ...] = (CumulativeMass, Threshold, TopK, Order)
 """Every measurement that has a name."""

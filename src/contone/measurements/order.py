@@ -8,10 +8,9 @@ from typing import ClassVar
 import numpy as np
 from array_api_compat import array_namespace
 
-from contone.backends.protocols import Region
 from contone.exceptions import InputError
 from contone.measurements.base import Spoken
-from contone.measurements.intervals import IntervalRule, Others
+from contone.measurements.intervals import IntervalRule, Others, Region
 from contone.measurements.topk import TopK
 from contone.typing import Array
 
@@ -62,15 +61,6 @@ class Order(IntervalRule):
         """For two levels; `level_interval` has any number of them."""
         return TopK().interval(others, positive)
 
-    def level_interval(self, Z: Array, levels: Array, j: int) -> tuple[Array, Array]:
-        """Ends (n,), (n,) for label j between labels of lower and of higher levels; Z and levels are (q, n).
-
-        A level that is NaN bounds nothing and is bounded by nothing.
-        """
-        xp = array_namespace(Z)
-        far, own = xp.full_like(Z, xp.inf), levels[j, :]
-        return xp.max(xp.where(levels < own, Z, -far), axis=0), xp.min(xp.where(levels > own, Z, far), axis=0)
-
     def cardinality(self, ranked: Array) -> Array:
         raise InputError("Order does not say how many labels a row has.")
 
@@ -93,6 +83,16 @@ def in_order_of(D: np.ndarray, given: np.ndarray) -> np.ndarray:
     order = np.argsort(np.where(np.isnan(given), np.inf, -D), axis=1, kind="stable")
     np.put_along_axis(placed, order, -np.sort(-given, axis=1), axis=1)
     return placed
+
+
+def level_interval(Z: Array, levels: Array, j: int) -> tuple[Array, Array]:
+    """Ends (n,), (n,) for label j between labels of lower and of higher levels; Z and levels are (q, n).
+
+    A level that is NaN bounds nothing and is bounded by nothing.
+    """
+    xp = array_namespace(Z)
+    far, own = xp.full_like(Z, xp.inf), levels[j, :]
+    return xp.max(xp.where(levels < own, Z, -far), axis=0), xp.min(xp.where(levels > own, Z, far), axis=0)
 
 
 def has_levels(L: Array) -> bool:

@@ -8,10 +8,9 @@ from typing import ClassVar
 
 from array_api_compat import array_namespace
 
-from contone.backends.protocols import Region
 from contone.exceptions import InputError
 from contone.measurements.base import Spoken
-from contone.measurements.intervals import IntervalRule, Others, descending, put_back
+from contone.measurements.intervals import IntervalRule, Others, Region, descending, put_back
 from contone.typing import Array
 
 

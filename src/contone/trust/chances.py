@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from contone.backends import get_backend, to_numpy
-from contone.domains import check_whole_numbers
+from contone.base import check_whole_numbers
 from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.chances import chances
 from contone.exceptions import ArgumentError, InputError

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from contone.base import Enhancer
-from contone.domains import check_whole_numbers
+from contone.base import Enhancer, check_whole_numbers
 from contone.enhance import Inversion, Logical, Temperature, Uniform
 from contone.exceptions import ArgumentError
 from contone.limits import recovered

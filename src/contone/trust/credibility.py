@@ -14,8 +14,7 @@ import numpy as np
 from sklearn.base import clone
 
 from contone.backends import to_numpy
-from contone.base import Enhancer
-from contone.domains import check_whole_numbers
+from contone.base import Enhancer, check_whole_numbers
 from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.expected_error import ExpectedError
 from contone.enhance.inversion.logistic_normal import Parameters

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from contone.domains import check_whole_numbers
+from contone.base import check_whole_numbers
 from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.chances import chances
 from contone.enhance.inversion.model import Fit

@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
-from contone.base import Enhancer, InductiveMixin
-from contone.domains import HasMethods, Interval
+from contone.base import Enhancer, HasMethods, InductiveMixin, Interval
 from contone.enhance import Inversion
 from contone.enhance.graded import Graded, fit_graded
 from contone.enhance.rescaled import Rescaled

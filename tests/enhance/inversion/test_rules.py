@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from contone import CumulativeMass, Inversion, Threshold, TopK
-from contone.domains import InvalidParameterError
+from contone.base import InvalidParameterError
 from contone.enhance.inversion import logistic_normal, rules
 from contone.enhance.inversion.assessment import describe_rule
 from contone.exceptions import InputError, LabelWarning

@@ -19,11 +19,13 @@ import numpy as np
 from contone.backends import get_backend, like, to_numpy
 from contone.enhance.inversion import evidence, logistic_normal
 from contone.enhance.inversion.covariance import FEW_LABELS, LAST_STEPS, FactorFit, choose_rank
-from contone.enhance.inversion.evidence import Calibration, Grades
+from contone.enhance.inversion.evidence import Calibration, Graded, Grades
+from contone.enhance.inversion.flips import Flips
 from contone.enhance.inversion.logistic_normal import Counts, Parameters, Spread
 from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.sampler import Rows
 from contone.enhance.inversion.shape_uncertainty import ShapeUncertainty
+from contone.exceptions import InputError
 from contone.measurements import IntervalRule
 from contone.runtime import progress
 from contone.runtime.threads import one_blas_thread
@@ -53,6 +55,16 @@ class Settings:
     max_rows: int = 20000
     n_samples: int = 0
     verbose: bool | None = False
+
+    def check(self, *, takes_numbers: bool) -> None:
+        """Refuse settings that do not go together."""
+        if self.n_burn >= self.n_sweeps:
+            raise InputError(f"Inversion: n_burn ({self.n_burn}) must be less than n_sweeps ({self.n_sweeps}).")
+        if self.noise > 0 and takes_numbers:
+            raise InputError(
+                f"Inversion: noise={self.noise:g} needs a rule that says which labels degrees give; "
+                'degradation="order" does not. Use noise=0, or another rule.'
+            )
 
     @property
     def weights(self) -> list[float]:
@@ -119,12 +131,12 @@ def learn_parameters(
         coefficients = np.zeros((len(phi), q))
         coefficients[0], covariance = rows.moments()
         # Factors, where labels are many and the sampler can make use of them.
-        many = q > FEW_LABELS and isinstance(rows, Rows) and rows.quick
+        many = q > FEW_LABELS and isinstance(rows, Rows) and rows.takes_factors
         factors = FactorFit(choose_rank(rows.given)) if many and isinstance(rows, Rows) else None
         now = Parameters(coefficients, covariance if factors is None else factors(covariance), 0.5)
         size = _root_mean_square(now, some)
         seen = _unit_draws(now, some, normals, size) + rows.deviation / size * noise
-        spread = _starting_spread(rows) or estimate_spread(rows.rule, seen, counts)
+        spread = _starting_spread(rows) or estimate_spread(rows.rule, seen, counts, settings.noise)
         now = now.scaled(spread.mean / size)
         rows.rescale(spread.mean / size)
         total: list[Any] = [np.zeros_like(coefficients), np.zeros_like(covariance), 0.0]
@@ -152,7 +164,7 @@ def learn_parameters(
             size = _root_mean_square(now, some)
             if rows.rule.scale_matters and (k % 20 == 0 or k in (5, 10)):
                 seen = _unit_draws(now, some, normals, size) + rows.deviation / size * noise
-                spread = estimate_spread(rows.rule, seen, counts)
+                spread = estimate_spread(rows.rule, seen, counts, settings.noise)
             now = now.scaled(spread.mean / size)
             rows.rescale(spread.mean / size)
             scatter *= (spread.mean / size) ** 2
@@ -194,9 +206,12 @@ def calibrate_parameters(
     deviation = rows.deviation
     noise = rng.standard_normal(normals.shape) if deviation > 0 else 0.0
     with one_blas_thread():
+        taken = np.zeros(len(parameters.covariance))
         for _ in range(2):
-            start = Parameters(found.parameters.coefficients, parameters.covariance, parameters.theta)
-            residuals = _graded_residuals(phi, gram, rows, start, known)
+            # The mean was learnt at the scales that were taken; the labels' covariance has none of them.
+            coefficients = found.parameters.coefficients / np.exp(taken)
+            graded = _graded_rows(phi, gram, rows, parameters._replace(coefficients=coefficients), known)
+            start = parameters._replace(coefficients=coefficients - coefficients.mean(axis=1, keepdims=True))
 
             def spread_under(tail: float, start: Parameters = start) -> Spread:
                 """The spread that the cardinalities say where residuals have tails, in units of that of `start`."""
@@ -204,26 +219,26 @@ def calibrate_parameters(
                 Z = _unit_draws(start, some, normals / np.sqrt(weights)[..., None], 1.0)
                 wide = start._replace(covariance=start.covariance * evidence.variance_factor(tail))
                 size = _root_mean_square(wide, some)
-                said = estimate_spread(rows.rule, (Z + deviation * noise) / size, counts)
+                said = estimate_spread(rows.rule, (Z + deviation * noise) / size, counts, settings.noise)
                 return Spread(said.mean / size, said.deviation / size)
 
             told = rows.rule.scale_matters
-            found = evidence.calibrate(start, spread, residuals, spread_under, labels_tell_scale=told)
+            found, taken = evidence.calibrate(start, graded, spread_under, labels_tell_scale=told)
             rows.tail = found.tail
             if deviation > 0:  # what annotators add has the units of the items
-                rows.rescale(deviation * found.spread.mean / spread.mean / rows.deviation)
+                rows.rescale(deviation * found.spread.mean / rows.deviation)
             coefficients = _redraw_coefficients(phi, gram, rows, found.parameters, settings, rng)
             found = found._replace(parameters=found.parameters._replace(coefficients=coefficients))
-    return found
+    return found._replace(spread=Spread(*(spread.mean * part for part in found.spread)))
 
 
-def _graded_residuals(phi: Array, gram: np.ndarray, rows: Latent, parameters: Parameters, known: np.ndarray) -> Array:
-    """z - B^T phi (m, q) of the graded rows, centred, as wide as if they had had no part in B."""
+def _graded_rows(phi: Array, gram: np.ndarray, rows: Latent, parameters: Parameters, known: np.ndarray) -> Graded:
+    """The graded rows and their means B^T phi, both as wide as if these rows had had no part in B."""
     features, Z = to_numpy(phi[:, known]), to_numpy(rows.Z[:, known])
-    residual = (Z - Z.mean(axis=0) - parameters.coefficients.T @ features).T
     penalised = gram + np.diag(logistic_normal.ridge(len(gram), parameters.theta))
     leverage = np.einsum("ki,ki->i", features, np.linalg.solve(penalised, features))
-    return residual / np.sqrt(np.clip(1.0 - leverage, 0.05, 1.0))[:, None]
+    widened = 1.0 / np.sqrt(np.clip(1.0 - leverage, 0.05, 1.0))
+    return Graded.of((Z * widened).T, (parameters.coefficients.T @ features * widened).T, parameters.covariance)
 
 
 def redraws(settings: Settings) -> int:
@@ -269,11 +284,11 @@ def _root_mean_square(shape: Parameters, some: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.square(mean)) + variance / q))
 
 
-def estimate_spread(rule: IntervalRule, Z: np.ndarray, counts: Counts) -> Spread:
+def estimate_spread(rule: IntervalRule, Z: np.ndarray, counts: Counts, noise: float = 0.0) -> Spread:
     """Spread of z that the cardinalities ask for; Z (m, q) is drawn from the model, at spread 1."""
     if not rule.scale_matters:
         return logistic_normal.spread_prior(rule.spread_prior)
-    return logistic_normal.spread_posterior(Z, counts, rule.cardinality, rule.spread_prior)
+    return logistic_normal.spread_posterior(Z, counts, rule.cardinality, rule.spread_prior, Flips.of(noise))
 
 
 def _starting_spread(rows: Latent) -> Spread | None:

@@ -200,14 +200,16 @@ def _with_spread(
     if math.isfinite(tail):
         normals /= np.sqrt(rng.chisquare(tail, m) / tail)[:, None]
     Z = mean[rng.integers(0, len(mean), m)] + normals
-    spread = fit.believed_spread if fit.n_graded else estimate_spread(fit.rule, Z / size, sample.counts)
+    spread = (
+        fit.believed_spread if fit.n_graded else estimate_spread(fit.rule, Z / size, sample.counts, fit.settings.noise)
+    )
     variance = math.log1p((spread.deviation / spread.mean) ** 2)
     return shape.scaled(spread.mean * math.exp(math.sqrt(variance) * score - 0.5 * variance) / size)
 
 
 def _expected_kl(fit: Fit, model: Parameters, tail: float, sample: ErrorSample, rng: np.random.Generator) -> np.ndarray:
     """E KL(d || d^) (m,) of the sample's rows given their labels, under other parameters."""
-    rows = Rows(fit.rule, sample.L, fit.settings.noise, n_sweeps=N_SWEEPS)
+    rows = Rows(fit.rule, sample.L, fit.settings.noise)
     rows.tail = tail
     mean, precision = replace(fit, parameters=model).mean(sample.X), logistic_normal.precision(model.covariance)
     draws: Any = get_backend(sample.X).draws(rng, sample.X)
