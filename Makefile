@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 # Modules are compiled once and kept, whatever the shell says: the suite starts many processes that import contone.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help installed demo test coverage lint style docstrings types format docs site report bench hostile oldest wheel-check release-check clean
+.PHONY: help installed demo test coverage lint style docstrings types size format docs site report bench hostile oldest wheel-check release-check clean
 
 help:                         ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,7 +31,7 @@ $(VENV)/installed-cli: pyproject.toml constraints.txt
 
 # pip would compile every module of every package, one after the other; a quarter of them is imported by the tests.
 # Collecting the tests compiles that quarter, and the tests; meanwhile numba compiles the loops of Inversion.
-LOOPS := from contone.backends.numpy import sweeps; sweeps.compile_loops()
+LOOPS := from contone.enhance.inversion.sweeps.compiled import compile_loops; compile_loops()
 $(VENV)/installed-test: pyproject.toml constraints.txt
 	$(ensure_venv)
 	@echo "installing contone with its test extras (a few minutes the first time)"
@@ -60,7 +60,7 @@ test: $(VENV)/installed-test  ## run the test suite; a part of it: make test PYT
 coverage: $(VENV)/installed-test ## run the test suite and require the coverage that pyproject.toml asks for
 	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term
 
-lint: types style docstrings  ## check the code: ruff (lint and format), codespell, docstrings (numpydoc) and mypy
+lint: types style docstrings size ## check the code: ruff (lint and format), codespell, docstrings (numpydoc), mypy, the budget of lines
 
 style: $(VENV)/installed-test
 	$(BIN)/ruff check .
@@ -72,6 +72,9 @@ docstrings: $(VENV)/installed-test
 
 types: $(VENV)/installed-test
 	$(BIN)/mypy
+
+size: $(VENV)/installed-test  ## print lines per folder and how many files a call enters; fails over budget
+	$(BIN)/python scripts/size.py
 
 format: $(VENV)/installed-test ## format the code and apply the safe corrections of ruff
 	$(BIN)/ruff check --fix .

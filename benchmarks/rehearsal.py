@@ -39,10 +39,10 @@ from sklearn.model_selection import GridSearchCV, KFold
 import contone
 from contone import CumulativeMass, Inversion, Rehearsal, evaluate
 from contone.base import Enhancer
-from contone.check.search import best_temperature, candidates, search
-from contone.check.trials import shared_memory, try_all, try_once
-from contone.enhance.tempered import temper
+from contone.enhance.rescaled import rescale
 from contone.runtime.files import replacing
+from contone.trust.search import best_temperature, candidates, search
+from contone.trust.trial import shared_memory, try_all, try_once
 from rehearsal_tables import (
     GRADED_METHODS,
     GRADED_SETS,
@@ -147,13 +147,13 @@ def tuned_cell(stem: str, seed: int, name: str, n_graded: int, options: argparse
             if answer is None:
                 continue
             t, _ = best_temperature([D], [answer])
-            here = kl(D, temper(answer, t))
+            here = kl(D, rescale(answer, t))
             if not params:
                 default = kl(D, answer)
             if here < best["kl"]:
                 best = {"kl": here, "params": {**params, "temperature": t}}
             if params == found.best.params:
-                tuned = kl(D, temper(answer, found.best.temperature))
+                tuned = kl(D, rescale(answer, found.best.temperature))
     return {
         "default": default, "rehearsed": tuned, "oracle": best["kl"],
         "rehearsed_params": {**found.best.params, "temperature": found.best.temperature},
@@ -185,7 +185,7 @@ def labels_cell(stem: str, seed: int, name: str, options: argparse.Namespace) ->
     return {
         "default": scores[0], "labels": scores[chosen], "oracle": float(np.nanmin(scores)),
         "rehearsed": scores[given.index(plain_search.best.params)],
-        "labels_tempered": kl(D, temper(answers[chosen], temperature)),
+        "labels_tempered": kl(D, rescale(answers[chosen], temperature)),
         "labels_params": given[chosen], "label_scores": by_labels.cv_results_["mean_test_score"].tolist(),
         "true_scores": scores,
         **told_by(rehearsal, D),

@@ -24,7 +24,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "made",  # docs/_ext/made.py: output of commands, embedded pages, a picture per method
 ]
-exclude_patterns = ["_build", "_generated", "gallery/**/*.ipynb", "gallery/**/*.py", "**/sg_execution_times.rst"]
+exclude_patterns = ["_build", "_generated", "gallery/**/*.ipynb", "gallery/**/*.py", "**/sg_execution_times*"]
 templates_path = ["_templates"]
 highlight_language = "none"  # blocks say what they are; formulas in docstrings are no Python
 suppress_warnings = ["config.cache"]
@@ -50,6 +50,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "remove_config_comments": True,
     "min_reported_time": 60,
+    "write_computation_times": False,  # its page loads scripts from another host
     "image_scrapers": ("matplotlib",),
     "default_thumb_file": str(HERE / "figures" / "manifold.png"),
 }

@@ -1,9 +1,9 @@
 """1. Quickstart: hide the degrees of a known data set, recover them from yes/no labels, and score the answer."""
 
-from contone import Temperature, Uniform, datasets, degrade, evaluate
+from contone import CumulativeMass, Temperature, Uniform, datasets, evaluate
 
 data = datasets.artificial()  # features X (2601, 3) and the true degrees D (2601, 3)
-L = degrade.CumulativeMass().apply(data.D)  # what annotators would say: 0 or 1
+L = CumulativeMass().apply(data.D)  # what annotators would say: 0 or 1
 
 print("degrees:", data.D[0].round(2), " labels:", L[0])
 

@@ -1,4 +1,5 @@
-"""Follow every internal link of the built site: the file must be there, and the place in it.
+"""Follow every internal link of the built site: the file must be there, and the place in it. Pages load nothing from
+elsewhere: no script, style sheet, font, picture or frame of another host.
 
     python scripts/check_links.py docs/_build/html
 
@@ -22,12 +23,17 @@ class Page(HTMLParser):
         self.links: list[str] = []
         self.places: set[str] = set()
         self.images_without_words: list[str] = []
+        self.loaded: list[str] = []
+        """What a browser fetches by itself."""
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attributes}
         self.places |= {values[name] for name in ("id", "name") if name in values}
         self.links += [values[name] for name in ("href", "src") if values.get(name)]
+        fetched = "href" if tag == "link" and values.get("rel") not in ("canonical", "author", "license") else "src"
+        if tag != "a" and values.get(fetched):
+            self.loaded.append(values[fetched])
         if tag == "img" and "alt" not in values:  # an empty one says that a picture only decorates
             self.images_without_words.append(values.get("src", "?"))
 
@@ -48,6 +54,8 @@ def main(folder: Path) -> int:
                 broken.append(f"{page.relative_to(folder)}: {link}: no such file")
             elif place and path.suffix == ".html" and place not in read(path).places:
                 broken.append(f"{page.relative_to(folder)}: {link}: no such place")
+        elsewhere = [link for link in read(page).loaded if urlsplit(link).netloc]
+        broken += [f"{page.relative_to(folder)}: {link}: is loaded from another host" for link in elsewhere]
         broken += [f"{page.relative_to(folder)}: {src}: no alt text" for src in read(page).images_without_words]
     print("\n".join(broken) or f"{len(pages)} pages, no broken link; {external} links to other hosts were not followed")
     return bool(broken) or not pages

@@ -70,12 +70,12 @@ def cheap_limits(monkeypatch, make_limits_cheap):
     make_limits_cheap(monkeypatch)
 
 
-ROUGH = ("backends/", "check/", "cli/", "enhance/inversion/test_model.py",
+ROUGH = ("backends/", "trust/", "cli/", "enhance/inversion/test_model.py",
          "enhance/inversion/test_sparse.py", "enhance/test_hard_inputs.py", "enhance/test_new_rows.py",
          "enhance/test_plugins.py", "experiments/", "hostile/", "predict/", "reproduction/", "tables/",
          "test_estimators.py", "test_limits.py", "test_models.py", "test_pipeline.py", "test_unasked.py")  # fmt: skip
 """Tests of what is true however well Inversion finds the spread and however long its chains are."""
-CURSORY = ("check/test_files.py", "check/test_page.py", "cli/", "hostile/", "tables/")
+CURSORY = ("trust/test_table_check.py", "trust/test_page.py", "cli/", "hostile/", "tables/")
 """Tests of what is true of `check` however long the chains are that it runs itself."""
 BRIEF = {"n_sweeps": 40, "n_burn": 15}
 FEW_SIMULATED = 2000, 300
@@ -97,8 +97,8 @@ def rough_inversion(request):
             yield
         return
     from contone import Inversion
-    from contone.check import calibration, entries, summaries
     from contone.enhance.inversion import chain, simulate
+    from contone.trust import calibration, hidden_labels, row_summaries
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chain, "SIMULATED", FEW_SIMULATED)
@@ -107,8 +107,8 @@ def rough_inversion(request):
             patch.setitem(Inversion.__init__.__kwdefaults__, name, value)
         if path.startswith(CURSORY):
             patch.setattr(calibration, "N_REFITS", 2)
-            patch.setattr(entries, "N_SWEEPS", 12)
-            patch.setattr(summaries, "DOUBT_SWEEPS", 12)
+            patch.setattr(hidden_labels, "N_SWEEPS", 12)
+            patch.setattr(row_summaries, "DOUBT_SWEEPS", 12)
             for name, value in {"n_sweeps": 12, "n_burn": 4}.items():
                 patch.setitem(calibration.SHORT, name, value)
         yield

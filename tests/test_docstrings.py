@@ -15,7 +15,7 @@ import contone.testing
 docscrape = pytest.importorskip("numpydoc.docscrape")
 
 FURTHER = [
-    contone.degrade.Order,
+    contone.measurements.Order,
     contone.models.save_model,
     contone.models.load_model,
     contone.datasets.load,

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.spatial.distance import jensenshannon
+from scipy.stats import kendalltau, spearmanr, wasserstein_distance
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import cross_val_score
 
@@ -176,6 +178,147 @@ def test_without_zeros_the_reversed_readings_agree_with_kl_of_the_swapped_pair(p
         np.testing.assert_allclose(rows(name, D, R), rows("kl", R, D), atol=TOLERANCE)
 
 
+# -------------------------------------------------------------------------------------------------- further measures
+
+
+def test_every_further_measure_by_hand():
+    D, R = [[0.5, 0.3, 0.2]], [[0.4, 0.4, 0.2]]
+    found = evaluate(D, R, measures=list(measures.FURTHER))
+    assert list(found) == list(measures.FURTHER)
+    assert found.euclidean == pytest.approx(math.sqrt(0.02))
+    assert found.squared_chi2 == pytest.approx(0.01 / 0.9 + 0.01 / 0.7)
+    assert found.fidelity == pytest.approx(math.sqrt(0.2) + math.sqrt(0.12) + 0.2)
+    assert found.total_variation == pytest.approx(0.1)
+    assert found.cross_entropy == pytest.approx(-0.8 * math.log(0.4) - 0.2 * math.log(0.2))
+    assert found.wasserstein == pytest.approx(0.1)  # a tenth moves one step
+    assert found.spearman == pytest.approx(math.sqrt(3) / 2)  # ranks 3 2 1 and 2.5 2.5 1
+    assert found.kendall == pytest.approx(2 / math.sqrt(6))  # two pairs of three agree, one is a tie
+    assert found.top1 == pytest.approx(0.5)  # one of two that share the first place
+    assert found.top3 == 1.0
+
+
+@given(pairs())
+@settings(max_examples=100, deadline=None)
+def test_scipy_agrees(pair):
+    D, R = pair
+    steps = np.arange(D.shape[1])
+    far = [wasserstein_distance(steps, steps, d, r) for d, r in zip(D, R, strict=True)]
+    np.testing.assert_allclose(rows("wasserstein", D, R), far, atol=1e-12)
+    with np.errstate(invalid="ignore"):  # of D and D, scipy may take the root of -1e-17
+        distance = np.nan_to_num(jensenshannon(D, R, axis=1))
+    np.testing.assert_allclose(rows("jensen_shannon", D, R), distance**2, atol=1e-12)
+    if D.shape[1] < 2:
+        return
+    for name, reference in (("spearman", spearmanr), ("kendall", kendalltau)):
+        found = rows(name, D, R)
+        for value, d, r in zip(found, D, R, strict=True):
+            if np.ptp(d) == 0:
+                assert np.isnan(value)
+            elif np.ptp(r) == 0:
+                assert value == 0
+            else:
+                assert value == pytest.approx(reference(d, r).statistic, abs=1e-12)
+
+
+@given(pairs())
+@settings(max_examples=100, deadline=None)
+def test_identities_and_bounds_of_the_further_measures(pair):
+    D, R = pair
+    variation, hellinger = rows("total_variation", D, R), np.sqrt(np.maximum(0, 1 - rows("fidelity", D, R)))
+    np.testing.assert_allclose(variation, 1 - rows("intersection", D, R), atol=TOLERANCE)
+    np.testing.assert_allclose(variation, rows("sorensen", D, R), atol=TOLERANCE)
+    assert (hellinger**2 <= variation + TOLERANCE).all()  # Le Cam
+    assert (variation <= math.sqrt(2) * hellinger + 1e-7).all()
+    assert (rows("euclidean", D, R) <= 2 * variation + TOLERANCE).all()
+    assert (2 * variation**2 <= rows("squared_chi2", D, R) + TOLERANCE).all()  # Cauchy-Schwarz
+    assert (rows("squared_chi2", D, R) <= 2 * variation + TOLERANCE).all()
+    assert (rows("jensen_shannon", D, R) <= math.log(2) * variation + TOLERANCE).all()  # Lin 1991
+    moved = rows("wasserstein", D, R)
+    assert (variation <= moved + TOLERANCE).all()
+    assert (moved <= (D.shape[1] - 1) * variation + TOLERANCE).all()
+    finite = np.isfinite(rows("kl", D, R))
+    entropy = rows("cross_entropy", D, D)
+    np.testing.assert_allclose((rows("cross_entropy", D, R) - entropy)[finite], rows("kl", D, R)[finite], atol=1e-9)
+    assert np.isinf(rows("cross_entropy", D, R)[~finite]).all()
+    for name in ("spearman", "kendall"):
+        found = rows(name, D, R)
+        assert (np.isnan(found) | (np.abs(found) <= 1 + TOLERANCE)).all()
+    assert (rows("top1", D, R) <= rows("top3", D, R)).all()
+
+
+@given(pairs(), st.randoms(use_true_random=False))
+@settings(max_examples=50, deadline=None)
+def test_further_measures_at_the_truth_and_under_another_order_of_labels(pair, random):
+    D, R = pair
+    order = list(range(D.shape[1]))
+    random.shuffle(order)
+    for name, measure in measures.FURTHER.items():
+        if name != "wasserstein":  # labels in order: only reversing them changes nothing
+            np.testing.assert_allclose(rows(name, D[:, order], R[:, order]), rows(name, D, R), atol=TOLERANCE)
+        if name == "top1":  # where k labels share the first place, each of them is first in one of k orders
+            np.testing.assert_allclose(rows(name, D, D), 1 / (D.max(axis=1, keepdims=True) == D).sum(axis=1))
+        elif name not in ("cross_entropy", "top3"):
+            best = np.where(np.isnan(rows(name, D, D)), np.nan, 1.0 if measure.greater_is_better else 0.0)
+            np.testing.assert_allclose(rows(name, D, D), best, atol=1e-7)
+    np.testing.assert_allclose(rows("wasserstein", D[:, ::-1], R[:, ::-1]), rows("wasserstein", D, R), atol=TOLERANCE)
+
+
+def test_wasserstein_of_single_labels_is_their_distance():
+    one = np.eye(5)
+    for i in range(5):
+        for j in range(5):
+            assert measures.wasserstein(one[[i]], one[[j]]) == abs(i - j)
+
+
+def test_top_k_is_the_share_of_random_orders_of_ties_that_find_the_first_label():
+    D, R = [[0.1, 0.6, 0.3]], [[0.3, 0.3, 0.4]]
+    assert [measures.top_k(k)(D, R) for k in (1, 2, 3, 4)] == [0.0, 0.5, 1.0, 1.0]
+
+
+def test_an_answer_without_order_is_not_ahead_of_any_and_a_truth_without_order_is_left_out():
+    D = [[0.7, 0.2, 0.1], [1 / 3, 1 / 3, 1 / 3]]
+    uniform = np.full((2, 3), 1 / 3)
+    for name in ("spearman", "kendall"):
+        assert rows(name, D, uniform)[0] == 0
+        assert np.isnan(rows(name, D, D)[1])
+        assert measures.get(name)(D, D) == pytest.approx(1.0)
+
+
+def test_kendall_in_blocks_is_kendall(monkeypatch):
+    rng = np.random.default_rng(0)
+    D, R = rng.dirichlet(np.ones(6), 50), rng.dirichlet(np.ones(6), 50)
+    whole = rows("kendall", D, R)
+    monkeypatch.setattr(measures, "PAIRS_AT_ONCE", 7 * 36)
+    np.testing.assert_array_equal(rows("kendall", D, R), whole)
+
+
+def test_cross_entropy_to_counts_is_the_mean_log_loss_of_the_votes():
+    counts, R = np.array([[2, 1, 0], [0, 0, 0], [0, 0, 4]]), np.array([[0.5, 0.25, 0.25]] * 3)
+    by_vote = [np.mean([-math.log(0.5)] * 2 + [-math.log(0.25)]), -math.log(0.25)]
+    assert measures.cross_entropy(counts, R) == pytest.approx(np.mean(by_vote))  # a row without votes is left out
+    assert evaluate(counts, R, measures="cross_entropy").cross_entropy == pytest.approx(np.mean(by_vote))
+    with pytest.raises(LabelError, match="D must have rows that sum to 1"):
+        evaluate(counts, R, measures=["cross_entropy", "kl"])
+    with pytest.raises(LabelError, match="D has a negative degree in row 0"):
+        measures.cross_entropy([[-1, 2]], [[0.5, 0.5]])
+    with pytest.raises(ShapeError, match="same shape"):
+        measures.cross_entropy([[1, 2]], [[0.5, 0.25, 0.25]])
+
+
+def test_measures_are_named_or_all_or_the_seven():
+    D, R = [[0.5, 0.5]], [[0.75, 0.25]]
+    assert list(evaluate(D, R, measures="all")) == [*measures.MEASURES, *measures.FURTHER]
+    assert list(evaluate(D, R, measures=["top3", measures.top_k(5), "kl_reversed_drop"])) == [
+        "top3",
+        "top5",
+        "kl_reversed_drop",
+    ]
+    with pytest.raises(InputError, match="no measure 'kld'"):
+        evaluate(D, R, measures=["kld"])
+    with pytest.raises(InputError, match="name at least one measure"):
+        evaluate(D, R, measures=[])
+
+
 # ------------------------------------------------------------------------------------------------- errors, scorers
 
 
@@ -209,13 +352,13 @@ class MeanLearner(BaseEstimator):
         return np.tile(self.mean_, (len(X), 1))
 
 
-@pytest.mark.parametrize("name", [*measures.MEASURES, *measures.CONVENTIONS])
+@pytest.mark.parametrize("name", [*measures.MEASURES, *measures.FURTHER, *measures.CONVENTIONS])
 def test_every_measure_is_a_scorer_signed_so_that_more_is_better(small, name):
     X, _, D = small
     scores = cross_val_score(MeanLearner(), X, D, scoring=measures.scorer(name), cv=3)
     assert scores.shape == (3,)
     sign = 1 if measures.get(name).greater_is_better else -1
-    assert (sign * scores > 0).all()
+    assert (sign * scores > 0).all() or name in ("spearman", "kendall", "top1")
     # The first of three contiguous folds, by hand.
     expected = measures.get(name)(D[:20], np.tile(D[20:].mean(axis=0), (20, 1)))
     assert scores[0] == pytest.approx(sign * expected)

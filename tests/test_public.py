@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import re
 from importlib.metadata import version
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import contone
-from contone import augment, datasets, degrade, enhance, measures, predict
+from contone import augment, datasets, enhance, measurements, measures, predict
 from contone.base import Enhancer
 
 # The names that the design promises; each appears once its part is built.
 FOUNDATION = {
     *("Uniform", "Temperature", "Logical", "CumulativeMass", "TopK", "Threshold"),
-    *("evaluate", "datasets", "degrade", "measures", "show_versions"),
+    *("evaluate", "datasets", "measurements", "measures", "show_versions"),
 }
 PROMISED = {
     *("LCdr", "GLLE", "LESC", "LEMLL", "LP", "ML2", "FCM", "KM", "Inversion"),
@@ -45,6 +47,12 @@ def test_all_is_complete_and_without_repetition(module):
     assert len(module.__all__) == len(set(module.__all__))
     for name in module.__all__:
         assert getattr(module, name, None) is not None, name
+
+
+def test_type_checkers_see_what_users_get():
+    stub = ast.parse(Path(contone.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    listed = next(node.value for node in stub.body if isinstance(node, ast.Assign))
+    assert sorted(ast.literal_eval(listed)) == contone.__all__
 
 
 def test_contone_shows_nothing_that_it_does_not_export():
@@ -76,7 +84,7 @@ def test_the_version_is_one_version():
 
 
 def test_modules_and_names_agree():
-    assert contone.CumulativeMass is degrade.CumulativeMass
+    assert contone.CumulativeMass is measurements.CumulativeMass
     assert contone.evaluate is measures.evaluate
     assert importlib.import_module("contone.datasets") is contone.datasets
     assert callable(contone.datasets.artificial)

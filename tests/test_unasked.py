@@ -67,7 +67,7 @@ def test_rows_without_a_label_are_left_out_of_the_fit_or_refused_by_name(name):
 
 def test_the_list_of_methods_holds_no_wrapper():
     assert {"Inversion", "GLLE", "LCdr", "LEMLL", "Temperature"} <= set(able_methods("unasked").split(", "))
-    assert "Tempered" not in able_methods("unasked")
+    assert "Rescaled" not in able_methods("unasked")
 
 
 def test_baselines_are_neutral_where_nobody_asked():

@@ -1,27 +1,31 @@
 """(D, D^) -> numbers: the measures of the field, with their direction and formula as data.
 
-Every measure maps two label distributions (n, q) to one value per instance; calling it averages them. KL is as in
-textbooks, KL(D || D^). The label enhancement literature mostly reports the reverse under the same name, in two variants
-that differ in what happens at zeros; they exist here by name, so that published numbers can be compared with the
-convention they used.
+Every measure maps two label distributions (n, q) to one value per instance; calling it averages them. The seven of the
+field's tables are what `evaluate` reports; further ones are asked for by name. KL is as in textbooks, KL(D || D^). The
+label enhancement literature mostly reports the reverse under the same name, in two variants that differ in what happens
+at zeros; they exist here by name, so that published numbers can be compared with the convention they used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
 from sklearn.metrics import make_scorer
 from sklearn.utils import Bunch
 
 from contone.exceptions import InputError
 from contone.numerics.simplex import kl_divergence
-from contone.typing import Array
-from contone.validation import check_pair
+from contone.typing import Array, Matrix
+from contone.validation import check_pair, check_shares
 
-RowMeasure = Callable[[np.ndarray, np.ndarray], np.ndarray]
+RowMeasure = Callable[[Matrix, Matrix], Array]
+
+PAIRS_AT_ONCE = 1 << 22
+"""Pairs of labels, over all rows, that Kendall's tau compares in one go: 32 MB each of several arrays."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,8 @@ class Measure:
     """A measure of how close recovered distributions are to the truth.
 
     Calling it gives the mean over instances; `per_instance` gives one value per row (NaN where the convention
-    drops the row).
+    drops the row). Where `counts` is true, rows of D may also be counts: they are divided by their sums, and a row
+    without any is dropped.
     """
 
     name: str
@@ -37,10 +42,11 @@ class Measure:
     formula: str
     greater_is_better: bool
     rows: RowMeasure
+    counts: bool = False
 
-    def per_instance(self, D: Any, D_hat: Any) -> np.ndarray:
+    def per_instance(self, D: Any, D_hat: Any) -> Array:
         """One value per row, (n,)."""
-        return self.rows(*check_pair(D, D_hat))
+        return self.rows(*_checked(D, D_hat, counts=self.counts))
 
     def __call__(self, D: Any, D_hat: Any) -> float:
         """The mean over instances; rows that the convention drops are left out."""
@@ -57,48 +63,124 @@ class Measure:
         return "↑" if self.greater_is_better else "↓"
 
 
-def _mean(values: np.ndarray) -> float:
+def _checked(D: Any, D_hat: Any, *, counts: bool) -> tuple[Matrix, Matrix]:
+    """The truth and the answer; a row of counts as shares, NaN where it has none."""
+    if not counts:
+        return check_pair(D, D_hat)
+    truth = check_shares(D, name="D")
+    _, answer = check_pair(np.full(truth.shape, 1.0 / truth.shape[1]), D_hat)
+    return truth, answer
+
+
+def _mean(values: Matrix) -> float:
     kept = values[~np.isnan(values)]
     return float(kept.mean()) if kept.size else float("nan")
 
 
-def _relative_difference(D: np.ndarray, R: np.ndarray) -> Array:
+def _relative_difference(D: Matrix, R: Matrix) -> Array:
     """|d - r| / (d + r) elementwise, with 0/0 = 0."""
     total = D + R
     return np.divide(np.abs(D - R), total, out=np.zeros_like(total), where=total > 0)
 
 
-def _chebyshev(D: np.ndarray, R: np.ndarray) -> Array:
+def _chebyshev(D: Matrix, R: Matrix) -> Array:
     return np.abs(D - R).max(axis=1)
 
 
-def _clark(D: np.ndarray, R: np.ndarray) -> Array:
+def _clark(D: Matrix, R: Matrix) -> Array:
     return np.sqrt((_relative_difference(D, R) ** 2).sum(axis=1))
 
 
-def _canberra(D: np.ndarray, R: np.ndarray) -> Array:
+def _canberra(D: Matrix, R: Matrix) -> Array:
     return _relative_difference(D, R).sum(axis=1)
 
 
-def _cosine(D: np.ndarray, R: np.ndarray) -> Array:
+def _cosine(D: Matrix, R: Matrix) -> Array:
     return (D * R).sum(axis=1) / (np.linalg.norm(D, axis=1) * np.linalg.norm(R, axis=1))
 
 
-def _intersection(D: np.ndarray, R: np.ndarray) -> Array:
+def _intersection(D: Matrix, R: Matrix) -> Array:
     return np.minimum(D, R).sum(axis=1)
 
 
-def _sorensen(D: np.ndarray, R: np.ndarray) -> Array:
+def _sorensen(D: Matrix, R: Matrix) -> Array:
     return np.abs(D - R).sum(axis=1) / (D + R).sum(axis=1)
 
 
-def _kl_reversed_drop(D: np.ndarray, R: np.ndarray) -> np.ndarray:
+def _kl_reversed_drop(D: Matrix, R: Matrix) -> Array:
     values = kl_divergence(R, D)
     return np.where(np.isinf(values), np.nan, values)
 
 
-def _kl_reversed_clip(D: np.ndarray, R: np.ndarray) -> Array:
+def _kl_reversed_clip(D: Matrix, R: Matrix) -> Array:
     return kl_divergence(R, np.maximum(D, 1e-12))
+
+
+def _euclidean(D: Matrix, R: Matrix) -> Array:
+    return np.sqrt(((D - R) ** 2).sum(axis=1))
+
+
+def _squared_chi2(D: Matrix, R: Matrix) -> Array:
+    return (_relative_difference(D, R) * np.abs(D - R)).sum(axis=1)
+
+
+def _fidelity(D: Matrix, R: Matrix) -> Array:
+    return np.sqrt(D * R).sum(axis=1)
+
+
+def _jensen_shannon(D: Matrix, R: Matrix) -> Array:
+    middle = (D + R) / 2
+    return np.maximum(kl_divergence(D, middle) + kl_divergence(R, middle), 0.0) / 2  # rounding may go below 0
+
+
+def _total_variation(D: Matrix, R: Matrix) -> Array:
+    return np.abs(D - R).sum(axis=1) / 2
+
+
+def _cross_entropy(D: Matrix, R: Matrix) -> Array:
+    with np.errstate(divide="ignore"):
+        return -np.where(D == 0, 0.0, D * np.log(np.where(D == 0, 1.0, R))).sum(axis=1)
+
+
+def _wasserstein(D: Matrix, R: Matrix) -> Array:
+    return np.abs(np.cumsum(D - R, axis=1)[:, :-1]).sum(axis=1)
+
+
+def _spearman(D: Matrix, R: Matrix) -> Array:
+    first, second = (rankdata(A, axis=1) - (A.shape[1] + 1) / 2 for A in (D, R))
+    return _correlation((first * second).sum(axis=1), (first**2).sum(axis=1), (second**2).sum(axis=1))
+
+
+def _kendall(D: Matrix, R: Matrix) -> Array:
+    size = max(1, PAIRS_AT_ONCE // D.shape[1] ** 2)
+    parts = [_kendall_of_few(D[i : i + size], R[i : i + size]) for i in range(0, len(D), size)]
+    return np.concatenate(parts)
+
+
+def _kendall_of_few(D: Matrix, R: Matrix) -> Array:
+    first, second = (np.sign(A[:, :, None] - A[:, None, :]) for A in (D, R))
+    return _correlation(*((a * b).sum(axis=(1, 2)) for a, b in ((first, second), (first, first), (second, second))))
+
+
+def _correlation(product: Matrix, truth: Matrix, answer: Matrix) -> Array:
+    """product / sqrt(truth answer); 0 for an answer without order, NaN for a truth without one: nothing to recover."""
+    found = np.divide(product, np.sqrt(truth * answer), out=np.zeros_like(product), where=truth * answer > 0)
+    return np.where(truth > 0, found, np.nan)
+
+
+def top_k(k: int) -> Measure:
+    """The measure "is the label of the highest degree among the k highest of the answer?".
+
+    Ties are in random order: the value of a row is the chance, so that the order of the labels does not matter.
+    """
+
+    def rows(D: Matrix, R: Matrix) -> Array:
+        first = D.max(axis=1, keepdims=True) == D
+        above = rankdata(-R, method="min", axis=1) - 1
+        tied = rankdata(-R, method="max", axis=1) - above
+        return (np.clip((k - above) / tied, 0.0, 1.0) * first).sum(axis=1) / first.sum(axis=1)
+
+    return Measure(f"top{k}", f"Top {k}", f"chance that argmax_j d_j is among the {k} largest r_j", True, rows)
 
 
 chebyshev = Measure("chebyshev", "Chebyshev", "max_j |d_j - r_j|", False, _chebyshev)
@@ -108,6 +190,33 @@ kl = Measure("kl", "KL", "sum_j d_j log(d_j / r_j)", False, kl_divergence)
 cosine = Measure("cosine", "Cosine", "sum_j d_j r_j / (|d| |r|)", True, _cosine)
 intersection = Measure("intersection", "Intersection", "sum_j min(d_j, r_j)", True, _intersection)
 sorensen = Measure("sorensen", "Sorensen", "sum_j |d_j - r_j| / sum_j (d_j + r_j)", False, _sorensen)
+euclidean = Measure("euclidean", "Euclidean", "sqrt(sum_j (d_j - r_j)^2)", False, _euclidean)
+squared_chi2 = Measure("squared_chi2", "Squared chi2", "sum_j (d_j - r_j)^2 / (d_j + r_j)", False, _squared_chi2)
+fidelity = Measure("fidelity", "Fidelity", "sum_j sqrt(d_j r_j)", True, _fidelity)
+jensen_shannon = Measure(
+    "jensen_shannon", "Jensen-Shannon", "(KL(d || m) + KL(r || m)) / 2 with m = (d + r) / 2", False, _jensen_shannon
+)
+total_variation = Measure("total_variation", "Total variation", "sum_j |d_j - r_j| / 2", False, _total_variation)
+cross_entropy = Measure(
+    "cross_entropy",
+    "Cross entropy",
+    "-sum_j d_j log r_j; rows of d may be counts, divided by their sums",
+    False,
+    _cross_entropy,
+    counts=True,
+)
+wasserstein = Measure(
+    "wasserstein",
+    "Wasserstein",
+    "sum_j |(d_1 + ... + d_j) - (r_1 + ... + r_j)|, labels in order, one step apart",
+    False,
+    _wasserstein,
+)
+spearman = Measure(
+    "spearman", "Spearman", "correlation of the ranks of d and r; 0 where all r_j are equal", True, _spearman
+)
+kendall = Measure("kendall", "Kendall", "tau-b of the orders of d and r; 0 where all r_j are equal", True, _kendall)
+top1, top3 = top_k(1), top_k(3)
 kl_reversed_drop = Measure(
     "kl_reversed_drop",
     "KL, reversed, infinite rows dropped",
@@ -126,6 +235,24 @@ kl_reversed_clip = Measure(
 MEASURES: dict[str, Measure] = {m.name: m for m in (chebyshev, clark, canberra, kl, cosine, intersection, sorensen)}
 """The measures that `evaluate` reports, in the order of the field's tables."""
 
+FURTHER: dict[str, Measure] = {
+    m.name: m
+    for m in (
+        euclidean,
+        squared_chi2,
+        fidelity,
+        jensen_shannon,
+        total_variation,
+        cross_entropy,
+        wasserstein,
+        spearman,
+        kendall,
+        top1,
+        top3,
+    )
+}
+"""The measures that are reported where they are named."""
+
 CONVENTIONS: dict[str, Measure] = {
     "kl_forward": kl,
     kl_reversed_drop.name: kl_reversed_drop,
@@ -135,28 +262,44 @@ CONVENTIONS: dict[str, Measure] = {
 
 
 def get(name: str) -> Measure:
-    """The measure of that name, conventions included."""
-    known = {**MEASURES, **CONVENTIONS}
+    """The measure of that name, further ones and conventions included."""
+    known = {**MEASURES, **FURTHER, **CONVENTIONS}
     if name not in known:
         raise InputError(f"There is no measure {name!r}; there are: {', '.join(known)}.")
     return known[name]
 
 
-def evaluate(D: Any, D_hat: Any) -> Bunch:
-    """All measures of D^ against the truth D as one record, readable by key and by attribute.
+def chosen(measures: str | Measure | Iterable[str | Measure] | None) -> dict[str, Measure]:
+    """Measures by name: the seven for None, the further ones too for "all", or those that are named."""
+    if measures is None or (isinstance(measures, str) and measures == "all"):
+        return MEASURES if measures is None else {**MEASURES, **FURTHER}
+    listed = [measures] if isinstance(measures, (str, Measure)) else list(measures)
+    if not listed:
+        raise InputError("measures: name at least one measure, or 'all'.")
+    return {m.name: m for m in (get(m) if isinstance(m, str) else m for m in listed)}
+
+
+def evaluate(D: Any, D_hat: Any, measures: str | Measure | Iterable[str | Measure] | None = None) -> Bunch:
+    """Measures of D^ against the truth D as one record, readable by key and by attribute.
 
     Parameters
     ----------
     D, D_hat : (n, q)
-        The truth and the answer: arrays, frames or tensors, rows on the simplex.
+        The truth and the answer: arrays, frames or tensors, rows on the simplex. Where every measure asked for can
+        be taken to counts ("cross_entropy"), rows of D may be counts.
+    measures : "all", a name, or names
+        What to report; the seven of the field's tables where nothing is given.
 
     Examples
     --------
     >>> evaluate([[0.5, 0.5]], [[0.75, 0.25]]).chebyshev
     0.25
+    >>> evaluate([[0.75, 0.25]], [[1.0, 0.0]], measures=["total_variation", "top1"])
+    {'total_variation': 0.25, 'top1': 1.0}
     """
-    truth, answer = check_pair(D, D_hat)
-    return Bunch(**{name: _mean(measure.rows(truth, answer)) for name, measure in MEASURES.items()})
+    asked = chosen(measures)
+    truth, answer = _checked(D, D_hat, counts=all(m.counts for m in asked.values()))
+    return Bunch(**{name: _mean(measure.rows(truth, answer)) for name, measure in asked.items()})
 
 
 def scorer(name: str) -> Any:

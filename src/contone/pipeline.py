@@ -8,15 +8,14 @@ together before a step in between drops their index.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn import pipeline as sklearn_pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from contone.answers import Answers
-from contone.validation import open_answer, refuse_other_index
+from contone.base import Estimator
+from contone.validation import open_border, refuse_other_index
 from contone.validation.groups import border_of_items
 
 
@@ -59,10 +58,10 @@ class Pipeline(sklearn_pipeline.Pipeline):  # numpydoc ignore=PR02
         """Fit all steps and return the distributions (n, q) of these rows in the kind of container that Y came in."""
         self.fit(X, Y, **params)
         method = self.steps[-1][1]
-        D, border = method.label_distributions_, open_answer(Y, X, method)
+        border = open_border(Y, method.label_names_)
         if hasattr(method, "groups_"):  # one row per item
-            border = border_of_items(replace(border, index=None), np.arange(len(method.groups_)), method.groups_)
-        return border.wrap(D)
+            X, border = None, border_of_items(border, np.arange(len(method.groups_)), method.groups_)
+        return method.wrapped(border, X, method.label_distributions_)
 
     def enhance(self, X: Any, Y: Any) -> Any:
         """Recover the distributions (m, q) of new rows that have labels, as the enhancer at the end does."""
@@ -81,7 +80,7 @@ class Pipeline(sklearn_pipeline.Pipeline):  # numpydoc ignore=PR02
     def set_output(self, *, transform: str | None = None) -> Self:
         """The container of what the steps give: "default", "pandas" or "polars"; of the degrees as well."""
         super().set_output(transform=transform)
-        if isinstance(self.steps[-1][1], Answers):
+        if isinstance(self.steps[-1][1], Estimator):
             self.steps[-1][1].set_output(transform=transform)
         return self
 

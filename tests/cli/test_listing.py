@@ -44,7 +44,7 @@ def test_lists_fit_the_terminal(run, monkeypatch, command, width):
     result = run(command)
     assert result.exit_code == 0
     assert max(len(line) for line in result.stdout.splitlines()) <= width
-    for name in enhance.methods() if command == "methods" else measures.MEASURES:
+    for name in enhance.methods() if command == "methods" else {**measures.MEASURES, **measures.FURTHER}:
         assert name in result.stdout
 
 
@@ -72,8 +72,8 @@ def test_an_unknown_method_is_a_wrong_command_line(run, flat):
 def test_measures_as_json_have_direction_and_formula(run):
     listed = {r["name"]: r for r in json.loads(run("measures", "--json").stdout)}
     assert [n for n, r in listed.items() if r["reported"]] == list(measures.MEASURES)
-    assert {n for n, r in listed.items() if r["better"] == "greater"} == {"cosine", "intersection"}
-    assert {"kl_reversed_drop", "kl_reversed_clip"} <= set(listed)
+    assert all((r["better"] == "greater") == measures.get(n).greater_is_better for n, r in listed.items())
+    assert {*measures.FURTHER, "kl_reversed_drop", "kl_reversed_clip"} <= set(listed)
 
 
 def test_version_and_module_and_script(process):

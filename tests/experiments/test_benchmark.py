@@ -12,7 +12,6 @@ import contone
 from contone import LP, Temperature, datasets
 from contone.base import Enhancer
 from contone.datasets import Dataset
-from contone.degrade import TopK
 from contone.exceptions import DataError, InputError
 from contone.experiments.benchmark import make_spec, plan_benchmark
 from contone.experiments.data import load
@@ -21,6 +20,7 @@ from contone.experiments.report.render import render
 from contone.experiments.run import run
 from contone.experiments.spec import read_spec
 from contone.experiments.store import Store
+from contone.measurements import TopK
 from contone.reproduction import paper
 
 
@@ -55,7 +55,8 @@ def test_baselines_and_references_stand_beside(found):
 def test_scores_are_those_of_the_methods_alone(found):
     data = small_set("one")
     R = LP().fit_enhance(data.X, contone.CumulativeMass().apply(data.D))
-    assert found.scores("kl")["LP"]["one"] == pytest.approx(contone.evaluate(data.D, R).kl)
+    for name, value in contone.evaluate(data.D, R, measures="all").items():
+        assert found.scores(name)["LP"]["one"] == pytest.approx(value), name
     with pytest.raises(InputError, match="measure='nonsense'"):
         found.scores("nonsense")
 

@@ -78,15 +78,15 @@ def test_two_processes_give_the_same_numbers_as_one(tmp_path):
 
 
 def _swept(Z):
-    from contone.backends.numpy.sweeps import CompiledSweeps
-    from contone.backends.protocols import Region
+    from contone.enhance.inversion.sweeps import Bound
+    from contone.enhance.inversion.sweeps.compiled import CompiledSweeps
+    from contone.measurements import Region
 
-    given = Z, Z > 0, None, 0.1 * Z, np.eye(len(Z)), np.full_like(Z, 0.3), Z[0]
-    return CompiledSweeps(Region("mass", 0.5)).sweep(*given, reflect=False, root_weights=None)
+    given = Z, Bound(Z > 0), 0.1 * Z, np.eye(len(Z)), np.full_like(Z, 0.3), Z[0]
+    return CompiledSweeps(Region("mass", 0.5)).sweep(*given)
 
 
 def test_compiled_loops_give_the_same_in_worker_processes():
-    pytest.importorskip("numba")
     Z = np.random.default_rng(0).normal(size=(4, 50))
     here = _swept(Z)  # first, so that the others need not compile as well
     with _backend("loky", None, 2):

@@ -310,7 +310,7 @@ def inside(constraint: Any) -> list[Any]:
 
 def build(cls: type, settings: dict[str, Any]) -> Any:
     """An instance; what wraps another estimator gets a plain one, what rehearses does so once, with a tiny model."""
-    around = dict.fromkeys(("Augmented", "Calibrated", "Tempered", "Tuned"), contone.Temperature())
+    around = dict.fromkeys(("Augmented", "Calibrated", "Rescaled", "Tuned"), contone.Temperature())
     wrapped = {**around, "FromRegressor": Ridge(), "FromClassifier": LogisticRegression()}
     if cls.__name__ in ("Tuned", "Best"):
         settings = {"model": contone.Inversion(**TINY), **settings, "n_iter": 1, "n_replicates": 1, "verbose": False}

@@ -38,7 +38,7 @@ from hypothesis import strategies as st
 from sklearn.utils._param_validation import InvalidParameterError
 
 import contone
-from contone import base, degrade
+from contone import base, measurements
 from contone.exceptions import AnswerError, ContoneError
 
 CASES = int(os.environ.get("HOSTILE_CASES", "0"))
@@ -57,7 +57,7 @@ ESTIMATORS = {
 RULES = {
     name: value
     for name in contone.__all__
-    if inspect.isclass(value := getattr(contone, name)) and issubclass(value, degrade.Degradation)
+    if inspect.isclass(value := getattr(contone, name)) and issubclass(value, measurements.Measurement)
 }
 FEW = {"Best": 12, "Tuned": 12, "Inversion": 25, "degrees": 8, "doubtful_labels": 20, "Rehearsal": 8}
 FEW |= {"label_chances": 20, "compare": 6, "check": 2, "LDLForest": 15}

@@ -45,7 +45,7 @@ def rows():
 @pytest.mark.parametrize("name", [name for name in ENHANCERS if name not in REASONS])
 def test_rows_in_another_order_get_the_same_answer(rows, name):
     X, L, order = rows
-    around = {"Augmented": contone.GLLE(), "Calibrated": contone.LP(), "Tempered": contone.LP()}
+    around = {"Augmented": contone.GLLE(), "Calibrated": contone.LP(), "Rescaled": contone.LP()}
     method = getattr(contone, name)(*[around[name]] if name in around else [])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

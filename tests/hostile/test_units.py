@@ -56,7 +56,7 @@ def build(name):
     made = {
         "Augmented": lambda: contone.Augmented(contone.GLLE()),
         "Calibrated": lambda: contone.Calibrated(contone.LP()),
-        "Tempered": lambda: contone.Tempered(contone.LP()),
+        "Rescaled": lambda: contone.Rescaled(contone.LP()),
         "Tuned": lambda: contone.Tuned(contone.LP(), n_iter=2, **rehearsing),
         "Best": lambda: contone.Best(methods=["uniform", "lp"], **rehearsing),
         "FromRegressor": lambda: contone.FromRegressor(Ridge()),

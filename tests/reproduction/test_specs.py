@@ -143,7 +143,7 @@ def test_estimators_survive_as_plain_values():
 def test_the_fingerprint_follows_imports():
     found = closure(Uniform.__module__)
     assert {"contone.enhance.baselines", "contone.base", "contone.numerics.simplex"} <= found
-    assert fingerprint("contone.measures") != fingerprint("contone.degrade")
+    assert fingerprint("contone.measures") != fingerprint("contone.measurements")
 
 
 def test_the_tuned_ablation_is_the_tuned_lcdr(bare):

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO, Any
 
 CONTONE = (
-    *("contone.public", "contone.cli.app", "contone.tables.streaming", "contone.reproduction.report"),
+    *("contone.cli.app", "contone.trust", "contone.predict", "contone.tables.streaming", "contone.reproduction.report"),
     *("polars", "rich.console"),
 )
 """What a command imports."""

@@ -15,11 +15,17 @@ from sklearn.utils.metaestimators import available_if
 from contone.augment.confidence import LabelConfidence
 from contone.augment.reduction import HSICReducer
 from contone.backends import get_backend
-from contone.base import Enhancer, InductiveMixin, fit_checked
-from contone.domains import HasMethods, StrOptions
+from contone.base import (
+    Enhancer,
+    HasMethods,
+    InductiveMixin,
+    StrOptions,
+    fit_checked,
+    refuse_other_kinds,
+    refuse_unasked,
+)
 from contone.numerics.simplex import normalise_rows
 from contone.numerics.solution import Solution
-from contone.refusals import refuse_other_kinds, refuse_unasked
 from contone.typing import Array
 
 

@@ -18,8 +18,7 @@ from array_api_compat import array_namespace
 
 from contone.augment.simplex_qp import Programme, minimise_on_simplices
 from contone.backends import Neighbours, get_backend, like, to_numpy
-from contone.base import Enhancer
-from contone.domains import Interval, StrOptions
+from contone.base import Enhancer, Interval, StrOptions
 from contone.numerics.graphs import (
     NormalizedGraph,
     edge_graph,

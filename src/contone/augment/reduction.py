@@ -21,10 +21,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from contone.backends import get_backend, like, to_numpy
-from contone.domains import CheckedEstimator, Interval, StrOptions
+from contone.base import CheckedEstimator, Interval, StrOptions, refuse_too_large
 from contone.exceptions import FeatureError, RankWarning
 from contone.numerics.eigen import Eigenpairs, thin_generalised_eigen
-from contone.refusals import refuse_too_large
 from contone.runtime.warnings import warn
 from contone.typing import Array
 from contone.validation import check_features, check_supervision, refuse_beyond_squares

@@ -10,11 +10,11 @@ import numpy as np
 from array_api_compat import is_dask_array, is_torch_array
 
 from contone.backends.numpy import NumpyBackend
-from contone.backends.protocols import Backend, Draws, Findings, Graph, Groups, Neighbours
+from contone.backends.protocols import Backend, Draws, Graph, Groups, Neighbours
 from contone.backends.sparse import SparseBackend, is_sparse
 from contone.typing import Array
 
-__all__ = ["Backend", "Draws", "Findings", "Graph", "Groups", "Neighbours", "get_backend", "like", "to_numpy"]
+__all__ = ["Backend", "Draws", "Graph", "Groups", "Neighbours", "get_backend", "like", "to_numpy"]
 
 _NUMPY, _SPARSE = NumpyBackend(), SparseBackend()
 

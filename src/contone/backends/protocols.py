@@ -10,7 +10,6 @@ Shapes: n or m rows, d features, q labels, k neighbours.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -44,47 +43,6 @@ class Groups(NamedTuple):
     """(n,) number of the distinct row that row i is equal to; distinct rows are numbered in order of appearance."""
     first: Array
     """(m,) where each distinct row occurs first, ascending."""
-
-
-@dataclass(frozen=True)
-class Findings:
-    """What an examination of features X (n, d) and labels Y (n, q) found. Row numbers; -1 stands for none.
-
-    Attributes
-    ----------
-    n : int
-        Rows that were examined.
-    bad_features, bad_labels : int
-        First row of X with an entry that is NaN or infinite; of Y with one that is infinite.
-    is_logical : bool
-        Whether every entry of Y is 0, 1 or NaN.
-    n_empty, empty : int
-        How many rows have no label at all (all 0, or all NaN), and the first of them.
-    off : int
-        First row of Y that is not a distribution; among rows of 0 and 1, the first that is neither.
-    off_label, off_value : int, float
-        The first label there that is not 0 or 1 and its value; -1 and the sum of the row where there is none.
-    lowest, highest : (q,)
-        Smallest and largest entry of every label; infinite (+ and -) where all are NaN.
-    not_whole : int
-        First row of Y with an entry that is neither a whole number nor NaN.
-    unasked : int
-        First row of Y with an entry that is NaN.
-    """
-
-    n: int
-    bad_features: int
-    bad_labels: int
-    is_logical: bool
-    n_empty: int
-    empty: int
-    off: int
-    off_label: int
-    off_value: float
-    lowest: np.ndarray
-    highest: np.ndarray
-    not_whole: int = -1
-    unasked: int = -1
 
 
 class Graph(Protocol):
@@ -140,97 +98,6 @@ class Draws(Protocol):
 
     def standard_normal(self, size: Any) -> Array:
         """Standard normal draws."""
-
-
-class Region(NamedTuple):
-    """What binds the weights of a row to its labels, for code that does not know the rules of `contone.degrade`."""
-
-    kind: str
-    """"order": no positive label weighs less than a negative one. "mass": that, and the positive ones are just enough
-    for more than `share` of the sum. "bar": positive labels have more than `share` of the sum, others do not, and a
-    single positive one need only lead. "any bar": the same without this exception."""
-    share: float = 0.0
-
-
-class KnownRows(NamedTuple):
-    """Rows whose degrees are known: their log weights stay, but for those of degrees that were rounded to 0."""
-
-    rows: Array
-    """(n,) which rows."""
-    is_zero: Array
-    """(q, n) which of their degrees are 0."""
-    highest_zero: Array
-    """(n,) the largest log weight of such a degree, where the row's largest is 0."""
-
-
-class FactorForm(Protocol):
-    """diag(own) - shared^T shared: `own` (q,), `shared` (k, q)."""
-
-    @property
-    def own(self) -> np.ndarray:
-        """(q,)."""
-
-    @property
-    def shared(self) -> np.ndarray:
-        """(k, q)."""
-
-    def diagonal(self) -> Array:
-        """Its diagonal (q,)."""
-
-    def along(self) -> Array:
-        """Its column sums (q,)."""
-
-
-class Sweeps(Protocol):
-    """Gibbs sweeps of log weights Z (q, n) within a region, one operation each; see `enhance.inversion.gibbs`.
-
-    `relaxed` (n,) says which rows keep to the order alone; None stands for no row.
-    """
-
-    @property
-    def knows_all(self) -> bool:
-        """Whether `sweep` takes known rows and factors."""
-
-    def sweep(
-        self,
-        Z: Array,
-        positive: Array,
-        relaxed: Array | None,
-        mean: Array,
-        precision: Any,
-        u: Array,
-        shift: Array,
-        *,
-        reflect: bool,
-        root_weights: Array | None,
-        known: KnownRows | None = None,
-    ) -> Array:
-        """One sweep with given draws: new log weights (q, n). Sigma^-1 is a matrix (q, q) or a `FactorForm`."""
-
-    def add_draw(self, Z: Array, sums: tuple[Array, Array, Array], resolution: float, lowest: float) -> bool:
-        """Add the degrees of log weights Z (q, n), their logits and the squares of these to sums, each (q, n).
-
-        1 - d is at least `resolution` in a logit, which is at least `lowest`. False, and nothing done, where that is no
-        operation of its own.
-        """
-
-
-class Chain(Protocol):
-    """All sweeps of a chain whose parameters stay as they are, as one operation that makes its own random numbers."""
-
-    def run(
-        self,
-        Z: Array,
-        positive: Array,
-        relaxed: Array | None,
-        mean: Array,
-        precision: np.ndarray,
-        n_sweeps: int,
-        n_burn: int,
-        sums: tuple[Array, Array, Array],
-    ) -> Array:
-        """New log weights (q, n); every other sweep is a reflection. Degrees, logits and their squares of the sweeps
-        after `n_burn` are added to `sums`, each (n, q)."""
 
 
 class Rows(Protocol):
@@ -359,13 +226,6 @@ class Sampling(Protocol):
     def rows_per_block(self, X: Array, q: int, max_rows: int) -> int:
         """How many rows with q labels to sample at once: `max_rows`, or more where starting work is what takes time."""
 
-    def sweeps(self, Z: Array, region: Region, n_sweeps: int) -> Sweeps | None:
-        """So many sweeps of rows like Z (q, n) as one operation each; None where there are none, or they do not pay."""
-
-    def chain(self, Z: Array, region: Region, draws: Any) -> Chain | None:
-        """A chain of rows like Z (q, n) as one operation, seeded by what draws for them; None where there is none, or
-        so few numbers are drawn one by one."""
-
     def map_blocks(self, function: Callable[[Any], Any], blocks: Any) -> Any:
         """function(block) of every block, in their order, side by side where that pays."""
 
@@ -379,8 +239,11 @@ class Checks(Protocol):
     def check_matrix(self, A: Array, name: str) -> Array:
         """A as a matrix of real numbers with rows and columns; refuses anything else."""
 
-    def examine(self, X: Array | None, Y: Array | None, tolerance: float) -> Findings:
-        """What is wrong with features and labels, in one pass over the rows."""
+    def each_block(self, function: Callable[..., Any], *arrays: Array) -> Sequence[Any]:
+        """function(rows of every array) of every block of rows, in order and in one pass; its results are small."""
+
+    def check_later(self, A: Array, check: Callable[[Array, int], None]) -> Array:
+        """A, whose rows call check(rows, number of the first) before they are used: now where they are in memory."""
 
 
 class Backend(Rows, Neighbourhoods, Sampling, Checks, Protocol):

@@ -9,10 +9,10 @@ import traceback
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from contone.runtime.interrupts import INTERRUPTED
-
 EXTRA = frozenset({"typer", "click", "rich", "polars", "jinja2", "matplotlib", "scikit_posthocs"})
 """Modules of the optional dependency group `cli`."""
+INTERRUPTED = 130
+"""Exit code after Ctrl-C: 128 and the number of the signal."""
 
 
 def main() -> None:

@@ -11,10 +11,9 @@ import typer
 from typer.core import TyperGroup
 
 from contone import __version__
-from contone.cli import data, listing, model, terminal
+from contone.cli import INTERRUPTED, data, listing, model, terminal
 from contone.cli.benchmark import benchmark
 from contone.cli.check import check
-from contone.cli.command import Command
 from contone.cli.compare import compare
 from contone.cli.demo import demo
 from contone.cli.enhance import enhance
@@ -42,6 +41,9 @@ class _Group(TyperGroup):
                 raise
             terminal.say(f"error: {error}", style="bold red")
             raise typer.Exit(1) from error
+        except KeyboardInterrupt:
+            terminal.say("interrupted")
+            raise typer.Exit(INTERRUPTED) from None
 
 
 app = typer.Typer(
@@ -76,18 +78,18 @@ def contone(
     """
 
 
-app.command(cls=Command)(demo)
-app.command(cls=Command)(enhance)
-app.command(cls=Command)(compare)
-app.command(cls=Command)(check)
-app.command(cls=Command)(suggest)
-app.command(cls=Command)(model.fit)
-app.command(cls=Command)(model.apply)
-app.command(cls=Command)(model.show)
-app.command(cls=Command)(model.evaluate)
-app.command(cls=Command)(benchmark)
-app.command(cls=Command)(reproduce)
-app.command(cls=Command)(report)
-app.command(cls=Command)(listing.methods)
-app.command(cls=Command)(listing.measures)
+app.command()(demo)
+app.command()(enhance)
+app.command()(compare)
+app.command()(check)
+app.command()(suggest)
+app.command()(model.fit)
+app.command()(model.apply)
+app.command()(model.show)
+app.command()(model.evaluate)
+app.command()(benchmark)
+app.command()(reproduce)
+app.command()(report)
+app.command()(listing.methods)
+app.command()(listing.measures)
 app.add_typer(data.app, name="data")

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from contone.cli import experiment, terminal
-from contone.cli.listing import find_method, known_methods
+from contone.cli.method import find_method, known_methods
 from contone.pages import words
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from rich.table import Table
 from rich.text import Text
 
 from contone.cli import options, terminal
-from contone.cli.command import Command
 from contone.exceptions import DataError
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Data sets with known distributions: list, fetch, describe them.")
 
 
-@app.command("list", cls=Command)
+@app.command("list")
 def list_sets(as_json: options.AsJson = False) -> None:
     """List the data sets: size, what they hold, and where each file is found now.
 
@@ -70,7 +69,7 @@ def list_sets(as_json: options.AsJson = False) -> None:
             terminal.say(f"warning: {s.path}: {s.problem}", style="yellow")
 
 
-@app.command(cls=Command)
+@app.command()
 def fetch(
     names: Annotated[list[str] | None, typer.Argument(help="Names of data sets, as 'contone data list' shows.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every data set in the registry.")] = False,
@@ -114,7 +113,7 @@ def fetch(
         raise typer.Exit(1)
 
 
-@app.command(cls=Command)
+@app.command()
 def info(
     name: Annotated[str, typer.Argument(help="Name of a data set, as 'contone data list' shows.")],
     as_json: options.AsJson = False,
@@ -188,7 +187,7 @@ def _record(s: Status) -> dict[str, Any]:
 def _describe(s: Status) -> dict[str, Any]:
     """What `info` says, as plain values: from the data where they are available, else from the registry."""
     from contone import datasets
-    from contone.degrade import CumulativeMass
+    from contone.measurements import CumulativeMass
 
     record = _record(s) | {
         "cardinality": None,

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from contone.cli import terminal
-from contone.cli.listing import find_method, known_methods
+from contone.cli.method import find_method, known_methods
 
 if TYPE_CHECKING:
     from contone.demo.run import Outcome

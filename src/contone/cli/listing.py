@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import inspect
-import os
 import re
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
 from rich.markup import escape
 from rich.padding import Padding
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from contone.cli import options, terminal
+from contone.cli.method import find_method, known_methods
 
 if TYPE_CHECKING:
     from contone.base import Enhancer
@@ -65,7 +64,8 @@ def measures(as_json: options.AsJson = False) -> None:
     """
     from contone import measures as library
 
-    listed = {**library.MEASURES, **{k: m for k, m in library.CONVENTIONS.items() if k == m.name}}
+    conventions = {k: m for k, m in library.CONVENTIONS.items() if k == m.name}
+    listed = {**library.MEASURES, **library.FURTHER, **conventions}
     records = [
         {
             "name": m.name,
@@ -79,40 +79,12 @@ def measures(as_json: options.AsJson = False) -> None:
     if as_json:
         terminal.print_json(records)
         return
-    table = Table("Measure", "Better", "Formula", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(Column("Measure", no_wrap=True), "Better", "Formula", box=box.SIMPLE_HEAD, pad_edge=False)
     for r in records:
         table.add_row(f"[bold]{r['name']}[/]", str(r["better"]), escape(str(r["formula"])))
     terminal.out().print(table)
+    terminal.say(f"The first {len(library.MEASURES)} are what tables report, the others where they are named.")
     terminal.say("The last two are readings of KL in the literature; contone's own KL is the textbook's KL(D || R).")
-
-
-def known_methods() -> dict[str, type[Enhancer]]:
-    """Every method by name; a package whose method cannot be used gets one line on stderr."""
-    from contone import enhance
-
-    with terminal.plain_warnings():
-        return enhance.methods()
-
-
-def find_method(name: str, option: str) -> type[Enhancer]:
-    """The method of that name, or the class at MODULE:CLASS, also in the working folder; else a usage error."""
-    from contone.enhance import plugins
-    from contone.exceptions import PluginError
-
-    known = known_methods()
-    if ":" in name:
-        if os.getcwd() not in sys.path:  # `python -m contone` looks here, the command `contone` does not
-            sys.path.insert(0, os.getcwd())
-        try:
-            return plugins.load(name)
-        except PluginError as error:
-            raise terminal.usage_error(str(error), option) from error
-    if name.lower() not in known:
-        raise terminal.usage_error(
-            f"there is no method {name!r}; there are: {', '.join(known)}. One of your own is given as MODULE:CLASS.",
-            option,
-        )
-    return known[name.lower()]
 
 
 def describe_method(name: str, cls: type[Enhancer]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from contone.cli import experiment, terminal
-from contone.cli.listing import find_method, known_methods
+from contone.cli.method import find_method, known_methods
 
 DEFAULT_STORE = Path("contone-results")
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from contone.base import Enhancer
 from contone.datasets import Dataset
-from contone.degrade import CumulativeMass, Degradation
 from contone.exceptions import MissingExtraError
 from contone.limits import limit, mean_of_truth, recovered
+from contone.measurements import CumulativeMass, IntervalRule
 from contone.measures import evaluate
 
 LEFT_OUT = {"glesc": "it works on n x n matrices, and would take longer than all others together"}
@@ -72,7 +72,7 @@ def oracles(L: np.ndarray, data: Dataset) -> list[Callable[[], Outcome]]:
     ]
 
 
-def degraded(data: Dataset, rule: Degradation | None = None) -> np.ndarray:
+def degraded(data: Dataset, rule: IntervalRule | None = None) -> np.ndarray:
     """The logical labels (n, q) that the methods are given."""
     return (rule or CumulativeMass()).apply(data.D)
 

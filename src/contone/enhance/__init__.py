@@ -8,6 +8,7 @@ from contone.base import Enhancer
 from contone.enhance import plugins
 from contone.enhance.baselines import Logical, Temperature, Uniform
 from contone.enhance.conle import ConLE
+from contone.enhance.dldl import DLDL
 from contone.enhance.dram import DRAM
 from contone.enhance.fcm import FCM
 from contone.enhance.glemr import GLEMR
@@ -25,6 +26,7 @@ from contone.enhance.lp import LP
 from contone.enhance.ml2 import ML2
 
 __all__ = [
+    "DLDL",
     "DRAM",
     "FCM",
     "GLEMR",

@@ -16,8 +16,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
 from contone.backends import get_backend, to_numpy
-from contone.base import Enhancer, fit_checked
-from contone.domains import Interval, StrOptions
+from contone.base import Enhancer, Interval, StrOptions, fit_checked
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
 from contone.numerics.unasked import asked_frequencies, fill_unasked, has_unasked

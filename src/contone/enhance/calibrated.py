@@ -27,8 +27,7 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
 from contone.backends import get_backend, like
-from contone.base import Enhancer, InductiveMixin
-from contone.domains import HasMethods
+from contone.base import Enhancer, HasMethods, InductiveMixin
 from contone.enhance.graded import Graded, put_rows
 from contone.numerics.optimise import lbfgs
 from contone.numerics.simplex import kl_divergence, softmax

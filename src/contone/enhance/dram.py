@@ -28,8 +28,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import gammaln, logsumexp, psi
 
-from contone.base import Enhancer, InductiveMixin
-from contone.domains import Interval, StrOptions
+from contone.base import Enhancer, InductiveMixin, Interval, StrOptions
 from contone.numerics.networks import generator
 from contone.numerics.optimise import lbfgs
 from contone.numerics.scaling import standardisation

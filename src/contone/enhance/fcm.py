@@ -31,8 +31,7 @@ from sklearn.cluster import kmeans_plusplus
 from sklearn.utils import check_random_state
 
 from contone.backends import get_backend
-from contone.base import Enhancer
-from contone.domains import Interval, StrOptions
+from contone.base import Enhancer, Interval, StrOptions
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import to_distributions
 from contone.numerics.solution import Solution

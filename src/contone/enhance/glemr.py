@@ -37,8 +37,7 @@ from scipy.special import expit, ndtri
 from scipy.stats import qmc
 from sklearn.utils import check_random_state
 
-from contone.base import Enhancer
-from contone.domains import Interval, StrOptions
+from contone.base import Enhancer, Interval, StrOptions
 from contone.numerics.optimise import adam, join, lbfgs, split
 from contone.numerics.scaling import min_max_scaling
 from contone.numerics.simplex import normalise_rows, row_maxima, row_sums, softmax

@@ -31,8 +31,7 @@ from scipy.special import digamma, expit, polygamma
 from sklearn.utils import check_random_state
 
 from contone.backends import get_backend
-from contone.base import Enhancer
-from contone.domains import Interval, StrOptions
+from contone.base import Enhancer, Interval, StrOptions
 from contone.numerics.optimise import adam, join, split
 from contone.numerics.scaling import min_max_scaling
 from contone.numerics.simplex import normalise_rows

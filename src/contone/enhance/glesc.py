@@ -23,8 +23,7 @@ from scipy.fft import irfft, rfft
 from scipy.linalg import solve
 from sklearn.utils import check_random_state
 
-from contone.base import Enhancer
-from contone.domains import Interval, StrOptions
+from contone.base import Enhancer, Interval, StrOptions
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution

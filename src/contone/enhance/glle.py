@@ -34,8 +34,7 @@ from array_api_compat import array_namespace
 from sklearn.utils import check_random_state
 
 from contone.backends import Graph, get_backend, like, to_numpy
-from contone.base import Enhancer, InductiveMixin
-from contone.domains import Interval, StrOptions
+from contone.base import Enhancer, InductiveMixin, Interval, StrOptions, refuse_setting
 from contone.numerics.graphs import (
     affinity_graph,
     in_order,
@@ -52,7 +51,6 @@ from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax, to_distributions
 from contone.numerics.solution import Solution
 from contone.numerics.unasked import asked_frequencies
-from contone.refusals import refuse_setting
 from contone.typing import Array, Operator
 from contone.validation import silent_rows
 

@@ -26,8 +26,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from contone.base import Enhancer
-from contone.domains import Interval, StrOptions
+from contone.base import Enhancer, Interval, StrOptions
 from contone.numerics.kernel import gaussian_operator, mean_pairwise_distance
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import to_distributions

@@ -22,8 +22,7 @@ import scipy.sparse as sp
 from scipy.linalg import cholesky, solve_triangular
 from sklearn.kernel_approximation import Nystroem
 
-from contone.base import Enhancer, InductiveMixin
-from contone.domains import Interval, StrOptions
+from contone.base import Enhancer, InductiveMixin, Interval, StrOptions
 from contone.numerics.lle import lle_matrix, lle_weights
 from contone.numerics.optimise import lbfgs
 from contone.numerics.scaling import standardisation

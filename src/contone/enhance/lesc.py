@@ -17,8 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_memory
 
-from contone.base import Enhancer
-from contone.domains import HasMethods, Interval, StrOptions
+from contone.base import Enhancer, HasMethods, Interval, StrOptions
 from contone.numerics.lowrank import LowRank, inexact_alm, low_rank_representation, middle_beta
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax

@@ -38,8 +38,7 @@ import numpy as np
 from scipy.special import expit, log_expit
 
 from contone.backends import like, to_numpy
-from contone.base import Enhancer
-from contone.domains import Interval, StrOptions
+from contone.base import Enhancer, Interval, StrOptions
 from contone.numerics import networks
 from contone.numerics.networks import Sizes, Tensor
 from contone.numerics.scaling import min_max_scaling

@@ -26,8 +26,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from contone.backends import like, to_numpy
-from contone.base import Enhancer, InductiveMixin
-from contone.domains import Interval, StrOptions
+from contone.base import Enhancer, InductiveMixin, Interval, StrOptions
 from contone.numerics import networks
 from contone.numerics.networks import Sizes, Tensor
 from contone.numerics.scaling import standardisation

@@ -29,8 +29,7 @@ from typing import Any, ClassVar, NamedTuple
 from array_api_compat import array_namespace
 
 from contone.backends import Graph, get_backend
-from contone.base import Enhancer
-from contone.domains import Interval, StrOptions
+from contone.base import Enhancer, Interval, StrOptions, refuse_setting
 from contone.numerics.graphs import (
     affinity_graph,
     in_order,
@@ -44,7 +43,6 @@ from contone.numerics.linear import conjugate_gradient
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import to_distributions
 from contone.numerics.solution import Solution
-from contone.refusals import refuse_setting
 from contone.typing import Array, Operator
 
 DENSE_ROWS = 10_000

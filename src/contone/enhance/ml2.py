@@ -17,8 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
-from contone.base import Enhancer
-from contone.domains import Interval, StrOptions
+from contone.base import Enhancer, Interval, StrOptions
 from contone.numerics.boxqp import solve_box_qp
 from contone.numerics.lle import lle_matrix, lle_weights
 from contone.numerics.simplex import normalise_rows, to_distributions

@@ -14,13 +14,11 @@ from array_api_compat import array_namespace
 from sklearn.utils import check_random_state
 
 from contone.backends import get_backend, like, to_numpy
-from contone.base import Enhancer, InductiveMixin
-from contone.domains import Interval, StrOptions
+from contone.base import Enhancer, InductiveMixin, Interval, StrOptions, refuse_setting
 from contone.numerics.optimise import lbfgs, sgd
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
 from contone.numerics.unasked import asked_frequencies, fill_unasked, has_unasked
-from contone.refusals import refuse_setting
 from contone.typing import Array
 
 

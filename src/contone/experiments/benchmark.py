@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from contone.base import Enhancer
 from contone.datasets import Dataset
-from contone.degrade import Degradation
 from contone.enhance import methods as all_methods
 from contone.enhance import plugins
 from contone.exceptions import InputError
 from contone.experiments.sources import Source, as_source
 from contone.experiments.spec import Spec, read_spec
 from contone.experiments.store import Store
+from contone.measurements import IntervalRule
 from contone.runtime.files import check_regular
 
 if TYPE_CHECKING:  # `import contone` stays light: what runs an experiment is loaded when one is run
@@ -54,11 +54,14 @@ class Benchmark:
     store: Path
 
     def scores(self, measure: str = "kl") -> dict[str, dict[str, float | None]]:
-        """Scores by row and data set in one measure."""
-        table = next((t for t in self.summary.recovery.tables if t.measure == measure), None)
-        if table is None:
-            known = ", ".join(t.measure for t in self.summary.recovery.tables)
-            raise InputError(f"measure={measure!r}: choose from {known}.")
+        """Scores by row and data set in one measure, any of `contone measures`."""
+        from contone.experiments.report.tables import score_table
+        from contone.experiments.results import load_results
+
+        try:
+            table = score_table(load_results(Store(self.store)), self.summary.recovery.name, measure)
+        except InputError as error:
+            raise InputError(f"measure={measure!r}: {error}") from None
         return {row.name: {cell.dataset: cell.value for cell in row.cells} for row in table.rows}
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -74,7 +77,7 @@ def benchmark(
     *,
     spec: str | os.PathLike[str] | Spec | None = None,
     store: str | os.PathLike[str] = "contone-benchmark",
-    degradation: Degradation | None = None,
+    degradation: IntervalRule | None = None,
     degrees: Sequence[str] = (),
     features: Sequence[str] = (),
     seeds: int | None = None,
@@ -98,7 +101,7 @@ def benchmark(
         A TOML file in place of `methods`, and of `datasets` where it names its own.
     store : path, default="contone-benchmark"
         The folder of the results.
-    degradation : Degradation
+    degradation : IntervalRule
         The rule that makes logical labels from the truth; ``CumulativeMass(0.5)`` where none is given.
     degrees, features : names or patterns, default=(), ()
         Columns of tables; degrees are those that end in ``_degree`` where none are named.
@@ -142,7 +145,7 @@ def make_spec(
     methods: Method | Sequence[Method] | Mapping[str, Enhancer] = "all",
     *,
     spec: str | os.PathLike[str] | Spec | None = None,
-    degradation: Degradation | None = None,
+    degradation: IntervalRule | None = None,
 ) -> Spec:
     """The experiment: from a spec, or of these methods; baselines and references are added where they are missing."""
     if spec is None:

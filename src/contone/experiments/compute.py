@@ -16,12 +16,12 @@ from threadpoolctl import threadpool_limits
 
 import contone
 from contone import measures
-from contone.degrade import Degradation
 from contone.exceptions import InputError
 from contone.experiments.cells import Cell
 from contone.experiments.data import load
 from contone.experiments.describe import build
 from contone.experiments.tasks import TASKS
+from contone.measurements import IntervalRule
 
 N_EXAMPLES = 4
 """Rows kept of every recovered distribution, for the pictures of single instances."""
@@ -55,7 +55,7 @@ def _outcome(cell: Cell) -> dict[str, Any]:
     if found != cell.data_hash:
         raise InputError(f"{cell.dataset} has other content here ({found}) than in the plan ({cell.data_hash}).")
     degradation = build(cell.degradation)
-    if not isinstance(degradation, Degradation):
+    if not isinstance(degradation, IntervalRule):
         raise InputError(f"{cell.degradation} is not a degradation.")
     L = degradation.apply(D).astype(float)
     answer = TASKS[cell.task["kind"]].work(cell, X, L, D)

@@ -28,7 +28,7 @@ from sklearn.model_selection import KFold
 
 from contone import measures
 from contone.base import DistributionLearner, Enhancer
-from contone.degrade import CumulativeMass, Degradation
+from contone.measurements import CumulativeMass, IntervalRule
 from contone.predict import AAKNN, FromRegressor, MaxEnt
 
 MEASURES = {**measures.MEASURES, measures.kl_reversed_drop.name: measures.kl_reversed_drop}
@@ -61,7 +61,7 @@ def predict_fold(
     test: np.ndarray,
     enhancer: Enhancer,
     learner: DistributionLearner,
-    degradation: Degradation | None = None,
+    degradation: IntervalRule | None = None,
 ) -> dict[str, np.ndarray]:
     """Predictions for the test rows, (m, q) each, by what they were made from.
 
@@ -146,7 +146,7 @@ def predictive_folds(
     D: np.ndarray,
     enhancer: Enhancer,
     learner: DistributionLearner,
-    degradation: Degradation | None = None,
+    degradation: IntervalRule | None = None,
     *,
     n_splits: int = 10,
     n_repeats: int = 1,

@@ -82,10 +82,11 @@ def modules_of(description: Any) -> list[str]:
 
 def score(D: np.ndarray, R: np.ndarray) -> dict[str, float]:
     """All measures of R against the truth D, the conventions of KL included."""
-    return {name: float(measure(D, R)) for name, measure in {**measures.MEASURES, **measures.CONVENTIONS}.items()}
+    known = {**measures.MEASURES, **measures.FURTHER, **measures.CONVENTIONS}
+    return {name: float(measure(D, R)) for name, measure in known.items()}
 
 
-@task("enhance", "contone.measures", "contone.degrade")
+@task("enhance", "contone.measures", "contone.measurements")
 def _enhance(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     estimator = build(cell.task["estimator"])
     R = np.asarray(estimator.fit_enhance(X, L))
@@ -100,7 +101,7 @@ def _enhance(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     return Answer(score(D, R), R, solution)
 
 
-@task("mean_of_truth", "contone.limits", "contone.degrade")
+@task("mean_of_truth", "contone.limits", "contone.measurements")
 def _mean_of_truth(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     from contone.limits import mean_of_truth
 
@@ -108,7 +109,7 @@ def _mean_of_truth(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> A
     return Answer(score(D, R), R)
 
 
-@task("limit", "contone.limits", "contone.degrade")
+@task("limit", "contone.limits", "contone.measurements")
 def _limit(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     from contone.limits import PLAIN, limit
 
@@ -120,7 +121,7 @@ def _limit(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     )
 
 
-@task("oracle_grid", "contone.measures", "contone.degrade")
+@task("oracle_grid", "contone.measures", "contone.measurements")
 def _oracle_grid(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     """The best point of a grid by a measure against the truth: what tuning on the test score gives."""
     from sklearn.model_selection import ParameterGrid
@@ -138,18 +139,18 @@ def _oracle_grid(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Ans
     return Answer(score(D, best[2]), best[2], extra={"chosen": _plain(best[1]), "by": measure.name})
 
 
-@task("rehearsed", "contone.measures", "contone.degrade", "contone.check.search", "contone.enhance.tempered")
+@task("rehearsed", "contone.measures", "contone.measurements", "contone.trust.search", "contone.enhance.rescaled")
 def _rehearsed(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     """The parameters and the temperature that do best on a rehearsal of X and L under the rule: no truth is used."""
-    from contone.check.search import search
-    from contone.enhance.tempered import Tempered
+    from contone.enhance.rescaled import Rescaled
+    from contone.trust.search import search
 
     rehearsal = _rehearse(X, L, build(cell.degradation), cell.task["n_replicates"], cell.task["max_rows"])
     estimator = build(cell.task["estimator"])
     best = search(estimator, rehearsal, n_iter=cell.task["n_iter"]).best
     if best.error:
         raise AnswerError(f"{type(estimator).__name__} failed on every rehearsed data set: {best.error}")
-    R = np.asarray(Tempered(estimator.set_params(**best.params), t=best.temperature).fit_enhance(X, L))
+    R = np.asarray(Rescaled(estimator.set_params(**best.params), t=best.temperature).fit_enhance(X, L))
     chosen = {**best.params, "temperature": best.temperature}
     return Answer(score(D, R), R, extra={"chosen": _plain(chosen), "by": "rehearsal", "expected": best.score})
 
@@ -159,8 +160,8 @@ _rehearsals: dict[str, Any] = {}
 
 def _rehearse(X: np.ndarray, L: np.ndarray, rule: Any, n_replicates: int, max_rows: int) -> Any:
     """The rehearsal of a data set, made once for the methods that come one after the other."""
-    from contone.check.rehearsal import Rehearsal
     from contone.enhance import Inversion
+    from contone.trust.rehearsal import Rehearsal
 
     key = f"{content_hash(X, L)} {rule} {n_replicates} {max_rows}"
     if key not in _rehearsals:

@@ -20,8 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from contone.base import DistributionLearner
-from contone.domains import Interval
+from contone.base import DistributionLearner, Interval
 from contone.exceptions import InputError
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution

@@ -24,8 +24,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
-from contone.base import DistributionLearner
-from contone.domains import HasMethods, Interval, StrOptions
+from contone.base import DistributionLearner, HasMethods, Interval, StrOptions
 from contone.exceptions import InputError, MemoryEstimateError
 from contone.numerics.simplex import normalise_rows
 from contone.numerics.solution import Solution

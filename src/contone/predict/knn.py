@@ -16,8 +16,7 @@ import numpy as np
 from sklearn.neighbors import KNeighborsRegressor
 
 from contone.backends.numpy.neighbours import safe_unit
-from contone.base import DistributionLearner
-from contone.domains import Interval, StrOptions
+from contone.base import DistributionLearner, Interval, StrOptions
 from contone.numerics.solution import Solution
 from contone.runtime.threads import check_jobs
 from contone.typing import Array

@@ -25,8 +25,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn.utils import check_random_state
 
-from contone.base import DistributionLearner
-from contone.domains import Interval
+from contone.base import DistributionLearner, Interval
 from contone.numerics.optimise import adam, join, split
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import normalise_rows

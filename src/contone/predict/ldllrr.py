@@ -21,8 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit
 
-from contone.base import DistributionLearner
-from contone.domains import Interval
+from contone.base import DistributionLearner, Interval
 from contone.numerics.iterative_scaling import centre_over_labels
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution

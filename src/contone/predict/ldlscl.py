@@ -25,8 +25,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LinearRegression
 
-from contone.base import DistributionLearner
-from contone.domains import Interval
+from contone.base import DistributionLearner, Interval
 from contone.numerics.optimise import join, lbfgs, split
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax

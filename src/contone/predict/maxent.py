@@ -20,8 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import xlogy
 
-from contone.base import DistributionLearner
-from contone.domains import Interval, StrOptions
+from contone.base import DistributionLearner, Interval, StrOptions
 from contone.numerics.iterative_scaling import centre_over_labels, improved_iterative_scaling, softmax_and_log_partition
 from contone.numerics.optimise import join, lbfgs
 from contone.numerics.simplex import softmax

@@ -16,8 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 
-from contone.base import DistributionLearner
-from contone.domains import HasMethods, Interval, StrOptions
+from contone.base import DistributionLearner, HasMethods, Interval, StrOptions
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
 from contone.predict.inner import named_errors

@@ -17,8 +17,13 @@ import scipy.sparse as sp
 from array_api_compat import is_dask_array, is_torch_array
 
 from contone.backends import get_backend
-from contone.exceptions import InputError, InputTypeError, LabelError, ShapeError
+from contone.exceptions import FeatureError, InputError, InputTypeError, LabelError, ShapeError
 from contone.typing import Array
+
+SMALLEST_FEATURE = 1e-150
+"""Features whose largest entry is below this, or above its inverse, have squares that floating point cannot hold."""
+SMALLEST_SINGLE = 1e-16
+"""The same in single precision."""
 
 
 @dataclass(frozen=True)
@@ -29,15 +34,9 @@ class Border:
     frame: Any = None
     model: Any = None
     """The tensor or dask array whose kind, device, precision or blocks the answer shares."""
-    wanted: str | None = None
-    """"pandas" or "polars" where the user asked for that (`set_output`), whatever came in."""
-    index: Any = None
-    """Of the rows, where `frame` has none."""
 
     def wrap(self, D: Array) -> Any:
-        """D (n, q) as the kind of container that came in, or that is wanted."""
-        if self.wanted is not None:
-            return self._wanted_frame(D)
+        """D (n, q) as the kind of container that came in."""
         if self.model is not None and is_torch_array(self.model):
             return _as_tensor(D, self.model)
         if self.model is not None:
@@ -54,17 +53,17 @@ class Border:
                 answer.columns = columns
         return answer
 
-    def _wanted_frame(self, D: Array) -> Any:
+    def as_frame(self, D: Array, library: Any, X: Any) -> Any:
+        """D (n, q) of the rows X as a frame of "pandas" or "polars", whatever came in."""
         if is_dask_array(D):
             raise InputError(
-                f"set_output asks for {self.wanted} frames, which would bring all rows of a dask array into memory: "
+                f"set_output asks for {library} frames, which would bring all rows of a dask array into memory: "
                 'use set_output(transform="default") with dask arrays.'
             )
         values = get_backend(D).to_numpy(D)
-        backend: Any = self.wanted
-        answer = nw.to_native(nw.from_numpy(values, schema=self.label_names, backend=backend))
-        index = self.index if self.frame is None else index_of(nw.to_native(self.frame))
-        if index is not None and self.wanted == "pandas":
+        answer = nw.to_native(nw.from_numpy(values, schema=self.label_names, backend=library))
+        index = index_of(X if self.frame is None else nw.to_native(self.frame))
+        if index is not None and library == "pandas":
             answer.index = index
         return answer
 
@@ -103,10 +102,7 @@ def refuse_other_index(X: Any, Y: Any, name: str = "Y") -> None:
 def open_labels(Y: Any, *, name: str, estimator: Any) -> tuple[Any, Border]:
     """Y as a float64 matrix (n, q), or a floating tensor for an estimator that takes them, and its way out."""
     if Y is None:
-        raise LabelError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None. "
-            f"Pass the labels {name}: one row per instance, one column per label."
-        )
+        raise missing_labels(name, estimator)
     if name == "Y":
         Y = numbers_from_objects(Y)
     check_columns(Y, name)
@@ -134,6 +130,13 @@ def open_labels(Y: Any, *, name: str, estimator: Any) -> tuple[Any, Border]:
         raise infinite_label(name, first_row(odd.any(axis=1)))
     names = [str(c) for c in frame.columns] if frame is not None else default_names(labels.shape[1])
     return labels, Border(names, frame, tensor)
+
+
+def missing_labels(name: str, estimator: Any) -> LabelError:
+    return LabelError(
+        f"{type(estimator).__name__} requires y to be passed, but the target y is None. "
+        f"Pass the labels {name}: one row per instance, one column per label."
+    )
 
 
 def infinite_label(name: str, row: int) -> LabelError:
@@ -265,6 +268,18 @@ def refuse_odd_arrays(A: Any, name: str) -> None:
         raise InputTypeError(f"{name} holds dates or durations ({A.dtype}): turn them into numbers first.")
     if kind == "c":
         raise InputTypeError(f"{name} is complex: pass real numbers. Complex data not supported.")
+
+
+def refuse_beyond_squares(name: str, largest: np.ndarray) -> None:
+    """Refuse features with a column whose largest entry, (d,), is so small or large that its square is lost."""
+    smallest = SMALLEST_SINGLE if largest.dtype.itemsize == 4 else SMALLEST_FEATURE
+    for column, entry in enumerate(map(float, largest)):
+        if entry and not smallest <= entry <= 1.0 / smallest:
+            raise FeatureError(
+                f"{name}: the largest entry of X in column {column} is {entry:.3g}; its square, or the coefficient "
+                "that it needs, is beyond floating point. Scale the features, e.g. with "
+                "sklearn.preprocessing.StandardScaler."
+            )
 
 
 def place_beside(X: Any, labels: Any) -> Any:

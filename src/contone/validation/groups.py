@@ -79,8 +79,9 @@ def _read_names(groups: Any, n: int) -> list[Any]:
 
 
 def border_of_items(border: Border, first: np.ndarray, names: list[Any]) -> Border:
+    """The way out for items, of which each has its first row in the frame that came in."""
     if border.frame is None:
-        return replace(border, index=None)
+        return border
     native = nw.to_native(border.frame[first.tolist()])
     if nw.maybe_get_index(border.frame) is not None:
         native = native.set_axis(names, axis=0)

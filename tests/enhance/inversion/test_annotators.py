@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 
 from contone import CumulativeMass, Inversion
-from contone.degrade import Order
 from contone.enhance.inversion.annotators import Items
 from contone.enhance.inversion.evidence import place_grades
 from contone.enhance.inversion.logistic_normal import centring, precision
 from contone.exceptions import InputError, InputTypeError, LabelError, LabelWarning, ShapeError
+from contone.measurements import Order
 from contone.numerics.simplex import kl_divergence, softmax
 
 SHORT = {"n_sweeps": 100, "n_burn": 50}

@@ -42,7 +42,7 @@ def test_a_sweep_with_factors_is_that_with_the_matrix(factors):
     found = []
     for form in (precision, precision.dense()):
         rows = Rows(CumulativeMass(), L, 0.0)
-        assert rows.quick
+        assert rows.takes_factors
         for k in range(2):
             rows.sweep(mean, form, np.random.default_rng(k), reflect=k == 1)
         found.append(rows.Z)

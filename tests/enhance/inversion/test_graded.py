@@ -12,7 +12,7 @@ from scipy.linalg import helmert
 from scipy.optimize import minimize
 
 from contone import CumulativeMass, Inversion, Threshold
-from contone.enhance.inversion import evidence, model
+from contone.enhance.inversion import evidence, judged, model
 from contone.enhance.inversion.logistic_normal import Parameters, precision
 from contone.enhance.inversion.sampler import Rows
 from contone.exceptions import InputTypeError, LabelError, LabelWarning, ShapeError
@@ -58,11 +58,17 @@ def problem(m=40, q=4, tail=math.inf, seed=0):
     return Y, basis, covariance
 
 
+def rows_of(Y, basis, covariance, mean=0.0):
+    """Graded rows with residuals Y (m, q - 1) around a mean (m, q)."""
+    mean = np.broadcast_to(mean, (len(Y), len(basis)))
+    return evidence.Graded(Y @ basis.T + mean, mean, basis, covariance)
+
+
 @pytest.mark.parametrize("tail", [3, math.inf])
 def test_the_gradient_of_the_scales_is_that_of_the_objective(tail):
-    Y, basis, covariance = problem()
+    mean = np.random.default_rng(5).normal(size=(40, 4))
     a, inverse = np.array([0.3, -0.2, 0.1, 0.0]), np.linalg.inv(0.04 * np.eye(4) + 0.01)
-    given = (Y, basis, covariance, tail, 0.1, inverse)
+    given = (rows_of(*problem(), mean), tail, 0.1, inverse)
     gradient, _ = evidence.scales_slope(a, *given)
     for j, step in enumerate(1e-6 * np.eye(4)):
         up, down = (evidence.scales_objective(a + sign * step, *given) for sign in (1, -1))
@@ -71,14 +77,24 @@ def test_the_gradient_of_the_scales_is_that_of_the_objective(tail):
 
 @pytest.mark.parametrize("tail", [6, math.inf])
 def test_the_information_is_the_expected_curvature(tail):
-    Y, basis, covariance = problem(m=200_000, tail=tail)
+    mean = np.random.default_rng(5).normal(size=(200_000, 4))
     a, inverse = np.zeros(4), 1e-9 * np.eye(4)
-    given = (Y, basis, covariance, tail, 0.0, inverse)
+    given = (rows_of(*problem(m=200_000, tail=tail), mean), tail, 0.0, inverse)
     _, information = evidence.scales_slope(a, *given)
     rows = [evidence.scales_slope(a + s, *given)[0] - evidence.scales_slope(a - s, *given)[0] for s in 1e-4 * np.eye(4)]
     curvature = -np.array(rows) / 2e-4
     # The t distribution's information has a second, smaller term, which is left out.
     assert np.abs(information - curvature).max() < (0.02 if math.isinf(tail) else 0.12) * np.abs(curvature).max()
+
+
+@pytest.mark.parametrize("strength", [0.0, 1.0, 3.0])
+def test_a_scale_that_is_too_large_comes_down_however_large_the_mean_is(strength):
+    """Labels gave mean and deviation twice as large as they are; held at its size, the mean would widen the scale."""
+    Y, basis, covariance = problem(m=60)
+    mean = strength * np.random.default_rng(6).normal(size=(60, 4))
+    graded = rows_of(0.5 * Y, basis, covariance, 0.5 * mean)._replace(mean=mean)
+    found = evidence._fit_scales(graded, math.inf, evidence.Spread(1.0, 0.5))
+    assert found.log_scales.mean() == pytest.approx(math.log(0.5), abs=0.1)
 
 
 def test_shape_and_mean_move_as_far_as_the_rows_bear_out():
@@ -129,7 +145,7 @@ def test_scales_of_labels_and_shape_stay_where_rows_do_not_deny_them_and_go_wher
     for scale in (np.ones(4), truth):
         E = rng.multivariate_normal(np.zeros(4), scale[:, None] * np.eye(4) * scale, size=60)
         Y = (E - E.mean(axis=1, keepdims=True)) @ basis
-        free = evidence._fit_scales(Y, basis, covariance, math.inf, evidence.Spread(1.0, 0.3))
+        free = evidence._fit_scales(rows_of(Y, basis, covariance), math.inf, evidence.Spread(1.0, 0.3))
         held, _ = evidence._hold_scales(free, None)
         moves = np.ptp(held), np.ptp(free.log_scales)
         assert moves[0] <= moves[1]
@@ -143,8 +159,8 @@ def test_scales_of_labels_and_shape_stay_where_rows_do_not_deny_them_and_go_wher
 
 @pytest.mark.parametrize(("tail", "low", "high"), [(math.inf, math.inf, math.inf), (3, 3, 8)])
 def test_tails_stay_normal_unless_rows_deny_it(tail, low, high):
-    Y, basis, covariance = problem(m=200, tail=tail)
-    candidates = [evidence._fit_scales(Y, basis, covariance, nu, evidence.Spread(1.0, 0.3)) for nu in evidence.TAILS]
+    graded = rows_of(*problem(m=200, tail=tail))
+    candidates = [evidence._fit_scales(graded, nu, evidence.Spread(1.0, 0.3)) for nu in evidence.TAILS]
     of_graded, of_all = evidence._choose_tails(candidates)
     assert low <= of_all <= high
     assert of_graded <= of_all
@@ -158,7 +174,7 @@ def test_one_row_far_out_does_not_move_the_others():
     far = Y.copy()
     far[0] += 7 * np.sqrt(covariance[2, 2]) * basis[2]
     plain, moved = (
-        evidence.calibrate(parameters, evidence.Spread(1.0, 0.05), rows @ basis.T, lambda _: evidence.Spread(1.0, 0.05))
+        evidence.calibrate(parameters, rows_of(rows, basis, covariance), lambda _: evidence.Spread(1.0, 0.05))[0]
         for rows in (Y, far)
     )
     variances = np.diag(moved.parameters.covariance) / np.diag(plain.parameters.covariance)
@@ -172,7 +188,7 @@ def test_the_common_scale_stays_where_rows_do_not_deny_it_and_goes_where_they_do
     said = evidence.Spread(1.0, 0.3)
     own = 1 / math.sqrt(2 * 30 * 3 + 1 / 0.3**2)  # deviation of the log scale that 30 rows of 3 dimensions know
     for factor in (0.4, 1.03, 3.0):
-        free = evidence._fit_scales(factor * Y, basis, covariance, math.inf, said)
+        free = evidence._fit_scales(rows_of(factor * Y, basis, covariance), math.inf, said)
         held, withheld = evidence._hold_scales(free, said)
         moved = held.mean()
         assert moved == pytest.approx(0.0 if factor == 1.03 else math.log(factor), abs=2.5 * own)
@@ -244,7 +260,61 @@ def test_zeros_are_drawn_below_what_the_grader_could_have_given():
         assert ratios[2] < 0.15 / 0.7
 
 
+# ---------------------------------------------------------------------------------------------------------- judged
+
+
+def calibration(scale, tail=math.inf):
+    covariance = scale**2 * (np.eye(3) - 1 / 3)
+    return evidence.Calibration(
+        Parameters(np.zeros((1, 3)), covariance, 0.0), evidence.Spread(scale, 0.1 * scale), tail
+    )
+
+
+def test_the_step_is_the_one_whose_answers_are_closest_to_the_graded_degrees():
+    """Answers that grow with the scale, and degrees as they are halfway between the labels and the calibration."""
+    rng = np.random.default_rng(0)
+    directions = rng.normal(size=(40, 3))
+
+    def answer(parameters, tail):
+        return softmax(math.sqrt(parameters.covariance[0, 0] * 1.5) * directions)
+
+    labels, found = calibration(1.0), calibration(3.0, tail=6)
+    wanted = judged.between(labels, found, 0.5, 6)
+    truth = answer(wanted.parameters, 6)
+    chosen = judged.closest_step(labels, found, truth, answer)
+    np.testing.assert_allclose(chosen.parameters.covariance, wanted.parameters.covariance)
+    assert judged.closest_step(labels, found, answer(found.parameters, 6), answer) is found
+    assert judged.closest_step(labels, found, answer(labels.parameters, 6), answer) is labels
+    assert judged.closest_step(labels, found, truth[:4], answer) is found  # too few rows to judge
+    noisy = softmax(np.log(answer(found.parameters, 6)) + rng.normal(size=(40, 3)))
+    assert judged.closest_step(labels, found, noisy, lambda *_: softmax(directions)) is found  # no difference to see
+
+
+def test_between_has_both_ends():
+    labels, found = calibration(1.0), calibration(2.0, tail=6)
+    assert judged.between(labels, found, 1.0, 6).spread == pytest.approx(found.spread)
+    assert judged.between(labels, found, 0.0, math.inf).spread.mean == pytest.approx(labels.spread.mean)
+    normal = judged.between(labels, found, 1.0, math.inf).spread.mean
+    assert normal == pytest.approx(2.0 * math.sqrt(4 / 6))  # without the tails, whose variance is 6 / 4 of the scale
+
+
 # ---------------------------------------------------------------------------------------------------------- gains
+
+
+@pytest.mark.usefixtures("few_simulated")
+def test_ten_rows_repair_a_spread_that_the_labels_overstate():
+    """Degrees that stay away from 0 and 1, of which nearly always one passes the half: labels ask for a large spread.
+
+    The features carry most of it. With the mean held at its size, ten rows made the answer worse.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 4))
+    Z = 1.5 * X @ rng.normal(size=(4, 5)) + rng.normal(size=(500, 5))
+    D = 0.6 * softmax(1.5 * Z) + 0.4 / 5
+    L = CumulativeMass().apply(D).astype(float)
+    G, rows = graded(D, 10)
+    plain = mean_kl(D, Inversion(**SHORT).fit_enhance(X, L), rows)
+    assert mean_kl(D, Inversion(**SHORT).fit_enhance(X, L, degrees=G), rows) < 0.9 * plain
 
 
 @pytest.mark.usefixtures("few_simulated")

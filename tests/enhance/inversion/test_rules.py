@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from contone import CumulativeMass, Inversion, Threshold, TopK
-from contone.degrade import Order, Others
-from contone.domains import InvalidParameterError
+from contone.base import InvalidParameterError
 from contone.enhance.inversion import logistic_normal, rules
 from contone.enhance.inversion.assessment import describe_rule
-from contone.enhance.inversion.chain import SPREAD_PRIOR
-from contone.enhance.inversion.rule_names import WORDS, in_words, parse_rule
 from contone.exceptions import InputError, LabelWarning
+from contone.measurements import Order, Others, parse_rule
+from contone.measurements.names import SPOKEN
 from contone.numerics.simplex import softmax
 
+SPREAD_PRIOR = CumulativeMass.spread_prior
 SHORT = {"n_sweeps": 30, "n_burn": 10}
 
 
@@ -38,7 +38,7 @@ def drawn(spread, n=400, q=6, seed=0):
         ("topk:3", TopK(3)),
         ("the 2 best", TopK(2)),
         ("the k best", "best"),
-        ("marked above unmarked, no more", "order"),
+        ("marked above unmarked, no more", Order()),
         ("whatever passes a bar", "bar"),
         ("auto", "auto"),
     ],
@@ -56,10 +56,10 @@ def test_other_words_are_refused_before_any_work(text):
 
 
 def test_every_short_name_says_its_words():
-    for short, words in WORDS.items():
-        assert parse_rule(short) == parse_rule(words)
-    assert in_words(parse_rule("main")) == WORDS["main"]
-    assert in_words(Order()) == WORDS["order"]
+    for short, (_, spoken) in SPOKEN.items():
+        assert parse_rule(short) == parse_rule(spoken.words)
+    assert parse_rule("main").in_words() == SPOKEN["main"][1].words
+    assert Order().in_words() == SPOKEN["order"][1].words
 
 
 def test_the_order_alone_holds_for_any_number_of_labels():

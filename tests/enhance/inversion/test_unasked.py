@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from contone import CumulativeMass, Inversion, Temperature, Threshold, TopK
-from contone.degrade import Order
 from contone.enhance.inversion import logistic_normal, unasked
 from contone.enhance.inversion.sampler import Rows
 from contone.exceptions import LabelError, LabelWarning
+from contone.measurements import Order
 from contone.numerics.simplex import softmax
 
 NAN = np.nan
@@ -91,7 +91,7 @@ def test_rows_without_a_label_get_what_predict_says(partly):
 
 def test_rows_without_a_label_have_no_part_in_the_fit(partly):
     X, L, method = partly
-    told = ~unasked.tells_nothing(CumulativeMass(), L)
+    told = ~CumulativeMass().silent(L)
     alone = Inversion(n_samples=2, **QUICK).fit(X[told], L[told])
     np.testing.assert_array_equal(alone.label_distributions_, method.label_distributions_[told])
     np.testing.assert_array_equal(alone.covariance_, method.covariance_)
@@ -101,7 +101,7 @@ def test_samples_have_the_asked_labels(partly):
     _, L, method = partly
     for D in method.samples_:
         wrong = (CumulativeMass().apply(D) != L) & ~np.isnan(L)
-        assert not wrong[~unasked.tells_nothing(CumulativeMass(), L)].any()
+        assert not wrong[~CumulativeMass().silent(L)].any()
 
 
 def test_a_row_is_expected_to_be_worse_the_less_was_asked(partly):

@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from contone.base import Enhancer
-from contone.domains import Interval
+from contone.base import Enhancer, Interval
 from contone.numerics.solution import Solution
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from contone.backends.dask import checks, duplicates, graph, neighbours, rows, tasks
 from contone.backends.dask.order import ListOrder
 from contone.backends.numpy import NumpyBackend
-from contone.backends.protocols import Findings, Groups, Neighbours, Region
+from contone.backends.protocols import Groups, Neighbours
 from contone.runtime import memory
 from contone.runtime.threads import pieces_of
 from contone.typing import Array, Operator
@@ -135,12 +135,6 @@ class DaskBackend:
     def rows_per_block(self, X: Array, q: int, max_rows: int) -> int:
         return max_rows
 
-    def sweeps(self, Z: Array, region: Region, n_sweeps: int) -> None:
-        return None
-
-    def chain(self, Z: Array, region: Region, draws: Any) -> None:
-        return None
-
     def map_blocks(self, function: Callable[[Any], Any], blocks: Iterable[Any]) -> Iterator[Any]:
         return map(function, blocks)
 
@@ -153,5 +147,8 @@ class DaskBackend:
     def check_matrix(self, A: Array, name: str) -> Array:
         return checks.check_matrix(A, name)
 
-    def examine(self, X: Array | None, Y: Array | None, tolerance: float) -> Findings:
-        return checks.examine(X, Y, tolerance)
+    def each_block(self, function: Callable[..., Any], *arrays: Array) -> Sequence[Any]:
+        return rows.each_block(function, *arrays)
+
+    def check_later(self, A: Array, check: Callable[[Array, int], None]) -> Array:
+        return checks.check_later(A, check)

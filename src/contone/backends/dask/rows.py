@@ -48,6 +48,12 @@ def compute(*arrays: Array) -> tuple[Array, ...]:
     return found
 
 
+def each_block(function: Callable[..., Any], *arrays: Array) -> tuple[Any, ...]:
+    """function(rows of every array) of every block of rows, in one pass; only the results are kept."""
+    task = delayed(function, pure=False)
+    return compute(*(task(*rows) for rows in zip(*(A.to_delayed().ravel() for A in arrays), strict=True)))
+
+
 def persist(*arrays: Array) -> tuple[Array, ...]:
     """The same arrays, lazy ones computed once and held by the workers (who compute again what is lost)."""
     with _large_graphs():

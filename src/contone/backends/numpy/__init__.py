@@ -9,10 +9,9 @@ import numpy as np
 from array_api_compat import array_namespace
 from scipy import special
 
-from contone.backends import examination
-from contone.backends.numpy import duplicates, graph, neighbours, rows, sweeps
+from contone.backends.numpy import duplicates, graph, neighbours, rows
 from contone.backends.permutations import invert, reorder
-from contone.backends.protocols import Findings, Groups, Neighbours, Region, Sweeps
+from contone.backends.protocols import Groups, Neighbours
 from contone.exceptions import InputTypeError, ShapeError
 from contone.runtime import memory, threads
 from contone.typing import Array, Operator
@@ -132,12 +131,6 @@ class NumpyBackend:
     def rows_per_block(self, X: Array, q: int, max_rows: int) -> int:
         return max_rows
 
-    def sweeps(self, Z: Array, region: Region, n_sweeps: int) -> Sweeps | None:
-        return sweeps.CompiledSweeps(region) if sweeps.can_sweep(Z, region, n_sweeps) else None
-
-    def chain(self, Z: Array, region: Region, draws: Any) -> None:
-        return None
-
     def map_blocks(self, function: Callable[[Any], Any], blocks: Iterable[Any]) -> Iterator[Any]:
         return threads.side_by_side(function, blocks)
 
@@ -153,5 +146,9 @@ class NumpyBackend:
             raise InputTypeError(f"{name} must hold numbers; it holds {A.dtype}.")
         return A
 
-    def examine(self, X: Array | None, Y: Array | None, tolerance: float) -> Findings:
-        return examination.examine(X, Y, tolerance)
+    def each_block(self, function: Callable[..., Any], *arrays: Array) -> Sequence[Any]:
+        return [function(*arrays)]
+
+    def check_later(self, A: Array, check: Callable[[Array, int], None]) -> Array:
+        check(A, 0)
+        return A

@@ -12,14 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contone.backends import examination
 from contone.backends.numpy import neighbours as host_neighbours
 from contone.backends.numpy.rows import average_members, random_signs
 from contone.backends.permutations import invert, reorder
-from contone.backends.protocols import Chain, Draws, Findings, Groups, Neighbours, Region, Sweeps
+from contone.backends.protocols import Draws, Groups, Neighbours
 from contone.backends.torch import duplicates, graph, memory, neighbours
 from contone.backends.torch.draws import FEW, TensorDraws
-from contone.backends.torch.sweeps import FusedChain, FusedSweeps, can_fuse
 from contone.exceptions import InputTypeError, ShapeError
 from contone.typing import Array, Operator
 
@@ -176,13 +174,6 @@ class TorchBackend:
     def rows_per_block(self, X: Tensor, q: int, max_rows: int) -> int:
         return max(NUMBERS_PER_BLOCK // q, 1) if X.is_cuda and len(X) * q > FEW else max_rows
 
-    def sweeps(self, Z: Tensor, region: Region, n_sweeps: int) -> Sweeps | None:
-        return FusedSweeps(region) if can_fuse(Z, region) else None
-
-    def chain(self, Z: Tensor, region: Region, draws: Any) -> Chain | None:
-        seed = draws.chain_seed(tuple(Z.shape)) if isinstance(draws, TensorDraws) and can_fuse(Z, region) else None
-        return None if seed is None else FusedChain(region, seed)
-
     def map_blocks(self, function: Callable[[Any], Any], blocks: Iterable[Any]) -> Iterator[Any]:
         return map(function, blocks)
 
@@ -204,8 +195,12 @@ class TorchBackend:
             A = A.to_dense()
         return A if A.dtype in (torch.float32, torch.float64) else A.to(torch.float64)
 
-    def examine(self, X: Tensor | None, Y: Tensor | None, tolerance: float) -> Findings:
-        return examination.examine(X, Y, tolerance)
+    def each_block(self, function: Callable[..., Any], *arrays: Array) -> Sequence[Any]:
+        return [function(*arrays)]
+
+    def check_later(self, A: Array, check: Callable[[Array, int], None]) -> Array:
+        check(A, 0)
+        return A
 
 
 def _on_host(X: Tensor) -> bool:

@@ -25,18 +25,18 @@ from typing import Any
 import numpy as np
 
 from contone.backends import get_backend, to_numpy
-from contone.degrade import Degradation
 from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.chain import Settings, calibrate_parameters, learn_parameters, redraws
 from contone.enhance.inversion.evidence import Grades
-from contone.enhance.inversion.gibbs import LOWEST, Weights, draw_weights
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.model import N_DIRECTIONS, Fit, _certain, _mean_features, choose_rows, with_tails
 from contone.enhance.inversion.posterior import Averages, Posterior
-from contone.enhance.inversion.sampler import Rows
+from contone.enhance.inversion.sampler import Rows, draw_weights
 from contone.enhance.inversion.shape_uncertainty import ShapeUncertainty
-from contone.enhance.inversion.unasked import count_labels, forget_silent_rows
+from contone.enhance.inversion.sweeps.reference import LOWEST, Weights, interval
+from contone.enhance.inversion.unasked import count_labels
 from contone.exceptions import InputError, InputTypeError
+from contone.measurements import IntervalRule
 from contone.numerics.principal import principal_map
 from contone.numerics.truncated import reflected_normal, truncated_normal
 from contone.typing import Array
@@ -54,7 +54,7 @@ class Items:
 
     Parameters
     ----------
-    rule : Degradation
+    rule : IntervalRule
         What made the labels.
     L : (n, q)
         Labels, the rows of an item one after the other.
@@ -70,7 +70,7 @@ class Items:
 
     def __init__(
         self,
-        rule: Degradation,
+        rule: IntervalRule,
         L: np.ndarray,
         item: np.ndarray,
         deviation: float | None = None,
@@ -130,9 +130,9 @@ class Items:
         residual = self.Z - mean
         # The shift of an item's log weights means nothing, so it is redrawn first; see `gibbs.sweep`.
         residual += rng.standard_normal(m) / (along.sum() ** 0.5 * root) - (along @ residual) / along.sum()
-        weights, moved = Weights(Z, self.rows.positive), np.zeros((q, m))
+        bound, weights, moved = self.rows.bound, Weights(Z, self.rows.positive), np.zeros((q, m))
         for j in range(q):
-            lower, upper = self.rows._interval(j, weights)
+            lower, upper = interval(self.rule, bound, j, weights)
             lower = np.maximum.reduceat(np.clip(lower, LOWEST, None) + MARGIN - Z[j], self.first)
             upper = np.minimum.reduceat(upper - MARGIN - Z[j], self.first)
             room = (lower < 0) & (upper > 0) & ~self.held
@@ -197,7 +197,7 @@ def fit_items(
     X: np.ndarray,
     L: np.ndarray,
     item: np.ndarray,
-    rule: Degradation,
+    rule: IntervalRule,
     settings: Settings,
     rng: np.random.Generator,
     grades: Grades | None = None,
@@ -208,7 +208,7 @@ def fit_items(
     `max_rows` items, drawn at random, graded ones first: from the labels, and then from what is known beside them.
     """
     order, q, n_kept = np.argsort(item, kind="stable"), L.shape[1], settings.n_sweeps - settings.n_burn
-    L, item = forget_silent_rows(rule, L[order]), item[order]
+    L, item = rule.forget_silent(L[order]), item[order]
     directions = copy.deepcopy(rng).standard_normal((N_DIRECTIONS, q))
     feature_map = principal_map(X, settings.n_components) if settings.features else None
     chosen = np.arange(len(X))[choose_rows(len(X), settings.max_rows, grades, rng)]
@@ -224,7 +224,7 @@ def fit_items(
     averages = Averages(items.Z, settings.n_samples, n_kept)
     counts = count_labels(L, rule)
     shape = ShapeUncertainty(len(chosen), q, float(q) if settings.strength is None else settings.strength)
-    parameters, spread = learn_parameters(phi, items, averages, counts, settings, rng, shape)
+    parameters, spread, _ = learn_parameters(phi, items, averages, counts, settings, rng, shape)
     n_graded = 0 if known is None else int(known.known.sum())
     model = Fit(
         rule,

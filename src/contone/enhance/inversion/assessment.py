@@ -9,13 +9,12 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from contone.backends import get_backend, to_numpy
-from contone.degrade import Degradation, Order, has_levels
 from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.evidence import find_contradictions
 from contone.enhance.inversion.model import Fit
-from contone.enhance.inversion.rule_names import in_words
-from contone.enhance.inversion.unasked import tells_nothing
 from contone.exceptions import LabelWarning
+from contone.measurements import IntervalRule, Order
+from contone.measurements.order import has_levels
 from contone.numerics.simplex import softmax
 from contone.runtime.warnings import warn
 from contone.typing import Array
@@ -38,7 +37,7 @@ class RuleReport:
 
     Attributes
     ----------
-    rule : Degradation
+    rule : IntervalRule
     explained : float or None
         Overlap of the numbers of labels per row, as given and as the fitted model makes them (1 minus the total
         variation between the two histograms); None where the rule takes the numbers as given.
@@ -50,7 +49,7 @@ class RuleReport:
         What says how uneven degrees are: "labels", "prior" or "graded rows".
     """
 
-    rule: Degradation
+    rule: IntervalRule
     explained: float | None
     yes_weight: float
     levels: bool = False
@@ -62,7 +61,7 @@ class RuleReport:
             if self.explained is None
             else f"explains {self.explained:.0%} of the numbers of labels per row"
         )
-        words, marked = in_words(self.rule), "labels marked yes keep"
+        words, marked = self.rule.in_words(), "labels marked yes keep"
         if self.levels:
             words, marked = "higher levels above lower ones, no more", "labels of the highest level have"
             fits = "takes the levels as given"
@@ -128,7 +127,7 @@ def warn_of_denied_labels(report: RuleReport) -> None:
         )
 
 
-def warn_of_contradictions(known: KnownDegrees, L: np.ndarray, rule: Degradation) -> None:
+def warn_of_contradictions(known: KnownDegrees, L: np.ndarray, rule: IntervalRule) -> None:
     """Say which graded rows have other labels than their degrees would give; L (m, q) are their labels."""
     if len(known.rows) == 0:
         return
@@ -142,9 +141,9 @@ def warn_of_contradictions(known: KnownDegrees, L: np.ndarray, rule: Degradation
         )
 
 
-def warn_of_silent_rows(L: Array, rule: Degradation, graded: np.ndarray) -> None:
+def warn_of_silent_rows(L: Array, rule: IntervalRule, graded: np.ndarray) -> None:
     """Count the rows without any label that a fit leaves out; those in `graded` have degrees."""
-    silent = np.array(to_numpy(tells_nothing(rule, L)))
+    silent = np.array(to_numpy(rule.silent(L)))
     silent[graded] = False
     if silent.any():
         warn(
@@ -154,7 +153,7 @@ def warn_of_silent_rows(L: Array, rule: Degradation, graded: np.ndarray) -> None
         )
 
 
-def warn_of_relaxed_rows(n_relaxed: int, among: str, rule: Degradation) -> None:
+def warn_of_relaxed_rows(n_relaxed: int, among: str, rule: IntervalRule) -> None:
     """Say how many rows the rule cannot have made."""
     if n_relaxed:
         warn(

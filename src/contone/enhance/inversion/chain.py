@@ -17,23 +17,21 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from contone.backends import get_backend, like, to_numpy
-from contone.degrade import Degradation
 from contone.enhance.inversion import evidence, logistic_normal
-from contone.enhance.inversion.covariance import FEW_LABELS, LAST_STEPS, FactorFit, choose_rank
-from contone.enhance.inversion.evidence import Calibration, Grades
+from contone.enhance.inversion.covariance import FEW_LABELS, LAST_STEPS, FactorCovariance, FactorFit, choose_rank
+from contone.enhance.inversion.evidence import Calibration, Graded, Grades
+from contone.enhance.inversion.flips import Flips
 from contone.enhance.inversion.logistic_normal import Counts, Parameters, Spread
 from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.sampler import Rows
 from contone.enhance.inversion.shape_uncertainty import ShapeUncertainty
+from contone.measurements import IntervalRule
 from contone.runtime import progress
 from contone.runtime.threads import one_blas_thread
 from contone.typing import Array
 
 Step = TypeVar("Step")
 
-SPREAD_PRIOR = (0.22, 0.5)
-"""Median and log standard deviation of the prior of the spread: a typical degree is 1.25 times its neighbour, and twice
-or half that spread is one standard deviation and a half away. It decides only where the histogram of |L| does not."""
 SIMULATED = 30_000, 3000
 """Degrees, and at least how many rows, to simulate for comparing cardinalities: with few labels, whose histogram says
 little, more rows, so that chance in the simulation does not add to what is not known."""
@@ -68,7 +66,7 @@ class Latent(Protocol):
 
     Z: Array
     """(q, n)."""
-    rule: Degradation
+    rule: IntervalRule
     grades: Grades | None
     tail: float
     """Degrees of freedom of Z around its mean."""
@@ -93,8 +91,8 @@ def learn_parameters(
     settings: Settings,
     rng: np.random.Generator,
     shape: ShapeUncertainty | None = None,
-) -> tuple[Parameters, Spread]:
-    """Posterior means of the parameters, and the spread.
+) -> tuple[Parameters, Spread, FactorCovariance | None]:
+    """Posterior means of the parameters, the spread, and the factors that Sigma is made of, where labels are many.
 
     Parameters
     ----------
@@ -122,12 +120,12 @@ def learn_parameters(
         coefficients = np.zeros((len(phi), q))
         coefficients[0], covariance = rows.moments()
         # Factors, where labels are many and the sampler can make use of them.
-        many = q > FEW_LABELS and isinstance(rows, Rows) and rows.quick
-        factors = FactorFit(choose_rank(rows.given)) if many and isinstance(rows, Rows) else None
+        many = q > FEW_LABELS and isinstance(rows, Rows) and rows.takes_factors
+        factors = FactorFit(choose_rank(to_numpy(rows.given))) if many and isinstance(rows, Rows) else None
         now = Parameters(coefficients, covariance if factors is None else factors(covariance), 0.5)
         size = _root_mean_square(now, some)
         seen = _unit_draws(now, some, normals, size) + rows.deviation / size * noise
-        spread = _starting_spread(rows) or estimate_spread(rows.rule, seen, counts)
+        spread = _starting_spread(rows) or estimate_spread(rows.rule, seen, counts, settings.noise)
         now = now.scaled(spread.mean / size)
         rows.rescale(spread.mean / size)
         total: list[Any] = [np.zeros_like(coefficients), np.zeros_like(covariance), 0.0]
@@ -155,7 +153,7 @@ def learn_parameters(
             size = _root_mean_square(now, some)
             if rows.rule.scale_matters and (k % 20 == 0 or k in (5, 10)):
                 seen = _unit_draws(now, some, normals, size) + rows.deviation / size * noise
-                spread = estimate_spread(rows.rule, seen, counts)
+                spread = estimate_spread(rows.rule, seen, counts, settings.noise)
             now = now.scaled(spread.mean / size)
             rows.rescale(spread.mean / size)
             scatter *= (spread.mean / size) ** 2
@@ -167,8 +165,9 @@ def learn_parameters(
                 total = [t + v for t, v in zip(total, whole, strict=True)]
     found = Parameters(*(t / (settings.n_sweeps - settings.n_burn) for t in total))
     if factors is not None:
-        found = found._replace(covariance=factors(found.covariance, LAST_STEPS).dense())
-    return found, spread
+        made_of = factors(found.covariance, LAST_STEPS)
+        return found._replace(covariance=made_of.dense()), spread, made_of
+    return found, spread, None
 
 
 def averaging_weight(k: int) -> float:
@@ -197,9 +196,12 @@ def calibrate_parameters(
     deviation = rows.deviation
     noise = rng.standard_normal(normals.shape) if deviation > 0 else 0.0
     with one_blas_thread():
+        taken = np.zeros(len(parameters.covariance))
         for _ in range(2):
-            start = Parameters(found.parameters.coefficients, parameters.covariance, parameters.theta)
-            residuals = _graded_residuals(phi, gram, rows, start, known)
+            # The mean was learnt at the scales that were taken; the labels' covariance has none of them.
+            coefficients = found.parameters.coefficients / np.exp(taken)
+            graded = _graded_rows(phi, gram, rows, parameters._replace(coefficients=coefficients), known)
+            start = parameters._replace(coefficients=coefficients - coefficients.mean(axis=1, keepdims=True))
 
             def spread_under(tail: float, start: Parameters = start) -> Spread:
                 """The spread that the cardinalities say where residuals have tails, in units of that of `start`."""
@@ -207,26 +209,26 @@ def calibrate_parameters(
                 Z = _unit_draws(start, some, normals / np.sqrt(weights)[..., None], 1.0)
                 wide = start._replace(covariance=start.covariance * evidence.variance_factor(tail))
                 size = _root_mean_square(wide, some)
-                said = estimate_spread(rows.rule, (Z + deviation * noise) / size, counts)
+                said = estimate_spread(rows.rule, (Z + deviation * noise) / size, counts, settings.noise)
                 return Spread(said.mean / size, said.deviation / size)
 
             told = rows.rule.scale_matters
-            found = evidence.calibrate(start, spread, residuals, spread_under, labels_tell_scale=told)
+            found, taken = evidence.calibrate(start, graded, spread_under, labels_tell_scale=told)
             rows.tail = found.tail
             if deviation > 0:  # what annotators add has the units of the items
-                rows.rescale(deviation * found.spread.mean / spread.mean / rows.deviation)
+                rows.rescale(deviation * found.spread.mean / rows.deviation)
             coefficients = _redraw_coefficients(phi, gram, rows, found.parameters, settings, rng)
             found = found._replace(parameters=found.parameters._replace(coefficients=coefficients))
-    return found
+    return found._replace(spread=Spread(*(spread.mean * part for part in found.spread)))
 
 
-def _graded_residuals(phi: Array, gram: np.ndarray, rows: Latent, parameters: Parameters, known: np.ndarray) -> Array:
-    """z - B^T phi (m, q) of the graded rows, centred, as wide as if they had had no part in B."""
+def _graded_rows(phi: Array, gram: np.ndarray, rows: Latent, parameters: Parameters, known: np.ndarray) -> Graded:
+    """The graded rows and their means B^T phi, both as wide as if these rows had had no part in B."""
     features, Z = to_numpy(phi[:, known]), to_numpy(rows.Z[:, known])
-    residual = (Z - Z.mean(axis=0) - parameters.coefficients.T @ features).T
     penalised = gram + np.diag(logistic_normal.ridge(len(gram), parameters.theta))
     leverage = np.einsum("ki,ki->i", features, np.linalg.solve(penalised, features))
-    return residual / np.sqrt(np.clip(1.0 - leverage, 0.05, 1.0))[:, None]
+    widened = 1.0 / np.sqrt(np.clip(1.0 - leverage, 0.05, 1.0))
+    return Graded.of((Z * widened).T, (parameters.coefficients.T @ features * widened).T, parameters.covariance)
 
 
 def redraws(settings: Settings) -> int:
@@ -272,11 +274,11 @@ def _root_mean_square(shape: Parameters, some: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.square(mean)) + variance / q))
 
 
-def estimate_spread(rule: Degradation, Z: np.ndarray, counts: Counts) -> Spread:
+def estimate_spread(rule: IntervalRule, Z: np.ndarray, counts: Counts, noise: float = 0.0) -> Spread:
     """Spread of z that the cardinalities ask for; Z (m, q) is drawn from the model, at spread 1."""
     if not rule.scale_matters:
-        return logistic_normal.spread_prior(SPREAD_PRIOR)
-    return logistic_normal.spread_posterior(Z, counts, rule.cardinality, SPREAD_PRIOR)
+        return logistic_normal.spread_prior(rule.spread_prior)
+    return logistic_normal.spread_posterior(Z, counts, rule.cardinality, rule.spread_prior, Flips.of(noise))
 
 
 def _starting_spread(rows: Latent) -> Spread | None:
@@ -288,7 +290,7 @@ def _starting_spread(rows: Latent) -> Spread | None:
         return None
     Z = to_numpy(rows.grades.log_weights())[to_numpy(rows.grades.known)]
     size = float(np.sqrt(np.mean(np.square(Z - Z.mean(axis=1, keepdims=True)))))
-    prior = logistic_normal.spread_prior(SPREAD_PRIOR)
+    prior = logistic_normal.spread_prior(rows.rule.spread_prior)
     return Spread(max(size, 0.1 * prior.mean), prior.deviation)
 
 

@@ -18,7 +18,6 @@ import numpy as np
 from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.sampler import Rows
-from contone.enhance.inversion.unasked import forget_silent_rows
 
 
 def chances(fit: Fit, X: Any, L: np.ndarray, noise: float, n_sweeps: int, rng: np.random.Generator) -> np.ndarray:
@@ -34,7 +33,7 @@ def chances(fit: Fit, X: Any, L: np.ndarray, noise: float, n_sweeps: int, rng: n
     n_burn = n_sweeps // 4
     for start in range(0, n, fit.settings.max_rows):
         block = slice(start, start + fit.settings.max_rows)
-        rows = Rows(fit.rule, forget_silent_rows(fit.rule, L[block]), noise, tail=fit.tail, n_sweeps=n_sweeps)
+        rows = Rows(fit.rule, fit.rule.forget_silent(L[block]), noise, tail=fit.tail)
         mean, marked = fit.mean(X[block]), np.zeros(rows.Z.shape)
         for sweep in range(n_sweeps):
             rows.sweep(mean, precision, rng)

@@ -37,9 +37,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from contone.backends import get_backend, to_numpy
-from contone.base import Enhancer, InductiveMixin, _warn_if_short, fit_checked
-from contone.degrade import Degradation, Order
-from contone.domains import Interval
+from contone.base import (
+    Enhancer,
+    InductiveMixin,
+    Interval,
+    fit_checked,
+    refuse_other_kinds,
+    refuse_too_large,
+    warn_if_short,
+)
 from contone.enhance.inversion import blocks
 from contone.enhance.inversion.annotators import enhance_items, fit_items, refuse_beside_groups
 from contone.enhance.inversion.assessment import (
@@ -55,11 +61,10 @@ from contone.enhance.inversion.expected_error import ErrorSample, ExpectedError,
 from contone.enhance.inversion.model import Fit, fit
 from contone.enhance.inversion.outcome import as_solution, check_level, check_settings, make_generator, make_seed
 from contone.enhance.inversion.posterior import Posterior
-from contone.enhance.inversion.rule_names import RuleText, parse_rule
 from contone.enhance.inversion.rules import choose_rule
 from contone.enhance.inversion.suggest import suggest_rows
+from contone.measurements import IntervalRule, Measurement, RuleText, parse_rule
 from contone.numerics.solution import Solution
-from contone.refusals import refuse_other_kinds, refuse_too_large
 from contone.typing import Array
 from contone.validation import (
     NOTHING_KNOWN,
@@ -91,7 +96,7 @@ class Inversion(InductiveMixin, Enhancer):
 
     Parameters
     ----------
-    degradation : Degradation or str, default="cumulative"
+    degradation : IntervalRule or str, default="cumulative"
         The rule that made L, as an object or in words: "main" (main labels, more than half of the weight:
         `CumulativeMass(0.5)`, also "cumulative"), "everything" (`CumulativeMass(0.9)`), "bar" (`Threshold`, its height
         estimated; "threshold" has 1 / q), "best" (`TopK`, k the most frequent number of labels), "order" (marked above
@@ -121,7 +126,7 @@ class Inversion(InductiveMixin, Enhancer):
 
     Attributes
     ----------
-    degradation_ : Degradation
+    degradation_ : IntervalRule
     rule_report_ : RuleReport
         The rule in words, the share of the numbers of labels per row that it explains, the weight of marked labels.
     spread_, spread_deviation_ : float
@@ -161,7 +166,7 @@ class Inversion(InductiveMixin, Enhancer):
     unlabelled_get = ""
     when_short = "its answer still depends on chance: raise n_sweeps"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "degradation": [Degradation, RuleText()],
+        "degradation": [IntervalRule, RuleText()],
         "features": ["boolean"],
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "n_sweeps": [Interval(Integral, 2, None, closed="left")],
@@ -177,7 +182,7 @@ class Inversion(InductiveMixin, Enhancer):
     def __init__(
         self,
         *,
-        degradation: Degradation | str = "cumulative",
+        degradation: IntervalRule | str = "cumulative",
         features: bool = True,
         n_components: int = 60,
         n_sweeps: int = 200,
@@ -204,7 +209,7 @@ class Inversion(InductiveMixin, Enhancer):
     def takes_levels(self) -> bool:
         """Whether Y may hold ranks or levels: under the rule "order"."""
         rule = parse_rule(self.degradation) if isinstance(self.degradation, str) else self.degradation
-        return rule == "order" or isinstance(rule, Order)
+        return isinstance(rule, Measurement) and rule.takes_numbers
 
     def fit(self, X: Any, Y: Any, degrees: Any = None, groups: Any = None) -> Self:
         """Recover the distributions of these rows and keep what `predict` and `enhance` need; see `fit_enhance`."""
@@ -250,7 +255,7 @@ class Inversion(InductiveMixin, Enhancer):
         refuse_too_large(self, grouped.X, training.labels.shape[1])
         names, L = training.border.label_names, to_numpy(training.labels)
         known = NOTHING_KNOWN if degrees is None else check_degrees_of_items(degrees, names, grouped.names)
-        _warn_if_short(fit_checked(self, grouped.X, L, names, known=known, item=grouped.item), self)
+        warn_if_short(fit_checked(self, grouped.X, L, names, known=known, item=grouped.item), self)
         self.groups_ = grouped.names
         return self.wrapped(grouped.border, None, self.label_distributions_)
 

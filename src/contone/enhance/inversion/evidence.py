@@ -1,10 +1,14 @@
 """What a few graded rows say of the parameters: scale, shape, mean and tails, around what the labels say.
 
 Where the number of labels hardly varies, labels leave the scales of single labels open. Rows whose degrees are known
-close this gap. Their residuals e_i = z_i - B^T phi_i are measured against the covariance S that the labels gave:
+close this gap. Their log degrees z_i are measured against the means m_i and the covariance S that the labels gave:
 
-    e_i ~ t_nu(delta, T),   T ~ inverse Wishart around A S A, worth k rows,   delta ~ N(0, T / l),
+    z_i ~ t_nu(A m_i + delta, T),   T ~ inverse Wishart around A S A, worth k rows,   delta ~ N(0, T / l),
     A = diag(exp a),   a_j = b + c_j,   c_j ~ N(0, tau^2),   b: the histogram of |L| under tails nu.
+
+A scales the mean as it scales the deviation, because labels tell the ratio of the two: whether a label is marked says
+on which side of the middle it is. With the mean held, a spread that is too large would leave large residuals, and pass
+for one that is too small.
 
 With the strengths tau, k, l -> 0, inf, inf nothing moves; how far they are from there is decided by the marginal
 likelihood of the graded rows (Laplace for a, closed for delta and T), averaged over a grid. The t distribution is a
@@ -30,8 +34,8 @@ from scipy.linalg import helmert
 from scipy.special import gammaln, logsumexp, multigammaln
 
 from contone.backends import like
-from contone.degrade import Degradation
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
+from contone.measurements import IntervalRule
 from contone.typing import Array
 
 TAILS = {math.inf: 0.5, 12: 1 / 6, 6: 1 / 6, 3: 1 / 6}
@@ -83,7 +87,7 @@ def place_grades(rows: np.ndarray, degrees: np.ndarray, L: Array) -> Grades | No
     return Grades(mask, beside, 0.5 * float(degrees[degrees > 0].min()))
 
 
-def find_contradictions(rule: Degradation, degrees: np.ndarray, L: np.ndarray) -> Array:
+def find_contradictions(rule: IntervalRule, degrees: np.ndarray, L: np.ndarray) -> Array:
     """Which of the known degrees (m, q) the rule turns into other labels than L (m, q), bool (m,)."""
     if len(degrees) == 0:
         return np.zeros(0, dtype=bool)
@@ -101,54 +105,78 @@ class Calibration(NamedTuple):
     """By how much the log of the spread falls short of its posterior mean, for the sake of the least change."""
 
 
+class Graded(NamedTuple):
+    """Rows whose degrees are known, as the objective sees them."""
+
+    Z: np.ndarray
+    """Log degrees (m, q), up to a common shift of each row."""
+    mean: np.ndarray
+    """What the labels say of them, (m, q), at the scale of the labels' covariance."""
+    basis: np.ndarray
+    """(q, q - 1), orthonormal, its columns centred."""
+    covariance: np.ndarray
+    """The labels' (q, q)."""
+
+    @classmethod
+    def of(cls, Z: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> Graded:
+        """With the basis of Helmert."""
+        return cls(Z, mean, helmert(len(covariance)).T, covariance)
+
+    def residuals(self, a: np.ndarray) -> np.ndarray:
+        """z - A m (m, q - 1), in coordinates of the basis."""
+        found: np.ndarray = (self.Z - np.exp(a) * self.mean) @ self.basis
+        return found
+
+    def scatter(self, a: np.ndarray) -> np.ndarray:
+        """A S A (q - 1, q - 1), in coordinates of the basis."""
+        scale = np.exp(a)
+        found: np.ndarray = self.basis.T @ (scale[:, None] * self.covariance * scale) @ self.basis
+        return found
+
+
 SpreadUnder = Callable[[float], Spread]
 """The spread that the histogram of |L| says under given tails, in units of the present one."""
 
 
 def calibrate(
     parameters: Parameters,
-    spread: Spread,
-    residuals: np.ndarray,
+    graded: Graded,
     spread_under: SpreadUnder,
     *,
     labels_tell_scale: bool = True,
-) -> Calibration:
-    """Parameters given the residuals (m, q) of graded rows, centred, around those that the labels gave.
+) -> tuple[Calibration, np.ndarray]:
+    """Parameters given graded rows, around those that the labels gave; and the log scales (q,) that they were given.
 
-    Where the labels do not tell the scale (an order), there is nothing to hold it to but the prior.
+    The spread is in units of that of the parameters. Where the labels do not tell the scale (an order), there is
+    nothing to hold it to but the prior.
     """
-    q = len(parameters.covariance)
-    basis = helmert(q).T
-    Y = residuals @ basis
-    candidates = [_fit_scales(Y, basis, parameters.covariance, tail, spread_under(tail)) for tail in TAILS]
+    candidates = [_fit_scales(graded, tail, spread_under(tail)) for tail in TAILS]
     of_graded, tail = _choose_tails(candidates)
 
     def held_scales(tail: float) -> tuple[np.ndarray, float, float]:
         said = spread_under(tail)
-        found = _fit_scales(Y, basis, parameters.covariance, tail, said)
+        found = _fit_scales(graded, tail, said)
         return *_hold_scales(found, said if labels_tell_scale else None), found.deviation
 
     # The common scale is that of all rows, under their tails; what labels and shape are beside it is read under those
     # of the graded rows, in a unit in which both scales are one.
     (own, *_), (common, withheld, deviation) = held_scales(of_graded), held_scales(tail)
+    held = own - own.mean() + common.mean()
     unit = math.exp(own.mean() - common.mean())
-    scale = np.exp(own) / unit
-    reference = basis.T @ (scale[:, None] * parameters.covariance * scale) @ basis
+    Y, reference = graded.residuals(own) / unit, graded.scatter(held)
     covariance = reference
     for _ in range(2):  # the weights of the rows depend on the covariance a little
-        covariance, shift, worth = fit_shape(Y / unit, _row_weights(Y / unit, covariance, of_graded), reference)
-    covariance, shift = _hold_shape(covariance, reference, worth), unit * shift
-    coefficients = parameters.coefficients.copy()
-    coefficients[0] += basis @ shift
+        covariance, shift, worth = fit_shape(Y, _row_weights(Y, covariance, of_graded), reference)
+    covariance = _hold_shape(covariance, reference, worth)
+    scale, basis = np.exp(held), graded.basis
+    coefficients = parameters.coefficients * scale
+    coefficients -= coefficients.mean(axis=1, keepdims=True)
+    coefficients[0] += basis @ (unit * shift)
     whole = basis @ covariance @ basis.T
     factor = math.sqrt(variance_factor(tail) * np.trace(whole) / np.trace(parameters.covariance))
-    return Calibration(
-        Parameters(coefficients, whole, parameters.theta),
-        # Intervals are around the scale that is taken, at this distance from the posterior mean.
-        Spread(spread.mean * factor, spread.mean * factor * math.hypot(deviation, withheld)),
-        tail,
-        withheld,
-    )
+    # Intervals are around the scale that is taken, at this distance from the posterior mean.
+    spread = Spread(factor, factor * math.hypot(deviation, withheld))
+    return Calibration(Parameters(coefficients, whole, parameters.theta), spread, tail, withheld), held
 
 
 def variance_factor(tail: float) -> float:
@@ -169,15 +197,15 @@ class _Scales(NamedTuple):
         return math.sqrt(self.covariance.mean())
 
 
-def _fit_scales(Y: np.ndarray, basis: np.ndarray, covariance: np.ndarray, tail: float, spread: Spread) -> _Scales:
-    """Log scales a (q,) of the labels given residuals Y (m, q - 1), and how likely these are under the tails."""
-    q = len(covariance)
+def _fit_scales(graded: Graded, tail: float, spread: Spread) -> _Scales:
+    """Log scales a (q,) of the labels given graded rows, and how likely these are under the tails."""
+    q = len(graded.covariance)
     said = spread.deviation / spread.mean
     centre, common = math.log(spread.mean) - 0.5 * math.log1p(said**2), math.hypot(said, MODEL_DEVIATION)
     evidence, modes, within = [], [], []
     for tau in LABEL_SCALES:
         inverse = np.linalg.inv(tau**2 * np.eye(q) + common**2)
-        a, score, information = _mode(Y, basis, covariance, tail, centre, inverse)
+        a, score, information = _mode(graded, tail, centre, inverse)
         evidence.append(score + 0.5 * (np.linalg.slogdet(inverse)[1] - np.linalg.slogdet(information)[1]))
         modes.append(a)
         within.append(np.linalg.inv(information))
@@ -255,21 +283,19 @@ def _hold_shape(covariance: np.ndarray, reference: np.ndarray, worth: float) -> 
     return reference + root @ least_change(move, length) @ root.T
 
 
-def _mode(
-    Y: np.ndarray, basis: np.ndarray, covariance: np.ndarray, tail: float, centre: float, inverse: np.ndarray
-) -> tuple[np.ndarray, float, np.ndarray]:
+def _mode(graded: Graded, tail: float, centre: float, inverse: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
     """Mode of a, the log density there, and the information (q, q): Fisher scoring with halved steps."""
-    a = np.full(len(covariance), centre)
-    value = scales_objective(a, Y, basis, covariance, tail, centre, inverse)
+    a = np.full(len(graded.covariance), centre)
+    value = scales_objective(a, graded, tail, centre, inverse)
     for _ in range(SCORING_STEPS):
-        gradient, information = scales_slope(a, Y, basis, covariance, tail, centre, inverse)
+        gradient, information = scales_slope(a, graded, tail, centre, inverse)
         step = np.linalg.solve(information, gradient)
         # Far from the mode the gradient grows with the square of the scale, and a full step would leave floating point.
         step *= min(1.0, LONGEST_STEP / max(float(np.abs(step).max()), 1e-300))
         length = 1.0
         while length > 1e-3:
             trial = a + length * step
-            new = scales_objective(trial, Y, basis, covariance, tail, centre, inverse)
+            new = scales_objective(trial, graded, tail, centre, inverse)
             if new >= value:
                 break
             length *= 0.5
@@ -279,45 +305,30 @@ def _mode(
         a, value = trial, new
         if done:
             break
-    return a, value, scales_slope(a, Y, basis, covariance, tail, centre, inverse)[1]
+    return a, value, scales_slope(a, graded, tail, centre, inverse)[1]
 
 
-def scales_objective(
-    a: np.ndarray,
-    Y: np.ndarray,
-    basis: np.ndarray,
-    covariance: np.ndarray,
-    tail: float,
-    centre: float,
-    inverse: np.ndarray,
-) -> float:
-    """Log density of residuals Y under t_nu(0, A S A), plus that of the prior of a, up to a constant of the prior."""
-    scale = np.exp(a)
-    S = basis.T @ (scale[:, None] * covariance * scale) @ basis
-    return _log_likelihood(Y, S, tail) - 0.5 * float((a - centre) @ inverse @ (a - centre))
+def scales_objective(a: np.ndarray, graded: Graded, tail: float, centre: float, inverse: np.ndarray) -> float:
+    """Log density of graded rows under t_nu(A m, A S A), plus that of the prior of a, up to a constant of the prior."""
+    likelihood = _log_likelihood(graded.residuals(a), graded.scatter(a), tail)
+    return likelihood - 0.5 * float((a - centre) @ inverse @ (a - centre))
 
 
 def scales_slope(
-    a: np.ndarray,
-    Y: np.ndarray,
-    basis: np.ndarray,
-    covariance: np.ndarray,
-    tail: float,
-    centre: float,
-    inverse: np.ndarray,
+    a: np.ndarray, graded: Graded, tail: float, centre: float, inverse: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Gradient (q,) of `scales_objective` and its expected negative Hessian (q, q)."""
-    m, p = Y.shape
-    scale = np.exp(a)
-    T = scale[:, None] * covariance * scale
-    M = basis @ np.linalg.inv(basis.T @ T @ basis) @ basis.T
-    E = Y @ basis.T
-    weight = _row_weights(Y, basis.T @ T @ basis, tail)
-    outer = M @ (E.T * weight) @ E @ M - m * M
-    gradient = np.diag(outer @ T) - inverse @ (a - centre)
-    # The t distribution tells less about its scale than the normal one, by (nu + p) / (nu + p + 2).
+    Y, S, basis = graded.residuals(a), graded.scatter(a), graded.basis
+    (m, p), scale = Y.shape, np.exp(a)
+    T = scale[:, None] * graded.covariance * scale
+    M = basis @ np.linalg.inv(S) @ basis.T
+    pull = (Y * _row_weights(Y, S, tail)[:, None]) @ basis.T @ M
+    mean = scale * graded.mean
+    outer = pull.T @ (Y @ basis.T) @ M - m * M
+    gradient = np.diag(outer @ T) + (pull * mean).sum(axis=0) - inverse @ (a - centre)
+    # The t distribution tells less about its scale and its centre than the normal one, by (nu + p) / (nu + p + 2).
     share = 1.0 if math.isinf(tail) else (tail + p) / (tail + p + 2)
-    information = share * m * ((M @ T) * (M @ T).T + (T @ M @ T) * M)
+    information = share * (m * ((M @ T) * (M @ T).T + (T @ M @ T) * M) + M * (mean.T @ mean))
     return gradient, information + inverse
 
 

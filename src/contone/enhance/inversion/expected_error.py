@@ -33,7 +33,6 @@ from array_api_compat import array_namespace
 from scipy.special import ndtri
 
 from contone.backends import get_backend, to_numpy
-from contone.degrade import Degradation
 from contone.enhance.inversion import logistic_normal, simulate
 from contone.enhance.inversion.chain import estimate_spread, simulated_rows
 from contone.enhance.inversion.evidence import variance_factor
@@ -41,7 +40,8 @@ from contone.enhance.inversion.logistic_normal import Counts, Parameters
 from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.posterior import Posterior
 from contone.enhance.inversion.sampler import Rows
-from contone.enhance.inversion.unasked import count_labels, forget_silent_rows
+from contone.enhance.inversion.unasked import count_labels
+from contone.measurements import IntervalRule
 from contone.numerics.simplex import kl_divergence, softmax
 from contone.typing import Array
 
@@ -101,7 +101,7 @@ class ErrorSample:
         X: Array,
         L: Array,
         D: Array,
-        rule: Degradation,
+        rule: IntervalRule,
         graded: np.ndarray | None = None,
         numbers: np.ndarray | None = None,
     ) -> ErrorSample:
@@ -117,7 +117,7 @@ class ErrorSample:
         X_some = X[chosen] if is_sparse else np.asarray(to_numpy(X[chosen]), dtype=float)
         named = chosen if numbers is None else np.asarray(numbers)[chosen]
         known = np.isin(named, [] if graded is None else graded)
-        counts, L_some = count_labels(L, rule), forget_silent_rows(rule, L_some)
+        counts, L_some = count_labels(L, rule), rule.forget_silent(L_some)
         return cls(X_some, L_some, D_some, counts, n, named, known)
 
 
@@ -200,14 +200,16 @@ def _with_spread(
     if math.isfinite(tail):
         normals /= np.sqrt(rng.chisquare(tail, m) / tail)[:, None]
     Z = mean[rng.integers(0, len(mean), m)] + normals
-    spread = fit.believed_spread if fit.n_graded else estimate_spread(fit.rule, Z / size, sample.counts)
+    spread = (
+        fit.believed_spread if fit.n_graded else estimate_spread(fit.rule, Z / size, sample.counts, fit.settings.noise)
+    )
     variance = math.log1p((spread.deviation / spread.mean) ** 2)
     return shape.scaled(spread.mean * math.exp(math.sqrt(variance) * score - 0.5 * variance) / size)
 
 
 def _expected_kl(fit: Fit, model: Parameters, tail: float, sample: ErrorSample, rng: np.random.Generator) -> np.ndarray:
     """E KL(d || d^) (m,) of the sample's rows given their labels, under other parameters."""
-    rows = Rows(fit.rule, sample.L, fit.settings.noise, n_sweeps=N_SWEEPS)
+    rows = Rows(fit.rule, sample.L, fit.settings.noise)
     rows.tail = tail
     mean, precision = replace(fit, parameters=model).mean(sample.X), logistic_normal.precision(model.covariance)
     draws: Any = get_backend(sample.X).draws(rng, sample.X)

@@ -17,18 +17,18 @@ from array_api_compat import array_namespace
 from scipy.stats import chi2
 
 from contone.backends import get_backend, like, to_numpy
-from contone.degrade import Degradation
 from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.chain import Settings, calibrate_parameters, learn_parameters, show_progress
-from contone.enhance.inversion.covariance import FEW_LABELS
-from contone.enhance.inversion.evidence import Grades
+from contone.enhance.inversion.covariance import FEW_LABELS, Covariance, FactorCovariance
+from contone.enhance.inversion.evidence import Calibration, Grades
+from contone.enhance.inversion.judged import Answer, closest_step
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
-from contone.enhance.inversion.numpy_sweep import MANY_ROWS
 from contone.enhance.inversion.posterior import Averages, Posterior
-from contone.enhance.inversion.sampler import Rows
+from contone.enhance.inversion.sampler import MANY_ROWS, Rows
 from contone.enhance.inversion.shape_uncertainty import ShapeUncertainty
-from contone.enhance.inversion.unasked import count_labels, forget_silent_rows, tells_nothing
+from contone.enhance.inversion.unasked import count_labels
 from contone.exceptions import LabelError
+from contone.measurements import IntervalRule
 from contone.numerics.principal import PrincipalMap, principal_map
 from contone.numerics.simplex import softmax
 from contone.typing import Array
@@ -44,7 +44,7 @@ MOMENTS = ("mean", "logit_centre", "logit_width")
 class Fit:
     """A fitted model: the rule, the feature map, the parameters, and how they were found."""
 
-    rule: Degradation
+    rule: IntervalRule
     feature_map: PrincipalMap | None
     """None where the mean does not depend on features."""
     parameters: Parameters
@@ -68,6 +68,9 @@ class Fit:
     """Graded rows among those that the parameters were estimated on."""
     shape_shares: np.ndarray | None = None
     """What the uncertainty of Sigma adds to the variance of a label's logits, relative to it (q,); None: nothing."""
+
+    factors: FactorCovariance | None = None
+    """What Sigma was made of where labels are many."""
 
     @property
     def spread_deviation(self) -> float:
@@ -133,10 +136,10 @@ class Fit:
         """The same for all rows at once; `rng` draws uniform and normal numbers, whose shapes end with m."""
         if L.shape[1] == 1:
             return _certain(L)
-        silent = tells_nothing(self.rule, L)
+        silent = self.rule.silent(L)
         if bool(silent.all()):
             return self.prior(X)
-        found = self._sampled(X, forget_silent_rows(self.rule, L), rng, n_samples, single)
+        found = self._sampled(X, self.rule.forget_silent(L), rng, n_samples, single)
         if not bool(silent.any()):
             return found
         xp, prior = array_namespace(L), self.prior(X)
@@ -146,10 +149,10 @@ class Fit:
     def _sampled(self, X: Array, L: Array, rng: Any, n_samples: int, single: bool) -> Posterior:
         """The same by a Markov chain."""
         n_sweeps, n_burn = self._chain_length()
-        precision = logistic_normal.precision(self.parameters.covariance)
-        rows = Rows(self.rule, L, self.settings.noise, tail=self.tail, single=single, n_sweeps=n_sweeps)
+        rows = Rows(self.rule, L, self.settings.noise, tail=self.tail, single=single)
+        precision = logistic_normal.precision(self._covariance() if rows.takes_factors else self.parameters.covariance)
         mean, draws = self.mean(X), get_backend(X).draws(rng, X)
-        averages = Averages(rows.Z, n_samples, n_sweeps - n_burn, labels_first=rows.quick, fused=rows.fused)
+        averages = Averages(rows.Z, n_samples, n_sweeps - n_burn)
         if n_samples == 0 and rows.run(mean, precision, draws, n_sweeps, n_burn, averages):
             return averages.posterior(rows.n_relaxed)
         for k in range(n_sweeps):
@@ -157,6 +160,11 @@ class Fit:
             if k >= n_burn:
                 averages.add(rows.Z)
         return averages.posterior(rows.n_relaxed)
+
+    def _covariance(self) -> Covariance:
+        """Sigma by its factors, where it still is what they make: `replace` may have given the model another one."""
+        Sigma, factors = self.parameters.covariance, self.factors
+        return factors if factors is not None and np.allclose(factors.dense(), Sigma, rtol=1e-9, atol=0.0) else Sigma
 
     def _chain_length(self) -> tuple[int, int]:
         """Sweeps of a chain whose parameters are known, and how many of them are left out of the averages."""
@@ -167,7 +175,7 @@ class Fit:
 
 
 def fit(
-    X: Array, L: Array, rule: Degradation, settings: Settings, rng: np.random.Generator, grades: Grades | None = None
+    X: Array, L: Array, rule: IntervalRule, settings: Settings, rng: np.random.Generator, grades: Grades | None = None
 ) -> tuple[Fit, Posterior]:
     """The model of features X (n, d) and labels L (n, q) under a rule, and the posterior of these rows.
 
@@ -175,7 +183,7 @@ def fit(
     all rows. Graded rows have the degrees that they were given.
     """
     n, q = L.shape
-    silent = tells_nothing(rule, L)
+    silent = rule.silent(L)
     if grades is not None:
         silent = silent & ~grades.known
     if q > 1 and bool(silent.any()):
@@ -192,20 +200,24 @@ def fit(
     known = None if grades is None else grades[chosen]
     # Labels first, as if nothing were graded, and then what graded rows say beside them: what changes is theirs alone.
     at_once = known is not None and not _labels_tell(rule, L[chosen], known)
-    rows = Rows(rule, L[chosen], settings.noise, known if at_once else None, n_sweeps=settings.n_sweeps)
+    rows = Rows(rule, L[chosen], settings.noise, known if at_once else None)
     n_kept = settings.n_sweeps - settings.n_burn
-    averages = Averages(rows.Z, settings.n_samples, n_kept, labels_first=rows.quick, fused=rows.fused)
+    averages = Averages(rows.Z, settings.n_samples, n_kept)
     counts = count_labels(L, rule)
     shape = ShapeUncertainty(rows.Z.shape[1], q, float(q) if settings.strength is None else settings.strength)
-    parameters, spread = learn_parameters(phi, rows, averages, counts, settings, rng, shape)
+    parameters, spread, factors = learn_parameters(phi, rows, averages, counts, settings, rng, shape)
     size, split = averages.diagnostics()
     n_rows, n_relaxed = rows.Z.shape[1], rows.n_relaxed
     model = Fit(rule, feature_map, parameters, spread, settings, directions, n_rows, n_relaxed, size, split)
     n_graded = 0 if grades is None else int(grades.known[chosen].sum())
-    model = replace(model, n_graded=n_graded, shape_shares=shape.shares(settings.weights, n_graded))
+    model = replace(model, n_graded=n_graded, shape_shares=shape.shares(settings.weights, n_graded), factors=factors)
     if known is not None:
         rows = rows if at_once else _hold_graded(rows, L[chosen], known, settings)
         found = calibrate_parameters(phi, rows, parameters, spread, counts, settings, rng)
+        if not at_once:
+            found = closest_step(
+                Calibration(parameters, spread, math.inf), found, *_as_if_ungraded(model, X[chosen], L[chosen], known)
+            )
         model = replace(
             model,
             **found._asdict(),
@@ -220,14 +232,27 @@ def fit(
     return model, posterior if grades is None else posterior.with_known(grades)
 
 
-def _labels_tell(rule: Degradation, L: Array, grades: Grades) -> bool:
+def _labels_tell(rule: IntervalRule, L: Array, grades: Grades) -> bool:
     """Whether labels L (n, q) alone say something of the scale, and of every graded row."""
-    return rule.scale_matters and not bool((tells_nothing(rule, L) & grades.known).any())
+    return rule.scale_matters and not bool((rule.silent(L) & grades.known).any())
+
+
+def _as_if_ungraded(model: Fit, X: Array, L: Array, grades: Grades) -> tuple[np.ndarray, Answer]:
+    """The degrees (m, q) of graded rows, and the answers that their labels would get under other parameters."""
+    rows = np.flatnonzero(to_numpy(grades.known))
+
+    def answer(parameters: Parameters, tail: float) -> np.ndarray:
+        # The same random numbers for all parameters.
+        other = replace(model, parameters=parameters, tail=tail)
+        found: np.ndarray = to_numpy(other.posterior_of_block(X[rows], L[rows], np.random.default_rng(0)).mean)
+        return found
+
+    return to_numpy(grades.degrees)[rows], answer
 
 
 def _hold_graded(rows: Rows, L: Array, grades: Grades, settings: Settings) -> Rows:
     """The same rows, where they are, but those whose degrees are known stay at these."""
-    held = Rows(rows.rule, L, rows.noise, grades, n_sweeps=settings.n_sweeps)
+    held = Rows(rows.rule, L, rows.noise, grades)
     xp = array_namespace(held.Z)
     held.Z = xp.where(grades.known, held.Z, xp.astype(rows.Z, held.Z.dtype))
     held.positive = xp.where(grades.known, held.positive, rows.positive)
@@ -238,7 +263,7 @@ def _fit_labelled(
     X: Array,
     L: Array,
     silent: Array,
-    rule: Degradation,
+    rule: IntervalRule,
     settings: Settings,
     rng: np.random.Generator,
     grades: Grades | None,

@@ -12,12 +12,10 @@ import numpy as np
 from array_api_compat import array_namespace
 from scipy.special import ndtri
 
-from contone.backends import like, to_numpy
-from contone.backends.protocols import Sweeps
+from contone.backends import get_backend, like, to_numpy
 from contone.enhance.inversion.evidence import Grades
-from contone.enhance.inversion.numpy_sweep import pieces_of
+from contone.enhance.inversion.sweeps.compiled import add_draw
 from contone.numerics.simplex import softmax
-from contone.runtime.threads import for_each
 from contone.typing import Array
 
 WATCHED = 200
@@ -85,12 +83,12 @@ class Posterior:
 class Averages:
     """Running sums over sweeps: degrees, logits and their squares; a few paths for the diagnostics."""
 
-    def __init__(
-        self, Z: Array, n_samples: int, n_kept: int, *, labels_first: bool = False, fused: Sweeps | None = None
-    ) -> None:
+    def __init__(self, Z: Array, n_samples: int, n_kept: int) -> None:
         q, n = Z.shape
-        self.n, self.labels_first, self.fused = 0, labels_first, fused
-        if labels_first:
+        self.n = 0
+        self.in_numpy = get_backend(Z).name == "numpy"
+        """Sums are then labels-first in memory, in double precision, and made by compiled loops."""
+        if self.in_numpy:
             self.degrees, self.logits, self.squares = (np.zeros((q, n)).T for _ in range(3))
         else:
             self.degrees, self.logits, self.squares = (array_namespace(Z).zeros_like(Z.T) for _ in range(3))
@@ -102,55 +100,25 @@ class Averages:
 
     def add(self, Z: Array) -> None:
         """One more draw of log weights Z (q, n)."""
-        if self.labels_first:
-            self._add_labels_first(Z)
-            return
-        D = softmax(Z.T)
-        logit = _logit(D)
         self.n += 1
-        self.degrees += D
-        self.logits += logit
-        self.squares += logit * logit
-        self.paths.append(to_numpy(logit[self.watched]))
+        if self.in_numpy:
+            self._add_compiled(Z)
+        else:
+            D = softmax(Z.T)
+            logit = _logit(D)
+            self.degrees += D
+            self.logits += logit
+            self.squares += logit * logit
+            self.paths.append(to_numpy(logit[self.watched]))
         if self.n in self.sampled:
-            self.samples.append(D)
+            self.samples.append(softmax(Z.T.astype(np.float64) if self.in_numpy else Z.T))
 
-    def _add_labels_first(self, Z: np.ndarray) -> None:
-        """The same for NumPy arrays with one exponential and one logarithm: a logit is z - log(mass of the others)."""
-        q, n = Z.shape
-        keep = self.n + 1 in self.sampled
+    def _add_compiled(self, Z: np.ndarray) -> None:
+        """The same with one exponential and one logarithm: a logit is z - log(mass of the others)."""
         resolution = max(1e-12, float(np.finfo(Z.dtype).eps))
         lowest = math.log(np.finfo(Z.dtype).smallest_normal)  # of a degree that is 0: its square must not overflow
-        sums = self.degrees.T, self.logits.T, self.squares.T
-        if self.fused is not None and self.fused.add_draw(Z, sums, resolution, lowest):
-            self.n += 1
-            self.paths.append(_some_logits(Z, *self.watched, resolution, lowest))
-            if keep:
-                self.samples.append(softmax(Z.T.astype(np.float64)))
-            return
-        sample = np.empty((n, q)) if keep else None
-        path = np.empty(len(self.watched[0]))
-
-        def of_piece(rows: slice) -> None:
-            z = Z[:, rows] - Z[:, rows].max(axis=0)
-            W = np.exp(z)
-            total = W.sum(axis=0)
-            z -= np.log(np.maximum(total - W, resolution * total))
-            np.maximum(z, lowest, out=z)
-            W /= total
-            self.degrees.T[:, rows] += W
-            self.logits.T[:, rows] += z
-            inside = (self.watched[0] >= rows.start) & (self.watched[0] < rows.stop)
-            path[inside] = z[self.watched[1][inside], self.watched[0][inside] - rows.start]
-            self.squares.T[:, rows] += np.square(z, out=z)
-            if sample is not None:
-                sample[rows] = W.T / W.sum(axis=0, dtype=np.float64)[:, None]
-
-        for_each(of_piece, pieces_of(n))
-        self.n += 1
-        self.paths.append(path)
-        if sample is not None:
-            self.samples.append(sample)
+        add_draw(Z, (self.degrees.T, self.logits.T, self.squares.T), resolution, lowest)
+        self.paths.append(_some_logits(Z, *self.watched, resolution, lowest))
 
     def posterior(self, n_relaxed: int) -> Posterior:
         """What the sums say of the rows."""
@@ -159,7 +127,7 @@ class Averages:
         width = xp.clip(self.squares / self.n - centre * centre, min=0.0) ** 0.5
         samples = xp.stack(self.samples) if self.samples else None
         mean = self.degrees / self.n
-        if self.labels_first:
+        if self.in_numpy:
             mean, centre, width = (np.ascontiguousarray(A) for A in (mean, centre, width))
             mean /= mean.sum(axis=1, keepdims=True)  # sums of single precision
         return Posterior(mean, centre, width, n_relaxed, samples)

@@ -11,14 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from contone.degrade import CumulativeMass, Degradation, Order, Threshold, TopK
 from contone.enhance.inversion import logistic_normal, unasked
-from contone.enhance.inversion.chain import SPREAD_PRIOR, Settings, learn_parameters, simulated_rows
+from contone.enhance.inversion.chain import Settings, learn_parameters, simulated_rows
 from contone.enhance.inversion.evidence import find_contradictions
 from contone.enhance.inversion.posterior import Averages
-from contone.enhance.inversion.rule_names import in_words, parse_rule
 from contone.enhance.inversion.sampler import Rows
 from contone.exceptions import LabelWarning
+from contone.measurements import CumulativeMass, IntervalRule, Threshold, TopK, parse_rule
 from contone.runtime import progress
 from contone.runtime.warnings import warn
 from contone.typing import Array
@@ -41,7 +40,7 @@ CLEAR = 0.95
 """Probability of the likeliest rule under which the choice is called open."""
 
 
-def choose_rule(degradation: Degradation | str, L: np.ndarray, known: KnownDegrees = NOTHING_KNOWN) -> Degradation:
+def choose_rule(degradation: IntervalRule | str, L: np.ndarray, known: KnownDegrees = NOTHING_KNOWN) -> IntervalRule:
     """The rule that the parameter `degradation` of `Inversion` stands for, given labels L (n, q) and graded rows."""
     chosen = _choose(degradation, L, known)
     # A row of zeros is something that a threshold makes, unless it is told to mark one label at least.
@@ -50,20 +49,18 @@ def choose_rule(degradation: Degradation | str, L: np.ndarray, known: KnownDegre
     return chosen
 
 
-def _choose(degradation: Degradation | str, L: np.ndarray, known: KnownDegrees) -> Degradation:
+def _choose(degradation: IntervalRule | str, L: np.ndarray, known: KnownDegrees) -> IntervalRule:
     rule = parse_rule(degradation) if isinstance(degradation, str) else degradation
-    if isinstance(rule, Degradation):
+    if isinstance(rule, IntervalRule):
         return rule
     q = L.shape[1]
-    if rule == "order":
-        return Order()
     has_zeros = bool((L == 0).all(axis=1).any())
     if rule == "bar" and q > 1:
         return likeliest_threshold(L, known, at_least_one=not has_zeros)
     L, known = _labelled(L, known)
     if len(L) == 0:
         return CumulativeMass()
-    if rule in ("topk", "best"):
+    if rule == "best":
         return _most_frequent_number(L)
     if rule == "threshold" or q == 1:
         return Threshold(1.0 / max(q, 2)) if rule != "auto" else CumulativeMass()
@@ -72,13 +69,13 @@ def _choose(degradation: Degradation | str, L: np.ndarray, known: KnownDegrees) 
     return ranked[0][0]
 
 
-def rank_rules(L: np.ndarray, known: KnownDegrees = NOTHING_KNOWN) -> list[tuple[Degradation, float]]:
+def rank_rules(L: np.ndarray, known: KnownDegrees = NOTHING_KNOWN) -> list[tuple[IntervalRule, float]]:
     """Rules and their posterior probabilities given the cardinalities of L (n, q), the likeliest first.
 
     The likelihood is averaged over the prior of the spread. Graded rows say directly whether a rule makes their labels.
     """
     q = L.shape[1]
-    others: list[Degradation] = [CumulativeMass(t) for t in SHARES]
+    others: list[IntervalRule] = [CumulativeMass(t) for t in SHARES]
     others += [Threshold(r / q) for r in THRESHOLDS if r < q]
     others += [_most_frequent_number(L)]
     rules = [CumulativeMass(), *others]
@@ -98,38 +95,38 @@ def likeliest_threshold(L: np.ndarray, known: KnownDegrees = NOTHING_KNOWN, *, a
     return candidates[int(np.argmax([_evidence(rule, L, known) for rule in tried]))]
 
 
-def _warn_if_open(ranked: list[tuple[Degradation, float]]) -> None:
+def _warn_if_open(ranked: list[tuple[IntervalRule, float]]) -> None:
     (best, first), (_, second) = ranked[:2]
     if first < CLEAR:
-        others = "; ".join(f"{in_words(rule)} ({p:.0%})" for rule, p in ranked[1:4] if p > 0.01 or p == second)
+        others = "; ".join(f"{rule.in_words()} ({p:.0%})" for rule, p in ranked[1:4] if p > 0.01 or p == second)
         warn(
-            f'degradation="auto" took "{in_words(best)}" with a probability of only {first:.0%}: the numbers of labels '
-            f"per row do not tell it from {others}. Degrees differ between these rules; say how the labels were made "
-            "if you know.",
+            f'degradation="auto" took "{best.in_words()}" with a probability of only {first:.0%}: the numbers of '
+            f"labels per row do not tell it from {others}. Degrees differ between these rules; say how the labels were "
+            "made if you know.",
             LabelWarning,
         )
 
 
-def _evidence(rule: Degradation, L: np.ndarray, known: KnownDegrees) -> float:
+def _evidence(rule: IntervalRule, L: np.ndarray, known: KnownDegrees) -> float:
     """Log likelihood of the cardinalities, and of the labels of graded rows, under a rule."""
     Z = _draw_under(rule, L)
     # A pattern that the rule cannot make counts as a cardinality that it never gives.
     n_odd = unasked.start_rows(rule, L)[1].sum() + find_contradictions(rule, known.degrees, L[known.rows]).sum()
     impossible = np.log(0.5 / len(Z)) * n_odd
     counts = unasked.count_labels(L, rule)
-    return logistic_normal.spread_evidence(Z, counts, rule.cardinality, SPREAD_PRIOR) + float(impossible)
+    return logistic_normal.spread_evidence(Z, counts, rule.cardinality, rule.spread_prior) + float(impossible)
 
 
-def _draw_under(rule: Degradation, L: np.ndarray) -> Array:
+def _draw_under(rule: IntervalRule, L: np.ndarray) -> Array:
     """Draws (m, q) of z at spread 1, from a short fit without features under a rule."""
     q = L.shape[1]
-    some = L[~unasked.tells_nothing(rule, L)]
+    some = L[~rule.silent(L)]
     some = some[np.sort(np.random.default_rng(0).permutation(len(some))[:TRIAL_ROWS])]
     rows, rng = Rows(rule, some, 0.0), np.random.default_rng(0)
     n_sweeps = TRIAL_SWEEPS if q <= TRIAL_LABELS else max(TRIAL_SWEEPS * TRIAL_LABELS // q, 10)
     settings = Settings(features=False, n_sweeps=n_sweeps, n_burn=n_sweeps // 2)
     phi, counts = np.ones((1, len(some))), unasked.count_labels(some, rule)
-    found, _ = learn_parameters(phi, rows, Averages(rows.Z, 0, 0, labels_first=rows.quick), counts, settings, rng)
+    found, _, _ = learn_parameters(phi, rows, Averages(rows.Z, 0, 0), counts, settings, rng)
     normals = rng.standard_normal((simulated_rows(q), q))
     Z = found.coefficients[0] + normals @ logistic_normal.square_root(found.covariance).T
     return Z / np.sqrt(np.mean(np.square(Z)))

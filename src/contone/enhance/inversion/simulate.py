@@ -25,12 +25,12 @@ from scipy.linalg import expm
 from scipy.special import ndtri
 
 from contone.backends import get_backend
-from contone.degrade import Degradation, Order
 from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.logistic_normal import Parameters
 from contone.enhance.inversion.model import Fit, _mean_features
 from contone.enhance.inversion.sampler import Rows
-from contone.enhance.inversion.unasked import forget_silent_rows
+from contone.measurements import IntervalRule, Order
+from contone.measurements.order import in_order_of
 from contone.numerics.simplex import softmax
 from contone.typing import Array
 
@@ -73,8 +73,8 @@ def learn_information(fit: Fit, X: np.ndarray, L: np.ndarray, rng: np.random.Gen
     _, unwhiten = _whitening(fit.parameters.covariance)
     whiten = np.linalg.pinv(unwhiten)
     first, second = _pairs(len(whiten))
-    L = forget_silent_rows(fit.rule, L)
-    rows = Rows(fit.rule, L, fit.settings.noise, n_sweeps=N_SWEEPS)
+    L = fit.rule.forget_silent(L)
+    rows = Rows(fit.rule, L, fit.settings.noise)
     draws = get_backend(X).draws(rng, X)
     half = (N_SWEEPS - N_SWEEPS // 5) // 2
     averages = np.zeros((2, len(whiten) + len(first), X.shape[0]))
@@ -158,7 +158,7 @@ def draw_rows(
 
 
 def draw_labels(
-    rule: Degradation, D: np.ndarray, noise: float, rng: np.random.Generator, given: np.ndarray | None = None
+    rule: IntervalRule, D: np.ndarray, noise: float, rng: np.random.Generator, given: np.ndarray | None = None
 ) -> np.ndarray:
     """Labels (n, q) of distributions D (n, q); a share `noise` of the entries is wrong, but no row loses all labels."""
     if isinstance(rule, Order) and given is not None:
@@ -166,14 +166,6 @@ def draw_labels(
     positive = np.asarray(rule._apply(D))
     flipped = positive ^ (rng.random(D.shape) < noise)
     return np.where(flipped.any(axis=1, keepdims=True), flipped, positive).astype(float)
-
-
-def in_order_of(D: np.ndarray, given: np.ndarray) -> np.ndarray:
-    """The labels (or levels) of every row of `given` (n, q), the largest where D (n, q) is largest; NaN stays."""
-    placed = np.empty_like(given, dtype=float)
-    order = np.argsort(np.where(np.isnan(given), np.inf, -D), axis=1, kind="stable")
-    np.put_along_axis(placed, order, -np.sort(-given, axis=1), axis=1)
-    return placed
 
 
 def _means(fit: Fit, coefficients: np.ndarray, X: Array) -> np.ndarray:

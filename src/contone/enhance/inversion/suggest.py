@@ -104,7 +104,7 @@ def _choose(fit: Fit, sample: ErrorSample, k: int, free: np.ndarray, rng: np.ran
 def learn_moments(fit: Fit, sample: ErrorSample, labels: np.ndarray, rng: np.random.Generator) -> Moments:
     """Moments of the scores over a chain at the fitted parameters, for the parameters of these labels."""
     n, q = sample.L.shape
-    rows = Rows(fit.rule, sample.L, fit.settings.noise, tail=fit.tail, n_sweeps=N_SWEEPS)
+    rows = Rows(fit.rule, sample.L, fit.settings.noise, tail=fit.tail)
     mean, precision = fit.mean(sample.X), logistic_normal.precision(fit.parameters.covariance)
     draws: Any = get_backend(sample.X).draws(rng, sample.X)
     inverse = np.linalg.pinv(fit.parameters.covariance, rcond=1e-10, hermitian=True)

@@ -18,7 +18,8 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from contone.backends import get_backend, to_numpy
-from contone.degrade import Degradation, Order, TopK
+from contone.enhance.inversion.flips import NO_FLIPS, Flips
+from contone.measurements import IntervalRule, Order, TopK
 from contone.numerics.unasked import asked_frequencies, has_unasked
 from contone.typing import Array
 from contone.validation import silent_rows
@@ -28,24 +29,7 @@ MASKS = 4
 MOST_MASKS = 20_000
 
 
-def tells_nothing(rule: Degradation, L: Array) -> Array:
-    """Which rows of L (n, q) have no label, bool (n,): all NaN; or all 0, if the rule marks at least one.
-
-    Under `Order` a row of zeros is one of equal levels.
-    """
-    if rule.at_least_one and not isinstance(rule, Order):
-        return silent_rows(L)
-    return array_namespace(L).all(L != L, axis=1)
-
-
-def forget_silent_rows(rule: Degradation, L: Array) -> Array:
-    """L (n, q) with NaN in the rows that constrain nothing."""
-    silent = tells_nothing(rule, L)
-    xp = array_namespace(L)
-    return xp.where(silent[:, None], xp.full_like(L, xp.nan), L) if bool(silent.any()) else L
-
-
-def start_rows(rule: Degradation, L: Array) -> tuple[Array, Array, Array]:
+def start_rows(rule: IntervalRule, L: Array) -> tuple[Array, Array, Array]:
     """Log weights (n, q) of a distribution whose labels are L where asked; where there is none; these labels (n, q).
 
     For each row by itself, its first unasked labels are marked, as many as its asked ones suggest, or the next number
@@ -100,7 +84,7 @@ class PartialCounts:
     masks: np.ndarray
     at_least_one: bool
 
-    def log_likelihood(self, Z: np.ndarray, cardinality: Any, grid: np.ndarray) -> np.ndarray:
+    def log_likelihood(self, Z: np.ndarray, cardinality: Any, grid: np.ndarray, flips: Flips = NO_FLIPS) -> np.ndarray:
         """Log likelihood (k,) of the numbers at spreads (k,) of draws Z (m, q) from the model, whose spread is 1."""
         m, q = Z.shape
         order = np.argsort(-Z, axis=1, kind="stable")
@@ -114,19 +98,22 @@ class PartialCounts:
         possible = np.tri(q + 1, dtype=bool)
         possible[q, 0] = not self.at_least_one
         present = self.counts > 0
+        wrong = [flips.numbers(a) for a in range(q + 1)] if flips.any() else []
         score = np.empty(len(grid))
         for k, s in enumerate(grid):
             W = np.exp(s * ranked)
             size = cardinality(W / W.sum(axis=1, keepdims=True))
             marked = among[:, np.arange(m), size]
             made = np.bincount((asked * (q + 1) + marked).ravel(), minlength=(q + 1) ** 2).reshape(q + 1, q + 1)
+            if flips.any():
+                made = np.stack([np.pad(made[a, : a + 1] @ wrong[a], (0, q - a)) for a in range(q + 1)])
             made = np.where(possible, made + 0.5 * MASKS, 0.0)
             share = made / made.sum(axis=1, keepdims=True)
             score[k] = self.counts[present] @ np.log(np.maximum(share[present], 1e-300))
         return score
 
 
-def count_labels(L: Array, rule: Degradation) -> np.ndarray | PartialCounts:
+def count_labels(L: Array, rule: IntervalRule) -> np.ndarray | PartialCounts:
     """How many rows of L (n, q) have 1, ..., q labels (0 first, where the rule may mark none), for the spread."""
     q = L.shape[1]
     if not has_unasked(L):

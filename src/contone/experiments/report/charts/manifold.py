@@ -6,9 +6,9 @@ import base64
 from collections.abc import Mapping, Sequence
 
 from contone import datasets
-from contone.degrade import CumulativeMass
 from contone.experiments.report.schema import Surface
 from contone.experiments.store import Store
+from contone.measurements import CumulativeMass
 from contone.pages.figures import manifold_image, tones
 
 PIXELS = 260

@@ -1,0 +1,36 @@
+"""What an enhancer and a learner are; `template` reads from top to bottom as a call runs."""
+
+from contone.base.learner import DistributionLearner
+from contone.base.template import (
+    CheckedEstimator,
+    Enhancer,
+    Estimator,
+    InductiveMixin,
+    can_enhance_new_rows,
+    fit_checked,
+    refuse_other_kinds,
+    refuse_too_large,
+    warn_if_short,
+)
+from contone.base.words import refuse_setting, refuse_unasked
+from contone.validation.domains import HasMethods, Interval, InvalidParameterError, StrOptions, check_whole_numbers
+
+__all__ = [
+    "CheckedEstimator",
+    "DistributionLearner",
+    "Enhancer",
+    "Estimator",
+    "HasMethods",
+    "InductiveMixin",
+    "Interval",
+    "InvalidParameterError",
+    "StrOptions",
+    "can_enhance_new_rows",
+    "check_whole_numbers",
+    "fit_checked",
+    "refuse_other_kinds",
+    "refuse_setting",
+    "refuse_too_large",
+    "refuse_unasked",
+    "warn_if_short",
+]

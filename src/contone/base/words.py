@@ -1,0 +1,94 @@
+"""What estimators say where they refuse, warn, or lack a method: what was wrong, and what to do instead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from contone.backends import get_backend
+from contone.exceptions import InputError, InputTypeError, LabelError, MemoryEstimateError
+from contone.numerics.solution import Solution
+from contone.runtime import memory
+from contone.typing import Array
+from contone.validation import able_methods
+
+MISSING_METHODS = {
+    "predict": "{0} has no `predict`: it recovers the degrees of rows from their labels, and says nothing of rows "
+    "without. Use a method that does (Inversion, GLLE, LCdr), or fit a learner such as contone.MaxEnt to what "
+    "`fit_enhance` gives.",
+    "enhance": "{0} has no `enhance`: it recovers the degrees of all rows together, and its answer says nothing of "
+    "other rows. Give all rows to `fit_enhance`, or use a method that takes new ones (Inversion, GLLE, LCdr).",
+    "score": "{0} has no `score`, because it has no `predict`: it gives no degrees without labels.",
+    "intervals": "{0} gives no intervals; Inversion does.",
+    "intervals_": "{0} gives no intervals; Inversion does.",
+}
+"""Methods that some estimators lack, and why."""
+
+
+def too_large(estimator: Any, X: Array, q: int, needed: float, available: float) -> MemoryEstimateError:
+    """A fit that would not fit into memory."""
+    (n, d), name, limit = X.shape, type(estimator).__name__, memory.LIMIT_VARIABLE
+    needs, has = f"needs about {memory.shown(needed)} of memory", f"{memory.shown(available)} are available"
+    if_wrong = f"If the estimate is wrong, set {limit}, to a size such as 64GB or to off."
+    if get_backend(X).in_memory:
+        return MemoryEstimateError(
+            f"{name} on {n:,} rows with {d} features and {q} labels {needs}; {has}. Use a setting that grows with n "
+            'and not with its square (a "knn" graph, an "exact" solver), fit on a sample of the rows and predict the '
+            f"others, or stream the file: contone enhance --stream. {if_wrong}"
+        )
+    # The solver's matrices, of the shape of Y: with the workers, or here where there are none.
+    return MemoryEstimateError(
+        f"{name} on {n:,} rows with {q} labels {needs}, on the workers or in this process; {has}. Use Inversion, which "
+        "answers block by block; or fit on a sample of the rows in memory and predict the others (dask arrays will "
+        f"do). {if_wrong}"
+    )
+
+
+def not_lazy(estimator: Any) -> InputTypeError:
+    """Dask arrays for an estimator that needs all rows in memory."""
+    able = able_methods("dask", around_others=True)
+    return InputTypeError(
+        f"{type(estimator).__name__} does not fit dask arrays; these methods do: {able}. Or fit it to a sample in "
+        "memory (X[rows].compute()); where it has `predict`, that takes dask arrays."
+    )
+
+
+def silent_rows_refused(estimator: Any, counted: str) -> LabelError:
+    """Rows without any label for a method that can do nothing with them."""
+    return LabelError(
+        f"Y has {counted}, and {type(estimator).__name__} says nothing of them. Drop these rows, or give them "
+        f"their labels, or use one of {able_methods('unlabelled', inductive=True)}."
+    )
+
+
+def stopped_short(estimator: Any, solution: Solution) -> str:
+    """A solver that stopped before its end."""
+    return (
+        f"{type(estimator).__name__} stopped after {solution.n_iter} iterations with residual "
+        f"{solution.residual:.3g}, above its tolerance; {estimator.when_short}."
+    )
+
+
+def poor_search(estimator: Any, recall: float) -> str:
+    """A neighbour search that missed many neighbours."""
+    return (
+        f"{type(estimator).__name__}: the neighbour search found only {recall:.0%} of the true neighbours (on a "
+        "sample). The features are hard to search: reduce them first (e.g. by PCA), or use fewer rows, which are "
+        "searched exactly."
+    )
+
+
+def refuse_unasked(estimator: Any, L: Array) -> None:
+    """Refuse labels with NaN for a step that does not take them."""
+    if bool(get_backend(L).compute((L != L).any())[0]):
+        raise LabelError(
+            f"{type(estimator).__name__} does not take labels with NaN; these methods do: {able_methods('unasked')}."
+        )
+
+
+def refuse_setting(estimator: Any, X: Array, setting: str, instead: str) -> None:
+    """Refuse dask arrays with a setting that needs all rows in memory."""
+    if not get_backend(X).in_memory:
+        raise InputError(
+            f"{type(estimator).__name__}({setting}={getattr(estimator, setting)!r}) needs all rows in memory; with "
+            f"dask arrays use {setting}={instead!r}."
+        )

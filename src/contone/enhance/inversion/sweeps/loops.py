@@ -1,0 +1,363 @@
+"""Loops over rows and labels that numba compiles: a Gibbs sweep of log weights, and the sums that averages are made of.
+
+`reference.sweep` says what a sweep is. What differs here is the bookkeeping, so that a step takes O(1) operations per
+row beside Sigma^-1:
+
+- what a rule asks of the other labels is a *balance*, a sum of weights with fixed coefficients, kept up to date, and
+  the lowest positive and highest negative weight: those of labels not yet visited are found once for all labels, those
+  of labels visited already run along;
+- intervals are worked out for weights in place of log weights, so that two logarithms per label are all it takes.
+
+Rows go through all labels in tiles that stay in a processor's cache. Loops over a tile hold no branch and call nothing,
+so that the compiler makes vector instructions of them. All is in double precision, whatever log weights are stored in.
+Sums, extremes and copies are loops, too: NumPy's functions and slices that are assigned to are compiled along with
+them, messages of their errors included, which takes seconds.
+
+Importing this module imports numba.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from contone.enhance.inversion.sweeps.elementary import (
+    compiled,
+    exponentials,
+    larger,
+    logarithms,
+    probabilities,
+    quantiles,
+    smaller,
+)
+
+ORDER, MASS, BAR, ANY_BAR = 0, 1, 2, 3
+"""Kinds of regions, see `measurements.Region`."""
+BOUND, RELAXED, KNOWN = 0, 1, 2
+"""States of rows: under their region, under the order of positive and negative labels alone, with given degrees."""
+LEAST = math.exp(-60.0)
+"""The smallest weight beside the row's largest."""
+FAR = 25.0
+"""Distance from zero, in standard deviations, from which on the density in an interval is taken as exponential."""
+
+# Arrays without another shape hold one number per row of a tile. `here` and `W` are log weights and weights of the
+# label in turn; the lowest positive and the highest negative weight are those of the labels before it and, ahead, after
+# it; `lower` and `upper` are where an interval begins and ends.
+
+
+@compiled
+def _bound(kind, share, positive, W, lowest_ahead, highest_ahead, lowest, highest, count, balance, lower, upper):
+    """The weights between which a label keeps the labels of its rows; its own weight leaves the balance."""
+    if kind == MASS:
+        of_positive, of_negative, over_share = 1.0 / (1.0 - share), -1.0 / share, 1.0 / share
+        for i in range(len(W)):
+            own = positive[i] != 0
+            others = balance[i] - W[i] * ((1.0 - share) if own else -share)
+            low, high = smaller(lowest_ahead[i], lowest[i]), larger(highest_ahead[i], highest[i])
+            factor = of_positive if own else of_negative
+            spare = (low - others) * factor
+            balanced = larger(-others * factor, larger(others * over_share, high) if own else 0.0)
+            balanced = balanced if own else smaller(balanced, low)
+            lower[i], upper[i] = balanced if own else spare, spare if own else balanced
+            balance[i] = others
+    elif kind == ORDER:
+        for i in range(len(W)):
+            own = positive[i] != 0
+            lower[i] = larger(highest_ahead[i], highest[i]) if own else 0.0
+            upper[i] = math.inf if own else smaller(lowest_ahead[i], lowest[i])
+    else:
+        odds, over_share = share / (1.0 - share), 1.0 / share
+        exempt = 0.0 if kind == BAR else -9.0  # no row has so few labels
+        for i in range(len(W)):
+            own = positive[i] != 0
+            others = balance[i] - W[i]
+            low, high = smaller(lowest_ahead[i], lowest[i]), larger(highest_ahead[i], highest[i])
+            bar, pushes = others * odds, high * over_share - others
+            n_others = count[i] - (1.0 if own else 0.0)
+            single = n_others == (0.0 if own else 1.0) + exempt
+            allows = math.inf if single or n_others == 0.0 else low * over_share - others
+            least, most = larger(pushes, high if single else bar), smaller(bar, low if single else allows)
+            lower[i], upper[i] = least if own else pushes, allows if own else most
+            balance[i] = others
+
+
+@compiled
+def _bind(state, positive, is_zero, highest_zero, lowest_ahead, highest_ahead, lowest, highest, lower, upper):
+    """The ends of rows that are relaxed or known, in place of those of their region."""
+    for i in range(len(state)):
+        if state[i] == RELAXED:
+            own = positive[i] != 0
+            lower[i] = larger(highest_ahead[i], highest[i]) if own else 0.0
+            upper[i] = math.inf if own else smaller(lowest_ahead[i], lowest[i])
+        elif state[i] == KNOWN:  # an interval without room holds a log weight where it is
+            zero = is_zero[i] != 0
+            lower[i], upper[i] = 0.0 if zero else math.inf, math.exp(highest_zero[i]) if zero else 0.0
+
+
+@compiled
+def _multiply(own, residual, coefficients, rows, gradient):
+    """own residual + coefficients rows, for numbers own and (k,) and rows (k, tile)."""
+    m, k = len(residual), 0
+    for i in range(m):
+        gradient[i] = own * residual[i]
+    while k + 4 <= len(rows):
+        c0, c1, c2, c3 = coefficients[k], coefficients[k + 1], coefficients[k + 2], coefficients[k + 3]
+        r0, r1, r2, r3 = rows[k], rows[k + 1], rows[k + 2], rows[k + 3]
+        for i in range(m):
+            gradient[i] += (c0 * r0[i] + c1 * r1[i]) + (c2 * r2[i] + c3 * r3[i])
+        k += 4
+    while k < len(rows):
+        c0, r0 = coefficients[k], rows[k]
+        for i in range(m):
+            gradient[i] += c0 * r0[i]
+        k += 1
+
+
+@compiled
+def _place(here, gradient, variance, margin, root, lower, upper, centre, left, right, side):
+    """Ends of log weights from those of weights; their centres, and the ends in standard deviations from there.
+
+    Intervals on the right of zero are mirrored to the lower tail (`side` is -1), where Phi has more digits.
+    """
+    m, narrow = len(here), 1.0 / math.sqrt(variance)
+    for i in range(m):
+        lower[i] = larger(lower[i], LEAST)
+    logarithms(lower)
+    logarithms(upper)
+    for i in range(m):
+        low, high = lower[i] + margin, upper[i] - margin
+        closed = high <= low  # no room: stays where it is
+        lower[i], upper[i] = here[i] if closed else low, here[i] if closed else high
+    for i in range(m):
+        centre[i] = here[i] - gradient[i] * variance
+    for i in range(m):
+        a, b = (lower[i] - centre[i]) * (narrow * root[i]), (upper[i] - centre[i]) * (narrow * root[i])
+        mirrored = a > 0.0
+        side[i] = -1.0 if mirrored else 1.0
+        left[i], right[i] = -b if mirrored else a, -a if mirrored else b
+
+
+@compiled
+def _draw(here, variance, u, reflect, root, lower, upper, centre, left, right, side, below, above, fresh):
+    """New log weights: draws, or reflections at the median of their interval."""
+    m, scale, narrow = len(here), math.sqrt(variance), 1.0 / math.sqrt(variance)
+    for i in range(m):
+        below[i], above[i] = left[i], right[i]
+    probabilities(below)
+    probabilities(above)
+    if reflect:
+        for i in range(m):
+            fresh[i] = (here[i] - centre[i]) * (narrow * root[i]) * side[i]
+        probabilities(fresh)
+        for i in range(m):
+            other = smaller(larger(above[i] - fresh[i] + below[i], below[i]), above[i])
+            drawn = below[i] + u[i] * (above[i] - below[i])
+            # Probabilities with too few digits for a reflection: a draw.
+            few = right[i] < -0.5 * FAR
+            # What lies so far out that its mirror image is an end of the interval, or infinite, is drawn as well.
+            fresh[i] = drawn if few | (other <= below[i]) | (other >= 1.0) else other
+    else:
+        for i in range(m):
+            fresh[i] = below[i] + u[i] * (above[i] - below[i])
+    quantiles(fresh)
+    for i in range(m):
+        z = centre[i] + scale / root[i] * (side[i] * fresh[i])
+        fresh[i] = smaller(larger(z, lower[i]), upper[i])
+
+
+@compiled
+def _draw_far(variance, u, root, lower, upper, centre, left, right, side, fresh):
+    """Draws that lie too far out for Phi, anew: the density in their interval is taken as exponential."""
+    for i in range(len(u)):
+        if right[i] < -FAR:
+            covered = -math.expm1(-smaller(-right[i] * (right[i] - left[i]), 80.0))
+            y = right[i] - math.log1p(-u[i] * covered) / right[i]
+            z = centre[i] + math.sqrt(variance) / root[i] * (side[i] * y)
+            fresh[i] = smaller(larger(z, lower[i]), upper[i])
+
+
+@compiled
+def _put(positive, of_positive, of_negative, stored, fresh, here, residual, W, balance, lowest, highest, follow, rows):
+    """Give a label the log weights `fresh`, as they are stored, and what follows from that."""
+    m = len(here)
+    for i in range(m):
+        stored[i] = fresh[i]
+    for i in range(m):
+        fresh[i] = stored[i] - here[i]
+        here[i] = stored[i]
+    for i in range(m):
+        residual[i] += fresh[i]
+    for i in range(m):
+        W[i] = here[i]
+    exponentials(W)
+    for i in range(m):
+        own = positive[i] != 0
+        balance[i] += W[i] * (of_positive if own else of_negative)
+        lowest[i] = smaller(lowest[i], W[i] if own else math.inf)
+        highest[i] = larger(highest[i], 0.0 if own else W[i])
+    for k in range(len(follow)):
+        c, row = follow[k], rows[k]
+        for i in range(m):
+            row[i] -= c * fresh[i]
+
+
+@compiled
+def _load(Z_in, mean, a, b, along, shift, root, Z, R, top, pull):
+    """Log weights (q, tile) below the row's largest, and residuals after the common shift of a row was redrawn."""
+    m, total = len(top), 0.0
+    for j in range(len(along)):
+        total += along[j]
+    for i in range(m):
+        top[i], pull[i] = -math.inf, 0.0
+    for j in range(len(Z)):
+        z = Z_in[j, a:b]
+        for i in range(m):
+            top[i] = larger(top[i], np.float64(z[i]))
+    for j in range(len(Z)):
+        c, z, here, centre, residual = along[j], Z_in[j, a:b], Z[j], mean[j, a:b], R[j]
+        for i in range(m):
+            here[i] = z[i] - z.dtype.type(top[i])  # in the precision that is stored
+        for i in range(m):
+            residual[i] = here[i] - centre[i]
+        for i in range(m):
+            pull[i] += c * residual[i]
+    for i in range(m):
+        pull[i] = shift[i] / (math.sqrt(total) * root[i]) - pull[i] / total
+    for j in range(len(Z)):
+        residual = R[j]
+        for i in range(m):
+            residual[i] += pull[i]
+
+
+@compiled
+def _look_ahead(positive, a, b, of_positive, of_negative, Z, W, lows, highs, balance, count, lowest, highest):
+    """Weights (q, tile), their balance, and the extremes of the labels after each one, from the last label on."""
+    m = len(balance)
+    for i in range(m):
+        lowest[i], highest[i] = math.inf, 0.0
+    for i in range(m):
+        balance[i], count[i] = 0.0, 0.0
+    for j in range(len(Z) - 1, -1, -1):
+        z, w, marked, low, high = Z[j], W[j], positive[j, a:b], lows[j], highs[j]
+        for i in range(m):
+            w[i] = z[i]
+        exponentials(w)
+        for i in range(m):
+            balance[i] += w[i] * (of_positive if marked[i] != 0 else of_negative)
+            count[i] += 1.0 if marked[i] != 0 else 0.0
+        for i in range(m):
+            low[i] = lowest[i]
+            lowest[i] = smaller(lowest[i], w[i] if marked[i] != 0 else math.inf)
+        for i in range(m):
+            high[i] = highest[i]
+            highest[i] = larger(highest[i], 0.0 if marked[i] != 0 else w[i])
+    for i in range(m):
+        lowest[i], highest[i] = math.inf, 0.0
+
+
+@compiled
+def sweep(
+    Z_in, found, positive, state, is_zero, highest_zero, mean, own, shared, matrix, along, variances, u, shift, roots,
+    kind, share, margin, reflect, start, stop, size,
+):  # fmt: skip
+    """One sweep of the rows from `start` to `stop`, `size` at a time; see `compiled` for the arrays."""
+    q, n_factors = len(Z_in), shared.shape[1]
+    by_factors, of_positive, of_negative = n_factors > 0, 1.0, 1.0
+    if kind == MASS:
+        of_positive, of_negative = 1.0 - share, -share
+    for a in range(start, stop, size):
+        m = min(size, stop - a)
+        b = a + m
+        Z, R, W, lows, highs = (
+            np.empty((q, m)),
+            np.empty((q, m)),
+            np.empty((q, m)),
+            np.empty((q, m)),
+            np.empty((q, m)),
+        )
+        root, lower, upper, left, right, below, above = (
+            np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+        )  # fmt: skip
+        centre, side, gradient, fresh, drawn = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+        balance, count, lowest, highest = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+        special = False
+        for i in range(m):
+            root[i] = roots[a + i] if len(roots) > 0 else 1.0
+            special |= state[a + i] != BOUND
+        _load(Z_in, mean, a, b, along, shift[a:b], root, Z, R, lowest, highest)
+        _look_ahead(positive, a, b, of_positive, of_negative, Z, W, lows, highs, balance, count, lowest, highest)
+        rows, coefficients = R, matrix
+        if by_factors:
+            rows, coefficients = np.empty((n_factors, m)), shared
+            for k in range(n_factors):
+                for i in range(m):
+                    rows[k, i] = 0.0
+            for j in range(q):
+                residual = R[j]
+                for k in range(n_factors):
+                    c, row = shared[j, k], rows[k]
+                    for i in range(m):
+                        row[i] -= c * residual[i]
+        for j in range(q):
+            here, w, marked = Z[j], W[j], positive[j, a:b]
+            for i in range(m):
+                drawn[i] = u[j, a + i]
+            _bound(kind, share, marked, w, lows[j], highs[j], lowest, highest, count, balance, lower, upper)
+            if special:
+                zero = is_zero[j, a:b] if len(is_zero) > 0 else marked
+                _bind(state[a:b], marked, zero, highest_zero[a:b], lows[j], highs[j], lowest, highest, lower, upper)
+            _multiply(own[j], R[j], coefficients[j], rows, gradient)
+            _place(here, gradient, variances[j], margin, root, lower, upper, centre, left, right, side)
+            _draw(
+                here, variances[j], drawn, reflect, root, lower, upper, centre, left, right, side, below, above,
+                fresh,
+            )  # fmt: skip
+            furthest = math.inf
+            for i in range(m):
+                furthest = smaller(right[i], furthest)
+            if furthest < -FAR:
+                _draw_far(variances[j], drawn, root, lower, upper, centre, left, right, side, fresh)
+            follow = shared[j]
+            _put(
+                marked, of_positive, of_negative, found[j, a:b], fresh, here, R[j], w, balance, lowest, highest, follow,
+                rows,
+            )  # fmt: skip
+
+
+@compiled
+def add_draw(Z_in, degrees, logits, squares, resolution, lowest, start, stop, size):
+    """Add the degrees, the logits and their squares of log weights (q, n) to three sums (q, n); rows as in `sweep`."""
+    q = len(Z_in)
+    for a in range(start, stop, size):
+        m = min(size, stop - a)
+        b = a + m
+        W, top, total, logit = np.empty((q, m)), np.empty(m), np.empty(m), np.empty(m)
+        for i in range(m):
+            top[i], total[i] = -math.inf, 0.0
+        for j in range(q):
+            z = Z_in[j, a:b]
+            for i in range(m):
+                top[i] = larger(top[i], np.float64(z[i]))
+        for j in range(q):
+            z, w = Z_in[j, a:b], W[j]
+            for i in range(m):
+                w[i] = z[i] - top[i]
+            exponentials(w)
+            for i in range(m):
+                total[i] += w[i]
+        for j in range(q):
+            z, w, degree, summed, square = Z_in[j, a:b], W[j], degrees[j, a:b], logits[j, a:b], squares[j, a:b]
+            for i in range(m):
+                logit[i] = larger(total[i] - w[i], resolution * total[i])
+            logarithms(logit)
+            for i in range(m):
+                logit[i] = larger(z[i] - top[i] - logit[i], lowest)
+            for i in range(m):
+                degree[i] += w[i] / total[i]
+            for i in range(m):
+                summed[i] += logit[i]
+            for i in range(m):
+                square[i] += logit[i] * logit[i]

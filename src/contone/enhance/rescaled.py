@@ -1,0 +1,101 @@
+"""Any enhancer's answer on another scale: d = softmax(t log d^).
+
+What separates many methods on near-uniform data is the scale of their answers, not their shape. t < 1 moves an answer
+towards the uniform distribution (t = 0), t > 1 towards its largest degree.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from array_api_compat import array_namespace
+from sklearn.base import clone
+from sklearn.utils.metaestimators import available_if
+
+from contone.backends import get_backend, like
+from contone.base import Enhancer, HasMethods, InductiveMixin, Interval
+from contone.enhance.graded import Graded, fit_graded, put_rows
+from contone.numerics.simplex import softmax
+from contone.numerics.solution import Solution
+from contone.typing import Array
+from contone.validation import NOTHING_KNOWN, KnownDegrees
+
+FLOOR = 1e-12
+"""Degrees below this count as this much: what is 0 stays all but 0 for every t that matters."""
+
+
+class Rescaled(Graded):
+    """Any enhancer with its answer on another scale: D^ = softmax(t log D_enhancer).
+
+    Parameters
+    ----------
+    enhancer : Enhancer
+        The method whose answer is rescaled.
+    t : float, default=1.0
+        1 leaves the answer as it is, 0 makes it uniform.
+
+    Attributes
+    ----------
+    enhancer_ : Enhancer
+        The fitted method.
+
+    Examples
+    --------
+    >>> from contone import Temperature
+    >>> X, L = [[0.0], [1.0]], [[1, 0], [0, 1]]
+    >>> one, other = Rescaled(Temperature(c=0.5), t=2.0).fit_enhance(X, L), Temperature(c=1.0).fit_enhance(X, L)
+    >>> bool(np.allclose(one, other))
+    True
+    """
+
+    reference = "this library; docs/fair-comparison.md"
+    kinds = frozenset({"torch", "dask", "sparse", "unasked", "unlabelled"})
+    unlabelled_get = ""  # the enhancer inside says it
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "enhancer": [HasMethods(["fit_enhance"])],
+        "t": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(self, enhancer: Any, *, t: float = 1.0) -> None:
+        self.enhancer = enhancer
+        self.t = t
+
+    def _fit_enhance(self, X: Array, L: Array, known: KnownDegrees = NOTHING_KNOWN) -> Solution:
+        # The public call: the method says itself which kinds of arrays it takes, and converts them.
+        self.enhancer_ = fit_graded(clone(self.enhancer), X, L, known)
+        solution: Solution = self.enhancer_.solution_
+        return solution.with_value(put_rows(self._rescaled(self.enhancer_.label_distributions_, L), known))
+
+    @available_if(lambda self: hasattr(self.enhancer, "predict"))
+    def predict(self, X: Any) -> Any:
+        """Label distributions (m, q) of new rows, where the enhancer can tell them; a frame in gives a frame out."""
+        return InductiveMixin.predict(self, X)
+
+    @available_if(lambda self: hasattr(self.enhancer, "enhance"))
+    def enhance(self, X: Any, Y: Any) -> Any:
+        """Label distributions (m, q) of new rows that have labels, where the enhancer can tell them."""
+        return Enhancer.enhance(self, X, Y)
+
+    def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
+        return self._rescaled(self.enhancer_._enhance(X, L), L)
+
+    def _predict(self, X: np.ndarray) -> Array:
+        return self._rescaled(self.enhancer_._predict(X), X)
+
+    def _rescaled(self, D: Array, model: Array) -> Array:
+        D = D if get_backend(D).name == get_backend(model).name else like(D, model)
+        return get_backend(D).map_rows(self._rescale, D, columns=D.shape[1])
+
+    def _rescale(self, D: Array) -> Array:
+        return rescale(D, self.t)
+
+    def _fit_bytes(self, n: int, d: int, q: int) -> float:
+        return float(self.enhancer._fit_bytes(n, d, q))
+
+
+def rescale(D: Array, t: float) -> Array:
+    """softmax(t log D), row by row, of distributions D (n, q)."""
+    xp = array_namespace(D)
+    return softmax(t * xp.log(xp.clip(D, min=FLOOR)))

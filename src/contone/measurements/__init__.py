@@ -1,0 +1,28 @@
+"""How labels are made from degrees: one file per measurement, `base` says what a measurement is.
+
+Benchmarks of label enhancement start from known distributions and measure them; `CumulativeMass(0.5)` is the rule
+behind the published logical labels of the field. Annotators follow rules too: `TopK`, `Threshold` and `Order` are the
+usual ones.
+"""
+
+from contone.measurements.bar import Threshold
+from contone.measurements.base import Measurement
+from contone.measurements.intervals import IntervalRule, Others, Region
+from contone.measurements.mass import CumulativeMass
+from contone.measurements.names import RuleText, known_rules, parse_rule
+from contone.measurements.order import Order
+from contone.measurements.topk import TopK
+
+__all__ = [
+    "CumulativeMass",
+    "IntervalRule",
+    "Measurement",
+    "Order",
+    "Others",
+    "Region",
+    "RuleText",
+    "Threshold",
+    "TopK",
+    "known_rules",
+    "parse_rule",
+]

@@ -1,0 +1,167 @@
+"""Rules D -> L that leave an interval to each log degree.
+
+Write a row as d = w / sum(w) with weights w = exp(z). For every rule here, the weights of one label that give back L,
+the others held fixed, form an *interval*: each condition is monotone in each weight. Its ends have closed forms in five
+numbers about the other labels (`Others`), so that a sampler can walk through the set of all distributions that give L,
+one label at a time.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace, device
+
+from contone.measurements.base import Measurement
+from contone.typing import Array
+from contone.validation import check_distributions, examine, judge_labels, silent_rows
+from contone.validation.containers import default_names
+
+
+class Others(NamedTuple):
+    """What an interval needs to know about all labels but one, each an array (n,).
+
+    The log weights z may carry any common shift per row; masses are sums of exp(z).
+    """
+
+    positive_mass: Array
+    negative_mass: Array
+    lowest_positive: Array
+    """Smallest log weight among the other positive labels; +inf where there is none."""
+    highest_negative: Array
+    """Largest log weight among the other negative labels; -inf where there is none."""
+    n_positive: Array
+    """Number of the other positive labels, as float."""
+
+    @classmethod
+    def of(cls, Z: Array, L: Array, j: int) -> Others:
+        """All labels but the j-th of log weights Z (n, q) with logical labels L (n, q)."""
+        xp = array_namespace(Z)
+        keep = xp.arange(Z.shape[1]) != j
+        positive, negative = (L > 0) & keep, (L <= 0) & keep
+        W, zero, far = xp.exp(Z), xp.zeros_like(Z), xp.full_like(Z, xp.inf)
+        return cls(
+            xp.sum(xp.where(positive, W, zero), axis=1),
+            xp.sum(xp.where(negative, W, zero), axis=1),
+            xp.min(xp.where(positive, Z, far), axis=1),
+            xp.max(xp.where(negative, Z, -far), axis=1),
+            xp.sum(xp.astype(positive, Z.dtype), axis=1),
+        )
+
+
+class Region(NamedTuple):
+    """A rule for compiled sweeps, which cannot call `interval`: one of four kinds, and its number."""
+
+    kind: str
+    """"order": no positive label weighs less than a negative one. "mass": that, and the positive ones are just enough
+    for more than `share` of the sum. "bar": positive labels have more than `share` of the sum, others do not, and a
+    single positive one need only lead. "any bar": the same without this exception."""
+    share: float = 0.0
+
+    @property
+    def number(self) -> int:
+        """The number of the kind, as compiled code has it."""
+        return ("order", "mass", "bar", "any bar").index(self.kind)
+
+
+class IntervalRule(Measurement):
+    """A rule D -> L that leaves an interval to each log degree. Ties go to the label with the lower index."""
+
+    at_least_one: bool = True
+    """Whether every row keeps a label; where not, a row of zeros says something about its degrees."""
+
+    def apply(self, D: Any) -> np.ndarray:
+        """Logical labels (n, q), int8 in {0, 1}, of the label distributions D (n, q)."""
+        return np.asarray(self._apply(check_distributions(D)), dtype=np.int8)
+
+    @abstractmethod
+    def _apply(self, D: Array) -> Array:
+        """D (n, q), checked, to a bool matrix (n, q)."""
+
+    @abstractmethod
+    def interval(self, others: Others, positive: Array) -> tuple[Array, Array]:
+        """Ends (n,), (n,) of the log weights of one label for which the row gives L.
+
+        The other labels are as in `others`; `positive` (n,) says whether L has this label. Inside the interval the row
+        gives L, outside it does not; on an end, ties decide. Empty (lower > upper) where no weight will do.
+        """
+
+    @abstractmethod
+    def cardinality(self, ranked: Array) -> Array:
+        """|L| (n,) of distributions whose rows are sorted from the largest degree down, (n, q)."""
+
+    @abstractmethod
+    def negative_share(self, n_positive: Array, q: int) -> Array:
+        """A ratio (n,) of every negative to every positive weight that gives back L, where any ratio does."""
+
+    @property
+    def region(self) -> Region | None:
+        """What compiled sweeps know of this rule; None leaves it to the reference sweep, which knows every rule."""
+        return None
+
+    def check_labels(self, Y: Array) -> None:
+        judge_labels(examine(None, Y), default_names(Y.shape[1]), constant=False, levels=self.takes_numbers)
+
+    def simulate(self, D: Array, rng: np.random.Generator, like: Array | None = None) -> Array:
+        L = array_namespace(D).astype(self._apply(D), D.dtype)
+        return L if like is None else array_namespace(D).where(like == like, L, like)
+
+    def silent(self, Y: Array) -> Array:
+        return silent_rows(Y) if self.at_least_one else super().silent(Y)
+
+    def agrees(self, D: Array, L: Array) -> Array:
+        """Whether labels L (m, q), where they were asked, are those of distributions D (m, q), bool (m,)."""
+        xp = array_namespace(D, L)
+        return xp.all((self._apply(D) == (L > 0)) | (L != L), axis=1)
+
+    def start(self, L: Array) -> tuple[Array, Array]:
+        """Log weights (n, q) of a distribution that gives L, and where there is none, bool (n,).
+
+        All positive labels weigh 1, all negative ones the `negative_share`. The rule itself decides whether the row is
+        possible, so that what can only be had by a tie (as .5/.5 with both labels, t = .5) is found too.
+        """
+        xp = array_namespace(L)
+        positive = L > 0
+        precision = L.dtype if xp.isdtype(L.dtype, "real floating") else xp.float64
+        share = self.negative_share(xp.sum(xp.astype(positive, precision), axis=1), L.shape[1])
+        W = xp.where(positive, xp.ones_like(share)[:, None], share[:, None])
+        same = self._apply(W / xp.sum(W, axis=1, keepdims=True)) == positive
+        return xp.log(W), ~xp.all(same, axis=1)
+
+
+def is_share(value: Any) -> bool:
+    """Whether a parameter is a number in [0, 1)."""
+    return isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) < 1
+
+
+def log_weight(w: Array) -> Array:
+    """log(w), and -inf for weights that are not positive."""
+    xp = array_namespace(w)
+    tiny = xp.full_like(w, xp.finfo(w.dtype).smallest_normal)
+    return xp.where(w > 0, xp.log(xp.maximum(w, tiny)), xp.full_like(w, -xp.inf))
+
+
+def ratio(a: Array, b: float) -> Array:
+    """a / b, with the right infinity for b = 0 (a share or threshold of nothing); 0 / 0 = 0."""
+    if b > 0:
+        return a / b
+    xp = array_namespace(a)
+    return xp.where(a > 0, xp.full_like(a, xp.inf), xp.where(a < 0, xp.full_like(a, -xp.inf), xp.zeros_like(a)))
+
+
+def descending(D: Array) -> tuple[Array, Array]:
+    """Column order by falling degree, ties by index, and the degrees in that order."""
+    xp = array_namespace(D)
+    order = xp.argsort(-D, axis=1, stable=True)
+    return order, xp.take_along_axis(D, order, axis=1)
+
+
+def put_back(order: Array, chosen: Array) -> Array:
+    """A choice made in sorted order, back in the order of the labels."""
+    xp = array_namespace(order)
+    L = xp.empty_like(chosen)
+    L[xp.arange(len(order), device=device(order))[:, None], order] = chosen
+    return L

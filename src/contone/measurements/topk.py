@@ -1,0 +1,65 @@
+"""The k best labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import ClassVar
+
+from array_api_compat import array_namespace
+
+from contone.exceptions import InputError
+from contone.measurements.base import Spoken
+from contone.measurements.intervals import IntervalRule, Others, Region, descending, put_back
+from contone.typing import Array
+
+
+@dataclass(frozen=True)
+class TopK(IntervalRule):  # numpydoc ignore=PR02
+    """The k labels with the largest degrees.
+
+    Parameters
+    ----------
+    k : int, default=1
+        How many.
+
+    Examples
+    --------
+    >>> TopK(2).apply([[0.2, 0.5, 0.3]]).tolist()
+    [[0, 1, 1]]
+    """
+
+    k: int = 1
+    spoken: ClassVar[dict[str, Spoken]] = {"best": Spoken("the k best", None)}
+    parameter: ClassVar[tuple[str, type] | None] = ("topk", int)
+    scale_matters: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.k, Integral) or isinstance(self.k, bool) or self.k < 1:
+            raise InputError(f"TopK: k must be a positive whole number; got {self.k!r}.")
+
+    @property
+    def region(self) -> Region | None:
+        return Region("order") if type(self) is TopK else None
+
+    def in_words(self) -> str:
+        return "the best" if self.k == 1 else f"the {self.k} best"
+
+    def _apply(self, D: Array) -> Array:
+        chosen = array_namespace(D).zeros_like(D, dtype=array_namespace(D).bool)
+        chosen[:, : self.k] = True
+        return put_back(descending(D)[0], chosen)
+
+    def interval(self, others: Others, positive: Array) -> tuple[Array, Array]:
+        """Order alone: a positive label weighs at least as much as every negative one. It holds for any |L|."""
+        xp = array_namespace(others.positive_mass)
+        unbounded = xp.full_like(others.positive_mass, xp.inf)
+        lower = xp.where(positive, others.highest_negative, -unbounded)
+        return lower, xp.where(positive, unbounded, others.lowest_positive)
+
+    def cardinality(self, ranked: Array) -> Array:
+        xp = array_namespace(ranked)
+        return xp.full((ranked.shape[0],), min(self.k, ranked.shape[1]), dtype=xp.int64)
+
+    def negative_share(self, n_positive: Array, q: int) -> Array:
+        return 0.8 * array_namespace(n_positive).ones_like(n_positive)

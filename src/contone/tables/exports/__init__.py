@@ -1,0 +1,79 @@
+"""Exports of annotation tools, as they are: one file per tool, recognised by what they hold.
+
+`read_export` gives `Answers`, or None where a file is an ordinary table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Protocol, cast
+
+from contone.exceptions import DataError
+from contone.tables.exports import argilla, doccano, label_studio, lewidi, prodigy
+from contone.tables.exports.answers import Answers
+from contone.tables.exports.records import read_records
+
+__all__ = ["Answers", "read_answers", "read_export"]
+
+SUFFIXES = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
+
+
+class Tool(Protocol):
+    """What a file of this folder holds."""
+
+    def recognise(self, record: object) -> bool:
+        """Whether a record comes from this tool."""
+
+    def read(self, records: Iterable[object], question: str | None = None) -> Answers:
+        """The answers to one question."""
+
+
+TOOLS = cast("tuple[Tool, ...]", (label_studio, argilla, prodigy, lewidi, doccano))
+
+
+def read_export(path: str | Path, question: str | None = None) -> Answers | None:
+    """The answers in a file, where it is the export of a tool that is known; None where it is not.
+
+    Parameters
+    ----------
+    path : path
+        A JSON or JSON lines file, or one of them compressed by gzip.
+    question : str or None
+        Which question (`from_name` of Label Studio, the question of Argilla), where people answered several.
+    """
+    path = Path(path)
+    if not str(path).lower().endswith(SUFFIXES):
+        return None
+    return _read(read_records(path), question)
+
+
+def read_answers(records: Iterable[object], question: str | None = None) -> Answers:
+    """The same from records in memory: a list of mappings, or a Hugging Face `Dataset`.
+
+    Parameters
+    ----------
+    records : iterable of mappings
+        As the tool has them.
+    question : str or None
+        Which question, where people answered several.
+    """
+    found = _read(((None, record) for record in records), question)
+    if found is None:
+        raise DataError(
+            "These records come from no tool that is known (Label Studio, Argilla, Prodigy, doccano, LeWiDi): give a"
+            " table with one row per answer and the names of its columns for item, person and label."
+        )
+    return found
+
+
+def _read(records: Iterator[tuple[str | None, object]], question: str | None) -> Answers | None:
+    first = next(records, None)
+    if first is None:
+        raise DataError("This export is empty: it holds no records.")
+    tool = next((tool for tool in TOOLS if tool.recognise(first[1])), None)
+    if tool is None:
+        return None
+    every = chain([first], records)
+    return tool.read(every if tool is lewidi else (record for _, record in every), question)

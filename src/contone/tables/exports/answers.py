@@ -1,0 +1,209 @@
+"""Answers of people, whatever tool they gave them in: who said what about which item.
+
+Each file beside this one turns the export of one tool into `Answers`; from there on they are one table, a row per
+answer, with a column for the item, one for the person, one per label, and the item's own fields.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from contone.exceptions import DataError
+
+Kind = Literal["votes", "marks", "levels", "ranks"]
+KINDS = {
+    "votes": "one label each",
+    "marks": "any number of labels",
+    "levels": "a level from {low:g} to {high:g}",
+    "ranks": "labels in order",
+}
+
+NUMBERS = (({bool}, pl.Boolean), ({int}, pl.Int64), ({int, float}, pl.Float64))
+
+
+class Columns(NamedTuple):
+    """Names of the columns of a table of answers."""
+
+    item: str
+    worker: str | None
+    labels: list[str]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """One question, answered by people about items."""
+
+    tool: str
+    question: str
+    kind: Kind
+    items: list[Hashable]
+    """What the tool calls each item."""
+    item: NDArray[np.int64]
+    """Of each answer, a number into `items` (m,)."""
+    workers: list[Hashable]
+    worker: NDArray[np.int64]
+    """Of each answer, a number into `workers` (m,); -1 where nobody is named."""
+    labels: list[str]
+    Y: NDArray[np.float32]
+    """What each answer says of each label (m, q): 0 or 1, a level, or the higher the further up; NaN: not on offer."""
+    fields: dict[str, list[object]]
+    """What the tool holds about the items themselves: texts, numbers."""
+    reference: dict[int, list[str]] = field(default_factory=dict)
+    """Items whose answer was marked as the right one; these are not among the answers."""
+    skipped: tuple[tuple[str, int], ...] = ()
+    """Answers that were left out, and why."""
+
+    def in_words(self) -> str:
+        """What was read, in one sentence."""
+        by = f" by {len(self.workers):,} people" if self.workers else ""
+        levels = self.Y[~np.isnan(self.Y)]
+        how = KINDS[self.kind].format(low=levels.min(initial=0.0), high=levels.max(initial=0.0))
+        said = f"{self.tool}: {len(self.item):,} answers{by} about {len(self.items):,} items"
+        said += f", question {self.question!r}, {how}" if self.question else f", {how}"
+        said += f"; {len(self.reference):,} items with a reference answer" if self.reference else ""
+        left_out = [f"{count:,} {why}" for why, count in self.skipped if count]
+        return said + (f" ({', '.join(left_out)} left out)" if left_out else "") + "."
+
+    def counts(self) -> NDArray[np.float64]:
+        """How many chose each label of each item (items, q); NaN where a label was never on offer for an item."""
+        found = np.zeros((len(self.items), len(self.labels)))
+        np.add.at(found, self.item, np.nan_to_num(self.Y))
+        offered = np.zeros_like(found)
+        np.add.at(offered, self.item, (~np.isnan(self.Y)).astype(float))
+        asked = np.isin(np.arange(len(self.items)), self.item)
+        return np.where((offered == 0) & asked[:, None], np.nan, found)
+
+    def frame(self) -> tuple[pl.DataFrame, Columns]:
+        """A row per answer, and which of its columns are what; names are told apart from those of the fields."""
+        taken = set(self.fields)
+        item, worker, *labels = [_free(name, taken) for name in ("item", "worker", *self.labels)]
+        order = self.item.tolist()
+        columns = [_column(name, [values[i] for i in order]) for name, values in self.fields.items()]
+        columns.append(_column(item, [self.items[i] for i in order]))
+        if self.workers:
+            columns.append(_column(worker, [self.workers[w] if w >= 0 else None for w in self.worker.tolist()]))
+        columns += [pl.Series(name, self.Y[:, j], nan_to_null=True) for j, name in enumerate(labels)]
+        return pl.DataFrame(columns), Columns(item, worker if self.workers else None, labels)
+
+
+class Collector:
+    """Answers as they come, one after the other."""
+
+    def __init__(self, tool: str, question: str = "") -> None:
+        self.tool, self.question = tool, question
+        self.items: dict[Hashable, int] = {}
+        self.workers: dict[Hashable, int] = {}
+        self.labels: dict[str, int] = {}
+        self.fields: list[Mapping[str, object]] = []
+        self.reference: dict[int, list[str]] = {}
+        self.skipped: dict[str, int] = {}
+        self._item: list[int] = []
+        self._worker: list[int] = []
+        self._said: list[tuple[list[int], list[float] | None, list[int] | None]] = []
+
+    def __len__(self) -> int:
+        """How many answers there are."""
+        return len(self._said)
+
+    def sharing_items(self, question: str) -> Collector:
+        """A collector for another question about the same items."""
+        other = Collector(self.tool, question)
+        other.items, other.fields = self.items, self.fields
+        return other
+
+    def item(self, name: Hashable, fields: Mapping[str, object]) -> int:
+        """The number of an item; its fields are those of the first time it is seen."""
+        number = self.items.setdefault(name, len(self.items))
+        if number == len(self.fields):
+            self.fields.append(fields)
+        return number
+
+    def offer(self, labels: Iterable[str]) -> None:
+        """Labels that could be chosen, whether somebody did or not."""
+        for label in labels:
+            self.labels.setdefault(label, len(self.labels))
+
+    def add(
+        self,
+        item: int,
+        worker: Hashable | None,
+        labels: Sequence[str],
+        levels: Sequence[float] | None = None,
+        offered: Sequence[str] | None = None,
+    ) -> None:
+        """One answer: labels (with a level each, or without), and what was on offer where that differs by item."""
+        self.offer(offered or ())
+        self.offer(labels)
+        self._item.append(item)
+        self._worker.append(-1 if worker is None else self.workers.setdefault(worker, len(self.workers)))
+        on_offer = None if offered is None else [self.labels[label] for label in offered]
+        values = None if levels is None else list(levels)
+        self._said.append(([self.labels[label] for label in labels], values, on_offer))
+
+    def skip(self, why: str) -> None:
+        """An answer that does not count."""
+        self.skipped[why] = self.skipped.get(why, 0) + 1
+
+    def finish(self, kind: Kind | None = None) -> Answers:
+        """All answers; without a kind, votes where every answer has exactly one label, and marks elsewhere."""
+        if not self._said:
+            left_out = ", ".join(f"{count:,} {why}" for why, count in self.skipped.items())
+            raise DataError(
+                f"This {self.tool} export holds no answers{f' ({left_out})' if left_out else ''}:"
+                " export items that people have annotated."
+            )
+        Y = np.zeros((len(self._said), len(self.labels)), dtype=np.float32)
+        for row, (labels, levels, offered) in zip(Y, self._said, strict=True):
+            if offered is not None:
+                row[:] = np.nan
+                row[offered] = 0.0
+            row[labels] = 1.0 if levels is None else levels
+        if kind is None:
+            kind = "votes" if all(len(labels) == 1 for labels, _, _ in self._said) else "marks"
+        names = list(dict.fromkeys(name for fields in self.fields for name in fields))
+        return Answers(
+            self.tool,
+            self.question,
+            kind,
+            list(self.items),
+            np.array(self._item, dtype=np.int64),
+            list(self.workers),
+            np.array(self._worker, dtype=np.int64),
+            list(self.labels),
+            Y,
+            {name: [fields.get(name) for fields in self.fields] for name in names},
+            self.reference,
+            tuple(self.skipped.items()),
+        )
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, or one like it that is not taken; it is from then on."""
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
+def _column(name: str, values: list[object]) -> pl.Series:
+    """Values as a column: numbers where all of them are, text otherwise; lists and objects as JSON."""
+    kinds = {type(value) for value in values if value is not None}
+    dtypes = [dtype for types, dtype in NUMBERS if kinds <= types]
+    if dtypes:
+        try:
+            return pl.Series(name, values, dtype=dtypes[0])
+        except (OverflowError, TypeError, pl.exceptions.PolarsError):  # more than 64 bits: exact as text
+            pass
+    return pl.Series(name, [None if value is None else as_text(value) for value in values], dtype=pl.String)
+
+
+def as_text(value: object) -> str:
+    """A value of JSON as one text."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)

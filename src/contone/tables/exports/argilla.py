@@ -1,0 +1,130 @@
+"""Argilla: records as a list of mappings, flat (`{question}.responses`, `.responses.users`, `.responses.status`) or
+nested (`responses`: question -> list of {value, user_id, status}), from JSON or from a Hugging Face `Dataset`.
+
+Responses that were discarded or are drafts do not count. Label, multi-label, rating and ranking questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from contone.exceptions import DataError
+from contone.tables.exports.answers import Answers, Collector, Kind
+
+FLAT = ".responses"
+ABOUT = ("id", "_server_id", "external_id", "status", "inserted_at", "updated_at")
+
+
+def recognise(record: object) -> bool:
+    """Whether a record is one of Argilla's."""
+    if not isinstance(record, dict):
+        return False
+    nested = isinstance(record.get("responses"), (dict, list)) and isinstance(record.get("fields"), dict)
+    return nested or any(str(key).endswith(FLAT) for key in record)
+
+
+def read(records: Iterable[object], question: str | None = None) -> Answers:
+    """The answers to one question; it must be named where there are several."""
+    rows = [record for record in records if isinstance(record, dict)]
+    names = sorted({name for row in rows for name in _questions(row)})
+    if question is None and len(names) > 1:
+        raise DataError(f"This Argilla export has {len(names)} questions: {', '.join(names)}. Name one.")
+    if not names or (question is not None and question not in names):
+        raise DataError(
+            f"This Argilla export has no responses to {'any question' if question is None else repr(question)}"
+            f"{f'; it has {chr(44).join(names)}' if names else ''}."
+        )
+    name = names[0] if question is None else question
+    found, kind = Collector("Argilla", name), None
+    for row in rows:
+        item = found.item(_name(row, len(found.items)), _fields(row))
+        for value, person, status in _responses(row, name):
+            if status not in (None, "submitted"):
+                found.skip(str(status))
+            elif value is None or value == []:
+                found.skip("without an answer to it")
+            else:
+                labels, levels, kind = _labels(value, kind)
+                found.add(item, person, labels, levels)
+    if kind == "rating":
+        numbers = [int(label) for label in found.labels]
+        found.offer(str(level) for level in range(min(1, *numbers), max(numbers) + 1))
+    answers: Kind | None = "ranks" if kind == "ranks" else "votes" if kind in ("votes", "rating") else None
+    return found.finish(answers)
+
+
+def _labels(value: object, before: str | None) -> tuple[list[str], list[float] | None, str]:
+    """Labels of one response, their levels, and what kind of question it answers."""
+    if isinstance(value, str):
+        return [value], None, before or "votes"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return [str(value)], None, "rating"
+    if isinstance(value, list) and all(isinstance(v, dict) and "value" in v for v in value):
+        ranks = {str(v["value"]): float(v.get("rank", i + 1)) for i, v in enumerate(value)}
+        last = max(ranks.values())
+        return list(ranks), [last + 1.0 - rank for rank in ranks.values()], "ranks"
+    if isinstance(value, list) and all(isinstance(v, str) for v in value):
+        return list(dict.fromkeys(value)), None, "marks"
+    raise DataError(
+        f"A response of this Argilla export holds {value!r:.80}: label, rating and ranking questions can be read."
+    )
+
+
+def _questions(row: Mapping[str, object]) -> list[str]:
+    nested = row.get("responses")
+    if isinstance(nested, dict):
+        return [str(name) for name, given in nested.items() if given]
+    if isinstance(nested, list):  # one entry per user, each with the answers to all questions
+        return [str(name) for entry in nested if isinstance(entry, dict) for name in entry.get("values") or {}]
+    return [str(key)[: -len(FLAT)] for key, given in row.items() if str(key).endswith(FLAT) and given]
+
+
+def _responses(row: Mapping[str, object], name: str) -> Iterator[tuple[object, str | None, object]]:
+    """Value, person and status of every response of a record."""
+    nested = row.get("responses")
+    if isinstance(nested, dict):
+        for entry in nested.get(name) or []:
+            if isinstance(entry, dict):
+                yield entry.get("value"), _person(entry.get("user_id")), entry.get("status")
+    elif isinstance(nested, list):
+        for entry in nested:
+            values = entry.get("values") if isinstance(entry, dict) else None
+            if isinstance(values, dict) and name in values:
+                value = values[name]
+                value = value.get("value") if isinstance(value, dict) else value
+                yield value, _person(entry.get("user_id")), entry.get("status")
+    else:
+        given = row.get(name + FLAT)
+        values = given if isinstance(given, list) else []
+        users, status = row.get(f"{name}{FLAT}.users"), row.get(f"{name}{FLAT}.status")
+        for i, value in enumerate(values):
+            yield value, _person(_at(users, i)), _at(status, i)
+
+
+def _at(values: object, i: int) -> object:
+    return values[i] if isinstance(values, list) and i < len(values) else None
+
+
+def _person(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _name(row: Mapping[str, object], otherwise: int) -> str | int:
+    value = row.get("id", row.get("external_id"))
+    return value if isinstance(value, (str, int)) else otherwise
+
+
+def _fields(row: Mapping[str, object]) -> dict[str, object]:
+    nested = row.get("fields")
+    if isinstance(nested, dict):
+        metadata = row.get("metadata")
+        return {**nested, **(metadata if isinstance(metadata, dict) else {})}
+    tails = (
+        ".responses",
+        ".responses.users",
+        ".responses.status",
+        ".suggestion",
+        ".suggestion.score",
+        ".suggestion.agent",
+    )
+    return {key: v for key, v in row.items() if key not in ABOUT and not str(key).endswith(tails)}

@@ -1,0 +1,56 @@
+"""LeWiDi (Learning with disagreements, SemEval): a mapping of items with `annotations`, `annotators` and `soft_label`.
+
+`annotations` is a text with commas or a mapping from person to answer; whole numbers are levels of one ordered choice.
+The item's `soft_label` is what people were counted to say: it is not read, since contone counts them itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from contone.exceptions import DataError
+from contone.tables.exports.answers import Answers, Collector
+
+ABOUT = ("annotations", "annotators", "soft_label", "hard_label", "number of annotations", "annotation task")
+
+
+def recognise(record: object) -> bool:
+    """Whether a record is an item of LeWiDi."""
+    return isinstance(record, dict) and "annotations" in record and "annotators" in record
+
+
+def read(records: Iterable[object], question: str | None = None) -> Answers:
+    """All answers, keyed records included; `question` names one split ("train")."""
+    found = Collector("LeWiDi", question or "")
+    for entry in records:
+        key, record = entry if isinstance(entry, tuple) else (None, entry)
+        if not isinstance(record, dict) or (question is not None and record.get("split") != question):
+            continue
+        fields = {name: value for name, value in record.items() if name not in ABOUT}
+        item = found.item(key if key is not None else len(found.items), fields)
+        people, said = _answers(record)
+        if len(people) != len(said):
+            raise DataError(
+                f"Item {key!r} of this LeWiDi file has {len(said)} annotations by {len(people)} annotators: they must"
+                " be as many."
+            )
+        for person, labels in zip(people, said, strict=True):
+            found.add(item, person or None, labels)
+    return found.finish()
+
+
+def _answers(record: Mapping[str, object]) -> tuple[list[str], list[list[str]]]:
+    """People, and the labels that each of them chose."""
+    given = record["annotations"]
+    if isinstance(given, dict):
+        return [str(person) for person in given], [_labels(value) for value in given.values()]
+    people = [name.strip() for name in str(record["annotators"]).split(",")]
+    if isinstance(given, list):
+        return people, [_labels(value) for value in given]
+    return people, [[value.strip()] for value in str(given).split(",")]
+
+
+def _labels(value: object) -> list[str]:
+    if isinstance(value, list):
+        return [str(label) for label in value]
+    return [label.strip() for label in str(value).split(",")] if isinstance(value, str) else [str(value)]

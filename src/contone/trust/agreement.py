@@ -1,0 +1,72 @@
+"""How far people agree beyond chance: Krippendorff's alpha, with an interval.
+
+With n_uc answers of value c about item u, n_u of them in all (items with one answer say nothing of agreement), and a
+distance delta between values,
+
+    alpha = 1 - observed / expected
+    observed = sum_u 1 / (n_u - 1) sum_cd n_uc n_ud delta_cd^2 / n,   expected = sum_cd n_c n_d delta_cd^2 / (n (n - 1))
+
+1 is full agreement, 0 what chance gives, less than 0 worse than chance. The interval resamples items.
+
+References
+----------
+K. Krippendorff. Computing Krippendorff's alpha-reliability. University of Pennsylvania, 2011.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Scale = Literal["nominal", "ordinal", "interval"]
+RESAMPLES = 1000
+
+
+class Agreement(NamedTuple):
+    """Krippendorff's alpha and its 95 % interval."""
+
+    alpha: float
+    lower: float
+    upper: float
+    n_items: int
+    """Items with at least two answers."""
+
+
+def agreement(counts: NDArray[np.float64], scale: Scale = "nominal", seed: int = 0) -> Agreement | None:
+    """The agreement of answers counted by item and value (items, values); None where no item has two answers.
+
+    Where all answers have one value, chance cannot be told from agreement: alpha is NaN.
+    """
+    counts = np.nan_to_num(np.asarray(counts, dtype=np.float64))
+    counts = counts[counts.sum(axis=1) >= 2]
+    if len(counts) == 0:
+        return None
+    size = counts.sum(axis=1)
+    squares = _squared_distances(counts.sum(axis=0), scale)
+    # Of each item: how far its own answers are apart, in pairs.
+    apart = np.einsum("uc,cd,ud->u", counts, squares, counts) / (size - 1.0)
+
+    def alpha(weights: NDArray[np.float64]) -> float:
+        total = weights @ counts
+        n = total.sum()
+        expected = total @ squares @ total / (n - 1.0)
+        return float(1.0 - weights @ apart / expected) if expected > 0 else float("nan")
+
+    rng = np.random.default_rng(seed)
+    drawn = rng.multinomial(len(counts), np.full(len(counts), 1.0 / len(counts)), size=RESAMPLES)
+    found = np.array([alpha(weights.astype(float)) for weights in drawn])
+    found = found[np.isfinite(found)]
+    ends = np.quantile(found, [0.025, 0.975]) if len(found) else (np.nan, np.nan)
+    return Agreement(alpha(np.ones(len(counts))), float(ends[0]), float(ends[1]), len(counts))
+
+
+def _squared_distances(totals: NDArray[np.float64], scale: Scale) -> NDArray[np.float64]:
+    """delta^2 between the values, in their order."""
+    q = len(totals)
+    if scale == "nominal":
+        return 1.0 - np.eye(q)
+    # Ordinal: how many answers lie between two values, half of those at the ends.
+    place = np.arange(q, dtype=np.float64) if scale == "interval" else np.cumsum(totals) - 0.5 * totals
+    return np.square(place[:, None] - place[None, :])

@@ -1,0 +1,147 @@
+"""Chances of labels under the model of `contone.Inversion`: soft 0/1 labels for one classifier per label.
+
+A degree says how much a label describes a row; a chance says how probable it is that the label would be marked. Where
+labels may be wrong, or were not asked about, learners of 0/1 labels are served by chances, not by degrees.
+"""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from contone.backends import get_backend, to_numpy
+from contone.base import check_whole_numbers
+from contone.enhance.inversion import Inversion
+from contone.enhance.inversion.chances import chances
+from contone.exceptions import ArgumentError, InputError
+from contone.measurements import Order
+from contone.validation import Border, check_features, check_training
+from contone.validation.containers import open_border
+
+
+def label_chances(
+    method: Inversion,
+    X: Any,
+    Y: Any = None,
+    *,
+    noise: float | None = None,
+    n_sweeps: int = 200,
+    random_state: int = 0,
+) -> Any:
+    """How probable it is that each label of each row would be marked, by somebody who makes no errors.
+
+    With labels Y and `noise` it is the posterior of the labels without error: soft 0/1 labels to train a classifier
+    per label on. Entries that nobody asked about (NaN) are told from the features and the row's other labels. Without
+    Y it is a prediction for new rows.
+
+    Parameters
+    ----------
+    method : Inversion
+        Its model says which labels to expect. Unfitted, a clone is fitted to X and Y with the share `noise` of wrong
+        entries; a fitted one is taken as it is, on its own rows or on others.
+    X : (n, d)
+        Features.
+    Y : (n, q) or None, default=None
+        Labels in {0, 1}, NaN where nobody asked; None for new rows without labels, which needs a fitted method.
+    noise : float or None, default=None
+        Share of the entries of Y that is assumed to be wrong, from 0 to below 0.5. None is the method's own. With 0,
+        the chances of labels that were asked are 0 or 1.
+    n_sweeps : int, default=200
+        Sweeps of the sampler, a quarter of them before it counts: chances are shares of the others.
+    random_state : int, default=0
+        Seed of the sampler.
+
+    Returns
+    -------
+    (n, q)
+        Chances from 0 to 1 in the kind of container of Y, or of X where there is no Y. Rows do not sum to 1.
+
+    Examples
+    --------
+    >>> from contone import TopK
+    >>> X = np.linspace(-2.0, 2.0, 80)[:, None]
+    >>> Y = np.hstack([X < 0, X >= 0]).astype(int)
+    >>> Y[10] = [1, 1]  # a slip: the rule marks one label per row
+    >>> P = label_chances(Inversion(degradation=TopK(1), n_sweeps=50, n_burn=20), X, Y, noise=0.05, n_sweeps=40)
+    >>> P[10].round(1).tolist()
+    [1.0, 0.0]
+    """
+    if noise is None:
+        noise = getattr(method, "noise", 0.0)
+    if not isinstance(noise, Real) or not 0 <= float(noise) < 0.5:
+        raise ArgumentError(f"label_chances: noise must be from 0 to below 0.5, or None; got {noise!r}.", "noise")
+    least = {"n_sweeps": 4, "random_state": 0}
+    check_whole_numbers("label_chances", least, n_sweeps=n_sweeps, random_state=random_state)
+    rng = np.random.default_rng(random_state)
+    if Y is not None:
+        opened = open_rows("label_chances", method, X, Y, float(noise), n_sweeps)
+        P = chances(opened.method.fit_, opened.X, opened.L, float(noise), n_sweeps, rng)
+        return opened.border.wrap(P)
+    refuse_method("label_chances", method, n_sweeps)
+    check_is_fitted(method, msg="label_chances: without Y the method must have been fitted. Fit it, or pass Y.")
+    refuse_model("label_chances", method)
+    checked = _in_memory("label_chances", check_features(method, X, reset=False))
+    nothing = np.full((checked.shape[0], len(method.label_names_)), np.nan)
+    return open_border(X, method.label_names_).wrap(chances(method.fit_, checked, nothing, 0.0, n_sweeps, rng))
+
+
+class Opened(NamedTuple):
+    """A fitted method, and rows that were checked for it."""
+
+    method: Inversion
+    X: Any
+    L: np.ndarray
+    border: Border
+
+
+def open_rows(function: str, method: Any, X: Any, Y: Any, noise: float, n_sweeps: Any) -> Opened:
+    """The method, fitted with `noise` where it is not, and the rows as arrays; errors name the function."""
+    refuse_method(function, method, n_sweeps)
+    fitted = method if hasattr(method, "fit_") else clone(method).set_params(noise=noise).fit(X, Y)
+    refuse_model(function, fitted)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what there is to say about these data was said by `fit`
+        checked, labels, border = check_training(clone(method), X, Y)
+    checked, L = _in_memory(function, checked), to_numpy(labels)
+    if L.shape[1] != len(fitted.label_names_) or checked.shape[1] != fitted.n_features_in_:
+        raise InputError(
+            f"{function}: the method was fitted to {fitted.n_features_in_} features and "
+            f"{len(fitted.label_names_)} labels; X has {checked.shape[1]} and Y {L.shape[1]}. Pass the same columns."
+        )
+    return Opened(fitted, checked, L, border)
+
+
+def _in_memory(function: str, X: Any) -> Any:
+    """X (n, d) for NumPy; sparse rows stay sparse."""
+    if not get_backend(X).in_memory:
+        raise InputError(f"{function}: X must be in memory; got a dask array. Pass some of its rows (`compute`).")
+    return to_numpy(X) if get_backend(X).name == "torch" else X
+
+
+def refuse_method(function: str, method: Any, n_sweeps: Any) -> None:
+    if not isinstance(method, Inversion):
+        raise ArgumentError(
+            f"{function}: method must be an Inversion, whose model says which labels it expects; got "
+            f"{type(method).__name__}.",
+            "method",
+        )
+    if not isinstance(n_sweeps, Integral) or n_sweeps < 4:
+        raise ArgumentError(f"{function}: n_sweeps must be at least 4; got {n_sweeps!r}.", "n_sweeps")
+
+
+def refuse_model(function: str, fitted: Inversion) -> None:
+    """Refuse models that do not say which labels a row would have."""
+    if isinstance(fitted.fit_.rule, Order):
+        raise InputError(
+            f'{function}: the rule "order" does not say which labels degrees give, so labels have no chance and no '
+            "entry can be wrong. Use another degradation."
+        )
+    if fitted.fit_.annotator_deviation > 0:
+        raise InputError(
+            f"{function}: the method was fitted with groups (several annotators). Pass an unfitted method."
+        )

@@ -1,0 +1,288 @@
+"""Rehearsal: data like the user's with known truth, to try methods on.
+
+Label enhancement has no validation set: no row's degrees are known. But `Inversion` is a generative model, and fitted
+to (X, L) it makes others: the same features, distributions D* drawn from the model, and the labels L* that the same
+rule makes of them (`contone.enhance.inversion.simulate`). Whatever one would like to know about a method on the real
+data, its error, its best parameters, its rank, can be measured on (X, L*, D*). This is the parametric bootstrap.
+
+Every replicate has its own draw of the parameters, so that what the labels do not say differs between replicates; the
+overall spread, on which most hangs, takes evenly spaced quantiles of its posterior instead of independent draws. What
+the real table looks like is imitated: entries that are unasked (NaN) stay unasked, and a share of wrong labels, if the
+model has one, is wrong in the replicates too. Graded rows inform the model, and are graded in the replicates for the
+methods that can use them.
+
+References
+----------
+B. Efron, R. Tibshirani. An Introduction to the Bootstrap. Chapman & Hall, 1993.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from contone.backends import get_backend, to_numpy
+from contone.base import check_whole_numbers
+from contone.enhance.inversion import Inversion, simulate
+from contone.enhance.inversion.blocks import choose_rows, take_rows
+from contone.enhance.inversion.logistic_normal import Parameters, Spread
+from contone.enhance.inversion.model import Fit
+from contone.exceptions import ArgumentError, LabelWarning
+from contone.runtime.warnings import warn
+from contone.validation import NOTHING_KNOWN, KnownDegrees, check_degrees, check_training
+
+MISFIT = 0.1
+"""Total-variation distance of the numbers of labels per row, real against rehearsed, from which a rehearsal warns,
+where it is also larger than chance explains."""
+RELAXED = 0.05
+"""Share of rows that the rule cannot have made from which a rehearsal warns."""
+UNKNOWN_SPREAD = 0.2
+"""Deviation r of the spread, relative to it, from which a rehearsal remarks on it: a scale that is off by r costs about
+2 r^2 of what can be recovered, here eight points."""
+
+
+@dataclass(frozen=True)
+class Replicate:
+    """One rehearsed data set, for the features of the rehearsal.
+
+    Attributes
+    ----------
+    distributions : (m, q)
+        D*, the truth.
+    labels : (m, q)
+        L* in {0, 1}; NaN where the real table has no answer.
+    spread : float
+        Root mean square of the centred log degrees.
+    parameters : Parameters
+        B and Sigma that made it.
+    degrees : (m, q) or None
+        D* where the real rows are graded, NaN elsewhere; None where none is.
+    """
+
+    distributions: np.ndarray
+    labels: np.ndarray
+    spread: float
+    parameters: Parameters = field(repr=False)
+    degrees: np.ndarray | None = None
+
+    @property
+    def judged(self) -> np.ndarray:
+        """Which rows (m,) an answer is judged by: those whose degrees are not given, or all where all are."""
+        if self.degrees is None:
+            return np.ones(len(self.labels), dtype=bool)
+        rows: np.ndarray = np.isnan(self.degrees).any(axis=1)
+        return rows if rows.any() else ~rows
+
+
+@dataclass(frozen=True, init=False)
+class Rehearsal:
+    """Draws of (D*, L*) for the same features: data like the user's, whose truth is known.
+
+    Parameters
+    ----------
+    X, Y : (n, d), (n, q)
+        Features and labels, as every method takes them; dask arrays and tensors too.
+    model : Inversion or None
+        The model to fit, which says by what rule labels are made; None means ``Inversion()``.
+    degrees : (n, q) or None
+        Degrees of some rows that are known, as `Inversion.fit` takes them: they tell the model how wide the degrees are
+        spread where the labels do not.
+    n_replicates : int, default=5
+        How many data sets to draw.
+    max_rows : int, default=5000
+        At most this many rows, drawn at random, are rehearsed; all that follows is on these.
+    random_state : int, default=0
+        Seed.
+
+    Attributes
+    ----------
+    X : (m, d)
+        The features of all replicates, as a NumPy array.
+    labels : (m, q)
+        The real labels of these rows.
+    rows : (m,)
+        Which rows of the data these are.
+    replicates : tuple of Replicate
+    model : Inversion
+        Fitted to these rows.
+    misfit : float
+        Total-variation distance between the numbers of labels per row in the real data and in the replicates.
+    warnings : tuple of str
+        Why the rehearsal may mislead; empty where nothing speaks against it.
+    remarks : tuple of str
+        What the labels leave open although the model fits: how uneven the degrees are.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X, L = rng.normal(size=(50, 2)), np.eye(3)[rng.integers(0, 3, 50)]
+    >>> rehearsal = Rehearsal(X, L, n_replicates=2)
+    >>> [replicate.distributions.shape for replicate in rehearsal.replicates]
+    [(50, 3), (50, 3)]
+    """
+
+    X: np.ndarray = field(repr=False)
+    labels: np.ndarray = field(repr=False)
+    rows: np.ndarray = field(repr=False)
+    label_names: tuple[str, ...]
+    replicates: tuple[Replicate, ...] = field(repr=False)
+    model: Inversion
+    misfit: float
+    warnings: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+    def __init__(
+        self,
+        X: Any,
+        Y: Any,
+        model: Inversion | None = None,
+        *,
+        degrees: Any = None,
+        n_replicates: int = 5,
+        max_rows: int = 5000,
+        random_state: int = 0,
+    ) -> None:
+        least = {"n_replicates": 1, "max_rows": 2, "random_state": 0}
+        check_whole_numbers("Rehearsal", least, n_replicates=n_replicates, max_rows=max_rows, random_state=random_state)
+        if not isinstance(model, Inversion | None):
+            raise ArgumentError(
+                f"Rehearsal: model must be an Inversion, whose model generates data; got {type(model).__name__}.",
+                "model",
+            )
+        fitted = clone(model) if model is not None else Inversion()
+        X_checked, L_checked, border = check_training(fitted, X, Y)
+        n = L_checked.shape[0]
+        known = _read_degrees(degrees, border.label_names, n, X, Y)
+        rows = choose_rows(n, max_rows, random_state, known.rows)
+        X_some, L_some = _in_memory(X_checked, L_checked, rows)
+        graded = _graded(known, rows, L_some.shape)
+        fitted.fit(X_some, L_some, degrees=graded)
+        rng = np.random.default_rng(random_state)
+        replicates = _draw(fitted.fit_, X_some, L_some, graded, n_replicates, rng)
+        misfit, chance = _compare_cardinalities(L_some, replicates)
+        warnings = _reasons_to_doubt(misfit, chance, fitted.n_relaxed_ / len(L_some))
+        for name, found in {
+            "X": X_some,
+            "labels": L_some,
+            "rows": rows,
+            "label_names": tuple(border.label_names),
+            "replicates": replicates,
+            "model": fitted,
+            "misfit": misfit,
+            "warnings": warnings,
+            "remarks": _remarks(fitted.fit_.believed_spread),
+        }.items():
+            object.__setattr__(self, name, found)
+        for text in warnings:
+            warn(text, LabelWarning)
+
+    def __len__(self) -> int:
+        return len(self.replicates)
+
+    @cached_property
+    def limits(self) -> tuple[np.ndarray, ...]:
+        """For every replicate E[d | x, l] (m, q) under the parameters that made it: on average no answer is better."""
+        fit, found = self.model.fit_, []
+        for k, replicate in enumerate(self.replicates):
+            true = replace(fit, parameters=replicate.parameters)
+            found.append(true.posterior_of_block(self.X, replicate.labels, np.random.default_rng(k)).mean)
+        return tuple(found)
+
+
+def _in_memory(X: Any, L: Any, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Some rows of X (n, d) and L (n, q), as NumPy arrays."""
+    if not get_backend(X).in_memory:
+        return take_rows(X, L, rows)
+    return to_numpy(X[rows]).astype(np.float64), to_numpy(L[rows]).astype(np.float64)
+
+
+def _read_degrees(degrees: Any, names: list[str], n: int, X: Any, Y: Any) -> KnownDegrees:
+    if degrees is None:
+        return NOTHING_KNOWN
+    return degrees if isinstance(degrees, KnownDegrees) else check_degrees(degrees, names, n, X, Y)
+
+
+def _graded(known: KnownDegrees, rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
+    """The known degrees among some rows, (m, q) with NaN elsewhere; None where there are none."""
+    among = np.isin(known.rows, rows)
+    if not among.any():
+        return None
+    found = np.full(shape, np.nan)
+    found[np.searchsorted(rows, known.rows[among])] = known.degrees[among]
+    return found
+
+
+def _draw(
+    fit: Fit, X: np.ndarray, L: np.ndarray, graded: np.ndarray | None, n_replicates: int, rng: np.random.Generator
+) -> tuple[Replicate, ...]:
+    """Replicates of rows X (m, d) with labels L (m, q) and known degrees (m, q)."""
+    unasked = np.isnan(L)
+    silent = np.asarray(fit.rule.silent(L))
+    if L.shape[1] == 1:
+        ones = np.ones_like(L)
+        return (Replicate(ones, np.where(unasked, np.nan, ones), 0.0, fit.parameters),) * n_replicates
+    information = simulate.learn_information(fit, X, L, rng)
+    if graded is not None:
+        information = simulate.with_graded_rows(information, len(L), int((~np.isnan(graded[:, 0])).sum()))
+    found = []
+    scores = simulate.even_scores(n_replicates, rng)
+    for score, stream in zip(scores, rng.spawn(n_replicates), strict=True):
+        parameters = simulate.draw_parameters(fit, information, X, stream, score)
+        D, drawn, _ = simulate.draw_rows(fit, parameters, X, stream, L)
+        labels = np.where(unasked, np.nan, drawn)
+        labels[silent] = L[silent]  # rows without a label stay so
+        degrees = None if graded is None else np.where(np.isnan(graded), np.nan, D)
+        found.append(Replicate(D, labels, _spread(D), parameters, degrees))
+    return tuple(found)
+
+
+def _spread(D: np.ndarray) -> float:
+    Z = np.log(np.maximum(D, np.finfo(float).tiny))
+    return float(np.sqrt(np.mean(np.square(Z - Z.mean(axis=1, keepdims=True)))))
+
+
+def _compare_cardinalities(L: np.ndarray, replicates: tuple[Replicate, ...]) -> tuple[float, float]:
+    """Total-variation distance of the histogram of |L| from the mean one of the replicates, and what chance may do.
+
+    The latter is the largest distance between two replicates, or twice the bound sqrt(k / n) / 2 on the mean distance
+    of n draws from their distribution over k values.
+    """
+    shares = np.stack([_cardinality_shares(r.labels) for r in replicates])
+    real = _cardinality_shares(L)
+    apart = 0.5 * np.abs(shares[:, None] - shares[None, :]).sum(axis=2)
+    chance = np.sqrt(np.count_nonzero(real + shares.sum(axis=0)) / len(L))
+    return float(0.5 * np.abs(real - shares.mean(axis=0)).sum()), float(max(apart.max(), chance))
+
+
+def _cardinality_shares(L: np.ndarray) -> np.ndarray:
+    return np.bincount((L > 0).sum(axis=1), minlength=L.shape[1] + 1) / len(L)
+
+
+def _reasons_to_doubt(misfit: float, chance: float, relaxed: float) -> tuple[str, ...]:
+    found = []
+    if misfit > max(MISFIT, chance):
+        found.append(
+            f"The model does not make labels like these: the numbers of labels per row differ from the rehearsed ones "
+            f"by {misfit:.0%} (total variation). What a rehearsal says may not hold; try another rule, "
+            'e.g. model=Inversion(degradation="auto").'
+        )
+    if relaxed > RELAXED:
+        found.append(
+            f"{relaxed:.0%} of the rows have labels that the rule cannot have made, so the rehearsed rows differ from "
+            "them. Try another rule (degradation), or noise > 0."
+        )
+    return tuple(found)
+
+
+def _remarks(spread: Spread) -> tuple[str, ...]:
+    if not spread.deviation > UNKNOWN_SPREAD * spread.mean > 0:
+        return ()
+    return (
+        f"The labels hardly say how uneven the degrees are: the spread of their logarithms is {spread.mean:.2g} ± "
+        f"{spread.deviation:.1g}, largely as the prior has it. Expected scores, and a temperature that is chosen by "
+        "them, hang on it; the order of methods does less so. Degrees of some rows (degrees=...) tell more of it.",
+    )

@@ -1,0 +1,99 @@
+"""What a check shows of rows, labels and pairs of labels, for any method's answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from contone.backends import get_backend, to_numpy
+from contone.enhance.inversion import Inversion
+from contone.enhance.inversion.blocks import take_sample
+from contone.exceptions import InputError
+from contone.trust.check_result import DoubtfulEntry, LabelSummary, RowSummary
+from contone.trust.doubtful import doubtful_labels
+
+SHOWN = 20
+"""Rows, labels or pairs that a list shows."""
+DOUBT_FROM = 0.2
+"""Probability of being wrong from which a label is shown."""
+DOUBT_SWEEPS = 60
+
+
+def choose_rows(n: int, max_rows: int, seed: int) -> np.ndarray:
+    """The rows that `take_sample` takes."""
+    if n <= max_rows:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(seed).choice(n, max_rows, replace=False, shuffle=False))
+
+
+def in_memory(X: Any, L: Any, rows: np.ndarray, max_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Some rows of X (n, d) and L (n, q), as NumPy arrays."""
+    if not get_backend(X).in_memory:
+        return take_sample(X, L, max_rows, seed)[:2]
+    return to_numpy(X[rows]).astype(float), to_numpy(L[rows]).astype(float)
+
+
+def taken(A: Any, rows: np.ndarray) -> np.ndarray:
+    """Some rows of any array, as a NumPy array."""
+    backend = get_backend(A)
+    return np.asarray(to_numpy(backend.compute(A[rows])[0] if not backend.in_memory else A[rows]), dtype=float)
+
+
+def summarize_labels(
+    L: np.ndarray, D: np.ndarray, names: tuple[str, ...], ends: tuple[np.ndarray, np.ndarray] | None = None
+) -> tuple[LabelSummary, ...]:
+    """Each label of L (m, q) with its degrees D (m, q) and the ends of their intervals, if there are any."""
+    found = []
+    for j, name in enumerate(names):
+        asked = ~np.isnan(L[:, j])
+        frequency = float((L[asked, j] > 0).mean()) if asked.any() else 0.0
+        typical = (None, None) if ends is None else tuple(float(np.median(end[:, j])) for end in ends)
+        found.append(LabelSummary(name, frequency, float(D[:, j].mean()), *typical))
+    return tuple(found)
+
+
+def summarize_rows(
+    score: np.ndarray, numbers: np.ndarray, L: np.ndarray, D: np.ndarray, names: tuple[str, ...]
+) -> tuple[RowSummary, ...]:
+    """The rows with the highest scores (m,)."""
+    highest = np.argsort(-score, kind="stable")[:SHOWN]
+    return tuple(RowSummary(int(numbers[i]), float(score[i]), *_described(L[i], D[i], names)) for i in highest)
+
+
+def find_doubtful(
+    model: Inversion, X: np.ndarray, L: np.ndarray, D: np.ndarray, numbers: np.ndarray, names: tuple[str, ...]
+) -> tuple[tuple[DoubtfulEntry, ...], str]:
+    """The labels that look wrong to a fitted model, the most doubtful first; and why none could be looked for."""
+    try:
+        found = doubtful_labels(model, X, L, min_probability=DOUBT_FROM, k=SHOWN, n_sweeps=DOUBT_SWEEPS)
+    except InputError as error:
+        return (), f"Labels that look wrong: not looked for; {str(error).removeprefix('doubtful_labels: ')}"
+    entries = zip(found.row, found.label, found.given, found.probability, strict=True)
+    return tuple(
+        DoubtfulEntry(int(numbers[i]), names[j], bool(given), float(p), *_described(L[i], D[i], names))
+        for i, j, given, p in entries
+    ), ""
+
+
+def strongest_pairs(covariance: np.ndarray, names: tuple[str, ...]) -> tuple[tuple[str, str, float], ...]:
+    """The pairs of labels with the largest correlations in a covariance (q, q)."""
+    deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    correlation = covariance / np.outer(deviation, deviation)
+    first, second = np.triu_indices(len(names), 1)
+    values = correlation[first, second]
+    order = np.argsort(-np.abs(values), kind="stable")[:SHOWN]
+    return tuple((names[first[k]], names[second[k]], float(values[k])) for k in order)
+
+
+def floats(values: np.ndarray) -> tuple[float, ...]:
+    """Plain numbers."""
+    return tuple(float(v) for v in values)
+
+
+def _described(
+    labels: np.ndarray, degrees: np.ndarray, names: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[tuple[str, float], ...]]:
+    """The labels that a row has, and its three largest degrees."""
+    marked = tuple(names[j] for j in np.flatnonzero(labels > 0))
+    return marked, tuple((names[j], float(degrees[j])) for j in np.argsort(-degrees, kind="stable")[:3])

@@ -1,0 +1,291 @@
+"""Enhancers that choose their parameters, or the method itself, on a rehearsal: no truth is used."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.metaestimators import available_if
+
+from contone.base import Enhancer, HasMethods, InductiveMixin, Interval
+from contone.enhance import Inversion
+from contone.enhance.graded import Graded, fit_graded
+from contone.enhance.rescaled import Rescaled
+from contone.exceptions import AnswerError
+from contone.numerics.solution import Solution
+from contone.trust.rehearsal import Rehearsal
+from contone.trust.search import Found, search
+from contone.trust.trial import named_methods
+from contone.typing import Array
+from contone.validation import NOTHING_KNOWN, KnownDegrees
+
+DEFAULT_METHODS = ("temperature", "lp", "glle", "lesc", "lemll", "inversion")
+"""What `Best` chooses from unless it is told: one method of every kind, all of them fast."""
+
+
+class _Rehearsed(Graded):
+    """What `Tuned` and `Best` share: a fitted method behind the one that was given."""
+
+    reference = "this library; docs/fair-comparison.md"
+    kinds = frozenset({"torch", "dask", "unasked", "unlabelled"})
+    unlabelled_get = ""  # the chosen method says it
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_replicates": [Interval(Integral, 1, None, closed="left")],
+        "max_rows": [Interval(Integral, 2, None, closed="left")],
+        "model": [Inversion, None],
+        "budget": [Interval(Real, 0, None, closed="neither"), None],
+        "n_jobs": [Integral, None],
+        "random_state": [Interval(Integral, 0, None, closed="left")],
+        "verbose": ["boolean", None],
+    }
+
+    n_replicates: int
+    max_rows: int
+    model: Inversion | None
+    random_state: int
+    best_estimator_: Enhancer
+
+    def _rehearse(self, X: Array, L: Array, known: KnownDegrees) -> Rehearsal:
+        return Rehearsal(
+            X,
+            L,
+            self.model,
+            degrees=known,
+            n_replicates=int(self.n_replicates),
+            max_rows=int(self.max_rows),
+            random_state=int(self.random_state),
+        )
+
+    def _fit_best(self, enhancer: Enhancer, found: Found, X: Array, L: Array, known: KnownDegrees) -> Solution:
+        """The enhancer with what was found, fitted to the real data."""
+        settled = clone(enhancer).set_params(**found.best.params)
+        self.best_estimator_ = fit_graded(Rescaled(settled, t=found.best.temperature), X, L, known)
+        self.best_params_ = {**found.best.params, "temperature": found.best.temperature}
+        self.best_score_ = found.best.score
+        info = {"rehearsed_score": found.best.score, "temperature": found.best.temperature}
+        solution: Solution = self.best_estimator_.solution_
+        return solution.with_value(self.best_estimator_.label_distributions_, **info)
+
+    def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
+        return self.best_estimator_._enhance(X, L)
+
+    def _predict(self, X: np.ndarray) -> Array:
+        return self.best_estimator_._predict(X)
+
+
+class Tuned(_Rehearsed):
+    """An enhancer with the parameters that do best on a rehearsal of the data, and a temperature on its answer.
+
+    Parameters
+    ----------
+    enhancer : Enhancer
+        The method to tune.
+    search : dict or None, default=None
+        Lists or scipy distributions by parameter; None is the method's own space, `SEARCH`.
+    temperature : bool, default=True
+        Let the answer be rescaled (`Rescaled`).
+    n_iter : int, default=20
+        How many settings to try; the given one is among them.
+    n_replicates, max_rows, model, random_state : default=3, 5000, None, 0
+        Of `Rehearsal`.
+    budget : float or None, default=None
+        Seconds of rehearsing after which no further setting is tried; the given one always is, on one replicate.
+    n_jobs : int or None, default=None
+        Processes, as joblib counts them; inside ``joblib.parallel_config`` whatever that says, e.g. dask's workers.
+    verbose : bool or None, default=None
+        Show a progress bar with an estimate on stderr: always, never, or on a terminal (None).
+
+    Attributes
+    ----------
+    best_params_ : dict
+        What was chosen, the temperature under "temperature".
+    best_score_ : float
+        Its KL relative to that of the uniform distribution, as rehearsed.
+    best_estimator_ : Rescaled
+        The method with these parameters, fitted to the data.
+    rehearsal_ : dict of lists
+        What was tried, a column per key (``pandas.DataFrame(method.rehearsal_)``): params, temperature, score,
+        n_replicates, seconds, error.
+    rehearsal_warnings_, rehearsal_remarks_ : tuple of str
+        Why the rehearsal may mislead, and what the labels leave open; empty where nothing speaks against it.
+
+    Examples
+    --------
+    >>> from contone import CumulativeMass, Temperature
+    >>> rng = np.random.default_rng(0)
+    >>> X, D = rng.normal(size=(200, 2)), rng.dirichlet([4.0] * 5, size=200)
+    >>> method = Tuned(Temperature(c=0.2)).fit(X, CumulativeMass().apply(D))
+    >>> bool(2 < method.best_params_["temperature"] < 6)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **_Rehearsed._parameter_constraints,
+        "enhancer": [HasMethods(["fit_enhance", "set_params"])],
+        "search": [dict, None],
+        "temperature": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        enhancer: Any,
+        *,
+        search: dict[str, Any] | None = None,
+        temperature: bool = True,
+        n_iter: int = 20,
+        n_replicates: int = 3,
+        max_rows: int = 5000,
+        model: Inversion | None = None,
+        random_state: int = 0,
+        budget: float | None = None,
+        n_jobs: int | None = None,
+        verbose: bool | None = None,
+    ) -> None:
+        self.enhancer = enhancer
+        self.search = search
+        self.temperature = temperature
+        self.n_iter = n_iter
+        self.n_replicates = n_replicates
+        self.max_rows = max_rows
+        self.model = model
+        self.budget = budget
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _fit_enhance(self, X: Array, L: Array, known: KnownDegrees = NOTHING_KNOWN) -> Solution:
+        rehearsal = self._rehearse(X, L, known)
+        found = search(
+            self.enhancer,
+            rehearsal,
+            self.search,
+            temperature=self.temperature,
+            n_iter=self.n_iter,
+            n_jobs=self.n_jobs,
+            seed=self.random_state,
+            budget=self.budget,
+            verbose=self.verbose,
+        )
+        if found.best.error:
+            raise AnswerError(f"{type(self.enhancer).__name__} failed on every rehearsed data set: {found.best.error}")
+        self.rehearsal_ = as_columns(found)
+        self.rehearsal_warnings_, self.rehearsal_remarks_ = rehearsal.warnings, rehearsal.remarks
+        return self._fit_best(self.enhancer, found, X, L, known)
+
+    @available_if(lambda self: hasattr(self.enhancer, "predict"))
+    def predict(self, X: Any) -> Any:
+        """Label distributions (m, q) of new rows, where the enhancer can tell them; a frame in gives a frame out."""
+        return InductiveMixin.predict(self, X)
+
+    @available_if(lambda self: hasattr(self.enhancer, "enhance"))
+    def enhance(self, X: Any, Y: Any) -> Any:
+        """Label distributions (m, q) of new rows that have labels, where the enhancer can tell them."""
+        return Enhancer.enhance(self, X, Y)
+
+    def _fit_bytes(self, n: int, d: int, q: int) -> float:
+        return float(self.enhancer._fit_bytes(n, d, q))
+
+
+class Best(_Rehearsed):
+    """The method that a rehearsal prefers, each one tuned.
+
+    The rehearsal's data come from the model of `Inversion`, which is therefore at its best there. Where the model does
+    not fit, the rehearsal warns; the choice is then in doubt, too.
+
+    Parameters
+    ----------
+    methods : sequence, mapping or None, default=None
+        Names, classes or instances of enhancers; None is one of every kind.
+    n_iter : int, default=10
+        Settings to try per method.
+    n_replicates, max_rows, model, random_state : default=3, 2000, None, 0
+        As in `Tuned`.
+    budget, n_jobs, verbose : default=None
+        As in `Tuned`.
+
+    Attributes
+    ----------
+    best_name_ : str
+        Which method it is.
+    best_params_, best_score_, best_estimator_
+        As in `Tuned`.
+    comparison_ : dict of lists
+        The best setting of every method, best first, a column per key: method, score, params, temperature, error.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **_Rehearsed._parameter_constraints,
+        "methods": [list, tuple, dict, None],
+    }
+
+    def __init__(
+        self,
+        methods: Any = None,
+        *,
+        n_iter: int = 10,
+        n_replicates: int = 3,
+        max_rows: int = 2000,
+        model: Inversion | None = None,
+        random_state: int = 0,
+        budget: float | None = None,
+        n_jobs: int | None = None,
+        verbose: bool | None = None,
+    ) -> None:
+        self.methods = methods
+        self.n_iter = n_iter
+        self.n_replicates = n_replicates
+        self.max_rows = max_rows
+        self.model = model
+        self.budget = budget
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _fit_enhance(self, X: Array, L: Array, known: KnownDegrees = NOTHING_KNOWN) -> Solution:
+        named = named_methods(self.methods if self.methods is not None else DEFAULT_METHODS)
+        rehearsal = self._rehearse(X, L, known)
+        share = None if self.budget is None else self.budget / len(named)
+        found = {
+            name: search(
+                method,
+                rehearsal,
+                n_iter=self.n_iter,
+                n_jobs=self.n_jobs,
+                seed=self.random_state,
+                budget=share,
+                verbose=self.verbose,
+            )
+            for name, method in named.items()
+        }
+        order = sorted(found, key=lambda name: (bool(found[name].best.error), found[name].best.score))
+        if found[order[0]].best.error:
+            raise AnswerError(f"every method failed on the rehearsed data; {order[0]}: {found[order[0]].best.error}")
+        self.best_name_ = order[0]
+        self.rehearsal_warnings_, self.rehearsal_remarks_ = rehearsal.warnings, rehearsal.remarks
+        self.comparison_ = {
+            "method": order,
+            **{
+                key: [getattr(found[name].best, key) for name in order]
+                for key in ("score", "params", "temperature", "error")
+            },
+        }
+        return self._fit_best(named[self.best_name_], found[self.best_name_], X, L, known)
+
+    @available_if(lambda self: hasattr(getattr(self, "best_estimator_", None), "predict"))
+    def predict(self, X: Any) -> Any:
+        """Label distributions (m, q) of new rows, where the chosen method can tell them."""
+        return InductiveMixin.predict(self, X)
+
+    @available_if(lambda self: hasattr(getattr(self, "best_estimator_", None), "enhance"))
+    def enhance(self, X: Any, Y: Any) -> Any:
+        """Label distributions (m, q) of new rows that have labels, where the chosen method can tell them."""
+        return Enhancer.enhance(self, X, Y)
+
+
+def as_columns(found: Found) -> dict[str, list[Any]]:
+    """What was tried, a list per column."""
+    keys = ("params", "temperature", "score", "n_replicates", "seconds", "error")
+    return {key: [getattr(candidate, key) for candidate in found.tried] for key in keys}

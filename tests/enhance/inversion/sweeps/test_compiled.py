@@ -1,0 +1,197 @@
+"""Compiled sweeps: their elementary functions; draw for draw they give what the reference gives."""
+
+import errno
+import os
+from importlib.util import module_from_spec, spec_from_file_location
+
+import numpy as np
+import pytest
+from scipy import special
+
+from contone.enhance.inversion.covariance import FactorPrecision
+from contone.enhance.inversion.evidence import place_grades
+from contone.enhance.inversion.posterior import Averages
+from contone.enhance.inversion.sampler import Rows
+from contone.enhance.inversion.sweeps import Bound, KnownRows, compiled, elementary, loops
+from contone.enhance.inversion.sweeps.compiled import CompiledSweeps
+from contone.enhance.inversion.sweeps.reference import ReferenceSweeps
+from contone.measurements import CumulativeMass, Region, Threshold, TopK
+from contone.numerics.simplex import softmax
+
+RULES = [CumulativeMass(0.5), CumulativeMass(0.8), Threshold(0.2), Threshold(0.2, at_least_one=False), TopK(2)]
+N, Q = 300, 6
+
+
+def test_elementary_functions():
+    def of(function, x):
+        found = x.copy()
+        function(found)
+        return found
+
+    x = np.concatenate([np.linspace(-37, 9, 5001), [-np.inf, np.inf]])
+    p = np.concatenate([np.geomspace(1e-290, 0.5, 4000), np.linspace(0.5, 1 - 1e-9, 1003)])
+    np.testing.assert_allclose(of(elementary.exponentials, x[:-2]), np.exp(x[:-2]), rtol=1e-14)
+    np.testing.assert_allclose(of(elementary.logarithms, p), np.log(p), rtol=1e-14, atol=1e-15)
+    assert of(elementary.logarithms, np.array([np.inf]))[0] == np.inf
+    np.testing.assert_allclose(of(elementary.probabilities, x), special.ndtr(x), rtol=1e-12, atol=1e-300)
+    np.testing.assert_allclose(of(elementary.quantiles, p), special.ndtri(p), rtol=1e-12, atol=1e-12)
+
+
+def problem(rule, dtype=np.float64, seed=0):
+    """Rows, their means and Sigma^-1, in full and as factors; the first row is relaxed."""
+    rng = np.random.default_rng(seed)
+    shared = 0.4 * rng.normal(size=(5, Q))
+    factors = FactorPrecision(1.0 + np.square(shared).sum(axis=0) + rng.random(Q), shared)
+    L = rule._apply(softmax(1.5 * rng.normal(size=(N, Q)))).astype(float)
+    if not isinstance(rule, TopK):
+        L[0] = 1.0
+    rows = Rows(rule, L, 0.0)
+    rows.Z = rows.Z.astype(dtype)
+    return rows, 0.3 * rng.normal(size=(Q, N)).astype(dtype), factors, rng
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_the_same_draws_give_the_same_log_weights(rule, dtype):
+    rows, mean, factors, rng = problem(rule, dtype)
+    roots = np.sqrt(rng.gamma(3.0, 1 / 3.0, N)).astype(dtype)
+    Z, differences = rows.Z, []
+    for k in range(8):
+        u, shift = rng.random((Q, N), dtype=dtype), rng.standard_normal(N, dtype=dtype)
+        precision = factors if k % 4 < 2 else factors.dense()
+        how = {"reflect": k % 2 == 1, "root_weights": roots if k > 3 else None}
+        found = CompiledSweeps(rule.region).sweep(Z, rows.bound, mean, precision, u, shift, **how)
+        assert found.dtype == dtype
+        # Loops work in double precision, whatever they store; draws stay as far from ends as what is stored asks for.
+        wide = [A.astype(float) for A in (Z, mean, u, shift)]
+        expected = ReferenceSweeps(rule).sweep(wide[0], rows.bound, wide[1], precision, *wide[2:], **how)
+        differences.append(np.abs(found - expected))
+        Z = found
+    if dtype == np.float64:
+        assert np.max(differences) < 1e-7
+    else:  # ends that are near each other have few digits in single precision
+        assert np.median(differences) < 1e-5
+        assert np.quantile(differences, 0.99) < 1e-2
+
+
+def test_the_mirror_image_of_what_lies_far_out_is_drawn_afresh():
+    rng = np.random.default_rng(6)
+    Z, u, shift = rng.normal(size=(Q, N)), rng.random((Q, N)), rng.standard_normal(N)
+    Z[0] += 25.0  # further above its mean than Phi can tell from infinity
+    given = (Z, Bound(np.ones((Q, N), dtype=bool)), np.zeros((Q, N)), np.eye(Q))
+    found = CompiledSweeps(Region("order")).sweep(*given, u, shift, reflect=True)
+    # Nothing bounds it: the shift of the row, redrawn, is the centre.
+    expected = (Z - Z.max(axis=0)).mean(axis=0) - shift / np.sqrt(Q) + special.ndtri(u[0])
+    np.testing.assert_allclose(found[0], expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("rule", [CumulativeMass(0.5), Threshold(0.3), TopK(2)], ids=str)
+def test_graded_rows_stay_and_their_zeros_move_as_in_the_sampler(rule):
+    rng = np.random.default_rng(2)
+    D = softmax(rng.normal(size=(N, Q)))
+    D[:40, 0] = 0.0
+    D[:80] = np.round(D[:80] / D[:80].sum(axis=1, keepdims=True), 2)
+    D[:80] /= D[:80].sum(axis=1, keepdims=True)
+    L = rule._apply(D).astype(float)
+    answers = []
+    for way in (ReferenceSweeps(rule), CompiledSweeps(rule.region)):
+        rows = Rows(rule, L, 0.0, place_grades(np.arange(80), D[:80], L))
+        assert rows.sweeps == CompiledSweeps(rule.region)
+        rows.sweeps, draws, start = way, np.random.default_rng(3), rows.Z
+        for k in range(4):
+            rows.sweep(np.zeros((Q, N)), np.eye(Q), draws, reflect=k % 2 == 1)
+        answers.append(rows.Z)
+    np.testing.assert_allclose(answers[0], answers[1], atol=1e-7)
+    still = (D[:80] > 0).T
+    centred = answers[1][:, :80] - answers[1][:, :80].max(axis=0) - (start[:, :80] - start[:, :80].max(axis=0))
+    np.testing.assert_allclose(centred[still], 0.0, atol=1e-12)
+    assert np.ptp(answers[1][0, :40]) > 0.1
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_sums_are_those_of_degrees_and_their_logits(dtype):
+    Z = (np.random.default_rng(4).normal(size=(Q, N)) * 3.0).astype(dtype)
+    Z[0, 0] = 60.0
+    averages = Averages(Z, 1, 1)
+    averages.add(Z)
+    D = softmax(Z.T.astype(float))
+    smallest = max(1e-12, np.finfo(dtype).eps)
+    logits = np.log(D) - np.log(np.maximum(1.0 - D, smallest))
+    rtol, atol = (1e-9, 1e-9) if dtype == np.float64 else (1e-5, 1e-5)
+    np.testing.assert_allclose(averages.degrees, D, rtol=rtol, atol=atol)
+    np.testing.assert_allclose(averages.samples[0], D, rtol=rtol, atol=atol)
+    for found, expected in ((averages.logits, logits), (averages.squares, logits**2)):
+        np.testing.assert_allclose(found, expected, rtol=rtol, atol=atol)
+    np.testing.assert_allclose(averages.paths[0], logits[averages.watched], rtol=rtol, atol=atol)
+
+
+def test_what_is_drawn_does_not_depend_on_pieces_and_tiles(monkeypatch):
+    rows, mean, factors, rng = problem(CumulativeMass(0.5))
+    u, shift = rng.random((Q, N)), rng.standard_normal(N)
+    answers = []
+    for piece, tile in ((4096, 256), (37, 32)):
+        monkeypatch.setattr(compiled, "PIECE_ROWS", piece)
+        monkeypatch.setattr(compiled, "tile_rows", lambda q, tile=tile: tile)
+        bound = Bound(rows.positive)
+        answers.append(CompiledSweeps(rows.rule.region).sweep(rows.Z, bound, mean, factors, u, shift))
+    np.testing.assert_allclose(*answers, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_what_is_compiled_ahead_is_what_a_fit_uses(dtype):
+    compiled.compile_loops()
+    known = [*loops.sweep.signatures, *loops.add_draw.signatures]
+    rows, mean, factors, rng = problem(Threshold(0.2), dtype)
+    draws = rng.random((Q, N), dtype=dtype), rng.standard_normal(N, dtype=dtype)
+    rows.sweeps.sweep(rows.Z, rows.bound, mean, factors, *draws, reflect=True, root_weights=mean[0])
+    Averages(rows.Z, 1, 1).add(rows.Z)
+    assert [*loops.sweep.signatures, *loops.add_draw.signatures] == known
+
+
+def test_without_a_place_for_the_cache_all_is_compiled_anew():
+    """What has no file of its own has no cache folder that could be written to."""
+    made = {}
+    exec("def twice(x):\n    return x + x", made)
+    twice = elementary.compiled(made["twice"])
+    assert twice(1.5) == 3.0
+    assert twice.stats.cache_path is None
+
+
+@pytest.mark.parametrize("fault", ["full when saved", "unreadable", "damaged"])
+def test_a_disk_that_fails_costs_another_compilation_and_not_the_answer(tmp_path, monkeypatch, fault):
+    from numba.core import caching
+
+    (tmp_path / "made.py").write_text(
+        "from contone.enhance.inversion.sweeps.elementary import compiled\n@compiled\ndef twice(x):\n    return x + x\n"
+    )
+
+    def twice():
+        spec = spec_from_file_location("made", tmp_path / "made.py")
+        made = module_from_spec(spec)
+        spec.loader.exec_module(made)
+        return made.twice
+
+    def fail(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    if fault == "full when saved":
+        monkeypatch.setattr(caching.IndexDataCacheFile, "save", fail)
+    else:
+        assert twice()(1.5) == 3.0
+        (kept,) = tmp_path.rglob("*.nbc")
+        kept.write_bytes(b"")  # as a machine leaves a file behind that loses its power
+    if fault == "unreadable":
+        monkeypatch.setattr(caching.IndexDataCacheFile, "load", fail)
+    assert twice()(1.5) == 3.0
+
+
+def test_known_rows_are_said_to_be_known():
+    known = KnownRows(np.zeros(N, dtype=bool), np.zeros((Q, N), dtype=bool), np.zeros(N))
+    rows, mean, factors, rng = problem(TopK(2))
+    u, shift = rng.random((Q, N)), rng.standard_normal(N)
+    none, all_ = (
+        rows.sweeps.sweep(rows.Z, Bound(rows.positive, known=k), mean, factors, u, shift)
+        for k in (known, known._replace(rows=np.ones(N, dtype=bool)))
+    )
+    assert not np.allclose(none, rows.Z - rows.Z.max(axis=0))
+    np.testing.assert_array_equal(all_, rows.Z - rows.Z.max(axis=0))

@@ -1,0 +1,82 @@
+"""What every measurement owes, whatever it is: `contone.measurements.base`."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+
+from contone.exceptions import InputError, LabelError
+from contone.measurements import CumulativeMass, Order, Threshold, TopK, known_rules, parse_rule
+from contone.measurements.names import MEASUREMENTS, SPOKEN
+from contone.numerics.simplex import softmax
+
+VALUES = [CumulativeMass(), Threshold(0.2), Threshold(0.2, at_least_one=False), TopK(2), Order()]
+D = softmax(np.random.default_rng(0).normal(size=(40, 5)))
+
+
+def labels_like(measurement):
+    """Labels that the measurement can have given for D, with unasked entries and a row that nobody asked about."""
+    Y = measurement.simulate(D, np.random.default_rng(1), like=np.argsort(np.argsort(D, axis=1), axis=1).astype(float))
+    Y[0], Y[1, 2] = np.nan, np.nan
+    return Y
+
+
+@pytest.mark.parametrize("measurement", VALUES, ids=str)
+def test_it_takes_what_it_makes(measurement):
+    Y = labels_like(measurement)
+    measurement.check_labels(Y)
+    again = measurement.simulate(D, np.random.default_rng(2), like=Y)
+    np.testing.assert_array_equal(np.isnan(again), np.isnan(Y))
+    assert measurement.agrees(D, again).all()
+
+
+@pytest.mark.parametrize("measurement", VALUES, ids=str)
+@pytest.mark.parametrize("entry", [0.3, np.inf, -0.5])
+def test_it_refuses_what_no_measurement_gives(measurement, entry):
+    Y = labels_like(measurement)
+    Y[3, 3] = entry
+    with pytest.raises(LabelError, match="row 3|Y"):
+        measurement.check_labels(Y)
+
+
+@pytest.mark.parametrize("measurement", VALUES, ids=str)
+def test_rows_that_nobody_asked_about_are_silent_and_labels_are_not(measurement):
+    Y = labels_like(measurement)
+    silent = measurement.silent(Y)
+    assert silent[0]
+    has_label = (Y > 0).any(axis=1)
+    assert not silent[has_label].any()
+    forgotten = measurement.forget_silent(Y)
+    assert np.isnan(forgotten[silent]).all()
+    np.testing.assert_array_equal(forgotten[~silent], Y[~silent])
+
+
+def test_a_row_of_zeros_says_something_only_where_the_rule_can_make_it():
+    zeros = np.zeros((1, 5))
+    assert [bool(m.silent(zeros)[0]) for m in VALUES] == [True, True, False, True, False]
+
+
+@pytest.mark.parametrize("measurement", VALUES, ids=str)
+def test_measurements_are_values_with_words(measurement):
+    assert copy.deepcopy(measurement) == measurement
+    assert hash(copy.deepcopy(measurement)) == hash(measurement)
+    assert measurement.in_words()
+    median, deviation = measurement.spread_prior
+    assert median > 0
+    assert deviation > 0
+
+
+def test_every_name_is_said_once_and_can_be_typed():
+    names = [name for cls in MEASUREMENTS for name in cls.spoken]
+    assert len(names) == len({*names})
+    for name, (cls, spoken) in SPOKEN.items():
+        assert name in known_rules()
+        found = parse_rule(spoken.words)
+        assert isinstance(found, str) if spoken.parameters is None else type(found) is cls
+
+
+def test_a_measurement_that_is_not_known_is_refused_with_those_that_are():
+    with pytest.raises(InputError, match="whatever passes a bar"):
+        parse_rule("guess")

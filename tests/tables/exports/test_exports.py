@@ -1,0 +1,240 @@
+"""Exports of annotation tools are read as their documentation describes them; broken ones get a sentence."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from contone.exceptions import DataError
+from contone.tables.exports import read_answers, read_export
+
+
+def task(number, *annotations, **data):
+    """A task of Label Studio."""
+    return {
+        "id": number,
+        "data": {"text": f"text {number}", **data},
+        "annotations": list(annotations),
+        "predictions": [],
+    }
+
+
+def annotation(person, *labels, name="feeling", kind="choices", **flags):
+    """An annotation of Label Studio."""
+    value = labels[0] if kind == "rating" else list(labels)
+    region = {"id": "x1", "from_name": name, "to_name": "text", "type": kind, "value": {kind: value}}
+    return {"id": 7, "completed_by": person, "was_cancelled": False, "ground_truth": False, "result": [region], **flags}
+
+
+def said(answers):
+    """(item, person, labels) of every answer."""
+    workers = [answers.workers[w] if w >= 0 else None for w in answers.worker]
+    chosen = [{answers.labels[j] for j in np.flatnonzero(row > 0)} for row in answers.Y]
+    return list(zip([answers.items[i] for i in answers.item], workers, chosen, strict=True))
+
+
+def test_label_studio_votes():
+    answers = read_answers(
+        [
+            task(1, annotation(10, "glad"), annotation({"id": 11, "email": "a@b"}, "sad"), year=1999),
+            task(2, annotation(10, "glad", was_cancelled=True), annotation(12, "calm", ground_truth=True)),
+            task(3),
+        ]
+    )
+    assert said(answers) == [(1, 10, {"glad"}), (1, "a@b", {"sad"})]
+    assert (answers.kind, answers.tool, answers.question) == ("votes", "Label Studio", "feeling")
+    assert answers.items == [1, 2, 3]
+    assert answers.reference == {1: ["calm"]}
+    assert answers.fields == {"text": ["text 1", "text 2", "text 3"], "year": [1999, None, None]}
+    assert "2 answers by 2 people about 3 items" in answers.in_words()
+    assert "1 cancelled" in answers.in_words()
+
+
+def test_label_studio_marks_taxonomy_and_ratings():
+    marks = read_answers([task(1, annotation(1, "a", "b"), annotation(2, "a"))])
+    assert marks.kind == "marks"
+    assert said(marks) == [(1, 1, {"a", "b"}), (1, 2, {"a"})]
+    paths = read_answers([task(1, annotation(1, ["Animal", "Cat"], ["Plant"], kind="taxonomy"))])
+    assert said(paths) == [(1, 1, {"Animal / Cat", "Plant"})]
+    ratings = read_answers([task(1, annotation(1, 4, kind="rating"), annotation(2, 2, kind="rating"))])
+    assert ratings.kind == "votes"
+    assert set(ratings.labels) == {"1", "2", "3", "4"}
+    assert said(ratings) == [(1, 1, {"4"}), (1, 2, {"2"})]
+
+
+def test_label_studio_ranks():
+    region = {"from_name": "best", "to_name": "list", "type": "ranker", "value": {"ranker": {"_": ["b", "a", "c"]}}}
+    answers = read_answers([task(1, {**annotation(1, "x"), "result": [region]})])
+    assert answers.kind == "ranks"
+    assert dict(zip(answers.labels, answers.Y[0].tolist(), strict=True)) == {"b": 3.0, "a": 2.0, "c": 1.0}
+
+
+def test_label_studio_several_questions():
+    tasks = [task(1, annotation(1, "a"), annotation(2, "b", name="topic"))]
+    with pytest.raises(DataError, match=r"2 questions: feeling, topic\. Name one"):
+        read_answers(tasks)
+    assert said(read_answers(tasks, "topic")) == [(1, 2, {"b"})]
+    with pytest.raises(DataError, match="no question 'tone'; it has feeling, topic"):
+        read_answers(tasks, "tone")
+
+
+def test_label_studio_in_short():
+    row = {"text": "t", "id": 5, "annotator": 3, "annotation_id": 9, "created_at": "", "lead_time": 1.0}
+    answers = read_answers([{**row, "feeling": {"choices": ["a", "b"]}}, {**row, "annotator": 4, "feeling": "a"}])
+    assert said(answers) == [(5, 3, {"a", "b"}), (5, 4, {"a"})]
+    assert answers.fields == {"text": ["t"]}
+    with pytest.raises(DataError, match="Which of the columns text, feeling"):
+        read_answers([{**row, "feeling": "a"}])
+    assert said(read_answers([{**row, "feeling": "a"}], "feeling")) == [(5, 3, {"a"})]
+
+
+def test_label_studio_regions_alone_are_refused():
+    region = {"from_name": "tag", "type": "rectanglelabels", "value": {"rectanglelabels": ["Moon"], "x": 1}}
+    with pytest.raises(DataError, match="regions in pictures"):
+        read_answers([task(1, {**annotation(1, "a"), "result": [region]})])
+
+
+def test_argilla_flat():
+    record = {
+        "id": "r1",
+        "text": "hello",
+        "label.responses": ["pos", "neg", "pos"],
+        "label.responses.users": ["u1", "u2", "u3"],
+        "label.responses.status": ["submitted", "submitted", "discarded"],
+        "label.suggestion": "pos",
+    }
+    answers = read_answers([record, {**record, "id": "r2", "label.responses": None}])
+    assert said(answers) == [("r1", "u1", {"pos"}), ("r1", "u2", {"neg"})]
+    assert answers.fields == {"text": ["hello", "hello"]}
+    assert answers.skipped == (("discarded", 1),)
+    assert answers.kind == "votes"
+
+
+def test_argilla_nested_marks_ratings_and_ranks():
+    def record(*values):
+        given = [{"value": value, "user_id": f"u{i}"} for i, value in enumerate(values)]
+        return {"id": "r", "fields": {"text": "t"}, "metadata": {"n": 1}, "responses": {"q": given}}
+
+    marks = read_answers([record(["a", "b"], ["c"])])
+    assert (marks.kind, said(marks)[0]) == ("marks", ("r", "u0", {"a", "b"}))
+    assert marks.fields == {"text": ["t"], "n": [1]}
+    stars = read_answers([record(3, 5)])
+    assert (stars.kind, set(stars.labels)) == ("votes", {"1", "2", "3", "4", "5"})
+    ranks = read_answers([record([{"value": "a", "rank": 2}, {"value": "b", "rank": 1}])])
+    assert (ranks.kind, ranks.Y.tolist()) == ("ranks", [[1.0, 2.0]])
+    with pytest.raises(DataError, match="label, rating and ranking questions"):
+        read_answers([record({"start": 1})])
+
+
+def test_argilla_per_user():
+    entry = {"user_id": "u", "status": "submitted", "values": {"q": {"value": "a"}}}
+    answers = read_answers([{"id": "r", "fields": {"text": "t"}, "responses": [entry, {**entry, "status": "draft"}]}])
+    assert said(answers) == [("r", "u", {"a"})]
+
+
+def test_doccano():
+    rows = [{"id": 1, "text": "t", "label": ["a"], "Comments": []}, {"id": 2, "text": "u", "label": []}]
+    answers = read_answers(rows)
+    assert (answers.kind, said(answers)) == ("marks", [(1, None, {"a"}), (2, None, set())])
+    assert answers.workers == []
+    with pytest.raises(DataError, match="Line 1 .* places in a text"):
+        read_answers([{"text": "t", "label": [[0, 3, "PER"]]}])
+
+
+def test_prodigy():
+    options = [{"id": "A", "text": "first"}, {"id": "B", "text": "second"}]
+    row = {"text": "t", "_input_hash": 5, "options": options, "accept": ["A"], "answer": "accept", "_session_id": "x"}
+    answers = read_answers([row, {**row, "accept": ["B"], "_annotator_id": "y"}, {**row, "answer": "ignore"}])
+    assert (answers.kind, said(answers)) == ("votes", [(5, "x", {"A"}), (5, "y", {"B"})])
+    other = {**row, "_input_hash": 6, "options": [{"id": "A"}, {"id": "C"}], "config": {"choice_style": "multiple"}}
+    answers = read_answers([row, other])
+    assert answers.kind == "marks"
+    assert np.isnan(answers.Y).tolist() == [[False, False, True], [False, True, False]]
+
+
+def test_prodigy_binary():
+    row = {"text": "t", "_input_hash": 5, "label": "SPAM", "answer": "accept"}
+    answers = read_answers([row, {**row, "answer": "reject", "_session_id": "x"}, {**row, "label": "HAM"}])
+    assert answers.kind == "marks"
+    np.testing.assert_array_equal(answers.Y, [[1, np.nan], [0, np.nan], [np.nan, 1]])
+
+
+def test_lewidi(tmp_path):
+    item = {"text": "t", "annotations": "1,0,1", "annotators": "A1,A2,A3", "soft_label": {"0": 0.3}, "split": "train"}
+    path = tmp_path / "x_train.json"
+    path.write_text(json.dumps({"1": item, "2": {**item, "annotations": {"A1": "0", "A4": "1"}, "split": "dev"}}))
+    answers = read_export(path)
+    assert said(answers)[:2] == [("1", "A1", {"1"}), ("1", "A2", {"0"})]
+    assert (len(answers.item), answers.kind) == (5, "votes")
+    assert len(read_export(path, "dev").item) == 2
+    path.write_text(json.dumps({"1": {**item, "annotators": "A1"}}))
+    with pytest.raises(DataError, match="3 annotations by 1 annotators"):
+        read_export(path)
+
+
+def test_counts():
+    answers = read_answers([task(1, annotation(1, "a"), annotation(2, "b"), annotation(3, "a")), task(2)])
+    np.testing.assert_array_equal(answers.counts(), [[2, 1], [0, 0]])
+
+
+def test_a_table_with_one_row_per_answer():
+    answers = read_answers([task(1, annotation(1, "item"), annotation(2, "b"), item="clash", worker=2.5)])
+    frame, columns = answers.frame()
+    assert len(set(frame.columns)) == frame.width == 3 + 2 + 2
+    assert frame[columns.item].to_list() == [1, 1]
+    assert frame[columns.worker].to_list() == [1, 2]
+    assert frame.select(columns.labels).rows() == [(1.0, 0.0), (0.0, 1.0)]
+    assert frame["text"].to_list() == ["text 1", "text 1"]
+
+
+def test_columns_keep_what_they_hold():
+    answers = read_answers(
+        [task(2**70, annotation(1, "a"), n=2**70, mixed=1), task("x", annotation(1, "a"), mixed="y")]
+    )
+    frame, columns = answers.frame()
+    assert frame[columns.item].to_list() == [str(2**70), "x"]
+    assert frame["n"].to_list() == [str(2**70), None]
+    assert frame["mixed"].to_list() == ["1", "y"]
+
+
+@pytest.mark.parametrize("pack", [False, True])
+def test_files_of_every_form(tmp_path, pack):
+    tasks = [task(1, annotation(1, "a")), task(2, annotation(2, "b"))]
+    forms = {"x.json": json.dumps(tasks, indent=1), "x.jsonl": "\n".join(map(json.dumps, tasks))}
+    for name, text in forms.items():
+        path = tmp_path / (name + ".gz" * pack)
+        path.write_bytes(gzip.compress(text.encode()) if pack else text.encode())
+        assert said(read_export(path)) == [(1, 1, {"a"}), (2, 2, {"b"})]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('[{"id": 1, "data": {}, "annotations": []}', "was not copied whole"),
+        ('[{"id": 1,}]', "line 1"),
+        ("", "not JSON|empty"),
+        ("[]", "empty"),
+        ("\x80\x81", "not UTF-8"),
+        ("[" * 100_000, "nested too deeply|not copied"),
+        ('[{"id": 1, "data": {}, "annotations": []}]', "no answers of the types"),
+        ('[{"id": 1, "data": {}, "annotations": 3}]', "not a list"),
+        ('[{"id": 1, "data": 5, "annotations": [{"result": 7}, 8]}]', "no answers"),
+    ],
+)
+def test_broken_files_get_a_sentence(tmp_path, content, message):
+    path = tmp_path / "export.json"
+    path.write_bytes(content.encode("latin-1"))
+    with pytest.raises(DataError, match=message):
+        read_export(path)
+
+
+def test_other_files_are_tables(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text('[{"a": 1}]')
+    assert read_export(path) is None
+    assert read_export(tmp_path / "x.csv") is None
+    with pytest.raises(DataError, match="no tool that is known"):
+        read_answers([{"a": 1}])

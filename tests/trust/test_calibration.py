@@ -1,0 +1,46 @@
+"""Ranks of the truth: even under the right posterior, telling under a wrong one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import expit, ndtri
+
+from contone.trust.calibration import histogram, rank_finding, ranks_of
+
+
+@pytest.fixture(scope="module")
+def posterior():
+    rng = np.random.default_rng(0)
+    centre, width = rng.normal(size=(4, 200, 5)), rng.uniform(0.2, 2.0, size=(4, 200, 5))
+    return centre, width, centre + width * rng.standard_normal((4, 200, 5))
+
+
+def _ranks(posterior, *, factor=1.0, shift=0.0, level=0.8):
+    centre, width, truth = posterior
+    half = float(ndtri(0.5 + level / 2)) * factor * width
+    return ranks_of(expit(truth), expit(centre + shift * width - half), expit(centre + shift * width + half), level)
+
+
+def test_ranks_are_the_probability_below_the_truth_whatever_the_level(posterior):
+    np.testing.assert_allclose(_ranks(posterior, level=0.5), _ranks(posterior, level=0.95), atol=1e-9)
+    centre, width, truth = posterior
+    below = ((centre + width * np.random.default_rng(1).standard_normal((4000, 1, 1, 1))) < truth)[:, 0, 0, 0].mean()
+    assert _ranks(posterior)[0, 0, 0] == pytest.approx(below, abs=0.03)
+
+
+def test_the_right_posterior_is_fine(posterior):
+    shares, half = histogram(_ranks(posterior))
+    assert shares.sum() == pytest.approx(1.0)
+    assert np.all(np.abs(shares - 0.1) <= half)
+    assert rank_finding(_ranks(posterior)).verdict == "fine"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [({"factor": 0.4}, "too narrow"), ({"factor": 3.0}, "too wide"), ({"shift": 1.0}, "too often low")],
+)
+def test_a_wrong_posterior_is_named(posterior, wrong, words):
+    found = rank_finding(_ranks(posterior, **wrong))
+    assert found.verdict != "fine"
+    assert words in found.sentence

@@ -1,0 +1,209 @@
+"""`contone.check`: what it says of data from the model, of data from another rule, and its parts."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import contone
+from contone import LEMLL, LP, Check, CumulativeMass, Inversion, Logical, Temperature, Threshold, TopK
+from contone.exceptions import ArgumentError, InputError
+from contone.numerics.simplex import softmax
+from contone.trust import any_method, predictive
+from contone.trust.credibility import DOUBTFUL, FINE, OFF
+
+SHORT = {"n_sweeps": 60, "n_burn": 20}
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+class Predicting(LEMLL):
+    """Takes no unasked entries, but predicts."""
+
+    kinds = frozenset()
+
+
+def drawn(spread=0.8, n=250, q=5, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    Z = 0.6 * X @ rng.normal(size=(2, q)) + rng.normal(size=(n, q))
+    Z -= Z.mean(axis=1, keepdims=True)
+    return X, softmax(spread * Z / Z.std())
+
+
+@pytest.fixture(scope="module")
+def checked():
+    pd = pytest.importorskip("pandas")
+    X, D = drawn()
+    names = [HOSTILE, "b", "c", "d", "e"]
+    Y = pd.DataFrame(CumulativeMass().apply(D), columns=names)
+    return contone.check(Inversion(**SHORT), X, Y, n_replicates=10)
+
+
+def test_data_from_the_model_pass(checked):
+    verdicts = {f.name: f.verdict for f in checked.findings}
+    assert all(v in (FINE, DOUBTFUL, OFF) for v in verdicts.values())
+    for name in ("cardinality", "frequency", "patterns", "calibration", "spread"):
+        assert verdicts[name] == FINE, name
+    assert verdicts["rule"] == DOUBTFUL  # it always matters to labels like these
+
+
+def test_every_check_is_a_sentence_with_a_number(checked):
+    for found in checked.findings:
+        assert found.sentence.endswith(".")
+        assert np.isfinite(found.value)
+        assert len(found.categories) == len(found.observed) > 0
+        assert len(found.lower) == len(found.upper) in (0, len(found.observed))
+
+
+def test_it_prints_and_is_plain_values(checked):
+    assert isinstance(checked, Check)
+    text = str(checked)
+    assert text.count("\n") == len(checked.findings) + len(checked.advice)
+    content = json.loads(json.dumps(checked.to_dict()))
+    assert content["rule"] == "CumulativeMass(t=0.5)"
+    assert len(content["labels"]) == 5
+    page = checked._repr_html_()
+    assert "<table>" in page
+    assert HOSTILE not in page
+
+
+def test_rows_and_labels_are_named(checked):
+    assert {label.name for label in checked.labels} >= {HOSTILE, "b"}
+    assert all(label.lower <= label.upper for label in checked.labels)
+    assert sum(label.degree for label in checked.labels) == pytest.approx(1.0)
+    scores = [row.score for row in checked.ambiguous]
+    assert scores == sorted(scores, reverse=True)
+    assert len({(entry.row, entry.label) for entry in checked.doubtful}) == len(checked.doubtful)
+
+
+def test_labels_of_another_rule_are_noticed():
+    X, D = drawn(spread=2.0, n=150)
+    L = Threshold(0.35).apply(D).astype(float)
+    L[:, 0] = 1.0 - L[:, 1]  # and two labels that the model cannot tie together like this
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = contone.check(Inversion(**SHORT), X, L, n_replicates=10)
+    assert found.verdict != FINE
+    assert any(f.verdict != FINE for f in found.findings if f.name in ("cardinality", "co-occurrence", "frequency"))
+    assert found.advice
+
+
+QUICK = Inversion(n_sweeps=30, n_burn=10)
+
+
+@pytest.mark.parametrize("method", [Temperature(c=1.0), LP(), Predicting(), Logical()], ids=lambda m: type(m).__name__)
+def test_any_method_is_checked(method):
+    X, D = drawn(n=60)
+    L = CumulativeMass().apply(D).astype(float)
+    found = contone.check(method, X, L, model=QUICK)
+    answer = clone(method).fit_enhance(X, L)
+    assert found.yes_weight == pytest.approx((answer * L).sum(axis=1).mean())
+    assert [label.degree for label in found.labels] == pytest.approx(answer.mean(axis=0))
+    assert all(label.lower is None for label in found.labels)
+    names = {f.name for f in found.findings}
+    assert names >= {"weight", "order", "rehearsal", "inversion", "solver"}
+    assert ("entries" in names) == (type(method) is not LP)
+    assert any("no model of how labels are made" in said for said in found.not_checked)
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["method"] == type(method).__name__
+    assert np.isfinite(found.expected_error.mean) == (type(method) is not Logical)
+    assert str(found).count("\n") == len(found.findings) + len(found.advice) + len(found.not_checked)
+
+
+def test_the_expected_error_of_the_models_own_answer_is_its_own():
+    X, D = drawn(n=60)
+    L = CumulativeMass().apply(D).astype(float)
+    model = Inversion(n_sweeps=30, n_burn=10).fit(X, L)
+    own, _ = any_method._expected_error(model, X, L, model.label_distributions_)
+    assert own.mean == pytest.approx(model.expected_error_.mean)
+    np.testing.assert_allclose(own.rows, model.expected_error_.rows)
+    worse, _ = any_method._expected_error(model, X, L, np.full_like(L, 0.2))
+    assert worse.mean > own.mean
+
+
+def test_agreement_counts_pairs():
+    L = np.array([[1.0, 0.0, np.nan], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+    D = np.array([[0.4, 0.6, 0.0], [0.3, 0.5, 0.3], [0.2, 0.3, 0.5]])
+    shares, agreed, n_pairs = any_method.agreement(L, D)
+    np.testing.assert_allclose(shares, [0.25, 1.0, np.nan])  # 0.4 < 0.6 is wrong, 0.3 and 0.3 are equal
+    assert (agreed, n_pairs) == (0.5, 3)
+
+
+def test_a_label_against_all_others_is_doubted():
+    X = np.linspace(-2.0, 2.0, 80)[:, None]
+    L = np.hstack([X < 0, X >= 0]).astype(float)
+    L[10] = 1.0
+    found = contone.check(Temperature(c=1.0), X, L, model=Inversion(degradation=TopK(1), n_sweeps=40, n_burn=15))
+    assert (found.doubtful[0].row, found.doubtful[0].label, found.doubtful[0].given) == (10, "label_1", True)
+    assert found.doubtful[0].probability > 0.5
+
+
+def test_what_cannot_be_checked_is_refused():
+    X, D = drawn(n=20)
+    L = CumulativeMass().apply(D)
+    with pytest.raises(ArgumentError, match="enhancer"):
+        contone.check(object(), X, L)
+    with pytest.raises(ArgumentError, match="model must be"):
+        contone.check(Temperature(), X, L, model=Temperature())
+    fitted = Inversion(n_sweeps=20, n_burn=5).fit(X, L)
+    for method in (fitted, Temperature().fit(X, L)):
+        with pytest.raises(InputError, match="fitted to 20 rows"):
+            contone.check(method, X[:10], L[:10])
+    with pytest.raises(ArgumentError, match="n_replicates"):
+        contone.check(fitted, X, L, n_replicates=1)
+
+
+def test_a_summary_of_equal_sets_has_no_distance():
+    L = np.eye(4)[np.arange(40) % 4]
+    same = np.stack([L] * 5)
+    found = predictive.compare_summaries(predictive.frequencies, L, same, "abcd")
+    assert found.distance == 0.0
+    assert found.p == 1.0
+    other = predictive.compare_summaries(predictive.cardinality_shares, np.ones((40, 4)), same, "01234")
+    assert other.distance == pytest.approx(1.0)
+    assert other.p == 0.0
+
+
+def test_correlations_and_patterns():
+    rng = np.random.default_rng(0)
+    L = (rng.random((500, 3)) < 0.4).astype(float)
+    first, second = predictive.chosen_pairs(L)
+    expected = np.corrcoef(L.T)[first, second]
+    np.testing.assert_allclose(predictive.correlations(L, first, second), expected)
+    patterns = predictive.frequent_patterns(L, 8)
+    shares = predictive.pattern_shares(L, patterns)
+    assert shares.sum() == pytest.approx(1.0)
+    assert (np.diff(shares) <= 0).all()
+    assert predictive.n_patterns(L) == 8
+
+
+def test_small_tables_say_that_hidden_labels_were_not_tried():
+    """Too few can be hidden: no finding, and a sentence; the other checks are made."""
+    L = np.vstack([np.eye(2), np.eye(2), np.ones((2, 2))])
+    finding, said = any_method.find_hidden_entries(Temperature(), np.arange(6.0)[:, None], L, 0)
+    assert finding == ()
+    assert "too few to say anything" in said
+
+
+@pytest.mark.parametrize("rule", [TopK(2), "order", CumulativeMass()], ids=str)
+def test_replicates_have_the_tails_and_the_errors_of_the_fit(rule):
+    """Squared lengths of the log degrees' residuals: mean over squared mean is 1 + 2/r for normal rows of r = q - 1.
+
+    For rows of a t distribution with v degrees of freedom it is (v - 2) / (v - 4) times that.
+    """
+    rng = np.random.default_rng(1)
+    X, L = np.zeros((4000, 1)), np.eye(4)[rng.integers(0, 4, 4000)] + np.eye(4)[rng.integers(0, 4, 4000)] > 0
+    noise = 0.0 if rule == "order" else 0.1
+    fit = Inversion(degradation=rule, features=False, noise=noise, **SHORT).fit(X, L).fit_
+    for tail, expected in ((np.inf, 1 + 2 / 3), (9.0, 7 / 5 * (1 + 2 / 3))):
+        labels, D = predictive.replicate_labels(replace(fit, tail=tail), X, L.astype(float), 4, rng)
+        Z = np.log(D) - np.log(D).mean(axis=2, keepdims=True)
+        e = (Z - Z.mean(axis=1, keepdims=True)) @ np.linalg.svd(np.cov(Z[0], rowvar=False))[0][:, :3]
+        whole = np.einsum("rnj,rjk,rnk->rn", e, np.linalg.inv(np.einsum("rnj,rnk->rjk", e, e) / len(X)), e)
+        assert (whole**2).mean() / whole.mean() ** 2 == pytest.approx(expected, rel=0.12)
+        if noise:  # a tenth of the entries is wrong, so that rows differ from what the rule makes
+            assert (labels != np.stack([fit.rule.apply(d) for d in D])).mean() == pytest.approx(0.1, abs=0.01)

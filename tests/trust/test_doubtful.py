@@ -1,0 +1,102 @@
+"""`doubtful_labels`: closed forms of the probability that an entry is wrong, and what the answer is labelled with."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from contone import CumulativeMass, Inversion, Temperature, TopK, doubtful_labels
+from contone.enhance.inversion import simulate
+from contone.exceptions import ArgumentError, InputError
+from contone.trust.doubtful import probability_wrong
+
+SHORT = {"n_sweeps": 40, "n_burn": 15}
+NOISE = 0.2
+
+
+@pytest.fixture(scope="module")
+def pair():
+    """Two labels, one of them marked in every row: which one, the sign of x says with errors."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 1))
+    first = rng.random(150) < norm.cdf(1.5 * X[:, 0])
+    Y = np.column_stack([first, ~first]).astype(float)
+    return Inversion(degradation=TopK(1), noise=NOISE, **SHORT).fit(X, Y), X, Y
+
+
+def test_two_labels_have_a_closed_form(pair):
+    # With one label per row, l* is (1, 0) with the probability p = Phi(difference of the means / its deviation), and
+    # two wrong entries have the likelihood r^2, r = noise / (1 - noise).
+    method, X, Y = pair
+    X, Y = X[:10], Y[:10]
+    mean, covariance = method.fit_.mean(X), method.fit_.parameters.covariance
+    contrast = np.array([1.0, -1.0])
+    p = norm.cdf((mean[0] - mean[1]) / np.sqrt(contrast @ covariance @ contrast))
+    r2 = (NOISE / (1 - NOISE)) ** 2
+    right, wrong = (np.where(Y[:, 0] > 0, a, b) for a, b in ((p, 1 - p), (1 - p, p)))
+    chains = probability_wrong(
+        method.fit_, *(np.tile(A, (200, 1)) for A in (X, Y)), NOISE, 40, np.random.default_rng(0)
+    )
+    P = chains.reshape(200, 10, 2).mean(axis=0)
+    np.testing.assert_allclose(P[:, 0], P[:, 1])
+    np.testing.assert_allclose(P[:, 0], r2 * wrong / (right + r2 * wrong), atol=0.03)
+
+
+def test_a_pattern_that_the_rule_cannot_make_holds_one_wrong_entry(pair):
+    method, X, Y = pair
+    P = probability_wrong(method.fit_, X[:5], np.ones_like(Y[:5]), NOISE, 100, np.random.default_rng(0))
+    np.testing.assert_allclose(P.sum(axis=1), 1.0)
+
+
+def test_probabilities_are_calibrated_on_labels_from_the_model():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(250, 3))
+    Z = 1.5 * X @ rng.normal(size=(3, 4)) + 0.3 * rng.normal(size=(250, 4))
+    clean = CumulativeMass().apply(np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True))
+    method = Inversion(**SHORT).fit(X, clean)
+    drawn = simulate.draw_rows(method.fit_, method.fit_.parameters, X, rng)
+    flipped = rng.random(drawn.labels.shape) < NOISE
+    L = np.where(flipped, 1 - drawn.labels, drawn.labels).astype(float)
+    said = L.any(axis=1)  # rows without a label say nothing
+    P = probability_wrong(method.fit_, X, L, NOISE, 40, rng)
+    assert np.isnan(P[~said]).all()
+    P, wrong = P[said], flipped[said]
+    for low, high in ((0.0, 0.1), (0.1, 0.4), (0.4, 1.01)):
+        inside = (low <= P) & (high > P)
+        deviation = np.sqrt((P[inside] * (1 - P[inside])).sum()) + 1
+        assert abs(wrong[inside].sum() - P[inside].sum()) < 5 * deviation
+    assert P[wrong].mean() > 2 * P[~wrong].mean()
+
+
+def test_the_answer_is_ranked_named_and_without_unasked_entries(pair):
+    pd = pytest.importorskip("pandas")
+    method, X, Y = pair
+    Y = Y.copy()
+    Y[3] = np.nan, 1.0
+    everything = doubtful_labels(method, X, Y, min_probability=0.0, n_sweeps=20)
+    assert len(everything.row) == Y.size - 1
+    assert (np.diff(everything.probability) <= 0).all()
+    np.testing.assert_array_equal(everything.given, Y[everything.row, everything.label] > 0)
+    assert (3, 0) not in set(zip(everything.row.tolist(), everything.label.tolist(), strict=True))
+    index = [f"song {i}" for i in range(len(X))]
+    frame = pd.DataFrame(Y, columns=["calm", "sad"], index=index)
+    named = doubtful_labels(
+        method, pd.DataFrame(X, index=index).to_numpy(), frame, min_probability=0.0, k=7, n_sweeps=20
+    )
+    assert named.row.tolist() == [index[i] for i in everything.row[:7]]
+    assert named.label.tolist() == [frame.columns[j] for j in everything.label[:7]]
+    np.testing.assert_array_equal(named.probability, everything.probability[:7])
+
+
+def test_arguments_are_refused_by_name(pair):
+    method, X, Y = pair
+    for wrong in ({"noise": 0.5}, {"min_probability": 2}, {"k": 0}, {"n_sweeps": 3}):
+        with pytest.raises(ArgumentError, match=next(iter(wrong))):
+            doubtful_labels(method, X, Y, **wrong)
+    with pytest.raises(ArgumentError, match="Temperature"):
+        doubtful_labels(Temperature(), X, Y)
+    with pytest.raises(InputError, match="1 features and 2 labels"):
+        doubtful_labels(method, np.hstack([X, X]), Y)
+    with pytest.raises(InputError, match="order"):
+        doubtful_labels(Inversion(degradation="order", **SHORT), X, Y)
