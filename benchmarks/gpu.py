@@ -329,7 +329,7 @@ def _markdown(report: dict[str, Any]) -> str:
     if sizes := report.get("sizes"):
         lines += [
             "",
-            "| Inversion, float32: rows x labels | first call, s | warm, s | floors of its sweeps: bytes, operations, s |",
+            "| Inversion, float32: rows x labels | first, s | warm, s | floors of its sweeps: bytes, operations, s |",
         ]
         lines += ["|---" * 4 + "|"]
         for r in sizes:

@@ -33,7 +33,7 @@ def _make_quick(folder, patch):
     near = 0.99 * D + 0.01 / 3
     patch.setattr("contone.datasets.artificial", lambda: coarse)
     patch.setattr(experiment, "limit", lambda X, L, D, **_: LimitResult(near, "near", {}, {}))
-    for network in (enhance.ConLE, enhance.LEVI, enhance.LIBLE):  # what they learn does not matter here
+    for network in (enhance.ConLE, enhance.LEIC, enhance.LEVI, enhance.LIBLE):  # what they learn does not matter here
         for name in {"epochs", "pretrain_epochs"} & {*network.__init__.__kwdefaults__}:
             patch.setitem(network.__init__.__kwdefaults__, name, 2)
     patch.chdir(folder)

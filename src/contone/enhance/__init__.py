@@ -18,6 +18,7 @@ from contone.enhance.glle import GLLE
 from contone.enhance.inversion import Inversion
 from contone.enhance.km import KM
 from contone.enhance.lcdr import LCdr
+from contone.enhance.leic import LEIC
 from contone.enhance.lemll import LEMLL
 from contone.enhance.lesc import LESC
 from contone.enhance.levi import LEVI
@@ -34,6 +35,7 @@ __all__ = [
     "GLESC",
     "GLLE",
     "KM",
+    "LEIC",
     "LEMLL",
     "LESC",
     "LEVI",

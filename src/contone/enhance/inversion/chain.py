@@ -25,6 +25,7 @@ from contone.enhance.inversion.logistic_normal import Counts, Parameters, Spread
 from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.sampler import Rows
 from contone.enhance.inversion.shape_uncertainty import ShapeUncertainty
+from contone.exceptions import InputError
 from contone.measurements import IntervalRule
 from contone.runtime import progress
 from contone.runtime.threads import one_blas_thread
@@ -54,6 +55,16 @@ class Settings:
     max_rows: int = 20000
     n_samples: int = 0
     verbose: bool | None = False
+
+    def check(self, *, takes_numbers: bool) -> None:
+        """Refuse settings that do not go together."""
+        if self.n_burn >= self.n_sweeps:
+            raise InputError(f"Inversion: n_burn ({self.n_burn}) must be less than n_sweeps ({self.n_sweeps}).")
+        if self.noise > 0 and takes_numbers:
+            raise InputError(
+                f"Inversion: noise={self.noise:g} needs a rule that says which labels degrees give; "
+                'degradation="order" does not. Use noise=0, or another rule.'
+            )
 
     @property
     def weights(self) -> list[float]:
