@@ -11,8 +11,8 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 from contone import FromRegressor, Temperature
-from contone.backends.numpy.rows import take_rows
-from contone.backends.permutations import invert
+from contone.backends.numpy import take_rows
+from contone.backends.protocols import invert
 from contone.runtime import threads
 from contone.runtime.threads import PIECE_ROWS, for_each, n_threads, pieces_by_width, pieces_of, side_by_side, total
 

@@ -28,7 +28,7 @@ from scipy.special import ndtri
 from contone.backends import get_backend
 from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.logistic_normal import Parameters
-from contone.enhance.inversion.model import Fit, _mean_features
+from contone.enhance.inversion.model import Fit, mean_features
 from contone.enhance.inversion.sampler import Rows
 from contone.measurements import IntervalRule, Order
 from contone.measurements.order import in_order_of
@@ -69,7 +69,7 @@ def learn_information(fit: Fit, X: np.ndarray, L: np.ndarray, rng: np.random.Gen
     Sums of squares of averages over a chain would be too large by the noise of the averages; products of the averages
     over its two halves are not.
     """
-    phi = _mean_features(fit.feature_map, X)
+    phi = mean_features(fit.feature_map, X)
     mean, precision = fit.parameters.coefficients.T @ phi, logistic_normal.precision(fit.parameters.covariance)
     _, unwhiten = _whitening(fit.parameters.covariance)
     whiten = np.linalg.pinv(unwhiten)
@@ -184,7 +184,7 @@ def draw_labels(
 
 def _means(fit: Fit, coefficients: np.ndarray, X: Array) -> np.ndarray:
     """Means (n, q) of z under other coefficients."""
-    means: np.ndarray = (coefficients.T @ _mean_features(fit.feature_map, X)).T
+    means: np.ndarray = (coefficients.T @ mean_features(fit.feature_map, X)).T
     return means
 
 
