@@ -193,6 +193,7 @@ def train(
                     if optimiser == "sgd":
                         w -= rate * gradient
                         continue
+                    # torch.optim.Adam takes the same step in twice the time, after seconds of imports for its compiler.
                     mean.mul_(0.9).add_(gradient, alpha=0.1)
                     square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
                     root = (square / (1.0 - 0.999**step)).sqrt_().add_(1e-8)
