@@ -17,10 +17,10 @@ from contone.exceptions import InputError
 from contone.experiments.cells import Cell
 from contone.experiments.data import load
 from contone.experiments.describe import build
-from contone.experiments.store import Record
 from contone.experiments.tasks import TASKS
 from contone.measurements import IntervalRule
 from contone.trust.trial import Trial, trial
+from contone.typing import Record
 
 N_EXAMPLES = 4
 """Rows kept of every recovered distribution, for the pictures of single instances."""
