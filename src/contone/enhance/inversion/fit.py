@@ -80,7 +80,7 @@ def fit(
     n_kept = settings.n_sweeps - settings.n_burn
     averages, counts = Averages(rows.Z, settings.n_samples, n_kept), count_labels(L, rule)
     shape = ShapeUncertainty(rows.Z.shape[1], q, float(q) if settings.strength is None else settings.strength)
-    parameters, spread = learn_parameters(phi, rows, averages, counts, settings, rng, shape)
+    parameters, spread, factors = learn_parameters(phi, rows, averages, counts, settings, rng, shape)
     n_graded = 0 if known is None else int(known.known.sum())
     model = Fit(
         rule,
@@ -94,6 +94,7 @@ def fit(
         *averages.diagnostics(),
         annotator_deviation=rows.typical_deviation(n_kept),
         n_graded=n_graded,
+        factors=factors,
         shape_shares=shape.shares(settings.weights, n_graded),
     )
     if known is not None:

@@ -84,7 +84,8 @@ class Rows:
         self.positive = self._labels(self.Z) if noise > 0 else transpose(completed)
         self.asked: Array = None  # (q, n) where there are unasked entries
         self._prepare()
-        if self.takes_factors and (single or L.shape[1] > FEW_LABELS) and len(L) >= MANY_ROWS:
+        many = (single or L.shape[1] > FEW_LABELS) and len(L) >= MANY_ROWS
+        if many and self.takes_factors and get_backend(L).name == "numpy":
             self.Z = self.Z.astype(np.float32)
 
     def hold(self, grades: Grades) -> None:
@@ -107,7 +108,7 @@ class Rows:
             self._open_unasked(self.labels)
         self.sweeps = choose_sweeps(self.Z, self.rule, self.bound)
         plain = self.grades is None and self.levels is None and self.asked is None and self.rule.region is not None
-        self.takes_factors = plain and get_backend(self.Z).name == "numpy"
+        self.takes_factors = plain and self.sweeps.takes_factors
         """Whether Sigma^-1 may be a `FactorPrecision`."""
 
     @property
@@ -155,7 +156,7 @@ class Rows:
                 self._propose_other_labels(mean, matrix, rng, 1.0 if root is None else root)
             elif self.asked is not None:
                 self._propose_completions(mean, matrix, getattr(rng, "aside", rng), 1.0 if root is None else root)
-        single = self.takes_factors and self.Z.dtype == np.float32 and isinstance(rng, np.random.Generator)
+        single = self.Z.dtype == np.float32 and isinstance(rng, np.random.Generator)
         u, shift = rng.random((q, n), **({"dtype": np.float32} if single else {})), rng.standard_normal(n)
         self.Z = self.sweeps.sweep(self.Z, self.bound, mean, precision, u, shift, reflect=reflect, root_weights=root)
 
@@ -257,11 +258,11 @@ def choose_sweeps(Z: Array, rule: IntervalRule, bound: Bound) -> Sweeps:
             from contone.enhance.inversion.sweeps.compiled import CompiledSweeps
 
             return CompiledSweeps(region)
-        if kind == "torch" and bound.known is None:
+        if kind == "torch":
             from contone.enhance.inversion.sweeps.gpu import FusedSweeps, can_fuse
 
             if can_fuse(Z):
-                return FusedSweeps(region)
+                return FusedSweeps(rule)
     from contone.enhance.inversion.sweeps.reference import ReferenceSweeps
 
     return ReferenceSweeps(rule)

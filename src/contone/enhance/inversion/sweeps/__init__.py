@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from contone.enhance.inversion.covariance import Precision
 from contone.typing import Array
@@ -41,6 +41,9 @@ class Bound(NamedTuple):
 
 class Sweeps(ABC):
     """One way to sweep."""
+
+    takes_factors: ClassVar[bool] = True
+    """Whether Sigma^-1 in factors is used as it is; otherwise it is multiplied out."""
 
     @abstractmethod
     def sweep(

@@ -33,7 +33,7 @@ from contone.enhance.inversion.sweeps.loops import (
     replace_ends,
 )
 from contone.measurements import Region
-from contone.runtime.threads import for_each
+from contone.runtime.machine import for_each
 
 PIECE_ROWS = 4096
 """At most how many rows one thread works on at a time."""
