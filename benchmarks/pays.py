@@ -99,15 +99,10 @@ class Problem(NamedTuple):
 def load(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Features, labels and, where they are known, distributions of all rows."""
     if name in TABLES + MANY_LABELS:
-        from contone.tables import formats, prepare
-        from contone.tables.order import Order
-
         table, _, n_labels = name.partition("-")
         path = Path(os.environ["CONTONE_TABLES"]) / f"{table}.arff.gz"
-        order = Order(path, "", [], Inversion())
-        problem = prepare.posed(order, formats.read(path))
-        X = np.asarray(prepare.encoder_for(order, problem.chosen).fit_transform(problem.features), dtype=float)
-        L = problem.L.to_numpy().astype(float)
+        problem = contone.read_table(path)
+        X, L = problem.X, problem.Y.to_numpy().astype(float)
         if n_labels:
             L = L[:, np.sort(np.argsort(-L.sum(axis=0), kind="stable")[: int(n_labels)])]
         return X, L, None

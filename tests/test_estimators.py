@@ -41,6 +41,7 @@ SHORT = {
     "DRAM": {"max_iter": 2, "max_steps": 3, "n_draws": 4},
     "LDLForest": {"max_iter": 20},
     "LDLSCL": {"max_iter": 10},
+    "LEIC": {"epochs": 2, "n_code": 4},
     "LEMLL": {"max_iter": 10},
     "LEVI": {"epochs": 2, "n_hidden": 8},
     "LIBLE": {"pretrain_epochs": 1, "epochs": 2, "n_hidden": 8, "n_code": 4},

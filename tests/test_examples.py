@@ -21,7 +21,12 @@ def test_example(path, tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("CONTONE_DATA", raising=False)
     monkeypatch.setenv("CONTONE_CACHE", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    for network in (enhance.ConLE, enhance.LEVI, enhance.LIBLE):  # how well they learn is not the question
+    for network in (
+        enhance.ConLE,
+        enhance.LEIC,
+        enhance.LEVI,
+        enhance.LIBLE,
+    ):  # how well they learn does not matter
         for name in {"epochs", "pretrain_epochs"} & {*network.__init__.__kwdefaults__}:
             monkeypatch.setitem(network.__init__.__kwdefaults__, name, 2)
     runpy.run_path(str(path), run_name="__main__")

@@ -15,6 +15,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from contone import (
     AAKNN,
+    GLLE,
     LDLLRR,
     LDLSCL,
     LEMLL,
@@ -22,6 +23,7 @@ from contone import (
     FromRegressor,
     Inversion,
     LDLForest,
+    Logical,
     MaxEnt,
     PTBayes,
     Temperature,
@@ -169,3 +171,120 @@ def test_damage_is_an_error_wherever_it_is(small, tmp_path):
         archive.writestr("model.json", json.dumps({"format": 99, "contone": "9.0", "method": None, "details": None}))
     with pytest.raises(DataError, match="newer"):
         load_model(tmp_path / "new")
+
+
+def changed(source, target, change):
+    """A model file whose manifest was changed by somebody."""
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name == "model.json":
+                tree = json.loads(content)
+                change(tree["method"]["state"])
+                content = json.dumps(tree)
+            new.writestr(name, content)
+    return target
+
+
+@pytest.mark.parametrize(
+    "method", [GLLE(), Logical(), Inversion(n_sweeps=20, n_burn=5)], ids=lambda m: type(m).__name__
+)
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda state: state["label_names_"].pop(), "labels and names"),
+        (lambda state: state.update(label_names_="abc"), "not a list of names"),
+        (lambda state: state.update(n_features_in_=2), "cannot answer"),
+        (lambda state: state.update(feature_names_in_=["a"]), "names 1 features"),
+        (lambda state: state.update(__dict__={"kind": "dict", "items": []}), "has an attribute '__dict__'"),
+        (lambda state: state.pop("n_features_in_"), "n_features_in_"),
+    ],
+    ids=["labels", "text", "features", "names", "dict", "gone"],
+)
+def test_parts_that_do_not_fit_together_are_refused_in_one_sentence(small, tmp_path, method, change, said):
+    if "cannot answer" in said and isinstance(method, Logical):
+        pytest.skip("any number of features will do for a method that uses none")
+    save_model(fitted(method, small), tmp_path / "m")
+    with pytest.raises(DataError, match=f"^[^\n]*{said}[^\n]*$"):
+        load_model(changed(tmp_path / "m", tmp_path / "forged", change))
+
+
+def test_a_model_that_answers_nan_is_refused(small, tmp_path):
+    """NaN in the features that GLLE keeps ended in a RecursionError."""
+    method = fitted(GLLE(), small)
+    for name, value in vars(method).items():
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and name != "label_distributions_":
+            setattr(method, name, np.full_like(value, np.nan))
+        elif isinstance(value, tuple) and hasattr(value, "_fields"):
+            parts = (np.full_like(v, np.nan) if isinstance(v, np.ndarray) else v for v in value)
+            setattr(method, name, type(value)(*parts))
+    save_model(method, tmp_path / "m")
+    with pytest.raises(DataError, match=r"^[^\n]*GLLE cannot answer[^\n]*$"):
+        load_model(tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {"kind": "array", "array": float("inf")},
+        {"kind": "array", "array": 10**400},
+        {"kind": "object", "class": "contone.enhance.baselines:Uniform", "state": "text"},
+        {"kind": "sparse", "shape": [2, float("inf")], "data": 0, "indices": 0, "indptr": 0},
+        {"kind": "dict", "items": [[1]]},
+        {"kind": "neighbours", "state": {}},
+        [[[[]]]],
+        {"kind": "array", "array": 0},
+    ],
+    ids=str,
+)
+def test_a_broken_value_is_one_sentence(tmp_path, tree):
+    broken = npy("{'descr': '<f8', 'fortran_order': False, 'shape': (1 + , }")
+    with pytest.raises(DataError, match=r"^[^\n]*$"):
+        load_model(written(tmp_path / "m", tree, **{"0000": broken}))
+
+
+def test_an_encrypted_file_is_one_sentence(small, tmp_path):
+    save_model(fitted(Temperature(), small), tmp_path / "m")
+    content = bytearray((tmp_path / "m").read_bytes())
+    for signature, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        at = content.find(signature)
+        while at >= 0:
+            content[at + place] |= 1
+            at = content.find(signature, at + 4)
+    (tmp_path / "e").write_bytes(content)
+    with pytest.raises(DataError, match="encrypted"):
+        load_model(tmp_path / "e")
+
+
+def test_an_array_is_named_once_so_that_a_file_claims_no_more_than_it_holds(tmp_path):
+    stored = io.BytesIO()
+    np.save(stored, np.zeros(10))
+    tree = [{"kind": "array", "array": 0}] * 400
+    with pytest.raises(DataError, match="twice"):
+        load_model(written(tmp_path / "m", tree, **{"0000": stored.getvalue()}))
+    # Members that share their bytes: each is honest about its size, all of them together are not.
+    with zipfile.ZipFile(tmp_path / "o", "w") as archive:
+        archive.writestr("model.json", "{}" + " " * 1000)
+        first = archive.getinfo("model.json")
+        for number in range(50):
+            copy = zipfile.ZipInfo(f"arrays/{number:04d}.npy")
+            copy.file_size, copy.compress_size = first.file_size, first.compress_size
+            copy.CRC, copy.header_offset = first.CRC, first.header_offset
+            archive.filelist.append(copy)
+            archive.NameToInfo[copy.filename] = copy
+    with pytest.raises(DataError, match="claim more than the file holds"):
+        load_model(tmp_path / "o")
+
+
+def test_a_pipeline_with_the_vectorizer_is_kept(small, tmp_path):
+    import pandas as pd
+
+    from contone import make_pipeline, tables
+
+    X, L, _ = small
+    frame = pd.DataFrame(X).rename(columns=str).assign(colour=np.resize(["red", "green", "blue"], len(X)))
+    pipeline = make_pipeline(tables.vectorizer(), Inversion(n_sweeps=20, n_burn=5)).fit(frame, L)
+    save_model(pipeline, tmp_path / "m")
+    again = load_model(tmp_path / "m")
+    np.testing.assert_array_equal(again.predict(frame), pipeline.predict(frame))
+    np.testing.assert_array_equal(again.enhance(frame, L), pipeline.enhance(frame, L))

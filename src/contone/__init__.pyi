@@ -14,6 +14,7 @@ from contone.enhance import (
     GLESC,
     GLLE,
     KM,
+    LEIC,
     LEMLL,
     LESC,
     LEVI,
@@ -45,7 +46,7 @@ from contone.predict import (
     weighted_rows,
 )
 from contone.runtime.versions import show_versions
-from contone.tables import enhance_file, enhance_table, suggest_file
+from contone.tables import enhance_file, enhance_table, read_table, suggest_file, write_answer
 from contone.trust import Best, Check, Rehearsal, Tuned, check, compare, doubtful_labels, label_chances
 
 __version__: str
@@ -62,6 +63,7 @@ __all__ = [
     "KM",
     "LDLLRR",
     "LDLSCL",
+    "LEIC",
     "LEMLL",
     "LESC",
     "LEVI",
@@ -104,7 +106,9 @@ __all__ = [
     "make_pipeline",
     "measurements",
     "measures",
+    "read_table",
     "show_versions",
     "suggest_file",
     "weighted_rows",
+    "write_answer",
 ]

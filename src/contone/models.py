@@ -6,7 +6,8 @@ classes may be rebuilt is decided here: estimators, rules and value classes (dat
 `ROOMS` of contone, and the few classes of scikit-learn in `FOREIGN`. A file can therefore hold data only; reading one
 never runs code that came with it. A method from outside contone is stored by its import path, and read only where its
 package is installed as one of contone's methods, or the reader names it (`trusted`): a file never makes Python import
-what its user has not asked for. Members are not compressed, so that a small file cannot claim a large memory.
+what its user has not asked for. Members are not compressed and each array is named once, so that a file claims no more
+memory than its own size. A method that was read must answer a row before it is handed out: its parts fit together then.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import math
 import os
 import re
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from contone.base import DistributionLearner, Enhancer
@@ -38,16 +41,16 @@ from contone.runtime.files import check_regular, replacing
 
 FORMAT = 1
 """Version of the file's layout; a reader refuses what is newer than itself."""
-ROOMS = ("numerics", "augment", "enhance", "predict", "measurements", "tables", "pipeline", "check")
+ROOMS = ("numerics", "augment", "enhance", "predict", "measurements", "tables", "pipeline", "trust")
 """Parts of contone whose classes may be in a file."""
 FOREIGN = {
-    "Nystroem": "sklearn.kernel_approximation",
     "LinearRegression": "sklearn.linear_model",
+    "Nystroem": "sklearn.kernel_approximation",
+    "Pipeline": "sklearn.pipeline",
     "Ridge": "sklearn.linear_model",
     "StandardScaler": "sklearn.preprocessing",
 }
-"""Classes of scikit-learn whose fitted state is plain arrays, and the module of each."""
-TAG = "kind"
+"""Classes of scikit-learn whose fitted state is plain values, and the module of each."""
 MANIFEST = "model.json"
 
 
@@ -65,7 +68,7 @@ def save_model(method: Any, path: str | os.PathLike[str], *, details: Mapping[st
 
     Parameters
     ----------
-    method : fitted enhancer or learner
+    method : fitted enhancer, learner or pipeline
         What is kept.
     path : path
         The file, which is replaced if it is there.
@@ -108,32 +111,50 @@ def read_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> 
     with suppress(OSError):
         check_regular(path)
     try:
-        with _Archive(path) as archive:
-            archive.trusted = frozenset(trusted)
-            content = json.loads(_member_bytes(archive, MANIFEST))
+        with zipfile.ZipFile(path) as archive:
+            reader = _Reader(archive, frozenset(trusted))
+            content = json.loads(reader.read(MANIFEST))
             if not isinstance(content, dict) or not isinstance(content.get("format"), int):
                 raise DataError("it has no format number")
             if content["format"] > FORMAT:
                 raise DataError(f"it was written by contone {content.get('contone')}, which is newer")
-            method = _decode(content["method"], archive)
-            details = _decode(content["details"], archive)
+            method, details = reader.decode(content["method"]), reader.decode(content["details"])
+        if not isinstance(method, BaseEstimator) or not isinstance(details, dict):
+            raise DataError("it holds no method")
+        _try_out(method)
     except DataError as error:
         raise DataError(f"{Path(path)} cannot be used as a model: {error}.") from error
-    except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError, NotImplementedError, RecursionError) as error:
-        reason = getattr(error, "strerror", None) or str(error).splitlines()[0] if str(error) else "it is damaged"
-        raise DataError(f"{Path(path)} is not a model file of contone, or it is damaged: {reason}.") from error
-    if not isinstance(method, BaseEstimator) or not isinstance(details, dict):
-        raise DataError(f"{Path(path)} is not a model file of contone: it holds no method.")
+    except Exception as error:  # whatever a damaged or forged file makes of the modules that read it
+        said = getattr(error, "strerror", None) or str(error).partition("\n")[0] or type(error).__name__
+        raise DataError(f"{Path(path)} is not a model file of contone, or it is damaged: {said}.") from error
     return StoredModel(method, details, str(content.get("contone", "")))
 
 
+def _try_out(method: Any) -> None:
+    """Refuse a method whose parts do not fit together: it must answer a row of zeros, as it answers any other row."""
+    last = method.steps[-1][1] if isinstance(method, Pipeline) else method
+    if not isinstance(last, (Enhancer, DistributionLearner)):
+        return
+    names, d = last.label_names_, last.n_features_in_
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise DataError("its labels are not a list of names")
+    if len(getattr(last, "feature_names_in_", range(d))) != d:
+        raise DataError(f"it names {len(last.feature_names_in_)} features and was fitted with {d}")
+    kept = getattr(last, "label_distributions_", None)
+    if kept is not None and kept.shape[1] != len(names):
+        raise DataError(f"it has degrees of {kept.shape[1]} labels and names {len(names)}")
+    row = np.zeros((1, d))
+    try:
+        if hasattr(last, "predict"):
+            last._predict_checked(row)
+        elif hasattr(last, "enhance"):
+            last.enhance(row, np.eye(1, len(names)))
+    except Exception as error:
+        said = str(error).partition("\n")[0]
+        raise DataError(f"its {type(last).__name__} cannot answer ({type(error).__name__}: {said})") from error
+
+
 # ------------------------------------------------------------------------------------------------------- out
-
-
-class _Archive(zipfile.ZipFile):
-    """A file that is read, and the methods from outside that may be in it."""
-
-    trusted: frozenset[str] = frozenset()
 
 
 def _encode(value: Any, arrays: list[np.ndarray], where: str) -> Any:
@@ -141,42 +162,32 @@ def _encode(value: Any, arrays: list[np.ndarray], where: str) -> Any:
     if value is None or isinstance(value, (bool, str)) or type(value) is int:
         return value
     if type(value) is float:
-        return value if math.isfinite(value) else {TAG: "float", "value": repr(value)}
+        return value if math.isfinite(value) else {"kind": "float", "value": repr(value)}
     if isinstance(value, np.generic):
-        return {TAG: "scalar", "array": _put(np.asarray(value), arrays, where)}
+        return {"kind": "scalar", "array": _put(np.asarray(value), arrays, where)}
     if isinstance(value, np.ndarray):
-        if value.dtype.kind == "O":
-            if not all(isinstance(entry, str) for entry in value.flat):
-                raise _unknown(where, "an array of objects")
-            return {TAG: "names", "items": value.tolist()}
-        return {TAG: "array", "array": _put(value, arrays, where)}
+        if value.dtype.kind == "O" and all(isinstance(entry, str) for entry in value.flat):
+            return {"kind": "names", "items": value.tolist()}
+        return {"kind": "array", "array": _put(value, arrays, where)}
     if isinstance(value, sp.sparray | sp.spmatrix):
         matrix = sp.csr_array(value)
-        return {
-            TAG: "sparse",
-            "shape": list(matrix.shape),
-            **{name: _put(getattr(matrix, name), arrays, where) for name in ("data", "indices", "indptr")},
-        }
+        parts = {name: _put(getattr(matrix, name), arrays, where) for name in ("data", "indices", "indptr")}
+        return {"kind": "sparse", "shape": list(matrix.shape), **parts}
     if type(value) is list:
         return [_encode(entry, arrays, f"{where}[{i}]") for i, entry in enumerate(value)]
     if type(value) is tuple:
-        return {TAG: "tuple", "items": _encode(list(value), arrays, where)}
+        return {"kind": "tuple", "items": _encode(list(value), arrays, where)}
     if type(value) is dict:
         pairs = [[_encode(k, arrays, where), _encode(v, arrays, f"{where}[{k!r}]")] for k, v in value.items()]
-        return {TAG: "dict", "items": pairs}
-    return _encode_object(value, arrays, where)
-
-
-def _encode_object(value: Any, arrays: list[np.ndarray], where: str) -> Any:
-    cls = type(value)
-    if cls.__name__ == "KNeighborsRegressor" and cls.__module__.startswith("sklearn."):
-        state = {**value.get_params(deep=False), "_fit_X": value._fit_X, "_y": value._y}  # its tree is built again
-        return {TAG: "neighbours", "state": _encode(state, arrays, where)}
-    name = _name_of(cls)
+        return {"kind": "dict", "items": pairs}
+    if type(value) is KNeighborsRegressor:  # its tree is built again
+        state = {**value.get_params(deep=False), "_fit_X": value._fit_X, "_y": value._y}
+        return {"kind": "neighbours", "state": _encode(state, arrays, where)}
+    name = _name_of(type(value))
     if name is None:
-        raise _unknown(where, f"a {cls.__module__}.{cls.__qualname__}")
+        raise _unknown(where, f"a {type(value).__module__}.{type(value).__qualname__}")
     state = {key: _encode(entry, arrays, f"{where}.{key}") for key, entry in _state(value).items()}
-    return {TAG: "object", "class": name, "state": state}
+    return {"kind": "object", "class": name, "state": state}
 
 
 def _state(value: Any) -> dict[str, Any]:
@@ -184,7 +195,7 @@ def _state(value: Any) -> dict[str, Any]:
         return value._asdict()  # type: ignore[attr-defined, no-any-return]
     if dataclasses.is_dataclass(value):
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-    return dict(vars(value))
+    return {**vars(value), "memory": None} if isinstance(value, Pipeline) else dict(vars(value))
 
 
 def _put(array: np.ndarray, arrays: list[np.ndarray], where: str) -> int:
@@ -205,112 +216,95 @@ def _unknown(where: str, what: str) -> InputError:
 # -------------------------------------------------------------------------------------------------------- in
 
 
-def _decode(value: Any, archive: _Archive) -> Any:
-    if isinstance(value, list):
-        return [_decode(entry, archive) for entry in value]
-    if not isinstance(value, dict):
+class _Reader:
+    """A file that is read, and the methods from outside that may be in it."""
+
+    def __init__(self, archive: zipfile.ZipFile, trusted: frozenset[str]) -> None:
+        self.archive, self.trusted, self.left = archive, trusted, set(archive.namelist())
+        claimed = sum(info.file_size for info in archive.infolist())
+        if archive.fp is None or claimed > archive.fp.seek(0, os.SEEK_END):
+            raise DataError("its members are compressed, or claim more than the file holds")
+
+    def decode(self, value: Any) -> Any:
+        match value:
+            case list():
+                return [self.decode(entry) for entry in value]
+            case {"kind": "float", "value": str(text)}:
+                return float(text)
+            case {"kind": "scalar", "array": int(number)}:
+                return self.array(number)[()]
+            case {"kind": "array", "array": int(number)}:
+                return self.array(number)
+            case {"kind": "names", "items": list(items)}:
+                return np.array([str(entry) for entry in items], dtype=object)
+            case {"kind": "sparse", "shape": [int(n), int(d)], "data": int(a), "indices": int(b), "indptr": int(c)}:
+                matrix = sp.csr_array((self.array(a), self.array(b), self.array(c)), shape=(n, d))
+                matrix.check_format(full_check=True)
+                return matrix
+            case {"kind": "tuple", "items": list(items)}:
+                return tuple(self.decode(items))
+            case {"kind": "dict", "items": list(pairs)}:
+                return {self.decode(key): self.decode(entry) for key, entry in pairs}
+            case {"kind": "neighbours", "state": dict(state)}:
+                return self.neighbours(self.decode(state))
+            case {"kind": "object", "class": str(name), "state": dict(state)}:
+                return self.object(name, {key: self.decode(entry) for key, entry in state.items()})
+            case dict():
+                raise DataError(f"it holds a value of the kind {value.get('kind')!r} that cannot be read")
         return value
-    kind = value.get(TAG)
-    if kind not in DECODERS:
-        raise DataError(f"it holds a value of the unknown kind {kind!r}")
-    return DECODERS[kind](value, archive)
 
+    def neighbours(self, state: dict[str, Any]) -> KNeighborsRegressor:
+        X, y = state.pop("_fit_X"), state.pop("_y")
+        if any(callable(entry) for entry in state.values()):
+            raise DataError("its neighbour search holds a function")
+        return KNeighborsRegressor(**state).fit(X, y)
 
-def _decode_float(value: dict[str, Any], archive: _Archive) -> float:
-    return float(value["value"])
+    def object(self, name: str, state: dict[str, Any]) -> Any:
+        """An object with this state; no constructor is called, but that of a named tuple, which keeps its fields."""
+        cls: Any = _class_of(name, self.trusted)
+        called = name.partition(":")[2]
+        if odd := [key for key in state if not key.isidentifier() or key.startswith("__")]:
+            raise DataError(f"its {called} has an attribute {odd[0]!r}")
+        if issubclass(cls, tuple):
+            return cls(**state)
+        made = object.__new__(cls)
+        if dataclasses.is_dataclass(cls):
+            if set(state) != {f.name for f in dataclasses.fields(cls)}:
+                raise DataError(f"its {called} has other fields than that of this version of contone")
+        elif issubclass(cls, BaseEstimator) and (absent := set(cls._get_param_names()) - set(state)):
+            raise DataError(f"its {called} has no {min(absent)}")
+        if issubclass(cls, Pipeline) and state["memory"] is not None:
+            raise DataError("its Pipeline names a folder of pickles")
+        for key, entry in state.items():
+            object.__setattr__(made, key, entry)
+        if hasattr(made, "_validate_params"):
+            made._validate_params()
+        return made
 
+    def array(self, number: int) -> np.ndarray:
+        """An array of the archive, once; its header must agree with the bytes that are there."""
+        content = io.BytesIO(self.read(_member(number)))
+        version = np.lib.format.read_magic(content)
+        if version not in ((1, 0), (2, 0)):
+            raise DataError(f"it holds an array of the unknown version {version}")
+        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read_header(content)
+        if dtype.hasobject or math.prod(shape) * dtype.itemsize != len(content.getbuffer()) - content.tell():
+            raise DataError("it holds an array whose size is not what its header says")
+        content.seek(0)
+        return np.asarray(np.lib.format.read_array(content, allow_pickle=False))
 
-def _decode_scalar(value: dict[str, Any], archive: _Archive) -> Any:
-    return _array(archive, value["array"])[()]
-
-
-def _decode_array(value: dict[str, Any], archive: _Archive) -> np.ndarray:
-    return _array(archive, value["array"])
-
-
-def _decode_names(value: dict[str, Any], archive: _Archive) -> np.ndarray:
-    return np.array([str(entry) for entry in value["items"]], dtype=object)
-
-
-def _decode_sparse(value: dict[str, Any], archive: _Archive) -> Any:
-    parts = tuple(_array(archive, value[name]) for name in ("data", "indices", "indptr"))
-    matrix = sp.csr_array(parts, shape=tuple(value["shape"]))
-    matrix.check_format(full_check=True)
-    return matrix
-
-
-def _decode_tuple(value: dict[str, Any], archive: _Archive) -> tuple[Any, ...]:
-    return tuple(_decode(value["items"], archive))
-
-
-def _decode_dict(value: dict[str, Any], archive: _Archive) -> dict[Any, Any]:
-    return {_decode(k, archive): _decode(v, archive) for k, v in value["items"]}
-
-
-def _decode_neighbours(value: dict[str, Any], archive: _Archive) -> Any:
-    from sklearn.neighbors import KNeighborsRegressor
-
-    state = _decode(value["state"], archive)
-    X, y = state.pop("_fit_X"), state.pop("_y")
-    if any(callable(entry) for entry in state.values()):
-        raise DataError("its neighbour search holds a function")
-    return KNeighborsRegressor(**state).fit(X, y)
-
-
-def _decode_object(value: dict[str, Any], archive: _Archive) -> Any:
-    cls: Any = _class_of(str(value["class"]), archive.trusted)
-    state = {str(key): _decode(entry, archive) for key, entry in value["state"].items()}
-    if issubclass(cls, tuple):
-        return cls(**state)  # a named tuple does nothing but keep its fields
-    made = object.__new__(cls)
-    if dataclasses.is_dataclass(cls):
-        names = {f.name for f in dataclasses.fields(cls)}
-        if set(state) != names:
-            raise DataError(f"its {type(made).__name__} has other fields than that of this version of contone")
-    elif issubclass(cls, BaseEstimator):
-        absent = sorted(set(cls._get_param_names()) - set(state))
-        if absent:
-            raise DataError(f"its {cls.__name__} has no {absent[0]}")
-    for key, entry in state.items():
-        object.__setattr__(made, key, entry)
-    if isinstance(made, BaseEstimator) and hasattr(made, "_validate_params"):
-        made._validate_params()
-    return made
-
-
-DECODERS: dict[Any, Callable[[dict[str, Any], _Archive], Any]] = {
-    "float": _decode_float,
-    "scalar": _decode_scalar,
-    "array": _decode_array,
-    "names": _decode_names,
-    "sparse": _decode_sparse,
-    "tuple": _decode_tuple,
-    "dict": _decode_dict,
-    "neighbours": _decode_neighbours,
-    "object": _decode_object,
-}
-
-
-def _array(archive: _Archive, number: Any) -> np.ndarray:
-    """An array of the archive; its header must agree with the bytes that are there."""
-    content = io.BytesIO(_member_bytes(archive, _member(int(number))))
-    version = np.lib.format.read_magic(content)
-    if version not in ((1, 0), (2, 0)):
-        raise DataError(f"it holds an array of the unknown version {version}")
-    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read_header(content)
-    rest = len(content.getbuffer()) - content.tell()
-    if dtype.hasobject or math.prod(shape) * dtype.itemsize != rest:
-        raise DataError("it holds an array whose size is not what its header says")
-    content.seek(0)
-    return np.asarray(np.lib.format.read_array(content, allow_pickle=False))
-
-
-def _member_bytes(archive: _Archive, name: str) -> bytes:
-    info = archive.getinfo(name)
-    if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
-        raise DataError("its members are compressed, which contone's are not")
-    return archive.read(info)  # checks the member's CRC
+    def read(self, name: str) -> bytes:
+        """The bytes of a member, once: what is named twice would take its memory twice."""
+        info = self.archive.getinfo(name)
+        if name not in self.left:
+            raise DataError(f"it names {name} twice")
+        self.left.remove(name)
+        if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
+            raise DataError("its members are compressed, which contone's are not")
+        if info.flag_bits & 1:
+            raise DataError("its members are encrypted, which contone's are not")
+        return self.archive.read(info)  # checks the member's CRC
 
 
 def _member(number: int) -> str:
@@ -335,32 +329,20 @@ def _name_of(cls: type) -> str | None:
 
 
 def _class_of(name: str, trusted: frozenset[str]) -> type:
-    """The class of that name, if it is one of those allowed."""
-    if name.partition(":")[0].partition(".")[0] not in ("contone", "sklearn"):
-        return _class_from_outside(name, trusted)
+    """The class of that name, if it is one of those allowed; nothing else is imported."""
     module, _, attribute = name.partition(":")
     if module == "sklearn" and attribute in FOREIGN:
         return getattr(importlib.import_module(FOREIGN[attribute]), attribute)  # type: ignore[no-any-return]
-    if not re.fullmatch(rf"contone\.({'|'.join(ROOMS)})(\.[a-z][a-z0-9_]*)*", module):
-        raise DataError(f"it names the class {name!r}, which is not one of contone's")
-    try:
-        found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise DataError(f"it names the class {name!r}, which this version of contone does not have") from error
-    if not isinstance(found, type) or found.__module__ != module or not _is_value_class(found):
-        raise DataError(f"it names {name!r}, which is not a class of values")
-    return found
-
-
-def _class_from_outside(name: str, trusted: frozenset[str]) -> type:
-    """A method that is installed or trusted, or a class of values of its module; nothing else is imported."""
-    known = {*trusted, *(f"{cls.__module__}:{cls.__qualname__}" for cls in plugins.found())}
-    module, _, attribute = name.partition(":")
-    if module not in {path.partition(":")[0] for path in known}:
-        raise DataError(
-            f"it names the class {name!r}, which is not one of contone's, nor of an installed package of methods. If "
-            f"you trust it, say so: trusted=[{name!r}] in Python, --trust {name} on the command line"
-        )
+    if module.partition(".")[0] in ("contone", "sklearn"):
+        if not re.fullmatch(rf"contone\.({'|'.join(ROOMS)})(\.[a-z][a-z0-9_]*)*", module):
+            raise DataError(f"it names the class {name!r}, which is not one of contone's")
+    else:
+        known = {*trusted, *(f"{cls.__module__}:{cls.__qualname__}" for cls in plugins.found())}
+        if module not in {path.partition(":")[0] for path in known}:
+            raise DataError(
+                f"it names the class {name!r}, which is not one of contone's, nor of an installed package of methods. "
+                f"If you trust it, say so: trusted=[{name!r}] in Python, --trust {name} on the command line"
+            )
     try:
         found = getattr(importlib.import_module(module), attribute)
     except Exception as error:

@@ -251,6 +251,7 @@ BRIEF: dict[str, dict[str, Any]] = {
     "Inversion": TINY,
     "LCdr": {"epochs": 2},
     "LDLForest": {"n_trees": 2, "max_iter": 5},
+    "LEIC": {"epochs": 2},
     "LEVI": {"epochs": 2},
     "LIBLE": {"epochs": 2, "pretrain_epochs": 2},
 }

@@ -105,7 +105,7 @@ def tables() -> dict[str, bytes]:
         "open_quote.csv": b'x,a,b\n1,"1,0\n2,0,1\n',
         "header_only.csv": b"x,a,b\n",
         "one_row.csv": b"x,a,b\n1,1,0\n",
-        "no_numbers.csv": b"x,a,b\nu,1,0\nv,0,1\n",
+        "no_features.csv": b"x,a,b\nu,?,0\nv,0,often\n",
         "text_labels.csv": b"x,a,b\n1,often,0\n2,never,1\n",
         "repeated.csv": b"x,a,b,a\n1,1,0,1\n2,0,1,1\n",
         "infinite.csv": b"x,a,b\ninf,1,0\n2,0,1\n3,1,0\n",

@@ -27,6 +27,7 @@ REASONS = {
     "ConLE": "trains on batches of rows",
     "DRAM": "draws degrees per row",
     "GLESC": "transforms along the rows, in an order that it draws; see its own tests",
+    "LEIC": "draws noise per row",
     "LEVI": "draws noise per row",
     "LIBLE": "trains on batches of rows",
 }

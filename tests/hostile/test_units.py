@@ -40,6 +40,7 @@ ORIGIN_COUNTS = {
 }
 FAST = {
     "Inversion": {"n_sweeps": 12, "n_burn": 4},
+    "LEIC": {"epochs": 3},
     "LEVI": {"epochs": 3},
     "LIBLE": {"epochs": 3, "pretrain_epochs": 2},
     "ConLE": {"epochs": 3},

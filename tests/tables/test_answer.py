@@ -8,7 +8,7 @@ import pytest
 
 import contone
 from contone.exceptions import ArgumentError, LabelError
-from contone.tables import apply_model, compare_files, enhance_file, fit_file, load_table_model
+from contone.tables import apply_model, enhance_file, evaluate_file, fit_file, load_table_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 NAMES = ["calm", "happy", "sad"]
@@ -47,7 +47,7 @@ def test_a_text_file_cannot_hold_a_list_and_says_so_before_the_work(frame):
     for target in ("o.csv", "-"):
         with pytest.raises(ArgumentError, match="cannot hold a list"):
             enhance_file("t.parquet", target, labels=NAMES, degrees_as="list")
-    with pytest.raises(ArgumentError, match="none of columns, list, struct"):
+    with pytest.raises(ArgumentError, match="must be one of columns, list, struct"):
         enhance_file("t.parquet", "o.csv", labels=NAMES, degrees_as="map")
 
 
@@ -113,7 +113,7 @@ def test_what_cannot_stream_says_why(frame, option):
 def test_a_struct_of_degrees_can_be_compared_with_the_truth(frame):
     enhance_file("t.parquet", "a.parquet", labels=NAMES, method="temperature")
     enhance_file("t.parquet", "b.parquet", labels=NAMES, method="temperature", degrees_as="struct")
-    found = compare_files("a.parquet", "b.parquet")
+    found = evaluate_file("a.parquet", "b.parquet")
     assert found.labels == tuple(NAMES)
     assert found.scores["answer"]["kl"] == pytest.approx(0.0, abs=1e-12)
 

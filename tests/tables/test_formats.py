@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 import contone
 from contone.exceptions import ArgumentError, ContoneError, DataError, LabelError, MemoryEstimateError
-from contone.tables import Progress, formats, labels
+from contone.tables import Progress, formats
 from contone.tables.columns import choose
+from contone.tables.label_names import expand
 from contone.tables.text import kind_of
 
 L = np.array([[1, 0, 1], [0, 1, 0], [1, 1, 0], [0, 0, 1]])
@@ -289,7 +290,7 @@ def test_ranges_files_and_near_misses(here):
     assert choose(names, names, labels=["last:2"]).labels == ["f3", "f,4"]
     assert choose(names, names, labels=["first:1"]).labels == ["x"]
     Path("names.txt").write_text("f1\n\nf,4\n")
-    assert choose(names, names, labels=labels.expand(["@names.txt"])).labels == ["f1", "f,4"]
+    assert choose(names, names, labels=expand(["@names.txt"])).labels == ["f1", "f,4"]
     for typed, said in (
         ("F1", "did you mean 'f1'"),
         ("f3:f1", "'f1' comes before 'f3'"),
@@ -299,7 +300,7 @@ def test_ranges_files_and_near_misses(here):
         with pytest.raises(ArgumentError, match=said):
             choose(names, names, labels=[typed])
     with pytest.raises(ArgumentError, match="cannot read the names in nowhere"):
-        labels.expand(["@nowhere"])
+        expand(["@nowhere"])
 
 
 def test_a_forgotten_label_is_asked_about(here):

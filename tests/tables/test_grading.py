@@ -8,12 +8,10 @@ import shutil
 import numpy as np
 import pytest
 
-from contone import CumulativeMass, Inversion, enhance_file, suggest_file
+from contone import CumulativeMass, Inversion, enhance_file, read_table, suggest_file
 from contone.enhance.inversion import expected_error
 from contone.exceptions import ArgumentError, DataError, LabelError, LabelWarning
 from contone.numerics.simplex import softmax
-from contone.tables import whole
-from contone.tables.order import Order
 
 pl = pytest.importorskip("polars")
 pytest.importorskip("jinja2")
@@ -67,8 +65,7 @@ def filled(sheet, D, scale=1.0):
 
 def read(source, graded, **settings):
     """Degrees (n, q) of the rows of a file, as they are read back."""
-    order = Order(source=source, target="", labels=LABELS, method=SHORT, graded=graded, **settings)
-    return whole.read_problem(order).degrees
+    return read_table(source, labels=LABELS, graded=graded, **settings).graded
 
 
 def enhance(table, graded, tmp_path, **settings):

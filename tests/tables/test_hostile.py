@@ -14,7 +14,7 @@ import pytest
 
 import contone
 from contone.exceptions import ContoneError, DataError, OutputError
-from contone.tables import Progress, parts, streaming
+from contone.tables import Progress, checkpoint, streaming
 
 ROWS = "x,a,b\n1,1,0\n2,0,1\n3,1,1\n"
 
@@ -91,7 +91,7 @@ def test_parts_that_are_not_what_was_written_are_made_again(folder, damage):
 def test_parts_of_another_plan_are_not_used(folder):
     where = unfinished(folder)
     part = sorted(where.glob("part-*"))[0]
-    token = parts.PART.fullmatch(part.name)[2]
+    token = checkpoint.PART.fullmatch(part.name)[2]
     part.rename(where / part.name.replace(token, "0" * 16))
     stream(chunk_rows=1)
     assert Path("o.csv").read_text() == EXPECTED
@@ -101,8 +101,8 @@ def test_the_plan_is_the_last_to_go(folder, monkeypatch):
     where = unfinished(folder)
     removed = []
     unlink = os.unlink
-    monkeypatch.setattr(parts.os, "unlink", lambda path: (removed.append(Path(path).name), unlink(path)))
-    parts.empty(where)
+    monkeypatch.setattr(checkpoint.os, "unlink", lambda path: (removed.append(Path(path).name), unlink(path)))
+    checkpoint.empty(where)
     assert removed[-1] == "plan.json"
     assert len(removed) == 5
 
@@ -185,12 +185,12 @@ def test_an_input_that_changes_meanwhile_is_refused(folder, moment):
 
 
 def test_rows_are_counted_before_the_output_appears(folder, monkeypatch):
-    add = parts.add_part
+    add = checkpoint.add_part
 
     def short(where, number, token, n_rows, suffix, write):
         return add(where, number, token, n_rows - 1 if number == 1 else n_rows, suffix, write)
 
-    monkeypatch.setattr(parts, "add_part", short)
+    monkeypatch.setattr(checkpoint, "add_part", short)
     with pytest.raises(OutputError, match="The parts have 2 rows, the input has 3"):
         stream(chunk_rows=1)
     assert not Path("o.csv").exists()
@@ -304,7 +304,6 @@ MALFORMED = {
     "cut.csv.gz": gzip.compress(ROWS.encode() * 50)[:-12],
     "damaged.csv.gz": gzip.compress(os.urandom(2000))[:40] + b"x" * 2000,
     "cut.parquet": b"PAR1" + b"\0" * 100,
-    "no_numbers.csv": b"x,a,b\nu,1,0\nv,0,1\n",
     "text_labels.csv": b"x,a,b\n1,often,0\n2,never,1\n",
 }
 
@@ -317,6 +316,22 @@ def test_malformed_files_end_in_a_sentence(folder, name, streamed):
         stream(source=name) if streamed else contone.enhance_file(name, "o.csv", labels="a,b", method="uniform")
     assert len(str(raised.value)) > 15
     assert names(folder) == sorted(["in.csv", name])
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_table_of_labels_only_is_for_methods_that_use_nothing_else(folder, streamed):
+    Path("words.csv").write_text("t,a,b\nu,1,0\nv,0,1\nw,1,1\n")
+    with pytest.raises(
+        ContoneError, match="no numeric column is left .* GLLE needs features, these methods use labels"
+    ):
+        contone.enhance_file("words.csv", "o.csv", labels="a,b", method="glle", stream=streamed)
+    done = contone.enhance_file("words.csv", "o.csv", labels="a,b", method="temperature", stream=streamed)
+    assert (done.features, done.carried) == ((), ("t",))
+    expected = contone.Temperature().fit_enhance(np.zeros((3, 1)), [[1, 0], [0, 1], [1, 1]])
+    np.testing.assert_array_equal(pl.read_csv("o.csv").select(done.degrees).to_numpy(), expected)
+    contone.tables.fit_file("words.csv", "m.contone", labels="a,b", method="temperature")
+    contone.tables.apply_model("m.contone", "words.csv", "again.csv")
+    assert Path("again.csv").read_text() == Path("o.csv").read_text()
 
 
 def test_nested_columns_go_to_parquet_and_not_to_text(folder):

@@ -14,7 +14,7 @@ import pytest
 
 import contone
 from contone.exceptions import ArgumentError, DataError, LabelError, OutputError
-from contone.tables import apply_model, compare_files, enhance_file, fit_file, load_table_model
+from contone.tables import apply_model, enhance_file, evaluate_file, fit_file, load_table_model
 
 ROOT = Path(__file__).parents[2]
 DEGREES = ["calm_degree", "happy_degree", "sad_degree"]
@@ -83,7 +83,7 @@ def test_what_does_not_fit_the_model_is_refused_by_name(here):
     with pytest.raises(ArgumentError, match="Temperature needs the labels calm, happy, sad"):
         apply_model("m.contone", "new.csv", "o.csv")
     fitted("lp")
-    with pytest.raises(ArgumentError, match="LP tells the degrees of the rows it was fitted on only"):
+    with pytest.raises(ArgumentError, match="LP gives the degrees of the rows it was fitted on only"):
         apply_model("m.contone", "t.csv", "o.csv")
     assert not Path("o.csv").exists()
 
@@ -134,7 +134,7 @@ def test_comparing_files_is_comparing_arrays(here):
         pl.Series(name, D[:, j]) for j, name in enumerate(("calm", "happy", "sad"))
     )
     truth.write_csv("truth.csv")
-    found = compare_files("truth.csv", "a.csv")
+    found = evaluate_file("truth.csv", "a.csv")
     answer = pl.read_csv("a.csv").select(DEGREES).to_numpy()
     expected = contone.evaluate(D, answer)
     for name, value in found.scores["answer"].items():
@@ -143,18 +143,18 @@ def test_comparing_files_is_comparing_arrays(here):
     assert set(found.scores) == {"answer", "uniform", "logical", "temperature"}
     shuffled = truth.sample(fraction=1.0, shuffle=True, seed=0)
     shuffled.write_csv("shuffled.csv")
-    assert compare_files("shuffled.csv", "a.csv", item="song_id").scores["answer"]["kl"] == pytest.approx(expected.kl)
+    assert evaluate_file("shuffled.csv", "a.csv", item="song_id").scores["answer"]["kl"] == pytest.approx(expected.kl)
 
 
 def test_files_that_cannot_be_compared_say_why(here):
     enhance_file("t.csv", "a.csv", labels="calm,happy,sad", method="uniform")
     with pytest.raises(DataError, match="has no column that ends in '_degree'"):
-        compare_files("a.csv", "t.csv")
+        evaluate_file("a.csv", "t.csv")
     pl.read_csv("a.csv").head(5).write_csv("short.csv")
     with pytest.raises(DataError, match="name a column that both share"):
-        compare_files("short.csv", "a.csv")
+        evaluate_file("short.csv", "a.csv")
     with pytest.raises(DataError, match="no row with song_id"):
-        compare_files("a.csv", "short.csv", item="song_id")
+        evaluate_file("a.csv", "short.csv", item="song_id")
 
 
 # ------------------------------------------------------------------------------------------------- the commands

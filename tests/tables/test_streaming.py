@@ -14,11 +14,14 @@ import pytest
 
 from contone import LCdr, enhance
 from contone.exceptions import DataError
-from contone.runtime import memory
+from contone.runtime import machine
 from contone.tables import formats as tables
 from contone.tables import pieces, streaming, text
+from contone.tables.columns import Columns
+from contone.tables.labels import LabelReading
 from contone.tables.progress import Progress
-from contone.tables.reading import LabelReading
+from contone.tables.settings import Reading, Streaming, Writing
+from contone.tables.table import Table
 
 LABELS = ["calm", "happy", "sad"]
 DEGREES = [f"{name}_degree" for name in LABELS]
@@ -109,19 +112,17 @@ def test_a_method_that_needs_all_rows_says_that_it_cannot(folder, run, flat):
 
 
 def test_the_sample_is_drawn_evenly_from_the_whole_file():
-    source = pieces.Pieces(Path("none"), [], [0, 400, 1000])
+    class Halves(pieces.Pieces):
+        def read(self, wanted=None):
+            return iter([(0, Table(frame[:400])), (1, Table(frame[400:]))])
+
+    source = Halves(Path("none"), [0, 400, 1000])
     frame = pl.DataFrame({"x": np.arange(1000.0), "a": np.ones(1000), "b": np.zeros(1000)})
-    source.read = lambda: [(0, tables.Table(frame[:400])), (1, tables.Table(frame[400:]))]  # type: ignore[method-assign]
-    chosen = streaming.columns.Columns(["a", "b"], ["x"], [])
-
-    class Wanted:
-        sample_rows = 200
-        method = LCdr()
-        progress = Progress()
-        missing = "impute"
-
+    request = streaming.Request(
+        Path("none"), LCdr(), Reading(), Writing("none.csv"), Streaming(sample_rows=200), Progress()
+    )
     reading = LabelReading(["a", "b"], {"a": None, "b": None})
-    X, L, numbers = streaming._sample(source, chosen, reading, Wanted())  # type: ignore[arg-type]
+    X, L, numbers = streaming.draw_sample(source, Columns(["a", "b"], ["x"], []), reading, request)
     drawn = X["x"].to_numpy()
     np.testing.assert_array_equal(drawn, numbers)
     assert len(drawn) == len(L) == len(set(drawn)) == 200
@@ -179,7 +180,7 @@ def test_bad_rows_are_found_before_the_fit_and_named(folder, run, flat):
 
 
 def test_a_file_larger_than_memory_is_streamed_without_being_asked(folder, run, flat, monkeypatch):
-    monkeypatch.setenv(memory.LIMIT_VARIABLE, "250KB")
+    monkeypatch.setenv(machine.LIMIT_VARIABLE, "250KB")
     result = run(*command("t.parquet", "out.parquet", "--param", "c=0.3"))
     assert result.exit_code == 0, result.output
     assert "t.parquet has about 500 rows and would need about" in flat(result.stderr)
@@ -187,7 +188,7 @@ def test_a_file_larger_than_memory_is_streamed_without_being_asked(folder, run, 
 
 
 def test_a_file_larger_than_memory_that_cannot_be_streamed_is_refused_with_an_estimate(folder, run, flat, monkeypatch):
-    monkeypatch.setenv(memory.LIMIT_VARIABLE, "100KB")
+    monkeypatch.setenv(machine.LIMIT_VARIABLE, "100KB")
     result = run(*command("t.parquet", "out.parquet", method="lp"))
     assert result.exit_code == 1
     assert "LP needs all rows at once. Choose a method that can stream" in flat(result.stderr)

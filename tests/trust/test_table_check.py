@@ -9,7 +9,7 @@ import pytest
 
 from contone import Inversion, Temperature, enhance_file
 from contone.trust import page
-from contone.trust.table_check import check_file
+from contone.trust.table_check import check_file, check_rows
 
 pl = pytest.importorskip("polars")
 QUICK = Inversion(n_sweeps=20, n_burn=5)
@@ -37,7 +37,9 @@ def test_what_enhance_file_fitted_is_taken_as_it_is(source, tmp_path):
     settings = {"labels": "a,b,c", "unlabelled": "predict"}
     done = enhance_file(source, tmp_path / "soft.csv", method=Inversion(n_sweeps=20, n_burn=5), **settings)
     before = done.method.fit_
-    found = check_file(source, method=done.method, **settings)
+    found = check_rows(done.method, done.fitted_rows())
+    assert found.n_rows == 40
+    assert all(20 <= row.row < 60 for row in (*found.ambiguous, *found.doubtful))
     assert done.method.fit_ is before
     assert found.yes_weight == done.method.rule_report_.yes_weight
 
@@ -49,24 +51,22 @@ def test_a_streamed_file_is_checked_by_the_sample_of_its_fit(tmp_path, undrawn):
     pl.DataFrame({"x": x, "a": L[:, 0], "b": L[:, 1], "c": L[:, 2]}).write_parquet(source)
     settings = {"labels": "a,b,c", "method": Temperature(c=1.0)}
     done = enhance_file(source, tmp_path / "soft.parquet", **settings, chunk_rows=20_000, sample_rows=50)
-    sample = done.sample()
+    sample = done.fitted_rows()
     assert len(sample.numbers) == 50
-    np.testing.assert_array_equal(sample.L.to_numpy(), L[sample.numbers])
+    np.testing.assert_array_equal(sample.Y.to_numpy(), L[sample.numbers])
     standardized = (x[sample.numbers] - x[sample.numbers].mean()) / x[sample.numbers].std()
     own = (sample.X[:, 0] - sample.X[:, 0].mean()) / sample.X[:, 0].std()
     np.testing.assert_allclose(own, standardized)
-    from contone.tables import streaming
-
-    order, job = done.sample.args
-    redrawn = streaming._fitted_sample(order, replace(job, sample=None))  # as after an interruption
+    job = done.fitted_rows.__self__
+    redrawn = replace(job, sample=None).rows()  # as after an interruption
     np.testing.assert_array_equal(redrawn.numbers, sample.numbers)
     np.testing.assert_array_equal(redrawn.X, sample.X)
-    found = check_file(source, method=done.method, sample=sample, model=QUICK)
+    found = check_rows(done.method, sample, model=QUICK)
     assert (found.n_rows, found.n_fitted, found.n_checked) == (n, 50, 50)
     assert {row.row for row in found.ambiguous} <= set(sample.numbers)
     text = page.document(found, "many.parquet")
     assert "60,000 rows, 3 labels, enhanced by Temperature; the method was fitted to a sample of 50 rows" in text
     assert len(text.encode()) < 2_000_000
     # The method of an interrupted run comes from a file without the answer to its rows: it is fitted once more.
-    again = check_file(source, method=Temperature(c=1.0), sample=sample, model=QUICK)
+    again = check_rows(Temperature(c=1.0), sample, model=QUICK)
     assert again.yes_weight == found.yes_weight

@@ -11,8 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from contone.cli import options, terminal
-from contone.cli.enhance import checked_rule
-from contone.cli.listing import find_method
+from contone.cli.method import Rule, checked_rule, find_method
 
 if TYPE_CHECKING:
     from contone.trust import Comparison
@@ -21,16 +20,15 @@ METHODS = ("inversion", "glle", "lp", "lesc", "lemll", "km", "fcm", "lcdr")
 """What is compared unless the user says: methods that need no extra and are fast at the size of a rehearsal."""
 
 
+@options.grouped
 def compare(
     file: options.File,
-    labels: options.Labels = None,
-    features: options.Features = None,
-    ids: options.Ids = None,
+    reading: options.ReadingToCompare,
     method: Annotated[
         list[str] | None,
         typer.Option("--method", "-m", metavar="NAME", help="May be repeated; see: contone methods; or MODULE:CLASS."),
     ] = None,
-    rule: options.Rule = None,
+    rule: Rule = None,
     replicates: Annotated[
         int, typer.Option("--replicates", metavar="N", min=1, help="How many data sets to rehearse.")
     ] = 5,
@@ -45,14 +43,8 @@ def compare(
     figure: Annotated[
         Path | None, typer.Option("--figure", metavar="PATH", help="Draw the scores: .svg, .png or .pdf.")
     ] = None,
+    force: options.Force = False,
     as_json: options.AsJson = False,
-    separator: options.Separator = None,
-    decimal: options.Decimal = None,
-    label_separator: options.LabelSeparator = None,
-    item: options.Item = None,
-    categorical: options.Categorical = None,
-    text: options.Text = None,
-    missing: options.Missing = "impute",
 ) -> None:
     """Compare methods on data like the table's whose truth is known.
 
@@ -65,45 +57,27 @@ def compare(
 
     contone compare songs.parquet --labels 'mood_*' --method glle --method inversion --json
     """
-    from contone.runtime.threads import check_jobs
+    from contone.enhance import Inversion
+    from contone.pages import figures
+    from contone.runtime.machine import check_jobs
+    from contone.tables import read_table
+    from contone.tables.targets import check_targets
+    from contone.trust import compare as compare_methods
 
     check_jobs(jobs)
     if figure is not None:
-        from contone.pages import figures
-
         figures.check_path(figure)
+    check_targets([file], {"figure": figure}, overwrite=force)
     names = method or list(METHODS)
     methods = {name: find_method(name, "--method")() for name in names}
-    from contone.enhance import Inversion, Uniform
-    from contone.tables import order, whole
-    from contone.trust import compare as compare_methods
-
     model = Inversion(degradation=checked_rule(rule or "main"))
-    wanted = order.Order(
-        source=file,
-        target="",
-        labels=order.as_list(labels or []),
-        method=Uniform(),
-        features=order.as_list(features or []),
-        ids=order.as_list(ids or []),
-        separator=separator,
-        decimal=decimal,
-        label_separator=label_separator,
-        item=item,
-        categorical=order.as_list(categorical or []),
-        text=order.as_list(text or []),
-        missing=missing,
-        unlabelled="drop",
-        progress=terminal.TerminalProgress(),
-    )
     with terminal.plain_warnings():
-        fitted = whole.fit_whole(wanted)
-        X = fitted.encoder.transform(fitted.problem.features)
+        problem = read_table(file, progress=terminal.TerminalProgress(), **reading.given())
         with terminal.working(f"rehearsing {', '.join(names)}"):
             found = compare_methods(
                 methods,
-                X,
-                fitted.problem.L,
+                problem.X,
+                problem.Y,
                 model=model,
                 n_replicates=replicates,
                 max_rows=max_rows,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import os
 import re
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +14,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from contone.cli import options, terminal
+from contone.cli.method import find_method, known_methods
 
 if TYPE_CHECKING:
     from contone.base import Enhancer
@@ -86,35 +85,6 @@ def measures(as_json: options.AsJson = False) -> None:
     terminal.out().print(table)
     terminal.say(f"The first {len(library.MEASURES)} are what tables report, the others where they are named.")
     terminal.say("The last two are readings of KL in the literature; contone's own KL is the textbook's KL(D || R).")
-
-
-def known_methods() -> dict[str, type[Enhancer]]:
-    """Every method by name; a package whose method cannot be used gets one line on stderr."""
-    from contone import enhance
-
-    with terminal.plain_warnings():
-        return enhance.methods()
-
-
-def find_method(name: str, option: str) -> type[Enhancer]:
-    """The method of that name, or the class at MODULE:CLASS, also in the working folder; else a usage error."""
-    from contone.enhance import plugins
-    from contone.exceptions import PluginError
-
-    known = known_methods()
-    if ":" in name:
-        if os.getcwd() not in sys.path:  # `python -m contone` looks here, the command `contone` does not
-            sys.path.insert(0, os.getcwd())
-        try:
-            return plugins.load(name)
-        except PluginError as error:
-            raise terminal.usage_error(str(error), option) from error
-    if name.lower() not in known:
-        raise terminal.usage_error(
-            f"there is no method {name!r}; there are: {', '.join(known)}. One of your own is given as MODULE:CLASS.",
-            option,
-        )
-    return known[name.lower()]
 
 
 def describe_method(name: str, cls: type[Enhancer]) -> dict[str, Any]:

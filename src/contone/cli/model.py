@@ -10,33 +10,22 @@ from rich import box
 from rich.table import Table
 
 from contone.cli import options, terminal
-from contone.cli.enhance import build_method, default_method, set_rule
-from contone.cli.listing import find_method
+from contone.cli.method import Method, find_method
 
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="A file that contone fit wrote.")
 ]
 
 
+@options.grouped
 def fit(
     file: options.File,
     output: Annotated[str, typer.Option("--output", "-o", metavar="MODEL", help="Where to write the model.")],
-    labels: options.Labels = None,
-    features: options.Features = None,
-    ids: options.Ids = None,
-    method: options.Method = None,
-    preset: options.Preset = None,
-    param: options.Param = None,
-    rule: options.Rule = None,
+    reading: options.Reading,
+    method: Method,
+    worker: options.Worker = None,
+    graded: options.Graded = None,
     force: options.Force = False,
-    separator: options.Separator = None,
-    decimal: options.Decimal = None,
-    label_separator: options.LabelSeparator = None,
-    item: options.Item = None,
-    categorical: options.Categorical = None,
-    text: options.Text = None,
-    missing: options.Missing = "impute",
-    unlabelled: options.Unlabelled = "method",
 ) -> None:
     """Fit a method on a table and keep it, with the columns it needs, for contone apply.
 
@@ -48,46 +37,30 @@ def fit(
     """
     from contone.tables import fit_file
 
-    chosen = build_method(method or default_method(), preset, param or [])
-    if rule is not None:
-        set_rule(chosen, rule)
     with terminal.plain_warnings():
         model = fit_file(
             file,
             output,
-            labels=labels or [],
-            method=chosen,
-            features=features or [],
-            ids=ids or [],
+            method=method.chosen(),
             overwrite=force,
-            separator=separator,
-            decimal=decimal,
-            label_separator=label_separator,
-            item=item,
-            categorical=categorical or [],
-            text=text or [],
-            missing=missing,
-            unlabelled=unlabelled,
+            worker=worker,
+            graded=graded,
             progress=terminal.TerminalProgress(),
+            **reading.given(),
         )
     terminal.say(f"wrote {output}: {type(model.method).__name__}, {model.n_rows:,} rows, {len(model.labels)} labels")
 
 
+@options.grouped
 def apply(
     model: Model,
     file: options.File,
     output: options.Output,
-    suffix: options.Suffix = "_degree",
-    force: options.Force = False,
-    separator: options.Separator = None,
-    decimal: options.Decimal = None,
-    label_separator: options.LabelSeparator = None,
-    top: options.Top = None,
-    intervals: options.Intervals = None,
-    degrees_as: options.DegreesAs = "columns",
+    reading: options.ReadingText,
+    writing: options.Writing,
     trust: options.Trust = None,
 ) -> None:
-    """Tell the degrees of the rows of another table by a model.
+    """Predict the degrees of the rows of another table with a saved model.
 
     With the model's label columns in the table, they are used; without, the degrees come from the features alone.
     Columns are found by name, in any order.
@@ -104,16 +77,10 @@ def apply(
             model,
             file,
             output,
-            suffix=suffix,
-            overwrite=force,
-            separator=separator,
-            decimal=decimal,
-            label_separator=label_separator,
-            top=top,
-            intervals=intervals,
-            degrees_as=degrees_as,
             trusted=trusted_methods(trust),
             progress=terminal.TerminalProgress(),
+            **reading.given(),
+            **writing.given(),
         )
     if done.path is not None:
         terminal.say(f"wrote {done.path}: {done.n_rows:,} rows, new columns {listed(done.degrees)}")
@@ -140,9 +107,9 @@ def show(model: Model, as_json: options.AsJson = False, trust: options.Trust = N
         "parameters": {key: _plain(value) for key, value in found.method.get_params(deep=False).items()},
         "fitted rows": found.n_rows,
         "labels": found.labels,
-        "features": found.chosen.features,
-        "categories": found.chosen.categories,
-        "texts": found.chosen.texts,
+        "features": found.columns.features,
+        "categories": found.columns.categories,
+        "texts": found.columns.texts,
         "contone": found.contone_version,
     }
     if as_json:
@@ -175,9 +142,9 @@ def evaluate(
     contone evaluate truth.csv soft.csv
     """
     from contone import measures
-    from contone.tables import compare_files
+    from contone.tables import evaluate_file
 
-    found = compare_files(truth, answer, suffix=suffix, item=item)
+    found = evaluate_file(truth, answer, suffix=suffix, item=item)
     if as_json:
         terminal.print_json({"labels": list(found.labels), "rows": found.n_rows, "scores": found.scores})
         return

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from contone.cli import options, terminal
-from contone.cli.enhance import build_method, set_rule
+from contone.cli.method import Settings
 
 
+@options.grouped
 def suggest(
     file: options.File,
     output: Annotated[
@@ -19,36 +19,17 @@ def suggest(
             "--output", "-o", metavar="OUT", help="A page with sliders (.html), or a spreadsheet (.csv, .tsv)."
         ),
     ],
-    labels: options.Labels = None,
+    reading: options.ReadingToPredict,
+    settings: Settings,
     number: Annotated[int, typer.Option("--number", "-n", metavar="N", min=1, help="How many rows.")] = 30,
-    features: options.Features = None,
-    ids: Annotated[
-        list[str] | None,
-        typer.Option("--id", metavar="NAMES", help="Columns not to learn from; graded rows are found by them."),
-    ] = None,
-    graded: Annotated[
-        Path | None,
-        typer.Option(
-            "--graded", metavar="GRADED", exists=True, dir_okay=False, help="Rows graded before: suggest others."
-        ),
-    ] = None,
-    rule: options.Rule = None,
-    param: options.Param = None,
+    graded: options.Graded = None,
     force: options.Force = False,
-    separator: options.Separator = None,
-    decimal: options.Decimal = None,
-    label_separator: options.LabelSeparator = None,
-    item: options.Item = None,
-    categorical: options.Categorical = None,
-    text: options.Text = None,
-    missing: options.Missing = "impute",
-    unlabelled: options.Unlabelled = "predict",
 ) -> None:
-    """Choose the rows whose degrees would tell most about all others, for a person to grade.
+    """Choose the rows whose degrees would say most about all others, for a person to grade.
 
     A page (.html) is one file with a slider per label; it saves graded.csv. A spreadsheet (.csv) has empty columns
     LABEL_degree: fill in percentages or shares, leave rows blank that you do not grade. Either goes to contone enhance
-    with --graded.
+    with --graded. Rows that were graded before (--graded) are not suggested again.
 
     Examples:
 
@@ -58,29 +39,16 @@ def suggest(
     """
     from contone.tables import suggest_file
 
-    method = build_method("inversion", None, param or [])
-    if rule is not None:
-        set_rule(method, rule)
     with terminal.plain_warnings():
         done = suggest_file(
             file,
             output,
-            labels=labels or [],
             k=number,
-            method=method,
-            features=features or [],
-            ids=ids or [],
+            method=settings.build(),
             overwrite=force,
-            separator=separator,
-            decimal=decimal,
-            label_separator=label_separator,
-            item=item,
-            categorical=categorical or [],
-            text=text or [],
-            missing=missing,
-            unlabelled=unlabelled,
             graded=graded,
             progress=terminal.TerminalProgress(),
+            **reading.given(),
         )
     is_sheet = output.lower().endswith((".csv", ".tsv"))
     step = "fill in the degrees" if is_sheet else "open it in a browser, grade, and save graded.csv"

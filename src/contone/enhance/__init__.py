@@ -1,6 +1,6 @@
 """(X, L) -> D^: the methods, one file each.
 
-`methods()` lists them; commands, the demo, the experiments and the tests all read that list, so a new method appears
+`methods()` lists them; commands, experiments and the tests all read that list, so a new method appears
 everywhere once it is imported here and named in `__all__`, or offered by an installed package (`plugins`).
 """
 
@@ -18,6 +18,7 @@ from contone.enhance.glle import GLLE
 from contone.enhance.inversion import Inversion
 from contone.enhance.km import KM
 from contone.enhance.lcdr import LCdr
+from contone.enhance.leic import LEIC
 from contone.enhance.lemll import LEMLL
 from contone.enhance.lesc import LESC
 from contone.enhance.levi import LEVI
@@ -34,6 +35,7 @@ __all__ = [
     "GLESC",
     "GLLE",
     "KM",
+    "LEIC",
     "LEMLL",
     "LESC",
     "LEVI",

@@ -36,7 +36,7 @@ from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
 from contone.predict.maxent import append_row, refuse_extreme_columns, whiten
-from contone.runtime.threads import pieces_by_width
+from contone.runtime.machine import pieces_by_width
 from contone.typing import Array, Matrix
 
 DECREMENT = 1e-10
@@ -276,8 +276,7 @@ def recover(Z: Matrix, mask: Array, smoothness: Smoothness, start: Matrix) -> So
     gradient; in u = delta / sqrt(d) the matrix is I + sqrt(d) H sqrt(d), which conjugate gradients solve in a few
     products. The step is made in log d, by log(1 + delta / d) or, where delta is negative, by delta / d, so that D
     stays positive. The residual bounds the decrement of Newton's method per row: with g less its mean over the row,
-    weighted by d,
-    it is the root of the mean over rows of sum_j d_j g_j^2.
+    weighted by d, it is the root of the mean over rows of sum_j d_j g_j^2.
     """
     n = len(Z)
     with np.errstate(divide="ignore"):

@@ -132,6 +132,7 @@ def read_table(
         What the data set is called; by default as the file.
     """
     from contone.tables import columns, formats
+    from contone.tables.table import refuse_missing
 
     path = Path(file)
     table = formats.read(path)
@@ -153,8 +154,8 @@ def read_table(
         what = f"the degrees {columns.listed(odd)} are not numbers" if odd else "no numeric column is left as a feature"
         raise DataError(f"{path}: {what}.")
     X, D = (table.values.select(chosen_columns) for chosen_columns in (kept, chosen.labels))
-    formats.refuse_missing(X)
-    formats.refuse_missing(D)
+    refuse_missing(X)
+    refuse_missing(D)
     return _dataset(path, name, X.to_numpy().astype(np.float64), D.to_numpy().astype(np.float64), kept, chosen.labels)
 
 

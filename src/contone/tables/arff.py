@@ -6,30 +6,21 @@ relation: ``-C 6`` are the first six attributes, ``-C -6`` the last.
 
 from __future__ import annotations
 
-import gzip
 import re
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from xml.etree import ElementTree
 
-import numpy as np
 import polars as pl
 
 from contone.exceptions import DataError, MissingExtraError
-from contone.runtime.memory import refuse_dense
+from contone.runtime.machine import refuse_dense
+from contone.tables.label_names import xml_labels
+from contone.tables.table import Table
+from contone.tables.text import LONG_NUMBER
+
+NUMBERS = ("NUMERIC", "REAL", "INTEGER")
 
 
-@dataclass(frozen=True)
-class ArffTable:
-    """The rows, which attributes are categories, and which are labels (none where the file does not say)."""
-
-    frame: pl.DataFrame
-    categories: tuple[str, ...]
-    labels: tuple[str, ...]
-
-
-def read_arff(path: Path, content: str) -> ArffTable:
+def read_arff(path: Path, content: str) -> Table:
     """A table from the text of an ARFF file; labels from the XML beside `path`, or from the name of the relation."""
     try:
         import arff
@@ -37,57 +28,63 @@ def read_arff(path: Path, content: str) -> ArffTable:
         raise MissingExtraError(
             "Reading ARFF needs liac-arff, which is not installed: pip install 'contone[cli]'."
         ) from error
+    kinds: list[str | list[str]] = []
+
+    class Decoder(arff.ArffDecoder):
+        """Reads numbers as text, so that whole numbers beyond 2^53 keep all their digits."""
+
+        def _decode_attribute(self, line: str) -> tuple[str, str | list[str]]:
+            name, kind = super()._decode_attribute(line)
+            kinds.append(kind)
+            return name, kind if isinstance(kind, list) else "STRING"
+
     sparse = re.search(r"^@data\s*(?:%[^\n]*\n|\s)*\{", content, flags=re.IGNORECASE | re.MULTILINE) is not None
     try:
-        parsed = arff.loads(content, return_type=arff.LOD if sparse else arff.DENSE)
+        parsed = Decoder().decode(content, return_type=arff.LOD if sparse else arff.DENSE)
     except arff.ArffException as error:
         raise DataError(f"Cannot read {path}: {str(error).strip()}") from error
     except (ValueError, IndexError, KeyError, StopIteration, RuntimeError, TypeError) as error:
         raise DataError(f"Cannot read {path}: it is not ARFF ({type(error).__name__}: {error}).") from error
     names = [re.sub(r"\\(.)", r"\1", name) for name, _ in parsed["attributes"]]
-    kinds = [kind for _, kind in parsed["attributes"]]
-    repeated = next((name for i, name in enumerate(names) if name in names[:i]), None)
-    if repeated is not None:
+    if len(set(names)) < len(names):
+        repeated = next(name for name in names if names.count(name) > 1)
         raise DataError(f"{path} has columns of the same name: {repeated!r}.")
     rows = parsed["data"]
     if sparse:
         refuse_dense(path, len(rows), len(names))
     columns = _sparse_columns(rows, kinds) if sparse else [[row[j] for row in rows] for j in range(len(names))]
-    frame = pl.DataFrame([_series(*entry) for entry in zip(names, kinds, columns, strict=True)])
-    labels = _labels_beside(path, names) or _labels_in_relation(str(parsed["relation"]), names, path)
-    categories = tuple(name for name, kind in zip(names, kinds, strict=True) if isinstance(kind, list))
-    return ArffTable(frame, categories, labels)
+    frame = pl.DataFrame(columns, schema=dict.fromkeys(names, pl.String()), orient="col")
+    numbers = [name for name, kind in zip(names, kinds, strict=True) if kind in NUMBERS]
+    return Table(
+        frame.with_columns(_exact_numbers(path, frame.select(numbers))),
+        label_names=_labels_beside(path, names) or _labels_in_relation(str(parsed["relation"]), names, path),
+        categories=tuple(name for name, kind in zip(names, kinds, strict=True) if isinstance(kind, list)),
+    )
 
 
-def xml_labels(path: Path) -> list[str]:
-    """The label names of a MULAN XML file, plain or gzip, in its order."""
-    try:
-        with gzip.open(path) if path.suffix.lower() == ".gz" else open(path, "rb") as stream:
-            root = ElementTree.parse(stream).getroot()
-    except Exception as error:  # expat, zlib and codecs fail with errors of their own
-        raise DataError(f"Cannot read {path} as a list of labels: {error}.") from error
-    found = [element.get("name", "") for element in root.iter() if element.tag.rpartition("}")[2] == "label"]
-    if not all(found):
-        raise DataError(f"{path} has a label without a name: MULAN writes <label name='...'>.")
-    if not found:
-        raise DataError(f"{path} names no labels: MULAN writes <label name='...'>.")
+def _exact_numbers(path: Path, texts: pl.DataFrame) -> list[pl.Series]:
+    """Columns of text as whole numbers or doubles; as text where neither holds every digit."""
+    texts = texts.select(pl.all().str.strip_chars())
+    doubles = texts.select(pl.all().cast(pl.Float64, strict=False))
+    whole = texts.select(pl.all().cast(pl.Int64, strict=False))
+    counts = [frame.select(pl.all().count()).row(0) if texts.width else () for frame in (texts, doubles, whole)]
+    long = texts.select(pl.all().str.contains(LONG_NUMBER).any()).row(0) if texts.width else ()
+    found = []
+    for text, double, integer, n, n_doubles, n_whole, is_long in zip(texts, doubles, whole, *counts, long, strict=True):
+        if n_doubles < n:
+            odd = text.filter(double.is_null() & text.is_not_null())[0]
+            raise DataError(f"Cannot read {path}: the attribute {text.name!r} holds {odd!r}, which is not a number.")
+        found.append(integer if n_whole == n else text if is_long else double.fill_nan(None))
     return found
 
 
-def _sparse_columns(rows: list[dict[int, Any]], kinds: list[Any]) -> list[list[Any]]:
+def _sparse_columns(rows: list[dict[int, str | None]], kinds: list[str | list[str]]) -> list[list[str | None]]:
     """Columns of a sparse table: what is not written is 0, or the first category."""
-    empty = [kind[0] if isinstance(kind, list) else 0.0 for kind in kinds]
-    columns = [[value] * len(rows) for value in empty]
+    columns: list[list[str | None]] = [[kind[0] if isinstance(kind, list) else "0"] * len(rows) for kind in kinds]
     for i, row in enumerate(rows):
         for j, value in row.items():
             columns[j][i] = value
     return columns
-
-
-def _series(name: str, kind: Any, values: list[Any]) -> pl.Series:
-    if isinstance(kind, list) or str(kind).upper() == "STRING":
-        return pl.Series(name, values, dtype=pl.String)
-    return pl.Series(name, np.array([np.nan if v is None else v for v in values], dtype=float)).fill_nan(None)
 
 
 def _labels_beside(path: Path, names: list[str]) -> tuple[str, ...]:
@@ -96,7 +93,8 @@ def _labels_beside(path: Path, names: list[str]) -> tuple[str, ...]:
     if found is None:
         return ()
     labels = xml_labels(found)
-    unknown = [label for label in labels if label not in names]
+    known = set(names)
+    unknown = [label for label in labels if label not in known]
     if unknown:
         raise DataError(f"{found} names the label {unknown[0]!r}, which is not an attribute of {path}.")
     return tuple(labels)

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from contone.exceptions import ArgumentError
-from contone.tables.labels import Exact
+from contone.tables.label_names import Exact
 
 ID_NAME = re.compile(r"(id|index|uuid|guid|rowid|row|.*[_ -](id|uuid)|unnamed: 0|)", re.IGNORECASE)
 """Numeric columns of these names number the rows; as features they would only do harm."""
@@ -41,7 +41,7 @@ class Columns:
         replaced = set() if suffix else set(self.labels)
         taken = sorted(set(made) & ({*self.labels, *self.features, *self.carried} - replaced))
         if taken:
-            raise ArgumentError(f"the table already has {_shown(taken)}: choose another suffix.", "suffix")
+            raise ArgumentError(f"the table already has {shown(taken)}: choose another suffix.", "suffix")
         return made
 
 
@@ -77,7 +77,7 @@ def choose(
     """
     chosen_labels = _resolve(labels, names, "labels")
     if not chosen_labels:
-        raise ArgumentError(f"name at least one label column; the table has {_shown(names)}.", "labels")
+        raise ArgumentError(f"name at least one label column; the table has {shown(names)}.", "labels")
     chosen_ids = _resolve(ids, names, "ids")
     _apart(chosen_labels, chosen_ids, "ids")
     taken = {*chosen_labels, *chosen_ids}
@@ -93,7 +93,7 @@ def choose(
         odd = [c for c in chosen_features if c not in numbers and c not in classes and c not in texts]
         if odd:
             raise ArgumentError(
-                f"features must hold numbers; {_shown(odd)} do not. Name columns of categories with --categorical, of "
+                f"features must hold numbers; {shown(odd)} do not. Name columns of categories with --categorical, of "
                 "free text with --text.",
                 "features",
             )
@@ -103,12 +103,6 @@ def choose(
             for c in names
             if c not in taken and (c in classes or c in texts or (c in numbers and not ID_NAME.fullmatch(c)))
         ]
-    if not chosen_features:
-        raise ArgumentError(
-            "no numeric column is left that could be a feature. Name columns of categories with --categorical, of free "
-            "text with --text.",
-            "features",
-        )
     used = {*chosen_labels, *chosen_features}
     carried = [c for c in names if c not in used]
     return Columns(
@@ -123,22 +117,22 @@ def choose(
 def _resolve(typed: Sequence[str], names: Sequence[str], argument: str, skip: Iterable[str] = ()) -> list[str]:
     """Names and patterns to columns, each once, in the order typed; patterns pass over what is taken elsewhere."""
     found: dict[str, None] = {}
-    taken = set(skip)
+    taken, known = set(skip), set(names)
     for entry in typed:
         # A column whose own name has a comma or a star in it is taken at its word first.
-        whole = entry in names or isinstance(entry, Exact)
-        for part in [str(entry)] if whole else [p.strip() for p in entry.split(",") if p.strip()]:
-            matches = [part] if part in names else _range(part, names, argument)
+        to_the_letter = entry in known or isinstance(entry, Exact)
+        for part in [str(entry)] if to_the_letter else [p.strip() for p in entry.split(",") if p.strip()]:
+            matches = [part] if part in known else _range(part, names, argument)
             matches = matches or [c for c in names if fnmatchcase(c, part) and c not in taken]
             if not matches:
                 raise ArgumentError(
-                    f"there is no column {part!r}{_meant(part, names)}; the table has {_shown(names)}.", argument
+                    f"there is no column {part!r}{_meant(part, names)}; the table has {shown(names)}.", argument
                 )
             found.update(dict.fromkeys(matches))
     return list(found)
 
 
-def resolve(typed: Sequence[str], names: Sequence[str]) -> list[str]:
+def matching(typed: Sequence[str], names: Sequence[str]) -> list[str]:
     """Those of the names that were typed, by whatever pattern; others are passed over."""
     parts = [part.strip() for entry in typed for part in entry.split(",")]
     return [name for name in names if any(name == part or fnmatchcase(name, part) for part in parts)]
@@ -170,12 +164,13 @@ def _meant(part: str, names: Sequence[str]) -> str:
 
 
 def _apart(first: Sequence[str], second: Sequence[str], argument: str) -> None:
-    both = [c for c in second if c in set(first)]
+    both = sorted(set(first).intersection(second))
     if both:
-        raise ArgumentError(f"{_shown(both)} cannot play two parts.", argument)
+        raise ArgumentError(f"{shown(both)} cannot play two parts.", argument)
 
 
-def _shown(names: Sequence[str], most: int = 12) -> str:
+def shown(names: Sequence[str], most: int = 12) -> str:
+    """The first names, quoted, and how many more there are."""
     listed = ", ".join(repr(c) for c in names[:most])
     return f"{listed} and {len(names) - most} more" if len(names) > most else listed
 

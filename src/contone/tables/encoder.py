@@ -19,12 +19,16 @@ from typing import Any, ClassVar, Self
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from contone.base import Interval, StrOptions
 from contone.exceptions import FeatureError, InputTypeError
+from contone.tables.settings import as_names
 from contone.tables.text_columns import TextMap, fit_text
+
+Matrix = NDArray[np.float64]
 
 FEW = 10
 """Whole numbers with so many different values or fewer may be names of classes."""
@@ -127,7 +131,11 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn medians, classes and which columns are constant."""
         frame = _frame(X)
-        steps = tuple(self._step(frame[name]) for name in frame.columns)
+        absent = [name for name in (*as_names(self.categorical), *as_names(self.text)) if name not in frame.columns]
+        if absent:
+            raise FeatureError(f"there is no column {absent[0]!r}; the frame has {_few(frame.columns, 12)}.")
+        numbers = _numbers(frame, self.categorical)
+        steps = tuple(self._step(column, numbers.get(column.name)) for column in frame.iter_columns())
         if all(step.kind == "constant" for step in steps):  # nothing would be left
             steps = tuple(ColumnStep(step.name, "number") for step in steps)
         self.steps_ = steps
@@ -135,17 +143,30 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         self.n_features_in_ = len(steps)
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any) -> Matrix:
         """A matrix (n, d) of numbers; columns are found by name, in any order."""
         check_is_fitted(self)
         frame = _frame(X)
-        absent = [step.name for step in self.steps_ if step.name not in frame.columns]
+        there = set(frame.columns)
+        absent = [step.name for step in self.steps_ if step.name not in there]
         if absent:
             raise FeatureError(f"the table lacks {len(absent)} columns: {', '.join(map(repr, absent[:5]))}.")
-        blocks = [block for step in self.steps_ for block in self._columns(step, frame[step.name])]
+        columns = {column.name: column for column in frame.iter_columns()}
+        numbers = _numbers(frame, [step.name for step in self.steps_ if step.kind in ("category", "text")])
+        blocks = [b for s in self.steps_ for b in self._columns(s, columns[s.name], numbers.get(s.name))]
         return np.column_stack(blocks) if blocks else np.empty((len(frame), 0))
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+    def unseen_classes(self, X: Any) -> dict[str, list[str]]:
+        """Classes of a frame that were not in the rows of the fit, by column."""
+        frame = _frame(X)
+        found = {}
+        for step in self.steps_:
+            if step.kind == "category":
+                classes = {value for value in _classes(frame[step.name]) if value is not None}
+                found[step.name] = sorted(classes.difference(step.classes), key=_class_order)
+        return {name: unseen for name, unseen in found.items() if unseen}
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Names of the columns that come out."""
         check_is_fitted(self)
         return np.array([name for step in self.steps_ for name in step.outputs], dtype=object)
@@ -156,12 +177,12 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         tags.input_tags.string = tags.input_tags.categorical = True
         return tags
 
-    def _step(self, column: Any) -> ColumnStep:
+    def _step(self, column: Any, numbers: Matrix | None) -> ColumnStep:
         name = column.name
-        if name in self.text:
+        if name in as_names(self.text):
             found = fit_text(_texts(column), self.n_text)
             return ColumnStep(name, "constant" if found is None else "text", text=found)
-        if _is_category(column, self.categorical):
+        if numbers is None:
             values = _classes(column)
             missing = sum(v is None for v in values)
             classes = tuple(sorted({v for v in values if v is not None}, key=_class_order))
@@ -169,7 +190,6 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
             if len(classes) < 2 and not missing:
                 return ColumnStep(name, "constant", classes=classes)
             return ColumnStep(name, "category", 0.0, missing > 0, classes, missing)
-        numbers = _numbers(column)
         there = numbers[~np.isnan(numbers)]
         missing = len(numbers) - len(there)
         self._refuse(name, missing)
@@ -187,7 +207,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
                 "columns, or let them be filled (missing='impute')."
             )
 
-    def _columns(self, step: ColumnStep, column: Any) -> list[np.ndarray]:
+    def _columns(self, step: ColumnStep, column: Any, numbers: Matrix | None) -> list[Matrix]:
         if step.kind == "constant":
             return []
         if step.text is not None:
@@ -196,8 +216,9 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
             values = np.array(_classes(column), dtype=object)
             absent = np.array([v is None for v in values])
             made = [(values == c).astype(float) for c in step.shown_classes]
+        elif numbers is None:
+            raise FeatureError(f"the column {step.name!r} must hold numbers, as it did in the fit.")
         else:
-            numbers = _numbers(column)
             absent = np.isnan(numbers)
             made = [np.where(absent, step.fill, numbers)]
         self._refuse(step.name, int(absent.sum()))
@@ -223,8 +244,9 @@ def described(encoder: ColumnEncoder, frame: Any, *, ask: bool = True) -> list[s
     constant = [s.name for s in steps if s.kind == "constant"]
     if constant:
         lines.append(f"constant columns, left out: {_few(constant)}")
-    few = [s.name for s in steps if s.kind == "number" and _has_few_whole_numbers(_frame(frame)[s.name])]
-    if few and ask:
+    numbers = _numbers(_frame(frame), [s.name for s in steps if s.kind != "number"]) if ask else {}
+    few = [name for name, column in numbers.items() if _has_few_whole_numbers(column)]
+    if few:
         lines.append(
             f"whole numbers with few values, taken as quantities: {_few(few)} (--categorical if they name classes)"
         )
@@ -245,18 +267,19 @@ def _frame(X: Any) -> Any:
         ) from error
 
 
-def _is_category(column: Any, categorical: Sequence[str]) -> bool:
-    kind = column.dtype
-    return column.name in categorical or not (kind.is_numeric() or kind == nw.Boolean or kind.is_temporal())
-
-
-def _numbers(column: Any) -> np.ndarray:
-    if column.dtype.is_temporal():
-        instants = column.cast(nw.Datetime("us"))
-        days = np.asarray(instants.to_numpy(), dtype="datetime64[us]")
-        numbers = days.astype(np.int64) / 86_400_000_000
-        return np.where(np.isnat(days), np.nan, numbers)
-    return np.asarray(column.cast(nw.Float64).to_numpy(), dtype=float)
+def _numbers(frame: Any, others: Sequence[str]) -> dict[str, Matrix]:
+    """Columns of numbers, truth values and dates (days since 1970) as numbers, but for the `others`."""
+    schema, taken = frame.schema, set(as_names(others))
+    plain = [n for n, kind in schema.items() if n not in taken and (kind.is_numeric() or kind == nw.Boolean)]
+    dates = [n for n, kind in schema.items() if n not in taken and kind.is_temporal()]
+    found = {}
+    for name in dates:
+        days = np.asarray(frame[name].cast(nw.Datetime("us")).to_numpy(), dtype="datetime64[us]")
+        found[name] = np.where(np.isnat(days), np.nan, days.astype(np.int64) / 86_400_000_000)
+    if frame.implementation.is_polars() and plain:  # all at once: a wide table has many columns
+        matrix = np.asarray(frame.select(nw.col(*plain).cast(nw.Float64)).to_numpy(), dtype=float)
+        return found | dict(zip(plain, matrix.T, strict=True))
+    return found | {name: np.asarray(frame[name].cast(nw.Float64).to_numpy(), dtype=float) for name in plain}
 
 
 def _texts(column: Any) -> list[str]:
@@ -281,9 +304,6 @@ def _class_order(name: str) -> tuple[bool, float, str]:
     return (not name.lstrip("-").isdecimal(), float(name) if name.lstrip("-").isdecimal() else 0.0, name)
 
 
-def _has_few_whole_numbers(column: Any) -> bool:
-    if not column.dtype.is_numeric():
-        return False
-    numbers = np.unique(_numbers(column))
-    numbers = numbers[~np.isnan(numbers)]
-    return 2 < len(numbers) <= FEW and bool((numbers == np.round(numbers)).all())
+def _has_few_whole_numbers(column: Matrix) -> bool:
+    numbers = column[~np.isnan(column)]
+    return bool((numbers == np.round(numbers)).all()) and 2 < len(np.unique(numbers)) <= FEW

@@ -12,10 +12,18 @@ from xml.etree import ElementTree
 import polars as pl
 
 from contone.exceptions import DataError, MissingExtraError, OutputError
-from contone.runtime.memory import available_bytes, shown
+from contone.runtime.machine import available_bytes, shown
 
 MOST_ROWS, MOST_COLUMNS, MOST_LETTERS = 1_048_575, 16_384, 32_767
 """What a sheet holds below its header, and what a cell holds."""
+AS_IT_IS = {
+    "strings_to_urls": False,
+    "strings_to_formulas": False,
+    "strings_to_numbers": False,
+    "nan_inf_to_errors": True,
+    "in_memory": True,
+}
+"""Text is written as text: no links, no formulas, no numbers are made of it."""
 CELL_BYTES = 64
 """What the reader takes for a cell, whether there is something in it or not."""
 
@@ -124,8 +132,11 @@ def refuse_without_writer() -> None:
         )
 
 
-def write_excel(frame: pl.DataFrame, path: Path) -> None:
-    """One sheet; numbers keep 16 digits, as many as Excel knows; text stays text."""
+def write_excel(frame: pl.DataFrame, path: Path | io.BytesIO) -> None:
+    """One sheet; numbers keep 16 digits, as many as Excel knows; text stays text.
+
+    Whole numbers beyond 2^53, which Excel would round, are written as text.
+    """
     refuse_without_writer()
     if frame.height > MOST_ROWS or frame.width > MOST_COLUMNS:
         raise OutputError(
@@ -135,6 +146,8 @@ def write_excel(frame: pl.DataFrame, path: Path) -> None:
     long = next((c.name for c in frame if c.dtype == pl.String and (c.str.len_chars() > MOST_LETTERS).any()), None)
     if long is not None:
         raise OutputError(f"The column {long!r} has texts of more than {MOST_LETTERS:,} letters, which no cell holds.")
-    content = io.BytesIO()
-    frame.write_excel(content, autofit=False, float_precision=6)
-    path.write_bytes(content.getvalue())
+    large = [c.name for c in frame if c.dtype.is_integer() and c.len() and (c.cast(pl.Int128).abs() > 2**53).any()]
+    import xlsxwriter
+
+    with xlsxwriter.Workbook(path, AS_IT_IS) as book:
+        frame.with_columns(pl.col(large).cast(pl.String)).write_excel(book, autofit=False, float_precision=6)

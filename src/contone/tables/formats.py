@@ -1,29 +1,23 @@
-"""Tables in and out: text, Parquet, Arrow, JSON lines, ARFF, libsvm, Excel, through libraries that know them.
-
-A CSV file is kept as the text it holds, so that columns which are only carried along come out as they went in (an id
-like ``00123`` keeps its zeros); numbers are read from the text where they are needed.
-"""
+"""Tables in and out: text, Parquet, Arrow, JSON lines, ARFF, libsvm, Excel, through libraries that know them."""
 
 from __future__ import annotations
 
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from contone.exceptions import ArgumentError, ContoneError, DataError, OutputError
 from contone.runtime.files import check_regular, replacing
-from contone.runtime.memory import available_bytes, refuse_dense, shown
-from contone.tables import arff, excel, labels, text
-from contone.tables.order import STDOUT
-from contone.tables.text import ColumnKind
+from contone.runtime.machine import available_bytes, refuse_dense, shown
+from contone.tables import arff, excel, text
+from contone.tables.settings import STDOUT
+from contone.tables.table import Table
 
 SEPARATORS = text.SEPARATORS
 PARQUET = (".parquet", ".pq")
@@ -41,99 +35,6 @@ STREAMED = (*SEPARATORS, *PARQUET)
 """Formats that can be read and written piece by piece."""
 
 Note = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table as it is stored; `values` is the same with numbers where the text of a CSV file holds numbers.
-
-    Attributes
-    ----------
-    stored : DataFrame
-    is_text : bool
-        Whether all columns are the text of a file.
-    given_kinds : mapping or None
-        Kinds that were decided elsewhere, for a piece of a text file; None decides by what the table holds.
-    dialect : Dialect
-        How a text file is written.
-    label_names : tuple of str
-        Columns that the format itself says are labels.
-    categories : tuple of str
-        Columns that the format itself says are categories.
-    """
-
-    stored: pl.DataFrame
-    is_text: bool = False
-    given_kinds: Mapping[str, ColumnKind] | None = None
-    dialect: text.Dialect = text.COMMAS
-    label_names: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
-
-    @cached_property
-    def kinds(self) -> Mapping[str, ColumnKind]:
-        """Text files: what each column can be read as."""
-        if self.given_kinds is not None:
-            return self.given_kinds
-        return {
-            column.name: text.kind_of(column, self.dialect.decimal)
-            if column.dtype == pl.String
-            else ColumnKind(column.dtype, words=None)  # lists that were made from rows
-            for column in self.stored
-        }
-
-    @cached_property
-    def values(self) -> pl.DataFrame:
-        if not self.is_text:
-            return self.stored
-        decimal = self.dialect.decimal
-        return pl.DataFrame([text.read_as(column, self.kinds[column.name], decimal) for column in self.stored])
-
-    @property
-    def numeric(self) -> list[str]:
-        return numeric_columns(self.values.schema)
-
-    def words(self, columns: Sequence[str]) -> dict[str, labels.Words]:
-        """The different entries of these columns, where they are few."""
-        if self.is_text:
-            return {name: self.kinds[name].words for name in columns}
-        return {name: labels.words_of(self.stored[name]) for name in columns}
-
-    def label_numbers(self, meanings: Mapping[str, Any]) -> pl.DataFrame:
-        """The columns of labels as numbers; null where an entry is blank, which nobody was asked about."""
-        source = self.stored if self.is_text else self.values
-        columns = [(self.values if meaning is None else source)[name] for name, meaning in meanings.items()]
-        return pl.DataFrame([labels.as_numbers(c, m) for c, m in zip(columns, meanings.values(), strict=True)])
-
-    def with_columns(self, new: pl.DataFrame, used: Sequence[str], *, as_text: bool) -> pl.DataFrame:
-        """The table and new columns; a name that exists is replaced in its place.
-
-        Where a text file goes to a format with types, the columns `used` as labels or features become numbers; others
-        only where that loses not a letter.
-        """
-        frame = self.stored if as_text or not self.is_text else self._typed(set(used))
-        return frame.with_columns(new.get_columns())
-
-    def _typed(self, used: set[str]) -> pl.DataFrame:
-        def keeps_text(name: str) -> bool:
-            kind = self.kinds[name]
-            return not (kind.plain and not kind.stray and not kind.percent if name in used else kind.exact)
-
-        return pl.DataFrame([(self.stored if keeps_text(name) else self.values)[name] for name in self.stored.columns])
-
-
-def numeric_columns(schema: Mapping[str, Any]) -> list[str]:
-    return [c for c, kind in schema.items() if kind.is_numeric() or kind == pl.Boolean]
-
-
-def refuse_missing(frame: pl.DataFrame) -> None:
-    """An error that names the columns and the first rows where an entry is missing."""
-    missing = {c.name: _first_missing(c) for c in frame if c.null_count()}
-    if missing:
-        listed = ", ".join(f"{c!r} (first in row {row})" for c, row in list(missing.items())[:5])
-        raise DataError(
-            f"{len(missing)} columns have missing entries: {listed}. "
-            "Fill or drop these rows first, or choose other columns."
-        )
 
 
 def suffix_of(path: str | Path) -> str:
@@ -158,8 +59,7 @@ def read(path: Path, note: Note = lambda _: None, *, separator: str | None = Non
         elif suffix in JSON_LINES:
             table = Table(pl.read_ndjson(_content(path), infer_schema_length=None))
         elif suffix == ".arff":
-            found = arff.read_arff(path, _decoded(path, note))
-            table = Table(found.frame, label_names=found.labels, categories=found.categories)
+            table = arff.read_arff(path, _decoded(path, note))
         elif suffix in LIBSVM:
             table = _read_libsvm(path)
         else:
@@ -195,7 +95,7 @@ def _read_libsvm(path: Path) -> Table:
     refuse_dense(path, X.shape[0], X.shape[1] + len(names))
     width = len(str(X.shape[1]))
     features = pl.DataFrame(X.toarray(), schema=[f"f{j + 1:0{width}d}" for j in range(X.shape[1])])
-    marked = {f"label_{name:g}": [int(name in entry) for entry in sets] for name in names}
+    marked = {f"label_{name:.17g}": [int(name in entry) for entry in sets] for name in names}
     return Table(features.with_columns(pl.DataFrame(marked)), label_names=tuple(marked))
 
 
@@ -242,42 +142,57 @@ def state_of(path: Path) -> tuple[int, int, int, int]:
 def refuse_changed(path: Path, before: tuple[int, ...]) -> None:
     """An error if the file is not the one it was."""
     if state_of(path) != tuple(before):
-        raise changed(path)
+        raise DataError(f"{path} changed while it was read, so its rows do not belong together: run again.")
 
 
-def changed(path: Path) -> DataError:
-    return DataError(f"{path} changed while it was read, so its rows do not belong together: run again.")
+def refuse_unwritable(frame: pl.DataFrame, target: str) -> None:
+    """Refuse before any work a table that the target's format cannot hold: its first row is written and thrown away."""
+    suffix = target_suffix(target)
+    for column in frame if suffix in FLAT else ():
+        if column.dtype.is_nested() or column.dtype in (pl.Binary, pl.Object):
+            raise ArgumentError(
+                f"this format cannot hold the column {column.name!r} ({column.dtype}): write .parquet instead.",
+                "target",
+            )
+    odd = [c.name for c in frame if not (c.dtype.is_numeric() or c.dtype in (pl.String, pl.Boolean, pl.Null))]
+    for name in odd:
+        try:
+            write_frame(frame.select(pl.col(name).drop_nulls().head(1)), io.BytesIO(), suffix)
+        except OutputError as error:
+            raise ArgumentError(
+                f"{target} cannot hold the column {name!r} ({frame.schema[name]}): {error} Write .parquet instead, or "
+                "bring the column to another type first.",
+                "target",
+            ) from error
 
 
-def refuse_nested(schema: Mapping[str, Any], *, as_text: bool) -> None:
-    """Lists and structs have no place in a text file or in a sheet."""
-    nested = [name for name, kind in schema.items() if kind.is_nested() or kind in (pl.Binary, pl.Object)]
-    if as_text and nested:
-        raise ArgumentError(
-            f"this format cannot hold the column {nested[0]!r} ({schema[nested[0]]}): write .parquet instead.", "target"
-        )
+def target_suffix(target: str) -> str:
+    """The format that a target is written in."""
+    return ".csv" if target == STDOUT else suffix_of(target)
 
 
 def write(frame: pl.DataFrame, path: str, *, overwrite: bool, dialect: text.Dialect | None = None) -> None:
     """Write the table whole or not at all; ``-`` is CSV on stdout. A CSV file gets the marks of the `dialect`."""
     if path == STDOUT:
-        to_stdout(frame.write_csv(**_csv_options(".csv", dialect)).encode())
+        content = io.BytesIO()
+        write_frame(frame, content, ".csv", dialect=dialect)
+        to_stdout(content.getvalue())
         return
     with replacing(path, overwrite=overwrite) as temporary:
         write_frame(frame, temporary, suffix_of(path), dialect=dialect)
 
 
-def _csv_options(suffix: str, dialect: text.Dialect | None) -> dict[str, Any]:
-    """CSV out is written as CSV in was; TSV has tabs."""
-    if dialect is None or suffix != ".csv":
-        return {"separator": SEPARATORS[suffix]}
-    return {"separator": dialect.separator, "decimal_comma": dialect.decimal == ","}
-
-
 def write_frame(
-    frame: pl.DataFrame, path: Path, suffix: str, *, header: bool = True, dialect: text.Dialect | None = None
+    frame: pl.DataFrame,
+    path: Path | io.BytesIO,
+    suffix: str,
+    *,
+    header: bool = True,
+    dialect: text.Dialect | None = None,
 ) -> None:
     """Write to a path as it is; errors of the writer become an OutputError."""
+    as_read = dialect is not None and dialect.is_csv and suffix == ".csv"
+    marks = dialect if dialect is not None and as_read else text.Dialect(SEPARATORS.get(suffix, ","))
     try:
         if suffix in PARQUET:
             frame.write_parquet(path)
@@ -288,8 +203,13 @@ def write_frame(
         elif suffix == ".xlsx":
             excel.write_excel(frame, path)
         else:
-            frame.write_csv(path, **_csv_options(suffix, dialect), include_header=header)
-    except pl.exceptions.PolarsError as error:
+            comma = marks.decimal == ","
+            frame.write_csv(path, separator=marks.separator, decimal_comma=comma, include_header=header)
+    except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
+        raise OutputError(f"Cannot write the table: {_first_line(error)}.") from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
         raise OutputError(f"Cannot write the table: {_first_line(error)}.") from error
 
 
@@ -313,8 +233,3 @@ def _unreadable(path: Path, error: BaseException) -> DataError:
 
 def _first_line(error: BaseException) -> str:
     return next(iter(str(error).strip().splitlines()), "").rstrip(".")
-
-
-def _first_missing(column: pl.Series) -> int:
-    row = column.is_null().arg_max()
-    return 0 if row is None else row

@@ -10,26 +10,31 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from contone.exceptions import ArgumentError, DataError, LabelError
 from contone.tables import columns, formats
-from contone.tables.prepare import Problem
+from contone.tables.table import Table
+
+if TYPE_CHECKING:
+    from contone.tables.reading import Problem
 
 ROW, CHECK = "contone_row", "contone_check"
 """Columns of a sheet: the number of the row in the file, from 0, and its fingerprint."""
+LETTERS = str.maketrans("0123456789", "ghijklmnop")
 SUFFIX = "_degree"
 TOLERANCE = 0.025
 """How far the degrees of a row may be from one, because people round; rows are divided by their sum."""
 
 
 def fingerprints(frame: pl.DataFrame) -> list[str]:
-    """One short text per row, the same for the same entries."""
-    return [hashlib.sha256("\x1f".join(map(as_text, row)).encode("utf-8", "surrogatepass")).hexdigest()[:12]
-            for row in frame.iter_rows()]  # fmt: skip
+    """One short text per row, the same for the same entries; of letters only, so that no program reads a number."""
+    texts = ("\x1f".join(map(as_text, row)).encode("utf-8", "surrogatepass") for row in frame.iter_rows())
+    return [hashlib.sha256(text).hexdigest()[:12].translate(LETTERS) for text in texts]
 
 
 def as_text(value: object) -> str:
@@ -37,10 +42,10 @@ def as_text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def make_sheet(problem: Problem, places: np.ndarray) -> pl.DataFrame:
+def make_sheet(problem: Problem, places: NDArray[np.int64]) -> pl.DataFrame:
     """The rows at these places of a problem with all their columns, and empty columns for the degrees."""
     chosen, numbers = problem.table.stored[places.tolist()], problem.numbers[places]
-    made = [f"{label}{SUFFIX}" for label in problem.L.columns]
+    made = [f"{label}{SUFFIX}" for label in problem.label_names]
     taken = next((name for name in (ROW, CHECK, *made) if name in chosen.columns), None)
     if taken is not None:
         raise ArgumentError(f"the table has a column {taken!r}, which the sheet needs: rename it.", "source")
@@ -52,15 +57,15 @@ def make_sheet(problem: Problem, places: np.ndarray) -> pl.DataFrame:
     return sheet
 
 
-def read_graded(path: Path, problem: Problem, ids: Sequence[str] = ()) -> np.ndarray:
-    """Degrees (n, q) of the rows of a problem from a file of some of them, NaN in the others.
+def read_graded(path: Path, table: Table, names: Sequence[str], ids: Sequence[str] = ()) -> NDArray[np.float64]:
+    """Degrees (n, q) of the rows of a table from a file of some of them, NaN in the others.
 
     The file has one column per label, LABEL_degree or LABEL, and ROW and CHECK, or the columns `ids`. Degrees are
     shares that sum to 1, or percentages that sum to 100; a row without any is not graded.
     """
-    table = formats.read(path)
-    values, names = table.values, problem.L.columns
-    found = {name: next((c for c in (f"{name}{SUFFIX}", name) if c in values.columns), None) for name in names}
+    sheet = formats.read(path)
+    there = set(sheet.values.columns)
+    found = {name: next((c for c in (f"{name}{SUFFIX}", name) if c in there), None) for name in names}
     absent = [name for name, column in found.items() if column is None]
     if absent:
         raise ArgumentError(
@@ -68,17 +73,16 @@ def read_graded(path: Path, problem: Problem, ids: Sequence[str] = ()) -> np.nda
             "column of degrees per label; contone suggest makes such a file.",
             "graded",
         )
-    degrees = np.stack([_numbers(path, table, str(column)) for column in found.values()], axis=1)
-    there = ~np.isnan(degrees).all(axis=1)
-    shown = _shown_rows(table, ids)
-    degrees = _as_shares(path, degrees[there], [shown[i] for i in np.flatnonzero(there)])
-    rows = _find_rows(path, table.stored.filter(there), problem, ids)
-    G = np.full((problem.L.height, len(names)), np.nan)
-    G[rows] = degrees
-    return G
+    degrees = np.stack([_numbers(path, sheet, str(column)) for column in found.values()], axis=1)
+    is_graded = np.asarray(~np.isnan(degrees).all(axis=1))
+    shown = _shown_rows(sheet, ids)
+    degrees = _as_shares(path, degrees[is_graded], [shown[i] for i in np.flatnonzero(is_graded)])
+    graded = np.full((table.n_rows, len(names)), np.nan)
+    graded[_find_rows(path, sheet.stored.filter(is_graded), table.stored, ids)] = degrees
+    return graded
 
 
-def _numbers(path: Path, table: formats.Table, name: str) -> np.ndarray:
+def _numbers(path: Path, table: Table, name: str) -> NDArray[np.float64]:
     column = table.values[name]
     if column.null_count() == len(column):
         return np.full(len(column), np.nan)
@@ -89,10 +93,10 @@ def _numbers(path: Path, table: formats.Table, name: str) -> np.ndarray:
             f"{path}: the column {name!r} holds {odd[0] if len(odd) else str(column.dtype)!r}, which is not a degree. "
             "Write numbers, or leave the row blank."
         )
-    return column.cast(pl.Float64).to_numpy()
+    return np.asarray(column.cast(pl.Float64).to_numpy())
 
 
-def _shown_rows(table: formats.Table, ids: Sequence[str]) -> list[str]:
+def _shown_rows(table: Table, ids: Sequence[str]) -> list[str]:
     """What each row is called in errors."""
     name = ROW if ROW in table.stored.columns else next((c for c in ids if c in table.stored.columns), None)
     return (
@@ -100,7 +104,7 @@ def _shown_rows(table: formats.Table, ids: Sequence[str]) -> list[str]:
     )
 
 
-def _as_shares(path: Path, degrees: np.ndarray, shown: Sequence[str]) -> np.ndarray:
+def _as_shares(path: Path, degrees: NDArray[np.float64], shown: Sequence[str]) -> NDArray[np.float64]:
     """Percentages and shares as shares; what a row leaves blank is 0 where the others make it whole."""
     if len(degrees) == 0:
         raise DataError(f"{path} has no graded row: fill in the degrees of some rows.")
@@ -115,14 +119,12 @@ def _as_shares(path: Path, degrees: np.ndarray, shown: Sequence[str]) -> np.ndar
             f"{path}: the degrees of a row must not be negative and must sum to 100 (or to 1); those of row "
             f"{shown[first]} sum to {total[first]:g}. Rows to correct: {listed}."
         )
-    shares: np.ndarray = filled / total[:, None]
-    return shares
+    return np.asarray(filled / total[:, None])
 
 
-def _find_rows(path: Path, sheet: pl.DataFrame, problem: Problem, ids: Sequence[str]) -> np.ndarray:
+def _find_rows(path: Path, sheet: pl.DataFrame, stored: pl.DataFrame, ids: Sequence[str]) -> NDArray[np.int64]:
     """The number (m,) of each row of the sheet in the table; an error that names those that are not there."""
-    stored = problem.table.stored
-    keys = [name for name in columns.resolve(ids, stored.columns) if name in sheet.columns]
+    keys = [name for name in columns.matching(ids, stored.columns) if name in sheet.columns]
     if keys:
         ours, theirs = (f.select(keys).cast(pl.String).rows() for f in (stored, sheet))
         return _match(path, ours, theirs, [" ".join(map(as_text, row)) for row in theirs], f"the id {', '.join(keys)}")
@@ -149,7 +151,9 @@ def _find_rows(path: Path, sheet: pl.DataFrame, problem: Problem, ids: Sequence[
     return np.array(numbers, dtype=np.int64)
 
 
-def _match(path: Path, ours: list[Any], theirs: list[Any], shown: list[str], what: str) -> np.ndarray:
+def _match(
+    path: Path, ours: Sequence[object], theirs: Sequence[object], shown: list[str], what: str
+) -> NDArray[np.int64]:
     """Where each key of the sheet is among those of the table, each exactly once."""
     places: dict[object, list[int]] = {}
     for i, key in enumerate(ours):

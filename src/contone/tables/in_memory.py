@@ -5,36 +5,68 @@ A dataset is known by what it can do (`to_polars`, `add_column`, `features`), so
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import narwhals as nw
 import polars as pl
 
+from contone.base import Enhancer
 from contone.exceptions import ArgumentError, InputTypeError
-from contone.tables import answer, run, whole
-from contone.tables.formats import Table
-from contone.tables.order import Order
+from contone.tables.fitting import fit_problem, named_method, with_intervals
+from contone.tables.progress import Progress
+from contone.tables.reading import pose
+from contone.tables.settings import AnswerOptions, split_options
+from contone.tables.table import Table
+from contone.tables.writing import added_columns, degree_columns
 
-NOWHERE = Path("table")
-"""Stands for the file that there is none of."""
 
+def enhance_table(
+    table: Any,
+    *,
+    method: str | Enhancer = "inversion",
+    progress: Progress | None = None,
+    **options: Unpack[AnswerOptions],
+) -> Any:
+    """Recover the degrees of a table that is in memory, with everything `enhance_file` knows about columns and labels.
 
-def enhance(table: Any, order: Order) -> Any:
-    """The table with the new columns, as the kind of table that it is."""
+    Parameters
+    ----------
+    table : data frame or datasets.Dataset
+        pandas, polars or pyarrow; or a dataset of Hugging Face, whose numbers of classes are read as their names.
+    method : str or Enhancer, default="inversion"
+        As in `enhance_file`.
+    progress : Progress or None, default=None
+        Is told what is done; None is silent.
+    **options
+        As in `enhance_file`, but for what is about files, and without what would change the number of rows.
+
+    Returns
+    -------
+    table
+        Of the same kind, with the new columns.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> songs = pl.DataFrame({"tempo": [60, 180, 90], "mood": [["calm", "sad"], ["happy"], ["calm"]]})
+    >>> enhance_table(songs, labels="mood", method="temperature").columns
+    ['tempo', 'mood', 'calm_degree', 'happy_degree', 'sad_degree']
+    """
+    reading, writing = split_options(options, "table.parquet")
+    said = progress or Progress()
     for name in ("missing", "unlabelled"):
-        if getattr(order, name) == "drop":
+        if getattr(reading, name) == "drop":
             raise ArgumentError("'drop' would change the number of rows: drop these rows before.", name)
-    run.check_settings(order)
-    stored = opened(table)
+    stored, fresh = opened(table), named_method(method)
+    if writing.intervals is not None:
+        with_intervals(fresh)
     if stored.stored.is_empty():
         raise ArgumentError("the table has no rows.", "table")
-    fitted = whole.fit_whole(order, stored)
-    problem = fitted.problem
-    X = fitted.encoder.transform(problem.features)
-    ends = answer.ends_of_fitted_rows(order, fitted.method, X, fitted.fitted_rows)
-    new = answer.added_columns(order, problem.chosen, problem.L.columns, fitted.D, ends)
-    return _with_columns(table, new)
+    problem = pose(stored, reading, said)
+    degree_columns(writing, problem.columns, problem.label_names)
+    fitted = fit_problem(problem, fresh, said)
+    ends = fitted.intervals(writing.intervals)
+    return _with_columns(table, added_columns(writing, problem.columns, problem.label_names, fitted.D, ends))
 
 
 def is_dataset(table: Any) -> bool:

@@ -7,14 +7,17 @@ whole: a blank is a *no* only where no word of any label column says no.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
 
 import polars as pl
 
 from contone.exceptions import ArgumentError, DataError, LabelError
-from contone.runtime.files import check_regular
-from contone.tables.arff import xml_labels
+
+if TYPE_CHECKING:
+    from contone.tables.table import Table
+    from contone.tables.text import ColumnKind
 
 YES = frozenset({"1", "1.0", "+1", "true", "t", "yes", "y", "x", "on", "+", "✓", "✔", "ja", "oui", "si", "sí"})
 NO = frozenset({"0", "0.0", "-0.0", "false", "f", "no", "n", "off", "-", "nein", "non"})
@@ -27,18 +30,80 @@ Words = tuple[str, ...] | None
 """The different entries of a column in lower case, "" for a blank one; None for more than `MOST_WORDS`."""
 
 
-def words_of(column: pl.Series) -> Words:
-    """The different entries of a column.
+class Source(Protocol):
+    """What can be read piece by piece: a table in one piece, or a file in many."""
+
+    @property
+    def label_names(self) -> Sequence[str]: ...
+    @property
+    def categories(self) -> Sequence[str]: ...
+    @property
+    def kinds(self) -> Mapping[str, ColumnKind]: ...
+    @property
+    def is_text(self) -> bool: ...
+    @property
+    def schema(self) -> Mapping[str, pl.DataType]: ...
+    def words(self, columns: Sequence[str]) -> dict[str, Words]: ...
+    def read(self) -> Iterator[tuple[int, Table]]: ...
+
+
+@dataclass(frozen=True)
+class LabelReading:
+    """How labels are read: what the words of their columns mean, or the one column of sets that holds them.
+
+    It is decided once, by all rows, so that a piece of a file is read like the whole.
+    """
+
+    names: list[str]
+    meanings: dict[str, dict[str, float | None] | None] = field(default_factory=dict)
+    set_column: str = ""
+    delimiter: str = ""
+
+    @property
+    def is_set(self) -> bool:
+        return bool(self.set_column)
+
+    def read(self, piece: Table) -> pl.DataFrame:
+        """The labels of a piece as numbers, one column per label; null where nobody was asked."""
+        if self.is_set:
+            return as_indicators(piece.stored[self.set_column], self.delimiter, self.names)
+        words = piece.stored if piece.is_text else piece.values
+        columns = [(piece.values if meaning is None else words)[name] for name, meaning in self.meanings.items()]
+        return pl.DataFrame([as_numbers(c, m) for c, m in zip(columns, self.meanings.values(), strict=True)])
+
+
+def decide(source: Source, columns: Sequence[str], separator: str | None) -> LabelReading:
+    """How the labels in these columns are written; a column of sets is read through for the names in it."""
+    words, first = source.words(columns), columns[0]
+    kind = source.schema[first]
+    if source.is_text and not kind.is_nested():
+        kind = pl.String()
+    if len(columns) > 1 or not are_sets(kind, words[first], separator):
+        numeric = [name for name in columns if source.schema[name].is_numeric() or source.schema[name] == pl.Boolean]
+        return LabelReading(list(columns), meanings(words, numeric))
+    delimiter = separator
+    if delimiter is None:
+        there = {d for _, piece in source.read() for d in delimiters_in(piece.stored[first])}
+        delimiter = next((d for d in DELIMITERS if d in there), "")
+    names = sorted({name for _, piece in source.read() for name in names_in(piece.stored[first], delimiter)})
+    if not names:
+        raise LabelError(f"the label column {first!r} names no label in any row.")
+    return LabelReading(names, set_column=first, delimiter=delimiter)
+
+
+def words_of_columns(frame: pl.DataFrame) -> dict[str, Words]:
+    """The different entries of each column of a frame.
 
     Examples
     --------
-    >>> words_of(pl.Series(["Yes", "no", None, "yes "]))
-    ('', 'no', 'yes')
+    >>> words_of_columns(pl.DataFrame({"a": ["Yes", "no", None, "yes "], "b": [[1], [2], [], []]}))
+    {'a': ('', 'no', 'yes'), 'b': None}
     """
-    if column.dtype.is_nested():
-        return None
-    found = column.cast(pl.String).str.strip_chars().str.to_lowercase().fill_null("").unique().to_list()
-    return tuple(sorted(found)) if len(found) <= MOST_WORDS else None
+    flat = [name for name, kind in frame.schema.items() if not (kind.is_nested() or kind == pl.Object)]
+    entry = pl.all().unique().cast(pl.String).str.strip_chars().str.to_lowercase().fill_null("")
+    found = frame.select(flat).select(entry.unique().head(MOST_WORDS + 1).implode())
+    words = {column.name: column[0].to_list() for column in found}
+    return {c: tuple(sorted(words[c])) if c in words and len(words[c]) <= MOST_WORDS else None for c in frame.columns}
 
 
 def joined_words(a: Words, b: Words) -> Words:
@@ -93,39 +158,32 @@ def as_numbers(column: pl.Series, meaning: Mapping[str, float | None] | None) ->
     return text.replace_strict(list(meaning), list(meaning.values()), default=None, return_dtype=pl.Float64)
 
 
-def are_sets(column: pl.Series, words: Words, separator: str | None) -> bool:
+def are_sets(kind: pl.DataType, words: Words, separator: str | None) -> bool:
     """Whether the only label column holds one set of labels per row."""
-    if isinstance(column.dtype, (pl.List, pl.Array)):
+    if isinstance(kind, (pl.List, pl.Array)):
         return True
-    if column.dtype != pl.String:
+    if kind not in (pl.String, pl.Categorical, pl.Enum):
         return False
     return separator is not None or words is None or not set(words) - {""} <= YES | NO | MINUS
 
 
-def split_sets(
-    column: pl.Series, separator: str | None = None, names: Sequence[str] | None = None
-) -> tuple[str, pl.DataFrame]:
-    """One column per label from a column of sets; the delimiter found, and 0/1 columns in the order of the alphabet.
-
-    Where the `names` are known, as they are for a piece of a file, these are the columns.
+def as_indicators(column: pl.Series, delimiter: str, names: Sequence[str]) -> pl.DataFrame:
+    """A column of sets as 0 and 1, one column per name.
 
     Examples
     --------
-    >>> split_sets(pl.Series("mood", ["calm|sad", "happy", ""]))[1].rows()
+    >>> as_indicators(pl.Series("mood", ["calm|sad", "happy", ""]), "|", ["calm", "happy", "sad"]).rows()
     [(1.0, 0.0, 1.0), (0.0, 1.0, 0.0), (0.0, 0.0, 0.0)]
     """
-    delimiter = next(iter(delimiters_in(column)), "") if separator is None else separator
     cleaned = _sets(column, delimiter)
-    found = sorted(set().union(*cleaned)) if names is None else list(names)
-    if not found:
-        raise LabelError(f"the label column {column.name!r} names no label in any row.")
-    return delimiter, pl.DataFrame({name: [float(name in entry) for entry in cleaned] for name in found})
+    return pl.DataFrame({name: [float(name in entry) for entry in cleaned] for name in names})
 
 
 def delimiters_in(column: pl.Series) -> list[str]:
     """Those of the usual delimiters that a column of text has somewhere, the most telling first."""
-    if column.dtype != pl.String:
+    if column.dtype.is_nested():
         return []
+    column = column.cast(pl.String)
     return [d for d in DELIMITERS if column.str.contains(d, literal=True).any()]
 
 
@@ -139,15 +197,16 @@ def _sets(column: pl.Series, delimiter: str) -> list[set[str]]:
     if isinstance(column.dtype, (pl.List, pl.Array)):
         entries = column.cast(pl.List(pl.String)).to_list()
     else:
-        entries = [e.split(delimiter) if delimiter else [e] for e in column.fill_null("").to_list()]
+        entries = [e.split(delimiter) if delimiter else [e] for e in column.cast(pl.String).fill_null("").to_list()]
     return [{label.strip() for label in entry or () if label and label.strip()} for entry in entries]
 
 
-def grouped(frame: pl.DataFrame, item: str, label: str) -> pl.DataFrame:
+def one_row_per_item(frame: pl.DataFrame, item: str, label: str) -> pl.DataFrame:
     """One row per item from one row per (item, label); the label column becomes a list. Other columns must agree."""
-    for name in (item, label):
-        if name not in frame.columns:
-            raise ArgumentError(f"there is no column {name!r}; the table has {', '.join(frame.columns[:12])}.", "item")
+    for name, argument in ((item, "item"), (label, "labels")):
+        _refuse_absent(frame, name, argument)
+    if item == label:
+        raise ArgumentError(f"{item!r} cannot be the item and the label: name two columns.", "item")
     others = [name for name in frame.columns if name not in (item, label)]
     counts = frame.group_by(item).agg(pl.col(name).n_unique() for name in others)
     for name in others:
@@ -164,40 +223,19 @@ def grouped(frame: pl.DataFrame, item: str, label: str) -> pl.DataFrame:
     )
 
 
-def of_annotators(frame: pl.DataFrame, item: str, worker: str, label: str) -> tuple[pl.Series, pl.Series]:
-    """One set of labels per (item, annotator) from one row per (item, annotator, label): items and sets.
+def one_row_per_answer(frame: pl.DataFrame, item: str, worker: str, label: str) -> pl.DataFrame:
+    """One row per (item, annotator) from one row per (item, annotator, label): item, annotator and list of labels.
 
     An annotator whose label is blank has marked nothing.
     """
-    if worker not in frame.columns:
+    for name, argument in ((worker, "worker"), (item, "item"), (label, "labels")):
+        _refuse_absent(frame, name, argument)
+    if worker in (item, label):
+        raise ArgumentError(f"{worker!r} cannot be the annotator and something else: name another column.", "worker")
+    return frame.group_by(item, worker, maintain_order=True).agg(pl.col(label).drop_nulls())
+
+
+def _refuse_absent(frame: pl.DataFrame, name: str, argument: str) -> None:
+    if name not in frame.columns:
         shown = ", ".join(frame.columns[:12])
-        raise ArgumentError(f"there is no column {worker!r}; the table has {shown}.", "worker")
-    found = frame.group_by(item, worker, maintain_order=True).agg(pl.col(label).drop_nulls())
-    return found[item], found[label]
-
-
-def expand(typed: Sequence[str]) -> list[str]:
-    """Entries that name a file become the names in it: ``@names.txt`` (one per line), or a MULAN ``labels.xml``."""
-    found: list[str] = []
-    for entry in typed:
-        if entry.lower().endswith((".xml", ".xml.gz")) and Path(entry).is_file():
-            found += [exactly(name) for name in xml_labels(Path(entry))]
-        elif entry.startswith("@"):
-            try:
-                check_regular(entry[1:])
-                lines = Path(entry[1:]).read_text(encoding="utf-8").splitlines()
-            except (OSError, ValueError) as error:
-                reason = str(error).removesuffix(".")
-                raise ArgumentError(f"cannot read the names in {entry[1:]}: {reason}.", "labels") from error
-            found += [exactly(line.strip()) for line in lines if line.strip()]
-        else:
-            found.append(entry)
-    return found
-
-
-class Exact(str):
-    """A name that is taken to the letter: no list, no pattern, no range."""
-
-
-def exactly(name: str) -> str:
-    return Exact(name)
+        raise ArgumentError(f"there is no column {name!r}; the table has {shown}.", argument)

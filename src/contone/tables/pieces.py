@@ -7,8 +7,9 @@ itself later (a compressed file is decompressed up to there).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,8 +18,11 @@ import polars as pl
 
 from contone.exceptions import DataError
 from contone.tables import text
-from contone.tables.formats import PARQUET, SEPARATORS, Table, numeric_columns, readable, suffix_of
-from contone.tables.labels import Words, words_of
+from contone.tables.formats import PARQUET, SEPARATORS, readable, suffix_of
+from contone.tables.labels import Words, words_of_columns
+from contone.tables.progress import Progress
+from contone.tables.settings import Reading
+from contone.tables.table import Table, numeric_columns
 from contone.tables.text import ColumnKind
 
 PIECE_CELLS = 4_000_000
@@ -27,15 +31,13 @@ COMPRESSION = 4.0
 """How much smaller gzip makes a table of numbers, roughly; for estimates only."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Pieces:
     """Where the pieces of a file are.
 
     Attributes
     ----------
     path : Path
-    names : list of str
-        All columns.
     starts : list of int
         First row of each piece, and the number of rows at the end.
     offsets : list of int
@@ -47,12 +49,12 @@ class Pieces:
     """
 
     path: Path
-    names: list[str]
     starts: list[int]
     offsets: list[int] = field(default_factory=list)
     kinds: dict[str, ColumnKind] = field(default_factory=dict)
-    numeric: list[str] = field(default_factory=list)
     dialect: text.Dialect = text.COMMAS
+    label_names = categories = ()
+    """No format that can be read in pieces says which columns are labels or categories."""
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -61,81 +63,90 @@ class Pieces:
     def n_rows(self) -> int:
         return self.starts[-1]
 
-    def read(self, wanted: list[int] | range | None = None) -> Iterator[tuple[int, Table]]:
+    @property
+    def is_text(self) -> bool:
+        return bool(self.offsets)
+
+    @cached_property
+    def schema(self) -> Mapping[str, pl.DataType]:
+        """The type of each column, as the whole file allows it."""
+        if self.is_text:
+            return {name: kind.dtype for name, kind in self.kinds.items()}
+        return dict(pl.scan_parquet(self.path, glob=False).collect_schema())
+
+    @property
+    def numeric(self) -> list[str]:
+        return numeric_columns(self.schema)
+
+    def rows_of(self, i: int) -> int:
+        """Rows of one piece."""
+        return self.starts[i + 1] - self.starts[i]
+
+    def words(self, columns: Sequence[str]) -> dict[str, Words]:
+        """The different entries of these columns, where they are few."""
+        if self.is_text:
+            return {name: self.kinds[name].words for name in columns}
+        scan, found = pl.scan_parquet(self.path, glob=False), dict.fromkeys(columns, None)
+        with readable(self.path):
+            for name in columns:
+                if not self.schema[name].is_nested():
+                    found |= words_of_columns(scan.select(pl.col(name).unique()).collect())
+        return found
+
+    def read(self, wanted: Sequence[int] | None = None) -> Iterator[tuple[int, Table]]:
         """The pieces of these numbers (ascending; all by default), each with its number."""
         for i, frame in self._frames(range(len(self)) if wanted is None else wanted):
-            if frame.height != self.starts[i + 1] - self.starts[i]:
+            if frame.height != self.rows_of(i):
                 raise DataError(
                     f"{self.path} changed while it was read, so its rows do not belong together: run again."
                 )
-            yield i, Table(frame, bool(self.offsets), self.kinds or None, self.dialect)
+            yield i, Table(frame, self.is_text, self.kinds or None, self.dialect)
 
-    def _frames(self, numbers: list[int] | range) -> Iterator[tuple[int, pl.DataFrame]]:
+    def _frames(self, numbers: Sequence[int]) -> Iterator[tuple[int, pl.DataFrame]]:
         with readable(self.path):
-            if not self.offsets:
+            if not self.is_text:
                 scan = pl.scan_parquet(self.path, glob=False)
                 for i in numbers:
-                    yield i, scan.slice(self.starts[i], self.starts[i + 1] - self.starts[i]).collect()
+                    yield i, scan.slice(self.starts[i], self.rows_of(i)).collect()
                 return
             with text.opened(self.path) as stream:
                 header = text.header_record(stream)
                 for i in numbers:
                     stream.seek(self.offsets[i])
                     body = stream.read(self.offsets[i + 1] - self.offsets[i])
-                    yield i, text.parse(header + body, self.names, self.dialect, self.path)
-
-    def schema(self) -> dict[str, Any]:
-        """The type of each column, as the whole file allows it."""
-        if self.kinds:
-            return {name: kind.dtype for name, kind in self.kinds.items()}
-        return dict(pl.scan_parquet(self.path, glob=False).collect_schema())
-
-    def words(self, columns: list[str]) -> dict[str, Words]:
-        """The different entries of these columns, where they are few."""
-        if self.kinds:
-            return {name: self.kinds[name].words for name in columns}
-        scan = pl.scan_parquet(self.path, glob=False)
-        nested = {name for name, kind in self.schema().items() if kind.is_nested()}
-        with readable(self.path):
-            return {
-                name: None if name in nested else words_of(scan.select(pl.col(name).unique()).collect().to_series())
-                for name in columns
-            }
+                    yield i, text.parse(header + body, list(self.kinds), self.dialect, self.path)
 
     def as_plain(self) -> dict[str, Any]:
         """Everything as values that JSON can hold."""
         kinds = {name: {**asdict(kind), "dtype": str(kind.dtype)} for name, kind in self.kinds.items()}
-        return {**vars(self), "path": str(self.path), "kinds": kinds, "dialect": asdict(self.dialect)}
+        dialect = asdict(self.dialect)
+        return {
+            "path": str(self.path),
+            "starts": self.starts,
+            "offsets": self.offsets,
+            "kinds": kinds,
+            "dialect": dialect,
+        }
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Pieces:
         """The way back."""
-        kinds = {
-            name: ColumnKind(**{**kind, "dtype": text.DTYPES[kind["dtype"]], **_as_tuples(kind)})
-            for name, kind in plain["kinds"].items()
-        }
-        dialect = text.Dialect(**plain["dialect"])
-        return cls(**{**plain, "path": Path(plain["path"]), "kinds": kinds, "dialect": dialect})
+        types = {str(kind): kind for kind in text.KINDS}
+
+        def kind_of(stored: dict[str, Any]) -> ColumnKind:  # JSON makes lists of tuples
+            tuples = {name: None if stored[name] is None else tuple(stored[name]) for name in ("stray", "words")}
+            return ColumnKind(**{**stored, **tuples, "dtype": types[stored["dtype"]]})
+
+        kinds = {name: kind_of(stored) for name, stored in plain["kinds"].items()}
+        return cls(Path(plain["path"]), plain["starts"], plain["offsets"], kinds, text.Dialect(**plain["dialect"]))
 
 
-def _as_tuples(kind: dict[str, Any]) -> dict[str, Any]:
-    """JSON makes lists of tuples."""
-    return {name: None if kind[name] is None else tuple(kind[name]) for name in ("stray", "words")}
-
-
-def cut(
-    path: Path,
-    rows: int | None,
-    note: Callable[[str], None] = lambda _: None,
-    *,
-    separator: str | None = None,
-    decimal: str | None = None,
-) -> Pieces:
+def cut(path: Path, rows: int | None, reading: Reading | None = None, progress: Progress | None = None) -> Pieces:
     """Cut a file into pieces of that many rows; None chooses by the number of columns."""
     with readable(path):
         if suffix_of(path) in PARQUET:
             return _cut_parquet(path, rows)
-        return _cut_text(path, rows, note, separator, decimal)
+        return _cut_text(path, rows, reading or Reading(), progress or Progress())
 
 
 def estimated_shape(path: Path) -> tuple[int, int]:
@@ -153,38 +164,34 @@ def estimated_shape(path: Path) -> tuple[int, int]:
 
 
 def _cut_parquet(path: Path, rows: int | None) -> Pieces:
-    scan = pl.scan_parquet(path, glob=False)
-    schema = scan.collect_schema()
-    n = int(scan.select(pl.len()).collect().item())
-    rows = rows or _rows_per_piece(len(schema))
+    n, width = estimated_shape(path)
+    rows = rows or _rows_per_piece(width)
     if n == 0:
         raise DataError(f"{path} has no rows.")
-    return Pieces(path, list(schema), [*range(0, n, rows), n], numeric=numeric_columns(schema))
+    return Pieces(path, [*range(0, n, rows), n])
 
 
-def _cut_text(
-    path: Path, rows: int | None, note: Callable[[str], None], separator: str | None, decimal: str | None
-) -> Pieces:
+def _cut_text(path: Path, rows: int | None, reading: Reading, progress: Progress) -> Pieces:
     """Find the places to cut at, and what each column holds in all pieces."""
     with text.opened(path) as stream:
         encoding = text.encoding_of(text.blocks(stream))
-    dialect = text.found_dialect(path, encoding, SEPARATORS[suffix_of(path)], separator, decimal, note)
+    default = SEPARATORS[suffix_of(path)]
+    dialect = text.found_dialect(path, encoding, default, reading.separator, reading.decimal, progress.note)
     if encoding == "utf-16":
         raise DataError(f"{path} is UTF-16, which cannot be cut into pieces: convert it to UTF-8 first.")
     with text.opened(path) as stream:
         header = text.header_record(stream)
         names = text.column_names(header, dialect, path)
         offsets = _record_offsets(stream, len(header), rows or _rows_per_piece(len(names)))
-    found = Pieces(path, names, [0] * len(offsets), offsets, dialect=dialect)
     starts, kinds = [0], {name: ColumnKind(pl.Null()) for name in names}
+    found = Pieces(path, [0] * len(offsets), offsets, kinds, dialect)
     for _, frame in found._frames(range(len(found))):
         starts.append(starts[-1] + frame.height)
-        kinds = {column.name: kinds[column.name].joined(text.kind_of(column, dialect.decimal)) for column in frame}
+        more = text.kinds_of(frame, dialect.decimal)
+        kinds = {name: kind.joined(more[name]) for name, kind in kinds.items()}
     if starts[-1] == 0:
         raise DataError(f"{path} has no rows.")
-    found.starts, found.kinds = starts, kinds
-    found.numeric = [name for name, kind in kinds.items() if kind.is_number]
-    return found
+    return replace(found, starts=starts, kinds=kinds)
 
 
 def _record_offsets(stream: IO[bytes], start: int, rows: int) -> list[int]:

@@ -11,7 +11,7 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import IO, Any
 import polars as pl
 
 from contone.exceptions import DataError
-from contone.tables.labels import Words, joined_words, words_of
+from contone.tables.labels import Words, joined_words, words_of_columns
 
 STRAY = frozenset({"?", "na", "n/a", "#n/a", "nan", "null", "none", "missing", "-", ".", "nil"})
 """Words that stand for a missing number, in lower case."""
@@ -32,7 +32,9 @@ SHOWN = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars (|)"}
 UTF8 = "utf-8"
 CODE = r"^\s*(?:\+|-?\d{17,}\s*$)"
 """Numbers that look like codes: a telephone number, or more digits than a double holds."""
-DTYPES: dict[str, Any] = {str(kind): kind for kind in (pl.Null(), pl.Int64(), pl.Float64(), pl.Boolean(), pl.String())}
+LONG_NUMBER = r"^-?\d{16,}$"
+LEADING_ZERO = r"^[+-]?0\d"
+KINDS: tuple[pl.DataType, ...] = (pl.Null(), pl.Int64(), pl.Float64(), pl.Boolean(), pl.String())
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class Dialect:
     separator: str = ","
     decimal: str = "."
     encoding: str = UTF8
+    is_csv: bool = True
+    """Whether its name says CSV: a CSV file is written as one was read."""
 
 
 COMMAS = Dialect()
@@ -57,8 +61,10 @@ class ColumnKind:
         Int64, Float64, Boolean or String; Null for a column without any entry.
     exact : bool
         Writing the values gives the text back to the letter.
-    plain : bool
-        No entry looks like a code (a leading plus, 17 digits and more).
+    code : bool
+        An entry looks like a code (a leading plus, 17 digits and more).
+    long : bool
+        An entry is a whole number of 16 digits or more, which a double may not hold.
     percent : bool
         Every entry is written like 12%, and read as 0.12.
     stray : tuple of str
@@ -71,9 +77,10 @@ class ColumnKind:
         The different entries, if they are few (`contone.tables.labels`).
     """
 
-    dtype: Any
+    dtype: pl.DataType
     exact: bool = True
-    plain: bool = True
+    code: bool = False
+    long: bool = False
     percent: bool = False
     stray: tuple[str, ...] = ()
     n_entries: int = 0
@@ -84,6 +91,11 @@ class ColumnKind:
     @property
     def is_number(self) -> bool:
         return bool(self.dtype.is_numeric() or self.dtype == pl.Boolean)
+
+    @property
+    def plain(self) -> bool:
+        """Whether the numbers hold all that the text says."""
+        return not (self.code or (self.long and self.dtype == pl.Float64))
 
     def joined(self, other: ColumnKind) -> ColumnKind:
         """The kind of a column with both parts in it: whole numbers become numbers, all else that differs is text."""
@@ -97,7 +109,8 @@ class ColumnKind:
         return ColumnKind(
             dtype=self.dtype if same else pl.Float64() if both_numeric else pl.String(),
             exact=same and self.exact and other.exact,
-            plain=self.plain and other.plain,
+            code=self.code or other.code,
+            long=self.long or other.long,
             percent=self.percent and other.percent,
             stray=tuple(sorted({*self.stray, *other.stray})),
             n_entries=self.n_entries + other.n_entries,
@@ -112,62 +125,104 @@ class ColumnKind:
         return self.dtype == pl.String and self.n_numbers >= 3 and self.n_numbers >= 0.8 * self.n_entries
 
 
+def kinds_of(frame: pl.DataFrame, decimal: str = ".") -> dict[str, ColumnKind]:
+    """The narrowest kind that every entry of a column of text allows, for all columns at once."""
+    texts = [name for name, kind in frame.schema.items() if kind == pl.String]
+    if not texts:
+        return {name: ColumnKind(kind, words=None) for name, kind in frame.schema.items()}
+    written = frame.select(texts).select(_entry(pl.all()))
+    rest = written.select(pl.when(~pl.all().str.to_lowercase().is_in(sorted(STRAY))).then(pl.all()).name.keep())
+    words = words_of_columns(frame.select(texts))
+    kinds = {}
+    for name, all_entries, entries in zip(texts, _facts(written, decimal), _facts(rest, decimal), strict=True):
+        kind, n = _kind_of(entries), all_entries["entries"]
+        has_stray = entries["entries"] < n
+        if n == 0:
+            kind = ColumnKind(pl.Null())
+        elif has_stray and (not kind.is_number or kind.dtype == pl.Boolean):
+            kind, has_stray = _kind_of(all_entries), False
+        stray = sorted(set(written[name].filter(rest[name].is_null()).drop_nulls().unique())) if has_stray else []
+        marks = {mark: all_entries[mark] for mark in ("code", "long")}
+        kinds[name] = replace(kind, stray=tuple(stray[:5]), n_entries=n, words=words[name], **marks)
+    numbers = [name for name, kind in kinds.items() if kind.is_number]
+    values = read_columns(frame.select(numbers), kinds, decimal)
+    back = values.select(_written(values.schema[name], name, decimal) for name in numbers)
+    given = frame.select(pl.col(name).fill_null("") for name in numbers)
+    for j, name in enumerate(numbers):
+        is_as_written = not (kinds[name].percent or kinds[name].stray) and back.to_series(j).equals(given.to_series(j))
+        kinds[name] = replace(kinds[name], exact=is_as_written)
+    # Lists that were made from rows are no text.
+    return {name: kinds.get(name, ColumnKind(kind, words=None)) for name, kind in frame.schema.items()}
+
+
 def kind_of(column: pl.Series, decimal: str = ".") -> ColumnKind:
-    """The narrowest kind that every entry of a column of text allows."""
-    text, words = _entries(column), words_of(column)
-    if text.null_count() == len(text):
-        return ColumnKind(pl.Null(), words=words)
-    written = text.drop_nulls()
-    rest = written.filter(~written.str.to_lowercase().is_in(list(STRAY)))
-    kind = _kind_of_entries(rest, decimal)
-    if not kind.is_number or (kind.dtype == pl.Boolean and len(rest) < len(written)):
-        kind = _kind_of_entries(written, decimal) if len(rest) < len(written) else kind
-        stray = written[:0]
-    else:
-        stray = written.filter(written.str.to_lowercase().is_in(list(STRAY)))
-    values = read_as(column, kind, decimal)
-    as_written = not kind.percent and stray.is_empty() and _gives_back(values, column, decimal)
-    return replace(
-        kind,
-        exact=kind.dtype == pl.String or as_written,
-        stray=tuple(sorted(stray.unique().to_list())[:5]),
-        n_entries=len(written),
-        words=words,
-    )
+    """The same for one column."""
+    return kinds_of(column.to_frame(), decimal)[column.name]
 
 
-def _kind_of_entries(text: pl.Series, decimal: str) -> ColumnKind:
-    """The kind of entries that are all there; how many of them are numbers, and the first that is not."""
-    if text.is_empty():
+def _facts(entries: pl.DataFrame, decimal: str) -> list[dict[str, Any]]:
+    """What decides the kind of each column: how many entries there are, how many are numbers, and so on."""
+    entry, number = pl.all(), _pointed(pl.all(), decimal).cast(pl.Float64, strict=False)
+    share = _pointed(entry.str.strip_chars_end("% "), decimal).cast(pl.Float64, strict=False)
+    asked = {
+        "entries": entry.count(),
+        "numbers": number.count(),
+        "whole": entry.cast(pl.Int64, strict=False).count(),
+        "truths": entry.str.to_lowercase().is_in(["true", "false"]).sum(),
+        "shares": (entry.str.ends_with("%") & share.is_not_null()).sum(),
+        "zeros": entry.str.contains(LEADING_ZERO).any(),
+        "code": entry.str.contains(CODE).any(),
+        "long": entry.str.contains(LONG_NUMBER).any(),
+        "odd": entry.filter(number.is_null()).drop_nulls().first(),
+    }
+    rows = [entries.select(expression).row(0) for expression in asked.values()]
+    return [dict(zip(asked, row, strict=True)) for row in zip(*rows, strict=True)]
+
+
+def _kind_of(fact: Mapping[str, Any]) -> ColumnKind:
+    n = fact["entries"]
+    if n == 0 or fact["zeros"]:  # 00123 is a name, not a number
         return ColumnKind(pl.String())
-    plain = not text.str.contains(CODE).any()
-    numbers = _pointed(text, decimal).cast(pl.Float64, strict=False)
-    counted = {"n_numbers": len(text) - numbers.null_count(), "odd": next(iter(text.filter(numbers.is_null())), "")}
-    if text.str.contains(r"^[+-]?0\d").any():  # 00123 is a name, not a number
-        return ColumnKind(pl.String(), plain=plain)
-    if not numbers.null_count():
-        whole = text.cast(pl.Int64, strict=False)
-        return ColumnKind(pl.Float64() if whole.null_count() else pl.Int64(), plain=plain, **counted)  # type: ignore[arg-type]
-    if text.str.to_lowercase().is_in(["true", "false"]).all():
+    if fact["numbers"] == n:
+        return ColumnKind(pl.Int64() if fact["whole"] == n else pl.Float64(), n_numbers=n)
+    if fact["truths"] == n:
         return ColumnKind(pl.Boolean())
-    if text.str.ends_with("%").all():
-        shares = _pointed(text.str.strip_chars_end("% "), decimal).cast(pl.Float64, strict=False)
-        if not shares.null_count():
-            return ColumnKind(pl.Float64(), plain=plain, percent=True)
-    return ColumnKind(pl.String(), plain=plain, **counted)  # type: ignore[arg-type]
+    if fact["shares"] == n:
+        return ColumnKind(pl.Float64(), percent=True)
+    return ColumnKind(pl.String(), n_numbers=fact["numbers"], odd=fact["odd"] or "")
 
 
-def read_as(column: pl.Series, kind: ColumnKind, decimal: str = ".") -> pl.Series:
-    """Text as the given kind; an empty entry, or a word that stands for one, is missing."""
+def read_columns(frame: pl.DataFrame, kinds: Mapping[str, ColumnKind], decimal: str = ".") -> pl.DataFrame:
+    """Text as the given kinds; an empty entry, or a word that stands for one, is missing."""
+    return frame.select(_reading(name, kinds[name], decimal) for name in frame.columns)
+
+
+def _reading(name: str, kind: ColumnKind, decimal: str) -> pl.Expr:
     if not kind.is_number:
-        return column
-    text = _entries(column)
+        return pl.col(name)
+    entry = _entry(pl.col(name))
     if kind.dtype == pl.Boolean:
-        return text.str.to_lowercase() == "true"
+        return entry.str.to_lowercase() == "true"
     if kind.percent:
-        return _pointed(text.str.strip_chars_end("% "), decimal).cast(pl.Float64, strict=False) / 100
-    values = (text if kind.dtype == pl.Int64 else _pointed(text, decimal)).cast(kind.dtype, strict=False)
-    return values.fill_nan(None) if kind.dtype == pl.Float64 else values
+        return _pointed(entry.str.strip_chars_end("% "), decimal).cast(pl.Float64, strict=False) / 100
+    if kind.dtype == pl.Int64:
+        return entry.cast(pl.Int64, strict=False)
+    return _pointed(entry, decimal).cast(pl.Float64, strict=False).fill_nan(None)
+
+
+def _entry(column: pl.Expr) -> pl.Expr:
+    """An entry without blanks around it; a blank one is missing."""
+    return column.str.strip_chars().replace("", None)
+
+
+def _pointed(column: pl.Expr, decimal: str) -> pl.Expr:
+    return column if decimal == "." else column.str.replace(decimal, ".", literal=True)
+
+
+def _written(kind: pl.DataType, name: str, decimal: str) -> pl.Expr:
+    """Values as they would be written."""
+    text = pl.col(name).cast(pl.String).fill_null("")
+    return text.str.replace(".", decimal, literal=True) if decimal != "." and kind == pl.Float64 else text
 
 
 def opened(path: Path) -> IO[bytes]:
@@ -224,7 +279,7 @@ def found_dialect(
         note(f"  {path}: columns are separated by {SHOWN.get(chosen, repr(chosen))} (--separator overrides)")
     if decimal is None and mark != ".":
         note(f"  {path}: the decimal mark is a comma (--decimal overrides)")
-    return Dialect(chosen, mark, encoding)
+    return Dialect(chosen, mark, encoding, is_csv=default == ",")
 
 
 def _separator(text: str, default: str) -> str:
@@ -273,8 +328,8 @@ def column_names(header: bytes, dialect: Dialect, path: Path) -> list[str]:
         raise DataError(f"Cannot read {path}: its first line is not a header ({error}).") from error
     if not names:
         raise DataError(f"Cannot read {path}: it has no header. The first line must name the columns.")
-    repeated = next((name for i, name in enumerate(names) if name in names[:i]), None)
-    if repeated is not None:
+    if len(set(names)) < len(names):
+        repeated = next(name for name in names if names.count(name) > 1)
         raise DataError(f"{path} has columns of the same name: {repeated!r}.")
     return names
 
@@ -289,19 +344,3 @@ def parse(content: bytes | Path, names: list[str], dialect: Dialect, path: Path)
         raise DataError(f"Cannot read {path}: its header names {len(names)} columns, its rows have {frame.width}.")
     frame.columns = names  # polars keeps doubled quotes in names
     return frame
-
-
-def _entries(column: pl.Series) -> pl.Series:
-    text = column.str.strip_chars()
-    return text.set(text == "", None)
-
-
-def _pointed(text: pl.Series, decimal: str) -> pl.Series:
-    return text if decimal == "." else text.str.replace(decimal, ".", literal=True)
-
-
-def _gives_back(values: pl.Series, text: pl.Series, decimal: str) -> bool:
-    written = values.cast(pl.String).fill_null("")
-    if decimal != "." and values.dtype == pl.Float64:
-        written = written.str.replace(".", decimal, literal=True)
-    return bool((written == text.fill_null("")).all())

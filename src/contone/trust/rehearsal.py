@@ -28,7 +28,8 @@ from sklearn.base import clone
 from contone.backends import get_backend, to_numpy
 from contone.base import check_whole_numbers
 from contone.enhance.inversion import Inversion, simulate
-from contone.enhance.inversion.blocks import choose_rows, take_rows
+from contone.enhance.inversion.blocks import take_rows
+from contone.enhance.inversion.fit import choose_rows
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.model import Fit
 from contone.exceptions import ArgumentError, LabelWarning
@@ -157,7 +158,7 @@ class Rehearsal:
         X_checked, L_checked, border = check_training(fitted, X, Y)
         n = L_checked.shape[0]
         known = _read_degrees(degrees, border.label_names, n, X, Y)
-        rows = choose_rows(n, max_rows, random_state, known.rows)
+        rows = choose_rows(n, max_rows, np.random.default_rng(random_state), known.rows)
         X_some, L_some = _in_memory(X_checked, L_checked, rows)
         graded = _graded(known, rows, L_some.shape)
         fitted.fit(X_some, L_some, degrees=graded)

@@ -23,6 +23,11 @@ class KnownDegrees(NamedTuple):
     rows: np.ndarray
     degrees: np.ndarray
 
+    def among(self, numbers: np.ndarray) -> KnownDegrees:
+        """Those of a sample of the rows, given by its rising numbers, and where they are in it."""
+        inside = np.isin(self.rows, numbers)
+        return KnownDegrees(np.searchsorted(numbers, self.rows[inside]), self.degrees[inside])
+
 
 NOTHING_KNOWN = KnownDegrees(np.empty(0, dtype=np.int64), np.empty((0, 0)))
 

@@ -24,7 +24,7 @@ def group_duplicates(X: Array) -> Groups:
 
 
 def average_equal_rows(X: Array, order: Any) -> tuple[int, Operator | None]:
-    """`contone.backends.protocols.Neighbourhoods.average_equal_rows`.
+    """`Backend.average_equal_rows`.
 
     In the order of lists equal rows are in one block, which finds them; otherwise rows are few, and hashes come here.
     """

@@ -18,15 +18,17 @@ import numpy as np
 
 from contone.backends import get_backend, like, to_numpy
 from contone.enhance.inversion import evidence, logistic_normal
-from contone.enhance.inversion.covariance import FEW_LABELS, LAST_STEPS, FactorFit, choose_rank
+from contone.enhance.inversion.covariance import FEW_LABELS, LAST_STEPS, FactorCovariance, FactorFit, choose_rank
 from contone.enhance.inversion.evidence import Calibration, Graded, Grades
+from contone.enhance.inversion.flips import Flips
 from contone.enhance.inversion.logistic_normal import Counts, Parameters, Spread
 from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.sampler import Rows
 from contone.enhance.inversion.shape_uncertainty import ShapeUncertainty
+from contone.exceptions import InputError
 from contone.measurements import IntervalRule
 from contone.runtime import progress
-from contone.runtime.threads import one_blas_thread
+from contone.runtime.machine import one_blas_thread
 from contone.typing import Array
 
 Step = TypeVar("Step")
@@ -53,6 +55,16 @@ class Settings:
     max_rows: int = 20000
     n_samples: int = 0
     verbose: bool | None = False
+
+    def check(self, *, takes_numbers: bool) -> None:
+        """Refuse settings that do not go together."""
+        if self.n_burn >= self.n_sweeps:
+            raise InputError(f"Inversion: n_burn ({self.n_burn}) must be less than n_sweeps ({self.n_sweeps}).")
+        if self.noise > 0 and takes_numbers:
+            raise InputError(
+                f"Inversion: noise={self.noise:g} needs a rule that says which labels degrees give; "
+                'degradation="order" does not. Use noise=0, or another rule.'
+            )
 
     @property
     def weights(self) -> list[float]:
@@ -90,8 +102,8 @@ def learn_parameters(
     settings: Settings,
     rng: np.random.Generator,
     shape: ShapeUncertainty | None = None,
-) -> tuple[Parameters, Spread]:
-    """Posterior means of the parameters, and the spread.
+) -> tuple[Parameters, Spread, FactorCovariance | None]:
+    """Posterior means of the parameters, the spread, and the factors that Sigma is made of, where labels are many.
 
     Parameters
     ----------
@@ -120,11 +132,11 @@ def learn_parameters(
         coefficients[0], covariance = rows.moments()
         # Factors, where labels are many and the sampler can make use of them.
         many = q > FEW_LABELS and isinstance(rows, Rows) and rows.takes_factors
-        factors = FactorFit(choose_rank(rows.given)) if many and isinstance(rows, Rows) else None
+        factors = FactorFit(choose_rank(to_numpy(rows.given))) if many and isinstance(rows, Rows) else None
         now = Parameters(coefficients, covariance if factors is None else factors(covariance), 0.5)
         size = _root_mean_square(now, some)
         seen = _unit_draws(now, some, normals, size) + rows.deviation / size * noise
-        spread = _starting_spread(rows) or estimate_spread(rows.rule, seen, counts)
+        spread = _starting_spread(rows) or estimate_spread(rows.rule, seen, counts, settings.noise)
         now = now.scaled(spread.mean / size)
         rows.rescale(spread.mean / size)
         total: list[Any] = [np.zeros_like(coefficients), np.zeros_like(covariance), 0.0]
@@ -152,7 +164,7 @@ def learn_parameters(
             size = _root_mean_square(now, some)
             if rows.rule.scale_matters and (k % 20 == 0 or k in (5, 10)):
                 seen = _unit_draws(now, some, normals, size) + rows.deviation / size * noise
-                spread = estimate_spread(rows.rule, seen, counts)
+                spread = estimate_spread(rows.rule, seen, counts, settings.noise)
             now = now.scaled(spread.mean / size)
             rows.rescale(spread.mean / size)
             scatter *= (spread.mean / size) ** 2
@@ -164,8 +176,9 @@ def learn_parameters(
                 total = [t + v for t, v in zip(total, whole, strict=True)]
     found = Parameters(*(t / (settings.n_sweeps - settings.n_burn) for t in total))
     if factors is not None:
-        found = found._replace(covariance=factors(found.covariance, LAST_STEPS).dense())
-    return found, spread
+        made_of = factors(found.covariance, LAST_STEPS)
+        return found._replace(covariance=made_of.dense()), spread, made_of
+    return found, spread, None
 
 
 def averaging_weight(k: int) -> float:
@@ -207,7 +220,7 @@ def calibrate_parameters(
                 Z = _unit_draws(start, some, normals / np.sqrt(weights)[..., None], 1.0)
                 wide = start._replace(covariance=start.covariance * evidence.variance_factor(tail))
                 size = _root_mean_square(wide, some)
-                said = estimate_spread(rows.rule, (Z + deviation * noise) / size, counts)
+                said = estimate_spread(rows.rule, (Z + deviation * noise) / size, counts, settings.noise)
                 return Spread(said.mean / size, said.deviation / size)
 
             told = rows.rule.scale_matters
@@ -272,11 +285,11 @@ def _root_mean_square(shape: Parameters, some: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.square(mean)) + variance / q))
 
 
-def estimate_spread(rule: IntervalRule, Z: np.ndarray, counts: Counts) -> Spread:
+def estimate_spread(rule: IntervalRule, Z: np.ndarray, counts: Counts, noise: float = 0.0) -> Spread:
     """Spread of z that the cardinalities ask for; Z (m, q) is drawn from the model, at spread 1."""
     if not rule.scale_matters:
         return logistic_normal.spread_prior(rule.spread_prior)
-    return logistic_normal.spread_posterior(Z, counts, rule.cardinality, rule.spread_prior)
+    return logistic_normal.spread_posterior(Z, counts, rule.cardinality, rule.spread_prior, Flips.of(noise))
 
 
 def _starting_spread(rows: Latent) -> Spread | None:

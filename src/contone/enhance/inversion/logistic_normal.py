@@ -21,6 +21,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import logsumexp, ndtri
 
 from contone.enhance.inversion.covariance import FEW_LABELS, Covariance, FactorCovariance
+from contone.enhance.inversion.flips import NO_FLIPS, Flips
 from contone.enhance.inversion.unasked import PartialCounts
 from contone.typing import Array
 
@@ -200,18 +201,21 @@ class Spread(NamedTuple):
     deviation: float
 
 
-def spread_posterior(Z: np.ndarray, counts: Counts, cardinality: Cardinality, prior: tuple[float, float]) -> Spread:
+def spread_posterior(
+    Z: np.ndarray, counts: Counts, cardinality: Cardinality, prior: tuple[float, float], flips: Flips = NO_FLIPS
+) -> Spread:
     """The spread s of z, from the histogram of |L|.
 
     Draws Z (m, q) from the model, at spread 1, are widened by s and degraded; their cardinalities, half a count added
-    to each, give the multinomial likelihood of the observed `counts` of 1, ..., q labels (or of 0, ..., q). The prior
-    is that of `_log_prior`. The mean, and not the mode: to first order the answer is linear in s.
+    to each, give the multinomial likelihood of the observed `counts` of 1, ..., q labels (or of 0, ..., q). Where
+    labels may be wrong, so are those of the draws (`flips`). The prior is `_log_prior`. The mean, and not the mode: to
+    first order the answer is linear in s.
     """
     grid = np.geomspace(*RANGE, 34)
     score = np.full(len(grid), -np.inf)
 
     def look_at(points: np.ndarray) -> None:
-        score[points] = _log_prior(grid[points], prior) + _log_likelihood(Z, counts, cardinality, grid[points])
+        score[points] = _log_prior(grid[points], prior) + _log_likelihood(Z, counts, cardinality, grid[points], flips)
 
     # Every third point first, then the others next to likely ones.
     look_at(np.arange(0, len(grid), 3))
@@ -220,7 +224,7 @@ def spread_posterior(Z: np.ndarray, counts: Counts, cardinality: Cardinality, pr
     likely = grid[score > score.max() - NEGLIGIBLE]
     # The histogram of many rows pins s down to less than the step of the first grid.
     fine = np.geomspace(likely[0] / 1.1, likely[-1] * 1.1, 25)
-    score = _log_prior(fine, prior) + _log_likelihood(Z, counts, cardinality, fine)
+    score = _log_prior(fine, prior) + _log_likelihood(Z, counts, cardinality, fine, flips)
     weight = np.exp(score - logsumexp(score))
     mean = float(weight @ fine)
     return Spread(mean, float(np.sqrt(weight @ np.square(fine - mean))))
@@ -235,11 +239,13 @@ def spread_prior(prior: tuple[float, float]) -> Spread:
     return Spread(mean, float(np.sqrt(weight @ np.square(grid - mean))))
 
 
-def spread_evidence(Z: np.ndarray, counts: Counts, cardinality: Cardinality, prior: tuple[float, float]) -> float:
+def spread_evidence(
+    Z: np.ndarray, counts: Counts, cardinality: Cardinality, prior: tuple[float, float], flips: Flips = NO_FLIPS
+) -> float:
     """Log likelihood of the cardinalities under a rule, averaged over the prior of the spread; arguments as above."""
     grid = np.geomspace(*RANGE, 60)
     score = _log_prior(grid, prior)
-    return float(logsumexp(score - logsumexp(score) + _log_likelihood(Z, counts, cardinality, grid)))
+    return float(logsumexp(score - logsumexp(score) + _log_likelihood(Z, counts, cardinality, grid, flips)))
 
 
 def _log_prior(grid: np.ndarray, prior: tuple[float, float]) -> np.ndarray:
@@ -253,9 +259,11 @@ def _log_prior(grid: np.ndarray, prior: tuple[float, float]) -> np.ndarray:
     return np.where(x <= PULL, -0.5 * np.square(x), PULL * (0.5 * PULL - x))
 
 
-def _log_likelihood(Z: np.ndarray, counts: Counts, cardinality: Cardinality, grid: np.ndarray) -> np.ndarray:
+def _log_likelihood(
+    Z: np.ndarray, counts: Counts, cardinality: Cardinality, grid: np.ndarray, flips: Flips = NO_FLIPS
+) -> np.ndarray:
     if isinstance(counts, PartialCounts):
-        return counts.log_likelihood(Z, cardinality, grid)
+        return counts.log_likelihood(Z, cardinality, grid, flips)
     q = Z.shape[1]
     least = q + 1 - len(counts)
     # The order of a row does not depend on the spread: sort once. Labels-first, so that sums run over long rows. In
@@ -263,12 +271,14 @@ def _log_likelihood(Z: np.ndarray, counts: Counts, cardinality: Cardinality, gri
     drawn: Array = Z.astype(np.float32 if q > FEW_LABELS else np.float64, copy=False)
     falling = np.sort(-drawn, axis=1)
     ranked = np.ascontiguousarray((falling[:, :1] - falling).T)
-    # Which of the sizes that do not occur a larger row has makes no difference.
-    largest = int(np.flatnonzero(counts).max(initial=0)) + least + 2
+    # Which of the sizes that do not occur a larger row has makes no difference, unless labels may be missed.
+    largest = q if flips.any() else int(np.flatnonzero(counts).max(initial=0)) + least + 2
+    wrong = flips.numbers(q) if flips.any() else None
     score, W = np.empty(len(grid)), np.empty_like(ranked)
     for k, s in enumerate(grid.tolist()):
         np.exp(np.multiply(ranked, s, out=W), out=W)
         size = cardinality((W[:largest] / W.sum(axis=0)).T)
-        simulated = np.bincount(size, minlength=q + 1)[least : q + 1] + 0.5
+        made = np.bincount(size, minlength=q + 1)[: q + 1]
+        simulated = (made if wrong is None else made @ wrong)[least:] + 0.5
         score[k] = counts @ np.log(simulated / simulated.sum())
     return score

@@ -80,6 +80,19 @@ class Posterior:
         return array_namespace(width).where(known, array_namespace(width).zeros_like(width), width)
 
 
+def joined(parts: list[Posterior]) -> Posterior:
+    """Posteriors of rows, one after the other; draws are kept where there is one part."""
+    if len(parts) == 1:
+        return parts[0]
+    concat = array_namespace(parts[0].mean).concat
+    return Posterior(
+        concat([part.mean for part in parts]),
+        concat([part.logit_centre for part in parts]),
+        concat([part.logit_width for part in parts]),
+        sum(part.n_relaxed for part in parts),
+    )
+
+
 class Averages:
     """Running sums over sweeps: degrees, logits and their squares; a few paths for the diagnostics."""
 

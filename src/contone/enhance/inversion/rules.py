@@ -126,7 +126,7 @@ def _draw_under(rule: IntervalRule, L: np.ndarray) -> Array:
     n_sweeps = TRIAL_SWEEPS if q <= TRIAL_LABELS else max(TRIAL_SWEEPS * TRIAL_LABELS // q, 10)
     settings = Settings(features=False, n_sweeps=n_sweeps, n_burn=n_sweeps // 2)
     phi, counts = np.ones((1, len(some))), unasked.count_labels(some, rule)
-    found, _ = learn_parameters(phi, rows, Averages(rows.Z, 0, 0), counts, settings, rng)
+    found, _, _ = learn_parameters(phi, rows, Averages(rows.Z, 0, 0), counts, settings, rng)
     normals = rng.standard_normal((simulated_rows(q), q))
     Z = found.coefficients[0] + normals @ logistic_normal.square_root(found.covariance).T
     return Z / np.sqrt(np.mean(np.square(Z)))

@@ -18,6 +18,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from contone.backends import get_backend, to_numpy
+from contone.enhance.inversion.flips import NO_FLIPS, Flips
 from contone.measurements import IntervalRule, Order, TopK
 from contone.numerics.unasked import asked_frequencies, has_unasked
 from contone.typing import Array
@@ -83,7 +84,7 @@ class PartialCounts:
     masks: np.ndarray
     at_least_one: bool
 
-    def log_likelihood(self, Z: np.ndarray, cardinality: Any, grid: np.ndarray) -> np.ndarray:
+    def log_likelihood(self, Z: np.ndarray, cardinality: Any, grid: np.ndarray, flips: Flips = NO_FLIPS) -> np.ndarray:
         """Log likelihood (k,) of the numbers at spreads (k,) of draws Z (m, q) from the model, whose spread is 1."""
         m, q = Z.shape
         order = np.argsort(-Z, axis=1, kind="stable")
@@ -97,12 +98,15 @@ class PartialCounts:
         possible = np.tri(q + 1, dtype=bool)
         possible[q, 0] = not self.at_least_one
         present = self.counts > 0
+        wrong = [flips.numbers(a) for a in range(q + 1)] if flips.any() else []
         score = np.empty(len(grid))
         for k, s in enumerate(grid):
             W = np.exp(s * ranked)
             size = cardinality(W / W.sum(axis=1, keepdims=True))
             marked = among[:, np.arange(m), size]
             made = np.bincount((asked * (q + 1) + marked).ravel(), minlength=(q + 1) ** 2).reshape(q + 1, q + 1)
+            if flips.any():
+                made = np.stack([np.pad(made[a, : a + 1] @ wrong[a], (0, q - a)) for a in range(q + 1)])
             made = np.where(possible, made + 0.5 * MASKS, 0.0)
             share = made / made.sum(axis=1, keepdims=True)
             score[k] = self.counts[present] @ np.log(np.maximum(share[present], 1e-300))

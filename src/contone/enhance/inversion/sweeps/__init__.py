@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from contone.backends import get_backend
 from contone.enhance.inversion.covariance import Precision
@@ -44,6 +44,9 @@ class Bound(NamedTuple):
 class Sweeps(ABC):
     """One way to sweep."""
 
+    takes_factors: ClassVar[bool] = True
+    """Whether Sigma^-1 in factors is used as it is; otherwise it is multiplied out."""
+
     @abstractmethod
     def sweep(
         self,
@@ -78,11 +81,11 @@ def choose_sweeps(Z: Array, rule: IntervalRule, bound: Bound) -> Sweeps:
             from contone.enhance.inversion.sweeps.compiled import CompiledSweeps
 
             return CompiledSweeps(region)
-        if kind == "torch" and bound.known is None:
+        if kind == "torch":
             from contone.enhance.inversion.sweeps.gpu import FusedSweeps, can_fuse
 
             if can_fuse(Z):
-                return FusedSweeps(region)
+                return FusedSweeps(rule)
     from contone.enhance.inversion.sweeps.reference import ReferenceSweeps
 
     return ReferenceSweeps(rule)

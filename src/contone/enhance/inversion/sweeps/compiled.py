@@ -14,7 +14,7 @@ import numpy as np
 from contone.enhance.inversion.covariance import FactorPrecision, Precision
 from contone.enhance.inversion.sweeps import Bound, Sums, Sweeps
 from contone.measurements import Region
-from contone.runtime.threads import for_each
+from contone.runtime.machine import for_each
 
 PIECE_ROWS = 4096
 """At most how many rows one thread works on at a time."""

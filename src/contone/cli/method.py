@@ -1,0 +1,181 @@
+"""The method that was typed: found by name, with its settings, checked before any data is read."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from contone.cli import terminal
+from contone.cli.options import Group
+from contone.cli.terminal import usage_error
+from contone.exceptions import InputError
+
+if TYPE_CHECKING:
+    from contone.base import Enhancer
+
+Rule = Annotated[
+    str | None,
+    typer.Option(
+        "--rule",
+        metavar="RULE",
+        help="How the labels were made: main, everything, bar, best, order, auto; or cumulative:0.9, "
+        "threshold:0.2, topk:3. Default: main (main labels, more than half of the weight).",
+    ),
+]
+
+
+@dataclass
+class Settings(Group):
+    """Settings of a method."""
+
+    param: Annotated[
+        list[str] | None,
+        typer.Option("--param", "-p", metavar="KEY=VALUE", help="A parameter of the method, may be repeated."),
+    ] = None
+    rule: Rule = None
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="N", min=0, help="Random seed of the method, for other draws.")
+    ] = None
+
+    def build(self, name: str = "inversion", preset: str | None = None, *, tune: bool = False) -> Enhancer:
+        """The method of that name with these settings."""
+        method = build_method(name, preset, self.param or [], tune=tune)
+        if self.rule is not None:
+            set_rule(method, self.rule)
+        if self.seed is not None:
+            states = [k for k in method.get_params(deep=True) if k.rpartition("__")[2] == "random_state"]
+            if not states:
+                raise usage_error(f"{type(method).__name__} draws no random numbers: leave it out.", "--seed")
+            method.set_params(**dict.fromkeys(states, self.seed))
+        return method
+
+
+@dataclass
+class Method(Settings):
+    """A method and its settings."""
+
+    method: Annotated[
+        str | None,
+        typer.Option(
+            "--method",
+            "-m",
+            metavar="NAME",
+            help="See: contone methods; best (chosen on a rehearsal); or a class of your own, MODULE:CLASS. "
+            "Default: inversion.",
+        ),
+    ] = None
+    preset: Annotated[
+        str | None, typer.Option("--preset", metavar="NAME", help="Settings of that name, e.g. paper.")
+    ] = None
+
+    def chosen(self, *, tune: bool = False) -> Enhancer:
+        """The method that was typed."""
+        return self.build(self.method or "inversion", self.preset, tune=tune)
+
+
+def known_methods() -> dict[str, type[Enhancer]]:
+    """Every method by name; a package whose method cannot be used gets one line on stderr."""
+    from contone import enhance
+
+    with terminal.plain_warnings():
+        return enhance.methods()
+
+
+def find_method(name: str, option: str) -> type[Enhancer]:
+    """The method of that name, or the class at MODULE:CLASS, also in the working folder; else a usage error."""
+    from contone.enhance import plugins
+    from contone.exceptions import PluginError
+
+    known = known_methods()
+    if ":" in name:
+        if os.getcwd() not in sys.path:  # `python -m contone` looks here, the command `contone` does not
+            sys.path.insert(0, os.getcwd())
+        try:
+            return plugins.load(name)
+        except PluginError as error:
+            raise usage_error(str(error), option) from error
+    if name.lower() not in known:
+        raise usage_error(
+            f"there is no method {name!r}; there are: {', '.join(known)}. One of your own is given as MODULE:CLASS.",
+            option,
+        )
+    return known[name.lower()]
+
+
+def build_method(name: str, preset: str | None, typed: list[str], *, tune: bool = False) -> Enhancer:
+    """The method with its settings, checked as far as possible before any data is read."""
+    from contone.base import InvalidParameterError
+    from contone.trust import Best, Tuned
+
+    cls = Best if name.lower() == "best" else find_method(name, "--method")
+    if preset is not None and preset not in cls.PRESETS:
+        known = ", ".join(cls.PRESETS) or "none"
+        raise usage_error(f"{name} has no preset {preset!r}; it has: {known}.", "--preset")
+    settings = dict(parse_param(entry) for entry in typed)
+    method = cls.preset(preset) if preset is not None else cls()
+    known_params = method.get_params(deep=True)
+    unknown = [k for k in settings if k not in known_params]
+    if unknown:
+        listed = ", ".join(known_params) or "none"
+        raise usage_error(f"{name} has no parameter {unknown[0]!r}; it has: {listed}.", "--param")
+    try:
+        method.set_params(**settings)
+        method._validate_params()
+    except (InvalidParameterError, ValueError, TypeError) as error:
+        raise usage_error(str(error), "--param") from error
+    return Tuned(method) if tune and cls is not Best else method
+
+
+def set_rule(method: Enhancer, rule: str) -> None:
+    """Give a method the rule that made the labels; refuse words that are no rule, and methods that assume none."""
+    checked_rule(rule)
+    known = method.get_params(deep=True)
+    if "degradation" not in known and "model" not in known:
+        raise usage_error(f"{type(method).__name__} assumes no rule: leave --rule out, or use inversion.", "--rule")
+    if "model" in known:  # chosen on a rehearsal, whose model makes labels by the rule
+        from contone.enhance import Inversion
+
+        method.set_params(model=Inversion(degradation=rule))
+    settings = [name for name in ("degradation", "enhancer__degradation") if name in known]
+    method.set_params(**dict.fromkeys(settings, rule))
+
+
+def checked_rule(rule: str) -> str:
+    """The rule as it was typed, if it is one."""
+    from contone.measurements import parse_rule
+
+    try:
+        parse_rule(rule)
+    except InputError as error:
+        raise usage_error(str(error), "--rule") from error
+    return rule
+
+
+def parse_param(entry: str) -> tuple[str, Any]:
+    """``key=value`` with a Python literal as value; a bare word is text, so quotes are not needed in the shell.
+
+    Examples
+    --------
+    >>> parse_param("c=0.5"), parse_param("metric=cosine"), parse_param("sigma=None")
+    (('c', 0.5), ('metric', 'cosine'), ('sigma', None))
+    """
+    key, equals, value = (part.strip() for part in entry.partition("="))
+    if not equals or not key or not value:
+        raise usage_error(f"{entry!r} is not of the form KEY=VALUE, e.g. c=0.5.", "--param")
+    try:
+        return key, ast.literal_eval(value)
+    except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+        words = {"true": True, "false": False, "none": None}
+        if value.lower() in words:
+            return key, words[value.lower()]
+        if re.fullmatch(r"[A-Za-z_][\w.-]*", value):
+            return key, value
+        raise usage_error(
+            f"the value in {entry!r} is no Python literal (a number, True, None, a 'text', a [list]).", "--param"
+        ) from error

@@ -1,0 +1,162 @@
+"""A saved model applied to another table, with or without labels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Unpack
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from contone.exceptions import ArgumentError, ContoneError, DataError, LabelError
+from contone.tables import columns, labels
+from contone.tables.columns import Columns
+from contone.tables.enhancing import EnhancedFile, what_was_written
+from contone.tables.fitting import intervals_of, with_intervals
+from contone.tables.labels import LabelReading
+from contone.tables.model_file import TableModel, load_table_model
+from contone.tables.progress import Progress
+from contone.tables.reading import Problem, check_input, encode, read_file
+from contone.tables.settings import AnswerOptions, Reading, split_options
+from contone.tables.table import Table
+from contone.tables.targets import check_targets
+from contone.tables.writing import Ends, check_answer, check_format, write_problem
+
+
+def apply_model(
+    model: str | os.PathLike[str],
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    trusted: Sequence[str] = (),
+    progress: Progress | None = None,
+    **options: Unpack[AnswerOptions],
+) -> EnhancedFile:
+    """Predict the degrees of the rows of another file with a model that `fit_file` wrote.
+
+    With the model's label columns in the file, they are used (`enhance`); without, the degrees come from the features
+    alone (`predict`). Columns are found by name, in any order; a missing one is refused by name, and classes that the
+    model has never seen are named. `trusted` are methods from outside contone that may be in the model; the other
+    arguments, as far as they are about text files and writing, are those of `enhance_file`.
+    """
+    fitted, said = load_table_model(model, trusted=trusted), progress or Progress()
+    reading, writing = split_options(options, target)
+    check_input(Path(source))
+    check_format(writing)
+    check_targets([source, model], {"target": target}, overwrite=writing.overwrite, over_source=source)
+    if writing.intervals is not None:
+        with_intervals(fitted.method)
+    with said.working(f"reading {source}"), _undamaged(fitted):
+        problem = read_for(fitted, read_file(Path(source), reading, said), reading, said)
+        check_answer(writing, problem.table, problem.columns, fitted.labels)
+    said.note(f"  {problem.table.n_rows:,} rows, {'with' if problem.Y.width else 'without'} labels")
+    with said.working(f"applying {type(fitted.method).__name__}"), _undamaged(fitted):
+        D, ends = _degrees(fitted, problem, writing.intervals)
+    write_problem(problem, D, writing, ends)
+    return what_was_written(writing, len(D), problem.columns, fitted.labels, fitted.method)
+
+
+def read_for(model: TableModel, table: Table, reading: Reading, progress: Progress) -> Problem:
+    """The problem that a table poses to a model: its features by name, and its labels where they are there."""
+    features = _features(table, model)
+    for name, unseen in model.encoder.unseen_classes(features).items():
+        progress.warn(
+            f"  {name!r} holds classes that the model has never seen: {columns.listed(unseen)}; read as none of its own"
+        )
+    used, there = {*model.columns.labels, *model.columns.features}, set(table.stored.columns)
+    chosen = Columns(
+        [name for name in model.columns.labels if name in there],
+        model.columns.features,
+        [name for name in table.stored.columns if name not in used],
+        model.columns.categories,
+        model.columns.texts,
+    )
+    read = LabelReading(model.labels, set_column=model.columns.labels[0] if model.is_set else "")
+    return Problem(
+        X=encode(model.encoder, features, table.n_rows),
+        Y=_labels(table, chosen.labels, model, reading),
+        groups=None,
+        annotators=None,
+        graded=None,
+        numbers=np.arange(table.n_rows),
+        notes=(),
+        table=table,
+        columns=chosen,
+        reading=reading,
+        label_reading=read,
+        encoder=model.encoder,
+    )
+
+
+def _features(table: Table, model: TableModel) -> pl.DataFrame:
+    """The model's features, found by name; numbers must be numbers."""
+    there = set(table.stored.columns)
+    absent = [name for name in model.columns.features if name not in there]
+    if absent:
+        shown = ", ".join(map(repr, absent[:5]))
+        raise DataError(f"the table lacks {len(absent)} columns that the model was fitted on: {shown}.")
+    as_written, found = set(model.columns.as_written), []
+    for name in model.columns.features:
+        column = (table.stored if name in as_written else table.values)[name]
+        if name not in as_written and column.dtype == pl.String:
+            if (column.fill_null("").str.strip_chars() != "").any():
+                raise DataError(f"the column {name!r} must hold numbers, as it did when the model was fitted.")
+            column = pl.Series(name, [None] * len(column), dtype=pl.Float64)
+        found.append(column)
+    return pl.DataFrame(found)
+
+
+def _labels(table: Table, there: list[str], model: TableModel, reading: Reading) -> pl.DataFrame:
+    """The model's labels as numbers; a frame without columns where the table has none of them."""
+    if not there:
+        return pl.DataFrame()
+    absent = [repr(name) for name in model.columns.labels if name not in there]
+    if absent:
+        raise DataError(
+            f"the table has some labels of the model but lacks {columns.listed(absent)}: give all of them, or none."
+        )
+    if not model.is_set:
+        return LabelReading(there, labels.meanings(table.words(there), table.numeric)).read(table)
+    read = labels.decide(table, there, reading.label_separator)
+    unknown = [name for name in read.names if name not in model.labels]
+    if unknown:
+        raise LabelError(f"the label {unknown[0]!r} is not one of the model's: {columns.listed(model.labels)}.")
+    return replace(read, names=model.labels).read(table)
+
+
+@contextmanager
+def _undamaged(model: TableModel) -> Iterator[None]:
+    """A file may hold a method whose parts are missing or do not belong together; that shows when it is used."""
+    try:
+        yield
+    except ContoneError:
+        raise
+    except (AttributeError, TypeError, ValueError, LookupError, ArithmeticError) as error:
+        raise DataError(
+            f"the model cannot be applied: its {type(model.method).__name__} is incomplete or damaged ({error}). "
+            "Fit it again."
+        ) from error
+
+
+def _degrees(model: TableModel, problem: Problem, level: float | None) -> tuple[NDArray[np.float64], Ends | None]:
+    """The degrees (n, q) of new rows, and the ends of their intervals where a level is asked for."""
+    method, Y = model.method, problem.Y if problem.Y.width else None
+    name, enhance, predict = type(method).__name__, *(getattr(method, n, None) for n in ("enhance", "predict"))
+    if Y is not None and enhance is not None:
+        D = enhance(problem.X, Y)
+    elif Y is None and predict is not None:
+        D = predict(problem.X)
+    elif Y is None and enhance is not None:
+        raise ArgumentError(f"{name} needs the labels {columns.listed(model.labels)} of new rows.", "source")
+    else:
+        raise ArgumentError(
+            f"{name} gives the degrees of the rows it was fitted on only: use contone enhance.", "method"
+        )
+    if np.shape(D) != (len(problem.X), len(model.labels)):
+        raise DataError(f"the model cannot be applied: it names {len(model.labels)} labels, {name} has others.")
+    return np.asarray(D), intervals_of(method, problem.X, Y, level)

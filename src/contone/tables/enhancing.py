@@ -1,0 +1,269 @@
+"""A file in, a file out: the whole table at once, or streamed where that would not fit into memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Unpack
+
+from contone import enhance
+from contone.base import Enhancer
+from contone.exceptions import ArgumentError, MemoryEstimateError
+from contone.runtime import machine
+from contone.tables import formats, pieces
+from contone.tables.columns import Columns
+from contone.tables.fitting import FittedProblem, FittedRows, fit_problem, named_method, with_intervals
+from contone.tables.model_file import TableModel, load_table_model, path_of, table_model
+from contone.tables.progress import Progress
+from contone.tables.reading import check_input, read_problem
+from contone.tables.settings import (
+    STDOUT,
+    AnswerOptions,
+    Reading,
+    ReadingOptions,
+    Streaming,
+    Writing,
+    split_options,
+)
+from contone.tables.streaming import Request, stream_file
+from contone.tables.targets import check_targets
+from contone.tables.writing import check_answer, check_format, degree_columns, write_problem
+
+
+@dataclass(frozen=True)
+class EnhancedFile:
+    """What was written.
+
+    Attributes
+    ----------
+    path : Path or None
+        The file; None for stdout.
+    n_rows : int
+    labels, features, carried : tuple of str
+        The part that each column of the input played.
+    degrees : tuple of str
+        The new columns, one per label.
+    method : Enhancer
+        The fitted method (on a sample, where the file was streamed).
+    streamed : bool
+    compare_errors : function or None
+        With graded rows: gives the expected error (mean KL) without them and with them, which takes a second fit.
+    fitted_rows : function or None
+        Gives the rows that the method was fitted on; of a streamed file this may take another pass over it.
+    """
+
+    path: Path | None
+    n_rows: int
+    labels: tuple[str, ...]
+    features: tuple[str, ...]
+    carried: tuple[str, ...]
+    degrees: tuple[str, ...]
+    method: Enhancer
+    streamed: bool = False
+    compare_errors: Callable[[], tuple[float, float] | None] | None = field(default=None, repr=False, compare=False)
+    fitted_rows: Callable[[], FittedRows] | None = field(default=None, repr=False, compare=False)
+
+
+def what_was_written(
+    writing: Writing, n_rows: int, chosen: Columns, names: list[str], method: Enhancer, **more: object
+) -> EnhancedFile:
+    """The record of an answer that is there."""
+    return EnhancedFile(
+        path=None if writing.target == STDOUT else Path(writing.target),
+        n_rows=n_rows,
+        labels=tuple(names),
+        features=tuple(chosen.features),
+        carried=tuple(chosen.carried),
+        degrees=tuple(degree_columns(writing, chosen, names)),
+        method=method,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def enhance_file(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    method: str | Enhancer = "inversion",
+    stream: bool | None = None,
+    chunk_rows: int | None = None,
+    sample_rows: int | None = None,
+    save_model: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+    **options: Unpack[AnswerOptions],
+) -> EnhancedFile:
+    """Recover how much each label describes each row of a table in a file, and write the table with the degrees.
+
+    The file appears whole or not at all. Columns that are neither label nor feature come out as they went in.
+
+    Parameters
+    ----------
+    source : path
+        As in `read_table`.
+    target : path
+        .csv, .tsv, .parquet, .arrow, .jsonl or .xlsx; ``"-"`` is CSV on stdout.
+    method : str or Enhancer, default="inversion"
+        A name (`contone.enhance.methods()`), ``"module:Class"``, or a method with its settings; it is cloned.
+    stream : bool or None
+        Piece by piece with a bounded amount of memory, the method fitted on a sample of the rows; None decides by an
+        estimate of the memory that the whole table would take.
+    chunk_rows, sample_rows : int or None
+        Rows per piece, and rows to fit on; either asks for streaming.
+    save_model : path or None
+        Keep the fitted method with its columns for `apply_model`.
+    progress : Progress or None
+        Is told what is done; None is silent.
+    **options
+        Everything that `read_table` takes. Where rows are ``graded``, their degrees come out as they are and inform the
+        others; a method that takes no degrees itself is calibrated by them (`contone.Calibrated`). And how the answer
+        is written:
+
+        ``suffix`` ("_degree"): name of the new columns, label + suffix; "" puts the degrees in place of the labels.
+        ``overwrite`` (False): replace what is at `target`. ``digits``: decimals of the degrees, rounded so that rows
+        still sum to 1. ``intervals``: add LABEL_low and LABEL_high, credible intervals of that level, where the method
+        gives them. ``top``: add top_1, top_2, …, the names of the labels with the largest degrees. ``degrees_as``:
+        "columns", one per label; or one column ``degrees`` that holds a "list" in the order of the labels, or a
+        "struct" with their names (Parquet, Arrow, JSON lines).
+
+    Returns
+    -------
+    EnhancedFile
+        The path, the number of rows, which columns were chosen, and the fitted method.
+
+    Raises
+    ------
+    ArgumentError, DataError, LabelError, OutputError
+        Each says what is wrong and what to do; what was at `target` before is then still there.
+    """
+    reading, writing = split_options(options, target)
+    path, said, save_to = Path(source), progress or Progress(), None if save_model is None else str(save_model)
+    check_input(path)
+    check_format(writing)
+    targets = {"target": writing.target, "save_model": save_to}
+    check_targets([path, *reading.files], targets, overwrite=writing.overwrite, over_source=path)
+    fresh = named_method(method, graded=reading.graded is not None)
+    if writing.intervals is not None:
+        with_intervals(fresh)
+    request = Request(path, fresh, reading, writing, Streaming(chunk_rows, sample_rows), said)
+    if is_streamed(request, stream):
+        refuse_unless_streamable(request)
+        job = stream_file(request, save_to)
+        return what_was_written(
+            writing, job.source.n_rows, job.columns, job.labels.names, job.method, streamed=True, fitted_rows=job.rows
+        )
+    problem = read_problem(path, reading, said)
+    check_answer(writing, problem.table, problem.columns, problem.label_names)
+    fitted = fit_problem(problem, fresh, said)
+    write_problem(problem, fitted.D, writing, fitted.intervals(writing.intervals))
+    if save_to is not None:
+        model_of(fitted).save(save_to)
+    return what_was_written(
+        writing,
+        len(fitted.D),
+        problem.columns,
+        problem.label_names,
+        fitted.method,
+        compare_errors=None if problem.graded is None else partial(fitted.compare_errors, said),
+        fitted_rows=fitted.rows,
+    )
+
+
+def fit_file(
+    source: str | os.PathLike[str],
+    model: str | os.PathLike[str],
+    *,
+    method: str | Enhancer = "inversion",
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    **options: Unpack[ReadingOptions],
+) -> TableModel:
+    """Fit a method on a table in a file and keep it, with its columns, for `apply_model`.
+
+    `model` is the file to write, of arrays and JSON, never a pickle; the other arguments are those of `enhance_file`.
+    """
+    reading, said = Reading(**options), progress or Progress()
+    check_input(Path(source))
+    check_targets([source, *reading.files], {"target": model}, overwrite=overwrite)
+    fresh = named_method(method, graded=reading.graded is not None)
+    fitted = fit_problem(read_problem(Path(source), reading, said), fresh, said)
+    model_of(fitted).save(str(model))
+    return load_table_model(model, trusted=[path_of(fitted.method)])
+
+
+def model_of(fitted: FittedProblem) -> TableModel:
+    """The model of a fitted problem."""
+    problem = fitted.problem
+    n_rows = int(fitted.fitted_rows.sum())
+    return table_model(fitted.method, problem.columns, problem.label_reading, problem.encoder, n_rows)
+
+
+# ----------------------------------------------------------------------------------------------- which way it goes
+
+
+def is_streamed(request: Request, asked: bool | None) -> bool:
+    """What was asked for; else by an estimate of the memory that the whole table would take."""
+    source, progress = request.source, request.progress
+    if asked is not None:
+        return asked
+    if request.streaming != Streaming():
+        return True
+    if formats.suffix_of(source) not in formats.STREAMED:
+        return False
+    n, width = pieces.estimated_shape(source)
+    is_text = formats.suffix_of(source) in formats.SEPARATORS
+    # Which columns are labels is not known yet; what they are matters little here.
+    needed = machine.table_bytes(n, width, is_text=is_text) + request.method._fit_bytes(n, width, max(width // 4, 1))
+    available = machine.available_bytes()
+    if needed <= available:
+        return False
+    size = (
+        f"{source} has about {n:,} rows and would need about {machine.shown(needed)} of memory; "
+        f"{machine.shown(available)} are available"
+    )
+    if hasattr(request.method, "enhance"):
+        progress.note(f"{size}: streaming")
+        return True
+    raise MemoryEstimateError(
+        f"{size}, and {type(request.method).__name__} needs all rows at once. Choose a method that can stream "
+        f"({_able_to_stream()}), take a sample of the rows, or set {machine.LIMIT_VARIABLE}."
+    )
+
+
+def refuse_unless_streamable(request: Request) -> None:
+    """What only the whole table can give."""
+    reading, target = request.reading, request.writing.target
+    for place, argument in ((str(request.source), "source"), (target, "target")):
+        if place != STDOUT and formats.suffix_of(place) not in formats.STREAMED:
+            raise ArgumentError(
+                f"{place} cannot be read or written in pieces; these can: {', '.join(formats.STREAMED)}.", argument
+            )
+    if reading.item is not None:
+        raise ArgumentError(
+            "the rows of an item may be anywhere in the file, so the whole table must be in memory: leave out "
+            "--stream, or bring the table to one row per item first.",
+            "item",
+        )
+    if reading.graded is not None:
+        raise ArgumentError(
+            "graded rows must be in the fit, which needs the whole table in memory: leave out --stream.", "graded"
+        )
+    for name, only in (("missing", ("impute", "error")), ("unlabelled", ("method",))):
+        if getattr(reading, name) not in only:
+            raise ArgumentError(
+                f"a streamed table has as many rows out as in and all of them labelled, so {getattr(reading, name)!r} "
+                "needs the whole table in memory: leave out --stream, or take these rows out of the file first.",
+                name,
+            )
+    if not hasattr(request.method, "enhance"):
+        raise ArgumentError(
+            f"{type(request.method).__name__} needs all rows at once and cannot stream; these methods can: "
+            f"{_able_to_stream()}.",
+            "method",
+        )
+
+
+def _able_to_stream() -> str:
+    return ", ".join(name for name, cls in enhance.methods().items() if hasattr(cls(), "enhance"))

@@ -1,0 +1,192 @@
+"""A method fitted to the problem that a table poses, and the degrees of all rows."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from contone import enhance
+from contone.base import Enhancer
+from contone.enhance import plugins
+from contone.enhance.calibrated import Calibrated
+from contone.enhance.graded import takes_degrees
+from contone.exceptions import ArgumentError, LabelError
+from contone.tables.columns import Columns
+from contone.tables.progress import Progress
+from contone.tables.reading import Problem, refuse_few_labelled
+from contone.validation import silent_rows
+
+Matrix = NDArray[np.float64]
+
+
+class GivesIntervals(Protocol):
+    """A method that knows how sure it is."""
+
+    def intervals_(self, level: float) -> tuple[Matrix, Matrix]: ...
+    def intervals(self, X: Matrix, Y: pl.DataFrame | None, level: float) -> tuple[Matrix, Matrix]: ...
+
+
+@dataclass(frozen=True)
+class FittedRows:
+    """The rows that a method was fitted on.
+
+    Attributes
+    ----------
+    X : (m, d)
+        Features, encoded.
+    Y : frame (m, q)
+        Labels.
+    numbers : (m,)
+        Which rows of the file they are, counted from 0.
+    n_rows : int
+        Rows of the file.
+    is_sample : bool
+        Whether the file was streamed, and the method fitted on a sample of its rows.
+    """
+
+    X: Matrix
+    Y: pl.DataFrame
+    numbers: NDArray[np.int64]
+    n_rows: int
+    is_sample: bool = False
+
+
+@dataclass(frozen=True)
+class FittedProblem:
+    """A problem with a method that is fitted to it, and the degrees D (n, q) of its rows."""
+
+    problem: Problem
+    method: Enhancer
+    D: Matrix
+    fitted_rows: NDArray[np.bool_]
+    """Which rows the method was fitted on, (n,)."""
+
+    def intervals(self, level: float | None) -> tuple[Matrix, Matrix] | None:
+        """Lower and upper ends (n, q) of the degrees of all rows; None where no level is asked for."""
+        if level is None:
+            return None
+        method = with_intervals(self.method)
+        low, high = (np.asarray(end) for end in method.intervals_(level))
+        if self.fitted_rows.all():
+            return low, high
+        ends = np.empty((2, *self.D.shape))
+        ends[:, self.fitted_rows] = low, high
+        ends[:, ~self.fitted_rows] = method.intervals(self.problem.item_features[~self.fitted_rows], None, level)
+        return ends[0], ends[1]
+
+    def rows(self) -> FittedRows:
+        """The rows of the fit."""
+        keep, problem = self.fitted_rows, self.problem
+        labelled = problem.subset(keep)
+        return FittedRows(labelled.X, labelled.Y, labelled.numbers, len(problem.numbers))
+
+    def compare_errors(self, progress: Progress) -> tuple[float, float] | None:
+        """The expected error without and with graded rows, where the method knows it; takes a second fit."""
+        found = [getattr(self.method, name, None) for name in ("error_before_", "error_after_", "expected_error_")]
+        if found[0] is not None and found[1] is not None:
+            return float(found[0]), float(found[1])
+        if found[2] is None:
+            return None
+        with progress.working("fitting once more without the graded rows, to compare"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the first fit has said it
+            rows = self.rows()
+            return float(clone(self.method).fit(rows.X, rows.Y).expected_error_), float(found[2])
+
+
+def named_method(method: str | Enhancer, *, graded: bool = False) -> Enhancer:
+    """A fresh, unfitted method of that name, of the class at ``module:Class``, or like the one given.
+
+    Where there are graded rows, a method that takes no degrees is calibrated by them.
+    """
+    if isinstance(method, str):
+        known = enhance.methods()
+        if not plugins.is_path(method) and method.lower() not in known:
+            raise ArgumentError(f"there is no method {method!r}; there are: {', '.join(known)}.", "method")
+        fresh = plugins.load(method)() if plugins.is_path(method) else known[method.lower()]()
+    else:
+        fresh = cast(Enhancer, clone(method))
+    return Calibrated(fresh) if graded and not takes_degrees(fresh) else fresh
+
+
+def with_intervals(method: object) -> GivesIntervals:
+    """The method, if it gives intervals; else an error."""
+    if not hasattr(method, "intervals"):
+        raise ArgumentError(f"{type(method).__name__} gives no intervals; inversion does.", "intervals")
+    return cast(GivesIntervals, method)
+
+
+def refuse_without_features(method: Enhancer, chosen: Columns) -> None:
+    """A table of labels only is for methods that use nothing else."""
+    if not chosen.features and not method.baseline:
+        raise ArgumentError(
+            "no numeric column is left that could be a feature. Name columns of categories with --categorical, of free "
+            f"text with --text; {type(method).__name__} needs features, these methods use labels only: "
+            f"{', '.join(name for name, cls in enhance.methods().items() if cls.baseline)}.",
+            "features",
+        )
+
+
+def intervals_of(
+    method: object, X: Matrix, Y: pl.DataFrame | None, level: float | None
+) -> tuple[Matrix, Matrix] | None:
+    """Lower and upper ends for rows that the method was not fitted on; None where no level is asked for."""
+    if level is None:
+        return None
+    low, high = with_intervals(method).intervals(X, Y, level)
+    return np.asarray(low), np.asarray(high)
+
+
+def fit_problem(problem: Problem, method: Enhancer, progress: Progress) -> FittedProblem:
+    """Fit on all rows, or on those with a label: then the others are predicted."""
+    refuse_without_features(method, problem.columns)
+    labelled = ~np.asarray(silent_rows(problem.marks))
+    with progress.fitting(f"enhancing with {type(method).__name__}"):
+        if problem.reading.unlabelled == "predict" and not labelled.all():
+            return _fit_labelled(problem, method, labelled, progress)
+        try:
+            _fit(problem, method)
+        except LabelError as error:
+            if labelled.all():
+                raise
+            raise LabelError(
+                f"{error} On the command line, --unlabelled predict fits on the other rows and predicts these; "
+                "--unlabelled drop leaves them out."
+            ) from error
+    return FittedProblem(problem, method, np.asarray(method.label_distributions_), np.ones(len(labelled), dtype=bool))
+
+
+def _fit_labelled(problem: Problem, method: Enhancer, labelled: NDArray[np.bool_], progress: Progress) -> FittedProblem:
+    """Fit on the rows with a label, and predict the others."""
+    refuse_few_labelled(labelled)
+    count, predict = int((~labelled).sum()), getattr(method, "predict", None)
+    if predict is None:
+        raise ArgumentError(
+            f"{type(method).__name__} cannot predict the {count} rows without a label: choose a method that can, or "
+            "leave these rows out.",
+            "unlabelled",
+        )
+    _fit(problem.subset(labelled), method)
+    progress.note(f"  {count:,} rows without a label are predicted from their features")
+    D = np.empty((len(labelled), len(problem.label_names)))
+    D[labelled] = method.label_distributions_
+    D[~labelled] = predict(problem.item_features[~labelled])
+    if problem.graded is not None:
+        D = np.where(np.isnan(problem.graded), D, problem.graded)
+    return FittedProblem(problem, method, D, labelled)
+
+
+def _fit(problem: Problem, method: Enhancer) -> None:
+    """Fit to labels, and to degrees or annotators where there are any."""
+    evidence: dict[str, NDArray[np.generic]] = {} if problem.graded is None else {"degrees": problem.graded}
+    if problem.groups is not None:
+        if "groups" not in inspect.signature(method.fit).parameters:
+            raise ArgumentError(f"{type(method).__name__} takes one annotator per item; inversion takes any.", "worker")
+        evidence["groups"] = problem.groups
+    method.fit(problem.X, problem.Y, **evidence)

@@ -1,0 +1,137 @@
+"""What is wanted from a file, as three frozen values: how it is read, how the answer is written, how it is streamed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TypedDict
+
+from contone.exceptions import ArgumentError
+
+STDOUT = "-"
+"""The target that stands for CSV on stdout."""
+COLUMN_LISTS = ("labels", "features", "ids", "categorical", "text")
+
+
+class ReadingOptions(TypedDict, total=False):
+    """The arguments of `contone.read_table` about columns and reading."""
+
+    labels: Sequence[str]
+    features: Sequence[str]
+    ids: Sequence[str]
+    categorical: Sequence[str]
+    text: Sequence[str]
+    separator: str | None
+    decimal: str | None
+    label_separator: str | None
+    item: str | None
+    worker: str | None
+    missing: str
+    unlabelled: str
+    graded: str | os.PathLike[str] | None
+
+
+class WritingOptions(TypedDict, total=False):
+    """The arguments of `contone.write_answer` about the columns that are added."""
+
+    suffix: str
+    overwrite: bool
+    top: int | None
+    degrees_as: str
+    digits: int | None
+
+
+class AnswerOptions(ReadingOptions, WritingOptions, total=False):
+    """All of these, and the level of intervals."""
+
+    intervals: float | None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a table is read: which columns are what, how its text is written, what is done with gaps.
+
+    The fields are the arguments of `contone.read_table`.
+    """
+
+    labels: Sequence[str] = ()
+    features: Sequence[str] = ()
+    ids: Sequence[str] = ()
+    categorical: Sequence[str] = ()
+    text: Sequence[str] = ()
+    separator: str | None = None
+    decimal: str | None = None
+    label_separator: str | None = None
+    item: str | None = None
+    worker: str | None = None
+    missing: str = "impute"
+    unlabelled: str = "method"
+    graded: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        for name in COLUMN_LISTS:
+            object.__setattr__(self, name, as_names(getattr(self, name)))
+        _check_word("missing", self.missing, ("impute", "drop", "error"))
+        _check_word("unlabelled", self.unlabelled, ("method", "predict", "drop"))
+        _check_word("decimal", self.decimal, (None, ".", ","))
+        if self.separator is not None and len(self.separator.encode()) != 1:
+            raise ArgumentError(f"must be one character; got {self.separator!r}.", "separator")
+
+    @property
+    def files(self) -> list[str]:
+        """Files that are read beside the table: graded rows, lists of label names."""
+        lists = [entry.removeprefix("@") for entry in self.labels if entry.startswith("@") or Path(entry).suffix]
+        return [*lists, *([] if self.graded is None else [os.fspath(self.graded)])]
+
+
+@dataclass(frozen=True)
+class Writing:
+    """How an answer is written: where to, and which columns are added.
+
+    The fields are the arguments of `contone.enhance_file` of the same names.
+    """
+
+    target: str
+    suffix: str = "_degree"
+    overwrite: bool = False
+    top: int | None = None
+    degrees_as: str = "columns"
+    digits: int | None = None
+    intervals: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_word("degrees_as", self.degrees_as, ("columns", "list", "struct"))
+        if self.intervals is not None and not 0 < self.intervals < 1:
+            raise ArgumentError(f"the level must be between 0 and 1; got {self.intervals}.", "intervals")
+        if self.top is not None and self.top < 1:
+            raise ArgumentError(f"must be 1 or more; got {self.top}.", "top")
+        if self.digits is not None and not 1 <= self.digits <= 15:
+            raise ArgumentError(f"must be from 1 to 15; got {self.digits}.", "digits")
+
+
+@dataclass(frozen=True)
+class Streaming:
+    """How a file is streamed: rows per piece, and rows to fit on; None chooses."""
+
+    chunk_rows: int | None = None
+    sample_rows: int | None = None
+
+
+def split_options(options: AnswerOptions, target: str | os.PathLike[str]) -> tuple[Reading, Writing]:
+    """The options of reading and those of writing, apart."""
+    written = {field.name for field in fields(Writing)}
+    of_writing = {name: value for name, value in options.items() if name in written}
+    of_reading = {name: value for name, value in options.items() if name not in written}
+    return Reading(**of_reading), Writing(str(target), **of_writing)  # type: ignore[arg-type]
+
+
+def as_names(given: str | Iterable[str]) -> tuple[str, ...]:
+    """One name or several, as they are typed or passed."""
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _check_word(argument: str, value: str | None, allowed: Sequence[str | None]) -> None:
+    if value not in allowed:
+        raise ArgumentError(f"{value!r} must be one of {', '.join(filter(None, allowed))}.", argument)
