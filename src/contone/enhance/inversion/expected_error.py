@@ -35,13 +35,12 @@ from scipy.special import ndtri
 
 from contone.backends import get_backend, to_numpy
 from contone.enhance.inversion import logistic_normal, simulate
-from contone.enhance.inversion.chain import estimate_spread, simulated_rows
+from contone.enhance.inversion.chain import count_labels, estimate_spread, simulated_rows
 from contone.enhance.inversion.evidence import variance_factor
 from contone.enhance.inversion.logistic_normal import Counts, Parameters
 from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.posterior import Posterior
 from contone.enhance.inversion.sampler import Rows
-from contone.enhance.inversion.unasked import count_labels
 from contone.exceptions import AnswerError
 from contone.measurements import IntervalRule
 from contone.numerics.simplex import kl_divergence, softmax
