@@ -20,13 +20,8 @@ from contone.base import Enhancer, Interval, StrOptions, fit_checked
 from contone.measurements import has_unasked
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
-<<<<<<< HEAD
-from contone.numerics.unasked import asked_frequencies, fill_unasked, has_unasked
-from contone.typing import Array, Domains
-=======
 from contone.numerics.unasked import asked_frequencies, fill_unasked
-from contone.typing import Array
->>>>>>> main
+from contone.typing import Array, Domains
 from contone.validation import silent_rows
 from contone.validation.containers import default_names
 
