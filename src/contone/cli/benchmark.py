@@ -11,6 +11,7 @@ from rich.text import Text
 
 from contone.cli import experiment, terminal
 from contone.cli.method import find_method, known_methods
+from contone.cli.people import benchmark_people
 from contone.pages import words
 
 if TYPE_CHECKING:
@@ -37,6 +38,16 @@ def benchmark(
         Path | None,
         typer.Option(metavar="FILE", help="A TOML file that names rows and data sets, in place of --methods."),
     ] = None,
+    people: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            exists=True,
+            file_okay=False,
+            help="Judge by answers of people instead: .npz files with X, item, worker, label and labels.",
+        ),
+    ] = None,
+    answers: Annotated[str, typer.Option(help="Answers per item that methods are given, with --people.")] = "1,3",
     degrees: Annotated[
         str,
         typer.Option(help="Columns of a table with the true degrees, names or patterns. [default: *_degree]"),
@@ -71,13 +82,16 @@ def benchmark(
 
     Every method gets the same features and the same logical labels, made from the truth by one rule, and is scored
     against the truth. Baselines and references stand beside. Finished cells are kept: stop it whenever you like and
-    start it again.
+    start it again. With --people there is no truth: methods get a few answers per item, and the answers that were left
+    out judge them, beside counting.
 
     Examples:
 
     contone benchmark --methods glle,lp --datasets artificial
 
     contone benchmark --methods all --datasets mine.csv --degrees "mood_*" --dry-run
+
+    contone benchmark --methods glle,lp --people folder --answers 1,3
     """
     from contone.enhance.plugins import is_path
     from contone.experiments.benchmark import about_run, make_spec, plan_benchmark
@@ -91,14 +105,20 @@ def benchmark(
     known_methods()  # says which packages are left out
     check_jobs(jobs)
     if out is not None:
-        if out.suffix.lower() not in FORMATS:
-            raise terminal.usage_error(f"the suffix must be one of {', '.join(FORMATS)}.", "--out")
+        formats = FORMATS if people is None else (".md", ".json")
+        if out.suffix.lower() not in formats:
+            raise terminal.usage_error(f"the suffix must be one of {', '.join(formats)}.", "--out")
         check_target(out, overwrite=True)
     typed = experiment.listed(methods)
     for name in typed:
         if is_path(name):
             find_method(name, "--methods")
-    made = make_spec("all" if typed == ["all"] else typed, spec=spec)
+    asked: Any = "all" if typed == ["all"] else typed
+    if people is not None:
+        numbers = [int(k) if k.isdigit() else 0 for k in experiment.listed(answers)]
+        benchmark_people(people, asked, numbers, seeds=seeds or 3, jobs=jobs, store=folder, out=out, as_json=as_json)
+        return
+    made = make_spec(asked, spec=spec)
     plan = plan_benchmark(
         made,
         experiment.listed(datasets),

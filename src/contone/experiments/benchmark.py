@@ -228,6 +228,15 @@ def _rows(methods: Method | Sequence[Method] | Mapping[str, Enhancer]) -> list[d
     return rows
 
 
+def named_methods(methods: Method | Sequence[Method] | Mapping[str, Enhancer]) -> dict[str, Enhancer]:
+    """Methods by the names of their rows, as `benchmark` takes them."""
+    from contone.experiments.describe import build
+
+    if isinstance(methods, str) and methods == "all":
+        return {cls.__name__: cls() for cls in all_methods().values()}
+    return {row["name"]: build({"class": row["class"], "params": row["params"]}) for row in _rows(methods)}
+
+
 def _row(method: Any) -> dict[str, Any]:
     if isinstance(method, Enhancer):
         return _estimator_row(type(method).__name__, method)
