@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from contone.base.template import Estimator, refuse_other_kinds, refuse_too_large, warn_if_short
 from contone.numerics.simplex import kl_divergence
 from contone.numerics.solution import Solution
-from contone.runtime import memory
-from contone.runtime.threads import threads_for
+from contone.runtime import machine
+from contone.runtime.machine import threads_for
 from contone.validation import check_features, check_learning, check_truth
 
 
@@ -39,7 +39,7 @@ class DistributionLearner(Estimator, ABC):
 
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
         """Estimated memory of a fit beyond X (n, d) and D (n, q); learners that hold more than this override it."""
-        return memory.fit_bytes(n, d, q)
+        return machine.fit_bytes(n, d, q)
 
     def predict(self, X: Any) -> Any:
         """Label distributions (m, q) of new rows; a frame in gives a frame out."""

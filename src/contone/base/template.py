@@ -26,8 +26,8 @@ from contone.exceptions import AnswerError, ApproximationWarning, InputError, La
 from contone.numerics.graphs import GOOD_RECALL
 from contone.numerics.label_score import label_score
 from contone.numerics.solution import Solution
-from contone.runtime import memory
-from contone.runtime.threads import threads_for
+from contone.runtime import machine
+from contone.runtime.machine import threads_for
 from contone.runtime.warnings import warn
 from contone.typing import Array
 from contone.validation import (
@@ -221,11 +221,11 @@ class Enhancer(Estimator, ABC):
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
         """Estimated memory of a fit beyond X (n, d) and L (n, q); methods that hold more than this override it."""
         k = getattr(self, "n_neighbors", 0)
-        return memory.fit_bytes(n, d, q, min(k if isinstance(k, int) else q + 1, n - 1))
+        return machine.fit_bytes(n, d, q, min(k if isinstance(k, int) else q + 1, n - 1))
 
     def _solver_bytes(self, n: int, q: int) -> float:
         """The same where the rows are elsewhere: what the solver holds, with them; 0 where it holds nothing."""
-        return memory.fit_bytes(n, 0, q) if hasattr(self, "n_neighbors") else 0.0
+        return machine.fit_bytes(n, 0, q) if hasattr(self, "n_neighbors") else 0.0
 
     @available_if(can_enhance_new_rows)
     def enhance(self, X: Any, Y: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 from contone.backends import get_backend
 from contone.exceptions import InputError, InputTypeError, LabelError, MemoryEstimateError
 from contone.numerics.solution import Solution
-from contone.runtime import memory
+from contone.runtime import machine
 from contone.typing import Array
 from contone.validation import able_methods
 
@@ -26,8 +26,8 @@ MISSING_METHODS = {
 
 def too_large(estimator: Any, X: Array, q: int, needed: float, available: float) -> MemoryEstimateError:
     """A fit that would not fit into memory."""
-    (n, d), name, limit = X.shape, type(estimator).__name__, memory.LIMIT_VARIABLE
-    needs, has = f"needs about {memory.shown(needed)} of memory", f"{memory.shown(available)} are available"
+    (n, d), name, limit = X.shape, type(estimator).__name__, machine.LIMIT_VARIABLE
+    needs, has = f"needs about {machine.shown(needed)} of memory", f"{machine.shown(available)} are available"
     if_wrong = f"If the estimate is wrong, set {limit}, to a size such as 64GB or to off."
     if get_backend(X).in_memory:
         return MemoryEstimateError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -61,9 +62,14 @@ def benchmark(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="Write the report, too: .html, .md, .tex or .json.", show_default=False
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Report to write: .html, .md, .tex or .json. [default: report.html in the folder of the results]",
+            show_default=False,
         ),
     ] = None,
+    show: Annotated[bool, typer.Option("--open/--no-open", help="Open the report in the browser.")] = False,
     seeds: Annotated[int | None, typer.Option(min=1, help="Seeds of each random method. [default: 3]")] = None,
     max_rows: Annotated[
         int | None,
@@ -81,11 +87,15 @@ def benchmark(
     """Compare methods on data sets whose true degrees are known.
 
     Every method gets the same features and the same logical labels, made from the truth by one rule, and is scored
-    against the truth. Baselines and references stand beside. Finished cells are kept: stop it whenever you like and
-    start it again. With --people there is no truth: methods get a few answers per item, and the answers that were left
-    out judge them, beside counting.
+    against the truth. Baselines and references stand beside. Without options every method runs on the built-in data
+    set, where its answer can be seen. Finished cells are kept: stop it whenever you like and start it again.
+
+    With --people there is no truth: methods get a few answers per item, and the answers that were left out judge them,
+    beside counting.
 
     Examples:
+
+    contone benchmark --max-rows 400 --seeds 1 --open
 
     contone benchmark --methods glle,lp --datasets artificial
 
@@ -95,30 +105,30 @@ def benchmark(
     """
     from contone.enhance.plugins import is_path
     from contone.experiments.benchmark import about_run, make_spec, plan_benchmark
+    from contone.experiments.report.make import make_report
     from contone.experiments.report.render import FORMATS, save
-    from contone.experiments.report.summary import summarise
     from contone.experiments.store import Store
     from contone.runtime.files import check_target
-    from contone.runtime.threads import check_jobs
+    from contone.runtime.machine import check_jobs
 
     folder = Store(store).checked()
     known_methods()  # says which packages are left out
     check_jobs(jobs)
+    formats = tuple(FORMATS) if people is None else (".md", ".json")
     if out is not None:
-        formats = FORMATS if people is None else (".md", ".json")
         if out.suffix.lower() not in formats:
             raise terminal.usage_error(f"the suffix must be one of {', '.join(formats)}.", "--out")
         check_target(out, overwrite=True)
+    target = out if out is not None else store / "report.html"
     typed = experiment.listed(methods)
     for name in typed:
         if is_path(name):
             find_method(name, "--methods")
-    asked: Any = "all" if typed == ["all"] else typed
     if people is not None:
         numbers = [int(k) if k.isdigit() else 0 for k in experiment.listed(answers)]
-        benchmark_people(people, asked, numbers, seeds=seeds or 3, jobs=jobs, store=folder, out=out, as_json=as_json)
+        benchmark_people(people, typed, numbers, seeds=seeds or 3, jobs=jobs, store=folder, out=out, as_json=as_json)
         return
-    made = make_spec(asked, spec=spec)
+    made = make_spec("all" if typed == ["all"] else typed, spec=spec)
     plan = plan_benchmark(
         made,
         experiment.listed(datasets),
@@ -137,11 +147,13 @@ def benchmark(
         return
     about = about_run(plan, made, experiment.command())
     progress = experiment.carry_out(plan, folder, about, jobs=jobs, backend=backend, address=address, expected=expected)
-    if out is not None:
-        with terminal.working("drawing"):
-            save(folder, out)
-        terminal.say(f"report: {out}")
-    experiment.print_results(summarise(folder), progress, store, as_json=as_json)
+    report = make_report(folder)
+    with terminal.working("drawing"):
+        save(report, target)
+    terminal.say(f"report: {target}")
+    if show:
+        webbrowser.open(target.resolve().as_uri())
+    experiment.print_results(report, progress, store, as_json=as_json)
 
 
 def _estimate(plan: Plan, store: Any, jobs: int, *, show: bool) -> dict[str, float]:

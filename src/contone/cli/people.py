@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def benchmark_people(
     folder: Path,
-    methods: Any,
+    methods: list[str],
     answers: list[int],
     *,
     seeds: int,
@@ -29,11 +29,13 @@ def benchmark_people(
     as_json: bool,
 ) -> None:
     """Run what is missing, and print the table; write it to `out`, as Markdown or JSON."""
-    from contone.experiments.benchmark import named_methods
+    from contone.enhance import methods as all_methods
     from contone.experiments.people import people_table, plan_people, run_people
     from contone.runtime.files import replacing
+    from contone.trust.trial import named_methods
 
-    cells = plan_people(folder, named_methods(methods), answers=answers, seeds=seeds)
+    chosen = list(all_methods().values()) if methods == ["all"] else methods
+    cells = plan_people(folder, named_methods(chosen), answers=answers, seeds=seeds)
     try:
         with experiment.display() as observer:
             progress = run_people(cells, store, jobs=jobs, observer=observer)

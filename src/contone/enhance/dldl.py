@@ -36,7 +36,7 @@ from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
 from contone.predict.maxent import append_row, refuse_extreme_columns, whiten
-from contone.runtime.threads import pieces_by_width
+from contone.runtime.machine import pieces_by_width
 from contone.typing import Array, Matrix
 
 DECREMENT = 1e-10

@@ -7,7 +7,6 @@ features and references that have seen the truth stand beside, in every comparis
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -17,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from contone.base import Enhancer
 from contone.datasets import Dataset
 from contone.enhance import methods as all_methods
-from contone.enhance import plugins
 from contone.exceptions import InputError
 from contone.experiments.sources import Source, as_source
 from contone.experiments.spec import Spec, read_spec
@@ -27,6 +25,7 @@ from contone.runtime.files import check_regular
 
 if TYPE_CHECKING:  # `import contone` stays light: what runs an experiment is loaded when one is run
     from contone.experiments.plan import Plan
+    from contone.experiments.report.blocks import Report
     from contone.experiments.run import Observer
 
 Method = str | Enhancer | type[Enhancer]
@@ -44,31 +43,36 @@ class Benchmark:
 
     Attributes
     ----------
-    summary : Summary
-        Everything that the report says, as frozen values: ``summary.shares``, ``summary.recovery.tables``, ...
+    report : Report
+        Everything that the report says, as frozen values: ``report.sentences``, ``report.shares``, ...
     store : Path
         The folder of its results.
+    experiment : str
+        The name of its experiment there.
     """
 
-    summary: Any
+    report: Report
     store: Path
+    experiment: str
 
     def scores(self, measure: str = "kl") -> dict[str, dict[str, float | None]]:
         """Scores by row and data set in one measure, any of `contone measures`."""
-        from contone.experiments.report.tables import score_table
         from contone.experiments.results import load_results
+        from contone.measures import get
 
         try:
-            table = score_table(load_results(Store(self.store)), self.summary.recovery.name, measure)
+            get(measure)
         except InputError as error:
             raise InputError(f"measure={measure!r}: {error}") from None
-        return {row.name: {cell.dataset: cell.value for cell in row.cells} for row in table.rows}
+        results, name = load_results(Store(self.store)), self.experiment
+        datasets = results.datasets(name)
+        return {row: {d: results.score(name, d, row, measure) for d in datasets} for row in results.kinds(name)}
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the report; the suffix says how: .html, .md, .tex or .json."""
         from contone.experiments.report.render import save
 
-        return save(Store(self.store), Path(path))
+        return save(self.report, Path(path))
 
 
 def benchmark(
@@ -122,7 +126,7 @@ def benchmark(
     >>> found = benchmark(["Uniform", "Temperature"], "artificial", store=tempfile.mkdtemp())  # doctest: +SKIP
     >>> found.save("comparison.html")  # doctest: +SKIP
     """
-    from contone.experiments.report.summary import summarise
+    from contone.experiments.report.make import make_report
     from contone.experiments.run import run
 
     folder = Store(store).checked()
@@ -138,7 +142,7 @@ def benchmark(
         given=spec is None,
     )
     run(plan.cells, folder, jobs=jobs, observer=observer, about=about_run(plan, chosen))
-    return Benchmark(summarise(folder), Path(store))
+    return Benchmark(make_report(folder), Path(store), chosen.name)
 
 
 def make_spec(
@@ -215,58 +219,14 @@ def about_run(plan: Plan, spec: Spec, command: str = "contone.benchmark(...)") -
 def _rows(methods: Method | Sequence[Method] | Mapping[str, Enhancer]) -> list[dict[str, Any]]:
     if isinstance(methods, str) and methods == "all":
         return [{"methods": "all", "presets": []}]
-    if isinstance(methods, Mapping):
-        return [_estimator_row(name, method) for name, method in methods.items()]
-    single = isinstance(methods, (str, Enhancer, type))
-    rows = [_row(method) for method in ([methods] if single else methods)]  # type: ignore[union-attr]
-    if not rows:
-        raise InputError("methods: name at least one method, or 'all'.")
-    names = [row["name"] for row in rows]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(f"methods: {twice[0]!r} stands there twice; give estimators names of their own, as a dict.")
-    return rows
-
-
-def named_methods(methods: Method | Sequence[Method] | Mapping[str, Enhancer]) -> dict[str, Enhancer]:
-    """Methods by the names of their rows, as `benchmark` takes them."""
-    from contone.experiments.describe import build
-
-    if isinstance(methods, str) and methods == "all":
-        return {cls.__name__: cls() for cls in all_methods().values()}
-    return {row["name"]: build({"class": row["class"], "params": row["params"]}) for row in _rows(methods)}
-
-
-def _row(method: Any) -> dict[str, Any]:
-    if isinstance(method, Enhancer):
-        return _estimator_row(type(method).__name__, method)
-    if isinstance(method, type) and issubclass(method, Enhancer):
-        return _estimator_row(method.__name__, method())
-    if not isinstance(method, str):
-        raise InputError(f"methods: {method!r} is not a name, a method's class or a method.")
-    if plugins.is_path(method):
-        cls = plugins.load(method)
-        return _estimator_row(cls.__name__, cls())
-    found = re.fullmatch(r"\s*([^()]+?)\s*(?:\((.+)\))?\s*", method)
-    known = all_methods()
-    cls = known.get(found[1].lower()) if found else None  # type: ignore[assignment]
-    if found is None or cls is None:
-        raise InputError(f"methods: there is no method {method!r}; there are: {', '.join(known)}.")
-    if found[2] is None:
-        return _estimator_row(cls.__name__, cls())
-    if found[2] not in cls.PRESETS:
-        presets = ", ".join(cls.PRESETS) or "none"
-        raise InputError(f"methods: {cls.__name__} has no preset {found[2]!r}; it has: {presets}.")
-    return _estimator_row(f"{cls.__name__} ({found[2]})", cls.preset(found[2]))
-
-
-def _estimator_row(name: str, method: Enhancer) -> dict[str, Any]:
-    if not isinstance(method, Enhancer):
-        raise InputError(f"methods: {name!r} is {method!r}, which is not a method (a contone.base.Enhancer).")
     from contone.experiments.describe import describe
+    from contone.trust.trial import named_methods
 
-    described = describe(method)
-    return {"class": described["class"], "params": described["params"], "name": name}
+    rows = [{**describe(method), "name": name} for name, method in named_methods(methods).items()]
+    for k, row in enumerate(rows):
+        if not isinstance(methods, Mapping) and any(dict(row, name="") == dict(other, name="") for other in rows[:k]):
+            raise InputError(f"methods: {row['class']!r} stands there twice; give estimators names, as a dict.")
+    return rows
 
 
 def _missing_references(spec: Spec) -> list[dict[str, Any]]:

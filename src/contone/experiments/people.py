@@ -171,7 +171,7 @@ def people_table(store: Store, measure: str = "log_loss") -> Table:
     results = load_results(store)
     entries = results.of(NAME)
     columns = sorted({(e.dataset, int(e.setting["k"])) for e in entries}, key=lambda c: (c[1], c[0]))
-    table: Table = {row: dict.fromkeys(columns) for row in results.rows(NAME)}
+    table: Table = {row: dict.fromkeys(columns) for row in results.kinds(NAME)}
     for entry in entries:
         if entry.status == "done":
             table[entry.row][entry.dataset, int(entry.setting["k"])] = entry.scores[measure]

@@ -27,7 +27,7 @@ from contone.exceptions import InputError, MissingExtraError
 from contone.experiments.cells import Cell, unique
 from contone.experiments.compute import compute, versions
 from contone.experiments.store import Store
-from contone.runtime.threads import check_jobs
+from contone.runtime.machine import check_jobs
 
 Compute = Callable[[Cell], dict[str, Any]]
 BACKENDS = ("loky", "dask")
@@ -82,7 +82,7 @@ class Progress:
         self.waiting.pop(cell.key, None)
         self.costs.setdefault(cell.row, []).append(record["time"]["wall"])
         self.done += record["status"] == "done"
-        self.failed += record["status"] != "done"
+        self.failed += record["status"] == "failed"
         self.last = str(cell)
 
 
@@ -199,7 +199,7 @@ def _alone(cell: Cell, compute: Compute) -> dict[str, Any]:
         with ProcessPoolExecutor(max_workers=1, initializer=leave_with, initargs=(os.getpid(),)) as pool:
             return _same_code(cell, pool.submit(compute, cell).result())
     except BrokenProcessPool:
-        message = "The process that computed this cell died without a word; it may have run out of memory."
+        message = "The process that computed this cell exited unexpectedly; it may have run out of memory."
         return {
             "key": cell.key,
             "cell": cell.plain(),

@@ -30,8 +30,8 @@ from contone.numerics.simplex import normalise_rows
 from contone.numerics.solution import Solution
 from contone.predict.copies import copies_by_count, copies_by_weight
 from contone.predict.inner import named_errors
-from contone.runtime import memory
-from contone.runtime.threads import one_blas_thread
+from contone.runtime import machine
+from contone.runtime.machine import one_blas_thread
 from contone.typing import Array
 
 COUNTS_ROWS = {
@@ -163,12 +163,12 @@ class FromClassifier(DistributionLearner):
 
     def _check_copies(self, n_copies: int, X: np.ndarray) -> None:
         """Refuse, before any work, copies that would not fit into memory."""
-        needed, available = 8.0 * n_copies * (X.shape[1] + 3), memory.available_bytes()
+        needed, available = 8.0 * n_copies * (X.shape[1] + 3), machine.available_bytes()
         if needed > available:
             raise MemoryEstimateError(
-                f"FromClassifier would make {n_copies:,} copies of {len(X):,} rows, about {memory.shown(needed)}; "
-                f"{memory.shown(available)} are available. Raise min_degree, use fewer copies (n_copies), or fit on a "
-                f"sample of the rows. If the estimate is wrong, set {memory.LIMIT_VARIABLE}."
+                f"FromClassifier would make {n_copies:,} copies of {len(X):,} rows, about {machine.shown(needed)}; "
+                f"{machine.shown(available)} are available. Raise min_degree, use fewer copies (n_copies), or fit on a "
+                f"sample of the rows. If the estimate is wrong, set {machine.LIMIT_VARIABLE}."
             )
 
     def _predict(self, X: np.ndarray) -> Array:

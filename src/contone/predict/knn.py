@@ -18,7 +18,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from contone.backends.numpy.neighbours import safe_unit
 from contone.base import DistributionLearner, Interval, StrOptions
 from contone.numerics.solution import Solution
-from contone.runtime.threads import check_jobs
+from contone.runtime.machine import check_jobs
 from contone.typing import Array
 
 FARTHEST = 1e150

@@ -31,7 +31,7 @@ from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import normalise_rows
 from contone.numerics.solution import Solution
 from contone.predict.maxent import entropy
-from contone.runtime.threads import for_each, side_by_side
+from contone.runtime.machine import for_each, side_by_side
 from contone.typing import Array
 
 BLOCK_ENTRIES = 2**18

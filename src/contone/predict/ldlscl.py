@@ -31,7 +31,7 @@ from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
 from contone.predict.maxent import entropy
-from contone.runtime.threads import pieces_by_width, total
+from contone.runtime.machine import pieces_by_width, total
 from contone.typing import Array
 
 LARGEST_LOG_CODE = 30.0

@@ -25,7 +25,7 @@ from contone.numerics.iterative_scaling import centre_over_labels, improved_iter
 from contone.numerics.optimise import join, lbfgs
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
-from contone.runtime.threads import pieces_by_width, total
+from contone.runtime.machine import pieces_by_width, total
 from contone.typing import Array
 from contone.validation import refuse_beyond_squares
 

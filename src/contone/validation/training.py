@@ -20,7 +20,7 @@ from sklearn.utils.validation import validate_data
 
 from contone.backends import get_backend, to_numpy
 from contone.exceptions import FeatureError, InputTypeError, LabelError, LabelWarning, MissingExtraError, ShapeError
-from contone.runtime import memory
+from contone.runtime import machine
 from contone.runtime.warnings import warn
 from contone.typing import Array
 from contone.validation import containers
@@ -150,10 +150,10 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> Array:
         return read_only(validate_data(estimator, X, reset=reset, **how))
     except TypeError as error:
         if sp.issparse(X):
-            size = memory.shown(8.0 * X.shape[0] * X.shape[1])
+            size = machine.shown(8.0 * X.shape[0] * X.shape[1])
             raise InputTypeError(
                 f"{error} {type(estimator).__name__} needs dense features: pass X.toarray(), which takes {size} ("
-                f"{memory.shown(memory.available_bytes())} are available); make fewer features of them first, e.g. "
+                f"{machine.shown(machine.available_bytes())} are available); make fewer features of them first, e.g. "
                 "with sklearn.decomposition.TruncatedSVD; or use Inversion, which takes sparse features as they are."
             ) from error
         raise InputTypeError(f"{error} X must hold numbers only.") from error

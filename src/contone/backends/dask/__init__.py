@@ -11,9 +11,10 @@ import numpy as np
 from contone.backends.dask import checks, duplicates, graph, neighbours, rows, tasks
 from contone.backends.dask.order import ListOrder
 from contone.backends.numpy import Backend
-from contone.backends.protocols import Groups, Neighbours
-from contone.runtime import memory
-from contone.runtime.threads import pieces_of
+from contone.backends.numpy.neighbours import Neighbours
+from contone.backends.protocols import Groups
+from contone.runtime import machine
+from contone.runtime.machine import pieces_of
 from contone.typing import Array, Operator
 
 _HOST = Backend()
@@ -129,8 +130,8 @@ class DaskBackend(Backend):
     # Checks
 
     def available_bytes(self, X: Array) -> float:
-        on_workers = tasks.worker_bytes() if memory.user_limit() is None else None
-        return memory.available_bytes() if on_workers is None else on_workers
+        on_workers = tasks.worker_bytes() if machine.user_limit() is None else None
+        return machine.available_bytes() if on_workers is None else on_workers
 
     def check_matrix(self, A: Array, name: str) -> Array:
         return checks.check_matrix(A, name)

@@ -19,7 +19,7 @@ from contone.backends import get_backend, like
 from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.annotators import Items
 from contone.enhance.inversion.chain import Settings, show_progress
-from contone.enhance.inversion.covariance import FEW_LABELS
+from contone.enhance.inversion.covariance import FEW_LABELS, Covariance, FactorCovariance
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.posterior import Averages, Posterior, joined
 from contone.enhance.inversion.sampler import MANY_ROWS, Rows
@@ -64,6 +64,9 @@ class Fit:
     """Graded rows among those that the parameters were estimated on."""
     shape_shares: np.ndarray | None = None
     """What the uncertainty of Sigma adds to the variance of a label's logits, relative to it (q,); None: nothing."""
+
+    factors: FactorCovariance | None = None
+    """What Sigma was made of where labels are many."""
 
     @property
     def spread_deviation(self) -> float:
@@ -178,13 +181,13 @@ class Fit:
     ) -> Posterior:
         """The same by a Markov chain."""
         n_sweeps, n_burn = self._chain_length()
-        precision = logistic_normal.precision(self.parameters.covariance)
         rows: Rows | Items
         if item is None:
             rows = Rows(self.rule, L, self.settings.noise, tail=self.tail, single=single)
         else:
             rows = Items(self.rule, L, item, self.annotator_deviation, tail=self.tail)
         mean, draws = self.mean(X), get_backend(X).draws(rng, X)
+        precision = logistic_normal.precision(self._covariance() if rows.takes_factors else self.parameters.covariance)
         averages = Averages(rows.Z, n_samples, n_sweeps - n_burn)
         if n_samples == 0 and rows.run(mean, precision, draws, n_sweeps, n_burn, averages):
             return averages.posterior(rows.n_relaxed)
@@ -193,6 +196,11 @@ class Fit:
             if k >= n_burn:
                 averages.add(rows.Z)
         return averages.posterior(rows.n_relaxed)
+
+    def _covariance(self) -> Covariance:
+        """Sigma by its factors, where it still is what they make: `replace` may have given the model another one."""
+        Sigma, factors = self.parameters.covariance, self.factors
+        return factors if factors is not None and np.allclose(factors.dense(), Sigma, rtol=1e-9, atol=0.0) else Sigma
 
     def _chain_length(self) -> tuple[int, int]:
         """Sweeps of a chain whose parameters are known, and how many of them are left out of the averages."""

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from contone.experiments.report.schema import RankGroup, Ranking
 from contone.pages import svg, words
 from contone.pages.svg import Chart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from contone.experiments.report.ranks import MeasureRanks, RankGroup
 
 MIN_DATASETS = 5
 """Below this many data sets the test has next to no power, and a diagram would suggest that it had."""
 
 
-def chart(group: RankGroup, measure: Ranking) -> Chart | None:
-    """The diagram of one group of methods in one measure; None where the test cannot be made or says too little."""
-    ranks, nemenyi = measure.average_ranks, measure.nemenyi
-    length = measure.critical_difference
-    if len(group.datasets) < MIN_DATASETS or nemenyi is None or length is None or len(ranks) < 3:
-        return None
+def charts(group: RankGroup, tested: Sequence[MeasureRanks], *, titled: bool = True) -> list[Chart]:
+    """A diagram per measure; none where the test cannot be made or says too little."""
+    if len(group.datasets) < MIN_DATASETS:
+        return []
+    return [_diagram(group, one, titled) for one in tested if one.ranking.nemenyi]
+
+
+def _diagram(group: RankGroup, tested: MeasureRanks, titled: bool) -> Chart:
     import pandas as pd  # comes with scikit-posthocs
     import scikit_posthocs
 
-    names = list(ranks)
-    table = pd.DataFrame(nemenyi).loc[names, names].to_numpy()
+    ranks, length = tested.ranking.average_ranks, tested.ranking.critical_difference or 0.0
+    names, title = list(ranks), tested.title[:-2]
+    table = pd.DataFrame(tested.ranking.nemenyi).loc[names, names].to_numpy()
     shown = words.clip_all(names, 34)
     drawn = dict(zip(shown, ranks.values(), strict=True))
     with svg.style():
@@ -48,18 +52,17 @@ def chart(group: RankGroup, measure: Ranking) -> Chart | None:
         axis.spines["top"].set(visible=True, color=svg.SOFT)
         axis.tick_params(axis="x", color=svg.SOFT)
         _critical_difference(axis, length)
-        order = sorted(ranks, key=ranks.__getitem__)
-        said = "; ".join(f"{name} {ranks[name]:.2f}" for name in order)
+        said = "; ".join(f"{name} {ranks[name]:.2f}" for name in sorted(ranks, key=ranks.__getitem__))
         return Chart(
             svg.to_svg(
                 drawing,
-                f"ranks-{group.name}-{measure.measure}",
-                f"{group.title}: average ranks, {measure.title}",
+                f"ranks-{group.name}-{tested.measure}",
+                f"{group.title}: average ranks, {title}",
                 f"Average ranks, best first: {said}. Critical difference {length:.2f}.",
             ),
-            f"Average rank in {measure.title} over {len(group.datasets)} data sets, 1 is best. Methods joined by "
+            f"Average rank in {title} over {len(group.datasets)} data sets, 1 is best. Methods joined by "
             "a bar do not differ at the level 0.05 (Nemenyi).",
-            measure.title,
+            title if titled else "",
         )
 
 
