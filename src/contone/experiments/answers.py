@@ -98,7 +98,7 @@ def read_answers(path: Path) -> Answers:
             raise DataError(f"{path}: {name} must be between 0 and {end - 1}.")
     if not len(item):
         raise DataError(f"{path} holds no answers.")
-    return Answers(X, *(A.astype(np.int64) for A in (item, worker, label)), names)
+    return Answers(X, item.astype(np.int64), worker.astype(np.int64), label.astype(np.int64), names)
 
 
 def marks(answers: Answers, reading: str) -> Matrix:
