@@ -48,7 +48,7 @@ $(VENV)/installed-docs: pyproject.toml constraints.txt
 installed: $(VENV)/installed-test ## install everything that lint, test and wheel-check need
 
 demo: $(VENV)/installed-cli   ## run every method on the built-in data; print a table, write figures and a page
-	@$(BIN)/python -m contone demo $(ARGS)
+	@$(BIN)/python -m contone benchmark --store contone-demo --max-rows 900 --seeds 1 --no-estimate $(ARGS)
 
 # The whole suite runs in two processes, a part of it (PYTEST_ARGS) in one, so that --pdb works.
 WORKERS ?= $(if $(PYTEST_ARGS),0,2)

@@ -39,6 +39,11 @@ from contone.backends.torch.graph import TorchGraph
 from contone.enhance.rectified import RectifiedSoftmax
 
 FEATURES, LABELS, NEIGHBOURS = 24, 8, 10
+SIZES = [
+    *((500, 2), (6_000, 8), (6_000, 16), (6_000, 32), (6_000, 48), (6_000, 64), (6_000, 101), (200_000, 32)),
+    *((200_000, 48), (200_000, 101), (1_000_000, 8), (16_000, 983), (1_000_000, 101)),
+]
+"""Rows and labels that Inversion is timed at."""
 METHODS: dict[str, Callable[[], Any]] = {
     "LCdr": LCdr,
     "LCdr tuned": lambda: LCdr.preset("tuned"),
@@ -63,12 +68,12 @@ SEARCH_STEPS: dict[str, list[tuple[Any, str]]] = {
 }
 
 
-def data(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """X (n, 24) around a bent surface of six dimensions, and labels (n, 8) of distributions that vary along it."""
+def data(n: int, seed: int = 0, labels: int = LABELS) -> tuple[np.ndarray, np.ndarray]:
+    """X (n, 24) around a bent surface of six dimensions, and labels of distributions that vary along it."""
     rng = np.random.default_rng(seed)
     latent = rng.standard_normal((n, 6))
     X = np.tanh(latent @ rng.standard_normal((6, FEATURES))) + 0.2 * rng.standard_normal((n, FEATURES))
-    Z = 0.5 * latent @ rng.standard_normal((6, LABELS)) + 0.3 * rng.standard_normal((n, LABELS))
+    Z = 0.5 * latent @ rng.standard_normal((6, labels)) + 0.3 * rng.standard_normal((n, labels))
     E = np.exp(Z)
     return X, CumulativeMass(0.5).apply(E / E.sum(axis=1, keepdims=True)).astype(float)
 
@@ -79,6 +84,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--largest", type=float, default=2e8, help="rows x labels of the largest size of Inversion")
     parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--precisions", nargs="*", default=["float32", "float64"], choices=["float32", "float64"])
     parser.add_argument("--profile", action="store_true", help="also print the kernels that take most of the time")
@@ -94,6 +100,8 @@ def main() -> None:
     report["agreement"] = bench.agreement(options.methods)
     save()
     report["search"] = bench.search()
+    save()
+    report["sizes"] = bench.sizes(options.largest)
     save()
     report["runs"] = []
     for precision in options.precisions:
@@ -183,6 +191,22 @@ class _Bench:
             "operations_floor_s": 2 * self.n**2 * width / rates["half"],
             "definition_floor_s": 2 * self.n**2 * FEATURES / rates["float32"],
         }
+
+    def sizes(self, largest: float) -> list[dict[str, Any]]:
+        """Inversion over rows and labels in float32: first and second call, and floors of its sweeps.
+
+        A sweep reads and writes each log weight about twelve times (mean, labels, what is kept of later labels), and
+        draws one truncated normal number, some 300 operations.
+        """
+        rows = []
+        for n, q in [size for size in SIZES if size[0] * size[1] <= largest]:
+            X, L = self._tensors(*data(n, labels=q), torch.float32)
+            seconds = [self._time(lambda X=X, L=L: Inversion().fit_enhance(X, L))[0] for _ in range(2)]
+            steps = (200 * min(n, 20_000) + 84 * n * (n > 20_000)) * q
+            floor = {"bytes_s": 48 * steps / 4.0e12, "operations_s": 300 * steps / 3.0e13}
+            rows.append({"rows": n, "labels": q, "first": seconds[0], "warm": seconds[1], **floor})
+            print("size      ", rows[-1], flush=True)
+        return rows
 
     def end_to_end(self, name: str, dtype: torch.dtype) -> list[dict[str, Any]]:
         """Two runs, the first with the compilation of kernels: seconds, steps, peak memory, what the solver says."""
@@ -302,6 +326,15 @@ def _markdown(report: dict[str, Any]) -> str:
     if found := report.get("search"):
         lines += ["", "| neighbour search, k = 10 | |", "|---|---|"]
         lines += [f"| {key} | {value:.4g} |" for key, value in found.items()]
+    if sizes := report.get("sizes"):
+        lines += [
+            "",
+            "| Inversion, float32: rows x labels | first, s | warm, s | floors of its sweeps: bytes, operations, s |",
+        ]
+        lines += ["|---" * 4 + "|"]
+        for r in sizes:
+            head = f"| {r['rows']:,} x {r['labels']} | {r['first']:.2f} | {r['warm']:.2f}"
+            lines.append(f"{head} | {r['bytes_s']:.3f}, {r['operations_s']:.3f} |")
     if runs := [r for r in report.get("runs", []) if "seconds" in r]:
         steps = [*STEPS, "other"]
         lines += ["", f"| method | precision | run | seconds | {' | '.join(steps)} | peak GB | steps of the solver |"]

@@ -42,7 +42,7 @@ from contone.base import Enhancer
 from contone.enhance.rescaled import rescale
 from contone.runtime.files import replacing
 from contone.trust.search import best_temperature, candidates, search
-from contone.trust.trial import shared_memory, try_all, try_once
+from contone.trust.trial import shared_memory, try_all, try_method
 from rehearsal_tables import (
     GRADED_METHODS,
     GRADED_SETS,
@@ -126,7 +126,7 @@ def order_cell(stem: str, seed: int, n_graded: int) -> dict:
         if cls is Inversion:  # the rehearsal has fitted it to these rows already
             true, error = kl(D, rehearsal.model.label_distributions_), trials[0].error
         else:
-            trial = try_once(method, X, L)
+            trial = try_method(method, X, L)
             true, error = kl(D, trial.answer), trial.error or trials[0].error
         found[cls.__name__] = {"rehearsed": rehearsed, "true": true, "error": error}
     return {"replicates": ORDER_REPLICATES, "methods": found, **told_by(rehearsal, D)}
@@ -143,7 +143,7 @@ def tuned_cell(stem: str, seed: int, name: str, n_graded: int, options: argparse
     default = tuned = math.nan
     with shared_memory(method) as able:
         for params in candidates(method, type(method).SEARCH, options.candidates, seed):
-            answer = try_once(clone(able).set_params(**params), X, L).answer
+            answer = try_method(clone(able).set_params(**params), X, L).answer
             if answer is None:
                 continue
             t, _ = best_temperature([D], [answer])
@@ -177,7 +177,7 @@ def labels_cell(stem: str, seed: int, name: str, options: argparse.Namespace) ->
     folds = KFold(3, shuffle=True, random_state=seed)
     by_labels = GridSearchCV(method, full, cv=folds, refit=False).fit(X, L)
     plain_search = search(method, rehearsal, temperature=False, n_iter=options.candidates, seed=seed)
-    answers = [try_once(clone(method).set_params(**params), X, L).answer for params in given]
+    answers = [try_method(clone(method).set_params(**params), X, L).answer for params in given]
     scores = [kl(D, answer) for answer in answers]
     chosen = int(by_labels.best_index_)
     settled = clone(method).set_params(**given[chosen])

@@ -4,7 +4,7 @@
 
 Builds sdist and wheel twice and compares the bytes; checks metadata, version, changelog, citation and licence; looks at
 what ships and how large it is; builds a wheel from the sdist; installs the wheel alone in a new environment
-(`wheel_check`), runs ``contone demo`` there and a smoke suite against the installed package.
+(`wheel_check`), runs ``contone benchmark`` there and a smoke suite against the installed package.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from wheel_check import ROOT, check_content, pip, run, step
 MAX_BYTES = 2_000_000
 MUST_SHIP = ("LICENSE", "README.md", "CHANGELOG.md", "CITATION.cff", "pyproject.toml", "tests/", "examples/songs.csv")
 MUST_NOT_SHIP = (".venv", "docs/_build", "__pycache__", ".git/", "contone-results", "benchmarks/results/")
+DEMO = ("--store", "demo", "--max-rows", "300", "--seeds", "1", "--no-estimate")
 SMOKE = ("tests/test_public.py", "tests/test_measures.py", "tests/measurements", "tests/test_baselines.py")
 
 
@@ -48,7 +49,7 @@ def main() -> int:
             lambda: pip(python, f"{wheel}[cli]", "pytest>=8.3", "hypothesis>=6.100"),
         )
         step("the command works", lambda: wheel_check.check_command(python, folder))
-        step("contone demo", lambda: run(python.parent / "contone", "demo", "--out", "demo", cwd=folder))
+        step("contone benchmark", lambda: run(python.parent / "contone", "benchmark", *DEMO, cwd=folder))
         step("a smoke suite", lambda: smoke(python, folder))
     print(f"contone {version} could be released")
     return 0

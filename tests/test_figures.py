@@ -7,17 +7,18 @@ import io
 import numpy as np
 import pytest
 from PIL import Image
+from scipy.spatial import ConvexHull
 
 from contone import datasets
 from contone.pages.figures import (
     Panel,
     _columns,
     _eye,
-    _faces,
     manifold_grid,
     manifold_image,
     save,
     tones,
+    triangles,
 )
 
 
@@ -48,12 +49,22 @@ def test_the_eye_sees_without_distortion():
     assert _eye(0.0, 90.0)[2] == pytest.approx([0, 0, 1])
 
 
-def test_faces_are_the_neighbouring_corners_of_the_grid():
-    V = np.column_stack([c.ravel() for c in np.meshgrid(np.arange(4.0), np.arange(4.0), indexing="ij")])
-    F = _faces(V)
-    assert F.shape == (9, 4, 2)
-    assert (np.abs(F - np.roll(F, 1, axis=1)).sum(axis=2) == 1).all()  # each side of a face has length 1
-    np.testing.assert_allclose(F.mean(axis=1).mean(axis=0), [1.5, 1.5])
+@pytest.mark.parametrize("kept", [2601, 300], ids=["a grid", "a sample of it"])
+def test_faces_cover_the_plane_once(data, kept):
+    """The areas of the triangles sum to that of the points' hull, and no centre lies in two of them."""
+    X = data.X[np.random.default_rng(0).permutation(len(data.X))[:kept]]
+    faces = triangles(X)
+    a, b, c = (X[faces[:, k], :2] for k in range(3))
+    areas = 0.5 * np.abs(np.linalg.det(np.stack([b - a, c - a], axis=1)))
+    assert areas.sum() == pytest.approx(ConvexHull(X[:, :2]).volume)
+    assert set(faces.ravel()) == set(range(kept))
+    centres = X[faces, :2].mean(axis=1)
+    for k in np.random.default_rng(1).integers(len(faces), size=20):  # no other face holds the centre of this one
+        sides = np.stack(
+            [np.linalg.det(np.stack([q - p, centres[k] - p], axis=1)) for p, q in ((a, b), (b, c), (c, a))]
+        )
+        inside = (sides > 1e-12).all(axis=0) | (sides < -1e-12).all(axis=0)
+        assert inside.nonzero()[0].tolist() == [k]
 
 
 @pytest.mark.parametrize("count", range(1, 20))
@@ -93,7 +104,7 @@ def test_files_are_repeatable_and_small(data, tmp_path, suffix):
 def test_matplotlib_is_imported_only_when_a_figure_is_drawn_and_pyplot_never(bare_forks):
     code = """
 import sys
-import contone.demo.page, contone.pages.figures as f, contone.cli.app
+import contone.experiments.report.make, contone.pages.figures as f, contone.cli.app
 assert not any(m in sys.modules for m in ("matplotlib", "polars", "jinja2", "torch", "dask"))
 import numpy as np
 X = np.random.default_rng(0).normal(size=(9, 3))

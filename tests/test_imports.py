@@ -19,7 +19,7 @@ LAYERS = [
     {"__main__"},
     {"cli"},
     {"reproduction"},
-    {"experiments", "demo"},
+    {"experiments"},
     {"trust"},
     {"tables", "pages"},
     {"testing"},

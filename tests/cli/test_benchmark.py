@@ -36,7 +36,7 @@ def test_a_table_of_ones_own_is_a_benchmark(run, here):
     assert "Errata" not in page.stdout
     again = run("benchmark", "--methods", "lp", "--datasets", "mine.csv", "--jobs", "1", "--json")
     assert "0 cells computed" in again.stderr
-    assert {row["name"] for row in json.loads(again.stdout)["rows"]} >= {"LP", "Uniform", "Limit"}
+    assert {row["name"] for row in json.loads(again.stdout)["shares"]["rows"]} >= {"LP", "Uniform", "Limit"}
 
 
 def test_a_dry_run_says_what_it_would_take_and_computes_nothing(run, here):
@@ -50,7 +50,7 @@ def test_a_dry_run_says_what_it_would_take_and_computes_nothing(run, here):
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        (("--methods", "nonsense"), 1, "no method 'nonsense'"),
+        (("--methods", "nonsense"), 2, "no method 'nonsense'"),
         (("--datasets", "nothing.csv"), 1, "no such file"),
         (("--datasets", "mine.csv", "--degrees", "z_*"), 2, "z_*"),
         (("--jobs", "0"), 1, "jobs=0"),

@@ -35,7 +35,7 @@ def test_a_bare_machine_runs_on_the_artificial_set(bare, tmp_path):
     assert "already there" not in first.stdout
     again = reproduce(tmp_path, "--only", "recovery", "--methods", "uniform", "--json")
     assert "0 cells computed" in again.stderr
-    assert json.loads(again.stdout)["schema"] == 2
+    assert json.loads(again.stdout)["schema"] == 3
 
 
 def test_options_that_make_no_sense(bare, tmp_path):
@@ -56,7 +56,7 @@ def test_failures_set_the_exit_code(bare, tmp_path, monkeypatch):
     monkeypatch.setattr("contone.limits.limit", fails)
     result = reproduce(tmp_path, "--only", "recovery", "--methods", "uniform")
     assert result.exit_code == 1
-    assert "failed: Limit on artificial: ValueError: on purpose" in result.stderr
+    assert "failed: Limit on artificial (recovery): ValueError: on purpose" in result.stderr
     assert len(Store(tmp_path / "store")) > 0
 
 

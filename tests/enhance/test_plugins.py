@@ -19,7 +19,6 @@ from contone.exceptions import PluginError, PluginWarning
 from contone.experiments.describe import build, describe
 from contone.experiments.fingerprint import closure, fingerprint
 from contone.experiments.plan import make_plan
-from contone.limits import LimitResult
 from contone.reproduction.specs import specs
 from contone.testing import check_enhancer
 
@@ -144,14 +143,13 @@ def test_python_takes_a_path_for_a_file_too(folder, example):
     assert type(done.method).__name__ == "SharedLabels"
 
 
-def test_the_demo_shows_it(folder, run, monkeypatch):
+def test_a_benchmark_shows_it(folder, run, monkeypatch, cheap_limits, undrawn):
     (folder / "mine.py").write_text(METHOD.format(name="First"))
-    known = {"uniform": enhance.Uniform}
-    monkeypatch.setattr("contone.enhance.methods", lambda: known | {c.__name__.lower(): c for c in plugins.found()})
-    monkeypatch.setattr("contone.demo.run.limit", lambda X, L, D, **_: LimitResult(D, "near", {}, {}))
-    result = run("demo", "--method", "mine:First", "--json")
+    command = ("benchmark", "--methods", "mine:First,uniform", "--max-rows", "30", "--no-estimate", "--jobs", "1")
+    result = run(*command, "--json")
     assert result.exit_code == 0, result.output
-    assert {r["name"] for r in json.loads(result.stdout)} == {"uniform", "first", "limit", "mean-of-truth"}
+    shares = json.loads(result.stdout)["shares"]["rows"]
+    assert {row["name"] for row in shares} >= {"Uniform", "First", "Limit", "Mean of truth"}
 
 
 def test_an_experiment_describes_and_builds_it(example):

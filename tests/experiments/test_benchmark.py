@@ -15,8 +15,10 @@ from contone.datasets import Dataset
 from contone.exceptions import DataError, InputError
 from contone.experiments.benchmark import make_spec, plan_benchmark
 from contone.experiments.data import load
-from contone.experiments.report.page import page
+from contone.experiments.report.make import make_report
+from contone.experiments.report.parts import missing_data
 from contone.experiments.report.render import render
+from contone.experiments.results import load_results
 from contone.experiments.run import run
 from contone.experiments.spec import read_spec
 from contone.experiments.store import Store
@@ -43,11 +45,11 @@ def found(tmp_path_factory, make_limits_cheap):
 
 
 def test_baselines_and_references_stand_beside(found):
-    kinds = {row.name: row.kind for row in found.summary.shares.rows}
+    kinds = {row.name: row.kind for row in found.report.shares.rows}
     assert kinds["LP"] == "method"
     assert kinds["sharp"] == kinds["Uniform"] == kinds["Temperature"] == kinds["Logical"] == "baseline"
     assert kinds["Limit"] == kinds["Mean of truth"] == "oracle"
-    shares = {row.name: [cell.value for cell in row.cells] for row in found.summary.shares.rows}
+    shares = {row.name: [cell.value for cell in row.cells[1:]] for row in found.report.shares.rows}
     assert shares["Uniform"] == [0.0, 0.0]
     assert shares["Limit"] == [1.0, 1.0]
 
@@ -63,11 +65,11 @@ def test_scores_are_those_of_the_methods_alone(found):
 
 def test_the_report_is_neutral(found, tmp_path, undrawn):
     for form in ("html", "markdown", "latex", "json"):
-        text = render(Store(found.store), form)
+        text = render(found.report, form)
         assert "LP" in text
         for word in ("Errata", "errata", "LCdr", "Published", paper.CITATION, "the paper"):
             assert word not in text, (form, word)
-        assert form == "json" or "published" not in text  # in JSON it is a name whose value is null
+        assert "published" not in text
     found.save(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     json.loads((found.save(tmp_path / "page.json")).read_text(encoding="utf-8"))
@@ -76,29 +78,32 @@ def test_the_report_is_neutral(found, tmp_path, undrawn):
 
 
 def test_few_sets_are_said_and_get_no_diagram(found, undrawn):
-    html = render(Store(found.store), "html")
+    html = render(found.report, "html")
     assert 'id="ranks-all-kl-title"' not in html
     assert "needs at least 5 data sets" in html
-    assert any("2 data sets cannot show" in sentence for sentence in found.summary.headline.sentences)
+    assert any("2 data sets cannot show" in sentence for sentence in found.report.sentences)
 
 
 def test_a_second_run_computes_only_what_is_new(found):
     again = contone.benchmark({"LP": LP()}, [small_set("one")], store=found.store)
-    assert again.summary.provenance.runs[-1].done == 0
-    assert again.summary.provenance.runs[-1].reused > 0
+    (runs,) = again.report.section("provenance").grids()
+    done = {column.title: cell.text for column, cell in zip(runs.columns, runs.rows[-1].cells, strict=True)}
+    assert done["Done"] == "0"
+    assert int(done["Reused"]) > 0
 
 
 def test_zero_is_not_missing_and_comes_before_minus_infinity(found, capsys, undrawn):
     from contone.cli.experiment import print_tables
 
-    print_tables(found.summary)
+    print_tables(found.report)
     lines = capsys.readouterr().out.splitlines()
     order = [name for line in lines for name in ("Uniform", "Logical") if line.startswith(name)]
     assert order == ["Uniform", "Logical"]
-    (kl,) = (t for t in page(found.summary, Store(found.store))["tables"] if t.measure == "kl")
-    assert [row.share.text for row in kl.scores.rows if row.name == "Logical"] == ["−∞"]
-    logical = next(row for row in found.summary.shares.rows if row.name == "Logical")
-    assert logical.mean == -math.inf
+    kl = found.report.section("recovery").grids()[1]
+    assert kl.title == "KL ↓"
+    assert [row.cells[0].text for row in kl.rows if row.name == "Logical"] == ["−∞"]
+    logical = next(row for row in found.report.shares.rows if row.name == "Logical")
+    assert logical.cells[0].value == -math.inf
 
 
 def test_methods_are_named_in_many_ways():
@@ -159,7 +164,7 @@ def test_the_rule_of_the_labels_can_be_chosen(tmp_path):
 
 
 def test_data_sets_that_were_not_asked_for_are_not_missing(found, monkeypatch, tmp_path):
-    assert found.summary.missing.datasets == {}
+    assert missing_data(load_results(Store(found.store))) == {}
     monkeypatch.delenv("CONTONE_DATA", raising=False)
     monkeypatch.setenv("CONTONE_CACHE", str(tmp_path))
     plan = plan_benchmark(make_spec(["LP"]), ["artificial", "flickr"], Store(tmp_path))
@@ -205,7 +210,7 @@ def test_a_spec_names_the_sets_that_it_samples(tmp_path, cheap_limits):
 
 def test_an_empty_store_has_a_page(tmp_path):
     for form in ("html", "markdown", "latex", "json"):
-        assert render(Store(tmp_path), form)
+        assert render(make_report(Store(tmp_path)), form)
 
 
 def test_workers_find_data_in_files(tmp_path):

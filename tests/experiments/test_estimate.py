@@ -26,7 +26,7 @@ def cells(count: int) -> list[Cell]:
 
 @pytest.mark.parametrize(("power", "kept"), [(1.5, 1.5), (0.0, 1.0), (4.0, 2.5)])
 def test_the_growth_between_two_trials_is_carried_on(tmp_path, monkeypatch, power, kept):
-    monkeypatch.setattr(estimating, "_timed", lambda cell, X, D: 1e-3 * (len(X) / 100) ** power)
+    monkeypatch.setattr(estimating, "seconds_on", lambda cell, n: 1e-3 * (n / 100) ** power)
     found = estimate(cells(1), Store(tmp_path))
     n = len(load("artificial")[0])
     expected = 1e-3 * (PROBE_ROWS[1] / 100) ** power * (n / PROBE_ROWS[1]) ** kept
@@ -35,14 +35,14 @@ def test_the_growth_between_two_trials_is_carried_on(tmp_path, monkeypatch, powe
 
 
 def test_a_run_is_not_shorter_than_its_longest_cell(tmp_path, monkeypatch):
-    monkeypatch.setattr(estimating, "_timed", lambda cell, X, D: 5.0 if cell.row == "row 0" else 1e-9)
+    monkeypatch.setattr(estimating, "seconds_on", lambda cell, n: 5.0 if cell.row == "row 0" else 1e-9)
     found = estimate(cells(4), Store(tmp_path), jobs=4)
     assert found.longest.row == "row 0"
     assert found.seconds == pytest.approx(found.cells[found.longest.key])
 
 
 def test_a_row_that_fails_is_named_and_taken_as_typical(tmp_path, monkeypatch):
-    monkeypatch.setattr(estimating, "_timed", lambda cell, X, D: None if cell.row == "row 1" else 3.0)
+    monkeypatch.setattr(estimating, "seconds_on", lambda cell, n: None if cell.row == "row 1" else 3.0)
     found = estimate(cells(2), Store(tmp_path))
     assert found.unknown == ("row 1",)
     assert found.cells[cells(2)[1].key] == found.cells[cells(2)[0].key]
@@ -51,7 +51,7 @@ def test_a_row_that_fails_is_named_and_taken_as_typical(tmp_path, monkeypatch):
 def test_what_is_in_the_store_is_not_tried_again(tmp_path, monkeypatch):
     store = Store(tmp_path)
     run(cells(2), store, jobs=1)
-    monkeypatch.setattr(estimating, "_timed", lambda cell, X, D: pytest.fail("tried"))
+    monkeypatch.setattr(estimating, "seconds_on", lambda cell, n: pytest.fail("tried"))
     assert estimate(cells(2), store).cells == {}
 
 

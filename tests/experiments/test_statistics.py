@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from contone.exceptions import InputError
-from contone.experiments.statistics import average_ranks, compare, critical_difference, ranks, wilcoxon
+from contone.experiments.statistics import average_ranks, critical_difference, rank, ranks, wilcoxon
 from contone.reproduction import paper
 
 MEASURES = list(paper.GREATER_IS_BETTER.items())
@@ -75,10 +75,8 @@ def test_ranks_are_shared_and_sum_to_a_constant():
 
 def test_friedman_and_nemenyi():
     rng = np.random.default_rng(2)
-    different = compare(scores(rng.random((4, 12)) + np.arange(4)[:, None]), greater_is_better=False)
-    assert (
-        different.average_ranks == {"m0": 1.0, "m1": 2.0, "m2": 3.0, "m3": 4.0} or different.friedman["p_value"] < 1e-4
-    )
+    different = rank(scores(rng.random((4, 12)) + np.arange(4)[:, None]), greater_is_better=False)
+    assert different.average_ranks == {"m0": 1.0, "m1": 2.0, "m2": 3.0, "m3": 4.0} or different.friedman_p < 1e-4
     assert different.nemenyi["m0"]["m3"] < 0.01
     assert different.nemenyi["m0"]["m0"] == 1.0
     # The critical difference and the p-values are one test: they must agree at the level.
@@ -94,9 +92,9 @@ def test_critical_difference_as_tabulated():
         assert critical_difference(k, 20) == pytest.approx(q * np.sqrt(k * (k + 1) / 120), abs=1e-3)
 
 
-def test_too_little_to_compare():
-    two = compare(scores([[1, 2], [2, 1]]), greater_is_better=False)
-    assert two.friedman is None
+def test_too_little_to_rank():
+    two = rank(scores([[1, 2], [2, 1]]), greater_is_better=False)
+    assert two.friedman_p is None
     assert two.average_ranks == {"m0": 1.5, "m1": 1.5}
     with pytest.raises(InputError, match="share no data set"):
         ranks({"a": {"x": 1.0}, "b": {"y": 1.0}}, greater_is_better=False)

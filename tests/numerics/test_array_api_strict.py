@@ -15,11 +15,11 @@ import pytest
 from scipy import special
 
 from contone import backends
-from contone.backends.numpy import NumpyBackend
+from contone.backends.numpy import Backend
 from contone.numerics import eigen, kernel, lanczos, linear, scaling, simplex, truncated
 
 
-class StrictBackend(NumpyBackend):
+class StrictBackend(Backend):
     """What the functions below need of a kind of array beyond the standard."""
 
     name = "strict"

@@ -1,31 +1,30 @@
-"""Kinds of arrays: one folder each, behind the Protocols of `contone.backends.protocols`.
+"""Kinds of arrays: one folder each. `contone.backends.numpy.Backend` says what a kind brings along.
 
-`get_backend` is the one place where the kind of an array decides anything; only data checks ask as well. A fourth kind
-is one more folder with a class that has these methods, and one more line here.
+`get_backend` is the one place where the kind of an array decides anything; only data checks ask as well. A further kind
+is one more folder with a class that derives from `Backend`, and one more line here.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from array_api_compat import is_dask_array, is_torch_array
+from scipy.sparse import issparse
 
-from contone.backends.numpy import NumpyBackend
-from contone.backends.protocols import Backend, Draws, Graph, Groups, Neighbours
-from contone.backends.sparse import SparseBackend, is_sparse
+from contone.backends.numpy import Backend, SparseBackend
+from contone.backends.numpy.neighbours import Neighbours
+from contone.backends.protocols import Draws, Graph, Groups
 from contone.typing import Array
 
 __all__ = ["Backend", "Draws", "Graph", "Groups", "Neighbours", "get_backend", "like", "to_numpy"]
 
-_NUMPY, _SPARSE = NumpyBackend(), SparseBackend()
+_NUMPY, _SPARSE = Backend(), SparseBackend()
 
 
 def get_backend(*arrays: Array) -> Backend:
     """The backend for these arrays.
 
     It is dask's if any of them is lazy, else torch's if any is a tensor, else that of sparse matrices if any is one,
-    else NumPy's.
-
-    torch and dask are imported only when one of their arrays is there.
+    else NumPy's. torch and dask are imported only when one of their arrays is there.
     """
     if any(is_dask_array(A) for A in arrays):
         from contone.backends.dask import DaskBackend
@@ -35,7 +34,7 @@ def get_backend(*arrays: Array) -> Backend:
         from contone.backends.torch import TorchBackend
 
         return TorchBackend()
-    return _SPARSE if any(is_sparse(A) for A in arrays) else _NUMPY
+    return _SPARSE if any(issparse(A) for A in arrays) else _NUMPY
 
 
 def to_numpy(A: Array) -> np.ndarray:

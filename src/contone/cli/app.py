@@ -15,7 +15,6 @@ from contone.cli import INTERRUPTED, data, listing, model, terminal
 from contone.cli.benchmark import benchmark
 from contone.cli.check import check
 from contone.cli.compare import compare
-from contone.cli.demo import demo
 from contone.cli.enhance import enhance
 from contone.cli.report import report
 from contone.cli.reproduce import reproduce
@@ -74,11 +73,10 @@ def contone(
 
     Example:
 
-    contone demo
+    contone benchmark
     """
 
 
-app.command()(demo)
 app.command()(enhance)
 app.command()(compare)
 app.command()(check)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ from rich.text import Text
 
 from contone.cli import experiment, options, terminal
 from contone.cli.method import find_method, known_methods
+from contone.cli.people import benchmark_people
 from contone.pages import words
 
 if TYPE_CHECKING:
@@ -39,6 +41,16 @@ def benchmark(
         Path | None,
         typer.Option(metavar="FILE", help="A TOML file that names rows and data sets, in place of --methods."),
     ] = None,
+    people: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            exists=True,
+            file_okay=False,
+            help="Judge by answers of people instead: .npz files with X, item, worker, label and labels.",
+        ),
+    ] = None,
+    answers: Annotated[str, typer.Option(help="Answers per item that methods are given, with --people.")] = "1,3",
     degrees: Annotated[
         str,
         typer.Option(help="Columns of a table with the true degrees, names or patterns. [default: *_degree]"),
@@ -52,9 +64,14 @@ def benchmark(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="Write the report, too: .html, .md, .tex or .json.", show_default=False
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Report to write: .html, .md, .tex or .json. [default: report.html in the folder of the results]",
+            show_default=False,
         ),
     ] = None,
+    show: Annotated[bool, typer.Option("--open/--no-open", help="Open the report in the browser.")] = False,
     force: options.Force = False,
     estimate: Annotated[bool, typer.Option(help="Try each row briefly, and say what the run will take.")] = True,
     dry_run: Annotated[
@@ -64,35 +81,48 @@ def benchmark(
     """Compare methods on data sets whose true degrees are known.
 
     Every method gets the same features and the same logical labels, made from the truth by one rule, and is scored
-    against the truth. Baselines and references stand beside. Finished cells are kept: stop it whenever you like and
-    start it again.
+    against the truth. Baselines and references stand beside. Without options every method runs on the built-in data
+    set, where its answer can be seen. Finished cells are kept: stop it whenever you like and start it again.
+
+    With --people there is no truth: methods get a few answers per item, and the answers that were left out judge them,
+    beside counting.
 
     Examples:
+
+    contone benchmark --max-rows 400 --seeds 1 --open
 
     contone benchmark --methods glle,lp --datasets artificial
 
     contone benchmark --methods all --datasets mine.csv --degrees "mood_*" --dry-run
+
+    contone benchmark --methods glle,lp --people folder --answers 1,3
     """
     from contone.enhance.plugins import is_path
     from contone.experiments.benchmark import about_run, make_spec, plan_benchmark
+    from contone.experiments.report.make import make_report
     from contone.experiments.report.render import FORMATS, save
-    from contone.experiments.report.summary import summarise
     from contone.experiments.store import Store
-    from contone.runtime.threads import check_jobs
+    from contone.runtime.machine import check_jobs
     from contone.tables.targets import check_targets
 
     terminal.need_report()
     folder = Store(store).checked()
     known_methods()  # says which packages are left out
     check_jobs(run.jobs)
-    if out is not None and out.suffix.lower() not in FORMATS:
-        raise terminal.usage_error(f"the suffix must be one of {', '.join(FORMATS)}.", "--out")
+    formats = tuple(FORMATS) if people is None else (".md", ".json")
+    if out is not None and out.suffix.lower() not in formats:
+        raise terminal.usage_error(f"the suffix must be one of {', '.join(formats)}.", "--out")
     inputs = [*([spec] if spec is not None else []), *(name for name in experiment.listed(datasets) if "." in name)]
     check_targets(inputs, {"out": out}, overwrite=force)
+    target = out if out is not None else store / "report.html"
     typed = experiment.listed(methods)
     for name in typed:
         if is_path(name):
             find_method(name, "--methods")
+    if people is not None:
+        numbers = [int(k) if k.isdigit() else 0 for k in experiment.listed(answers)]
+        benchmark_people(people, typed, numbers, run, store=folder, out=out)
+        return
     made = make_spec("all" if typed == ["all"] else typed, spec=spec)
     plan = plan_benchmark(
         made,
@@ -112,11 +142,13 @@ def benchmark(
         return
     about = about_run(plan, made, experiment.command())
     progress = experiment.carry_out(plan, folder, about, run, expected=expected)
-    if out is not None:
-        with terminal.working("drawing"):
-            save(folder, out)
-        terminal.say(f"report: {out}")
-    experiment.print_results(summarise(folder), progress, store, as_json=run.as_json)
+    report = make_report(folder)
+    with terminal.working("drawing"):
+        save(report, target)
+    terminal.say(f"report: {target}")
+    if show:
+        webbrowser.open(target.resolve().as_uri())
+    experiment.print_results(report, progress, store, as_json=run.as_json)
 
 
 def _estimate(plan: Plan, store: Any, jobs: int, *, show: bool) -> dict[str, float]:

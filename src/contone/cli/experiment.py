@@ -19,7 +19,7 @@ from contone.pages import words
 
 if TYPE_CHECKING:
     from contone.experiments.plan import Plan
-    from contone.experiments.report.schema import Summary
+    from contone.experiments.report.blocks import Cell, Report
     from contone.experiments.store import Store
 
 
@@ -52,26 +52,26 @@ def carry_out(
         raise typer.Exit(INTERRUPTED) from None
 
 
-def print_results(summary: Summary, progress: Any, store: Path, *, as_json: bool) -> None:
+def print_results(report: Report, progress: Any, store: Path, *, as_json: bool) -> None:
     """What came out, on stdout; what to know about it on stderr. Exit code 1 where a cell failed."""
-    from contone.experiments.report.schema import plain
+    from contone.experiments.report.render import as_plain
 
     terminal.say(
         f"{progress.done} cells computed, {progress.reused} already there, {progress.failed} failed; results in {store}"
     )
     if as_json:
-        terminal.print_json(plain(summary))
+        terminal.print_json(as_plain(report))
     else:
-        print_tables(summary)
-    if summary.counts.stale:
+        print_tables(report)
+    if report.stale:
         terminal.say(
-            f"{summary.counts.stale} numbers come from an earlier version of the code, the data or the settings; "
+            f"{report.stale} numbers come from an earlier version of the code, the data or the settings; "
             "run their experiments again to renew them."
         )
-    for text in summary.provenance.damaged:
+    for text in report.damaged:
         terminal.say(f"warning: {text}", style="yellow")
-    for failure in summary.failures:
-        terminal.say(f"failed: {failure.row} on {failure.dataset}: {failure.error}", style="red")
+    for text in report.failures:
+        terminal.say(f"failed: {text}", style="red")
     terminal.say(f"for the whole page: contone report --store {store}")
     if progress.failed:
         raise typer.Exit(1)
@@ -139,27 +139,44 @@ def describe(progress: Any) -> str:
 # ------------------------------------------------------------------------------------------------------------- tables
 
 
-def print_tables(summary: Summary) -> None:
-    """The recovered share of every row, and the sentences of the summary: compact, on stdout."""
-    from contone.experiments.report.matrix import short
-    from contone.experiments.report.tables import best_first
-
-    console = terminal.out()
-    shares = summary.shares
+def print_tables(report: Report) -> None:
+    """The recovered share of every row on every set, or all measures where there is one set; and what came out."""
+    console, shares = terminal.out(), report.shares
     if shares.rows:
-        table = Table(title="recovered share, %", box=None, pad_edge=False)
+        is_one = len(shares.columns) == 2
+        columns = _of_measures(report, console.width) if is_one else _of_datasets(report)
+        title = f"recovered share and scores on {shares.columns[1].title}" if is_one else "recovered share"
+        table = Table(title=Text(title), box=None, pad_edge=False)
         table.add_column("method", no_wrap=True)
-        for name in [*shares.datasets, "mean"]:
-            table.add_column(Text(short(name)), justify="right", no_wrap=True)
-        for row in sorted(shares.rows, key=lambda r: (r.kind != "oracle", *best_first(r.mean))):
-            mark = "" if row.kind == "method" else f" [{row.kind}]"
-            cells = [Text(c.text.removesuffix(" %"), style="bold" if c.best else "") for c in row.cells]
-            table.add_row(Text(row.name + mark), *cells, row.mean_text)
+        for title in columns:
+            table.add_column(Text(title), justify="right", no_wrap=True)
+        for row in sorted(shares.rows, key=lambda row: row.kind != "oracle"):
+            cells = [column.get(row.name) for column in columns.values()]
+            texts = [Text(c.text, style="bold" if c.best else "") if c is not None else Text() for c in cells]
+            table.add_row(Text(row.name + {"baseline": " *", "oracle": " °"}.get(row.kind, "")), *texts)
         console.print(table)
+        console.print("* baseline: uses no features.  ° oracle: has seen the truth.  Best in bold.", markup=False)
         console.print(
             "0 % is the uniform distribution, 100 % the limit: what learners reach that were trained on the truth. It "
             "is a strong reference, not a bound."
         )
         console.print()
-    for sentence in summary.headline.sentences:
+    for sentence in report.sentences:
         console.print(sentence, markup=False)
+
+
+def _of_datasets(report: Report) -> dict[str, dict[str, Cell]]:
+    """The recovered shares by data set and row, then their mean."""
+    titles = [column.title for column in report.shares.columns]
+    found = {title: {row.name: row.cells[k] for row in report.shares.rows} for k, title in enumerate(titles)}
+    return {**{title: found[title] for title in titles[1:]}, titles[0]: found[titles[0]]}
+
+
+def _of_measures(report: Report, width: int) -> dict[str, dict[str, Cell]]:
+    """The recovered share, as many measures as there is room for, and the seconds, by row."""
+    shares, *grids = report.section("recovery").grids()
+    room = width - max(len(row.name) for row in shares.rows) - 20
+    found = {"share": {row.name: row.cells[1] for row in shares.rows}}
+    for grid in grids[: max(1, room // 12)]:
+        found[words.clip(grid.title, 11)] = {row.name: row.cells[-1] for row in grid.rows}
+    return {**found, "CPU s": {row.name: row.cells[0] for row in report.section("rows").grids()[0].rows}}

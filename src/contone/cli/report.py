@@ -43,29 +43,29 @@ def report(
     contone report --store contone-results -o results.tex
     """
     from contone.exceptions import DataError
-    from contone.experiments.report import render as comparison
+    from contone.experiments.report import make, render
     from contone.experiments.store import Store
-    from contone.reproduction.report import render as paper
+    from contone.reproduction.report import make as make_of_paper
     from contone.runtime.files import replacing
     from contone.tables.targets import check_targets
 
     terminal.need_report()
-    by_name = paper.FORMATS.get(out.suffix.lower(), "") if out is not None else ""
+    by_name = render.FORMATS.get(out.suffix.lower(), "") if out is not None else ""
     form = form or by_name or "html"
     if form not in FORMATS:
         raise terminal.usage_error(f"no format {form!r}; there are: {', '.join(FORMATS)}.", "--format")
     if not Store(store).exists():
         raise DataError(f"{store} holds no results: run 'contone reproduce --store {store}' first, or name another.")
     folder = Store(store)
-    render = comparison.render if folder.kind() == "benchmark" else paper.render
-    suffix = next(s for s, f in paper.FORMATS.items() if f == form)
+    make_report = (make if folder.kind() == "benchmark" else make_of_paper).make_report
+    suffix = next(s for s, f in render.FORMATS.items() if f == form)
     target = out if out is not None else Path(f"report{suffix}")
     if str(target) == "-":
-        typer.echo(render(folder, form), nl=False)
+        typer.echo(render.render(make_report(folder), form), nl=False)
         return
     check_targets([], {"out": target}, overwrite=force)
     with terminal.working("reading the results and drawing"):
-        text = render(folder, form)
+        text = render.render(make_report(folder), form)
     with replacing(target, overwrite=force) as temporary:
         temporary.write_text(text, encoding="utf-8")
     terminal.say(f"report: {target}")

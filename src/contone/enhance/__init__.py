@@ -1,6 +1,6 @@
 """(X, L) -> D^: the methods, one file each.
 
-`methods()` lists them; commands, the demo, the experiments and the tests all read that list, so a new method appears
+`methods()` lists them; commands, experiments and the tests all read that list, so a new method appears
 everywhere once it is imported here and named in `__all__`, or offered by an installed package (`plugins`).
 """
 

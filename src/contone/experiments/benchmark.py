@@ -7,7 +7,6 @@ features and references that have seen the truth stand beside, in every comparis
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -17,16 +16,17 @@ from typing import TYPE_CHECKING, Any
 from contone.base import Enhancer
 from contone.datasets import Dataset
 from contone.enhance import methods as all_methods
-from contone.enhance import plugins
 from contone.exceptions import InputError
 from contone.experiments.sources import Source, as_source
 from contone.experiments.spec import Spec, read_spec
 from contone.experiments.store import Store
 from contone.measurements import IntervalRule
 from contone.runtime.files import check_regular
+from contone.typing import Record
 
 if TYPE_CHECKING:  # `import contone` stays light: what runs an experiment is loaded when one is run
     from contone.experiments.plan import Plan
+    from contone.experiments.report.blocks import Report
     from contone.experiments.run import Observer
 
 Method = str | Enhancer | type[Enhancer]
@@ -44,31 +44,36 @@ class Benchmark:
 
     Attributes
     ----------
-    summary : Summary
-        Everything that the report says, as frozen values: ``summary.shares``, ``summary.recovery.tables``, ...
+    report : Report
+        Everything that the report says, as frozen values: ``report.sentences``, ``report.shares``, ...
     store : Path
         The folder of its results.
+    experiment : str
+        The name of its experiment there.
     """
 
-    summary: Any
+    report: Report
     store: Path
+    experiment: str
 
     def scores(self, measure: str = "kl") -> dict[str, dict[str, float | None]]:
         """Scores by row and data set in one measure, any of `contone measures`."""
-        from contone.experiments.report.tables import score_table
         from contone.experiments.results import load_results
+        from contone.measures import get
 
         try:
-            table = score_table(load_results(Store(self.store)), self.summary.recovery.name, measure)
+            get(measure)
         except InputError as error:
             raise InputError(f"measure={measure!r}: {error}") from None
-        return {row.name: {cell.dataset: cell.value for cell in row.cells} for row in table.rows}
+        results, name = load_results(Store(self.store)), self.experiment
+        datasets = results.datasets(name)
+        return {row: {d: results.score(name, d, row, measure) for d in datasets} for row in results.kinds(name)}
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the report; the suffix says how: .html, .md, .tex or .json."""
         from contone.experiments.report.render import save
 
-        return save(Store(self.store), Path(path))
+        return save(self.report, Path(path))
 
 
 def benchmark(
@@ -122,7 +127,7 @@ def benchmark(
     >>> found = benchmark(["Uniform", "Temperature"], "artificial", store=tempfile.mkdtemp())  # doctest: +SKIP
     >>> found.save("comparison.html")  # doctest: +SKIP
     """
-    from contone.experiments.report.summary import summarise
+    from contone.experiments.report.make import make_report
     from contone.experiments.run import run
 
     folder = Store(store).checked()
@@ -138,7 +143,7 @@ def benchmark(
         given=spec is None,
     )
     run(plan.cells, folder, jobs=jobs, observer=observer, about=about_run(plan, chosen))
-    return Benchmark(summarise(folder), Path(store))
+    return Benchmark(make_report(folder), Path(store), chosen.name)
 
 
 def make_spec(
@@ -198,7 +203,7 @@ def plan_benchmark(
     return make_plan([spec], dataset_names=sources, seeds=seeds, max_rows=max_rows)
 
 
-def about_run(plan: Plan, spec: Spec, command: str = "contone.benchmark(...)") -> dict[str, Any]:
+def about_run(plan: Plan, spec: Spec, command: str = "contone.benchmark(...)") -> Record:
     """What is kept with a run, so that the report can be made from the store alone."""
     return {
         "command": command,
@@ -212,55 +217,20 @@ def about_run(plan: Plan, spec: Spec, command: str = "contone.benchmark(...)") -
 # --------------------------------------------------------------------------------------------------------------- rows
 
 
-def _rows(methods: Method | Sequence[Method] | Mapping[str, Enhancer]) -> list[dict[str, Any]]:
+def _rows(methods: Method | Sequence[Method] | Mapping[str, Enhancer]) -> list[Record]:
     if isinstance(methods, str) and methods == "all":
         return [{"methods": "all", "presets": []}]
-    if isinstance(methods, Mapping):
-        return [_estimator_row(name, method) for name, method in methods.items()]
-    single = isinstance(methods, (str, Enhancer, type))
-    rows = [_row(method) for method in ([methods] if single else methods)]  # type: ignore[union-attr]
-    if not rows:
-        raise InputError("methods: name at least one method, or 'all'.")
-    names = [row["name"] for row in rows]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(f"methods: {twice[0]!r} stands there twice; give estimators names of their own, as a dict.")
+    from contone.experiments.describe import describe
+    from contone.trust.trial import named_methods
+
+    rows = [{**describe(method), "name": name} for name, method in named_methods(methods).items()]
+    for k, row in enumerate(rows):
+        if not isinstance(methods, Mapping) and any(dict(row, name="") == dict(other, name="") for other in rows[:k]):
+            raise InputError(f"methods: {row['class']!r} stands there twice; give estimators names, as a dict.")
     return rows
 
 
-def _row(method: Any) -> dict[str, Any]:
-    if isinstance(method, Enhancer):
-        return _estimator_row(type(method).__name__, method)
-    if isinstance(method, type) and issubclass(method, Enhancer):
-        return _estimator_row(method.__name__, method())
-    if not isinstance(method, str):
-        raise InputError(f"methods: {method!r} is not a name, a method's class or a method.")
-    if plugins.is_path(method):
-        cls = plugins.load(method)
-        return _estimator_row(cls.__name__, cls())
-    found = re.fullmatch(r"\s*([^()]+?)\s*(?:\((.+)\))?\s*", method)
-    known = all_methods()
-    cls = known.get(found[1].lower()) if found else None  # type: ignore[assignment]
-    if found is None or cls is None:
-        raise InputError(f"methods: there is no method {method!r}; there are: {', '.join(known)}.")
-    if found[2] is None:
-        return _estimator_row(cls.__name__, cls())
-    if found[2] not in cls.PRESETS:
-        presets = ", ".join(cls.PRESETS) or "none"
-        raise InputError(f"methods: {cls.__name__} has no preset {found[2]!r}; it has: {presets}.")
-    return _estimator_row(f"{cls.__name__} ({found[2]})", cls.preset(found[2]))
-
-
-def _estimator_row(name: str, method: Enhancer) -> dict[str, Any]:
-    if not isinstance(method, Enhancer):
-        raise InputError(f"methods: {name!r} is {method!r}, which is not a method (a contone.base.Enhancer).")
-    from contone.experiments.describe import describe
-
-    described = describe(method)
-    return {"class": described["class"], "params": described["params"], "name": name}
-
-
-def _missing_references(spec: Spec) -> list[dict[str, Any]]:
+def _missing_references(spec: Spec) -> list[Record]:
     """The references and baselines that a spec does not name itself: they stand beside every comparison."""
     from contone.limits import STRONG
 
@@ -268,7 +238,7 @@ def _missing_references(spec: Spec) -> list[dict[str, Any]]:
         return []  # a predictive experiment has references of its own
     tasks = {row.get("task") for row in spec.rows}
     names = {row.get("name") for row in spec.rows} | {name for row in spec.rows for name in _named_methods(row)}
-    references: list[dict[str, Any]] = [
+    references: list[Record] = [
         {"task": "limit", "name": "Limit", "oracle": True, "learners": list(STRONG)},
         {"task": "mean_of_truth", "name": "Mean of truth", "oracle": True},
     ]

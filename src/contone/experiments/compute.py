@@ -6,10 +6,8 @@
 from __future__ import annotations
 
 import time
-import traceback
-import warnings
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -22,44 +20,50 @@ from contone.experiments.data import load
 from contone.experiments.describe import build
 from contone.experiments.tasks import TASKS
 from contone.measurements import IntervalRule
+from contone.trust.trial import Trial, trial
+from contone.typing import Record
 
 N_EXAMPLES = 4
 """Rows kept of every recovered distribution, for the pictures of single instances."""
 
 
-def compute(cell: Cell) -> dict[str, Any]:
-    """Carry out a cell. Never raises: the record says ``"status": "done"`` or ``"failed"`` with the traceback.
+def compute(cell: Cell, outcome: Callable[[Cell], Record] | None = None) -> Record:
+    """Carry out a cell. Never raises: the record says whether it is "done", "failed" or, without its extra, "left out".
 
-    The record holds plain values, except ``"arrays"``: arrays to be kept beside it (or None).
+    `outcome` does the work, in place of the task on a data set with known truth. The record holds plain values, except
+    ``"arrays"``: arrays to be kept beside it (or None).
     """
-    record: dict[str, Any] = {"key": cell.key, "cell": cell.plain(), "versions": versions(), "arrays": None}
-    started, cpu, wall = time.time(), time.process_time(), time.perf_counter()
-    # One thread a cell: cells are what runs in parallel, and BLAS threads on top of them would fight for the cores.
-    with threadpool_limits(limits=1), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            record.update(_outcome(cell), status="done")
-        except Exception as error:  # a failing method must not stop the others; the traceback is kept and shown
-            record.update(status="failed", error=f"{type(error).__name__}: {error}", traceback=traceback.format_exc())
-    record["warnings"] = sorted({f"{w.category.__name__}: {w.message}" for w in caught})
-    record["time"] = {
-        "started": started,
-        "cpu": time.process_time() - cpu,
-        "wall": time.perf_counter() - wall,
-    }
+    started = time.time()
+    done = attempt(cell, outcome=outcome)
+    record: Record = {"key": cell.key, "cell": cell.plain(), "versions": versions(), "arrays": None}
+    if done.answer is None:
+        status = "left out" if done.is_left_out else "failed"
+        record.update(status=status, error=done.error, traceback=done.traceback)
+    else:
+        record.update(done.answer, status="done")
+    record["warnings"] = sorted({f"{category.__name__}: {text}" for category, text in done.warnings})
+    record["time"] = {"started": started, "cpu": done.cpu, "wall": done.seconds}
     return record
 
 
-def _outcome(cell: Cell) -> dict[str, Any]:
+def attempt(cell: Cell, n_rows: int | None = None, outcome: Callable[[Cell], Record] | None = None) -> Trial[Record]:
+    """A trial of a cell, on the first `n_rows` rows of its data, or by another outcome."""
+    # One thread a cell: cells are what runs in parallel, and BLAS threads on top of them would fight for the cores.
+    with threadpool_limits(limits=1):
+        return trial(lambda: _outcome(cell, n_rows) if outcome is None else outcome(cell))
+
+
+def _outcome(cell: Cell, n_rows: int | None) -> Record:
     X, D, label_names, found, _ = load(cell.dataset, cell.source)
     if found != cell.data_hash:
         raise InputError(f"{cell.dataset} has other content here ({found}) than in the plan ({cell.data_hash}).")
+    X, D = X[:n_rows], D[:n_rows]
     degradation = build(cell.degradation)
     if not isinstance(degradation, IntervalRule):
         raise InputError(f"{cell.degradation} is not a degradation.")
     L = degradation.apply(D).astype(float)
     answer = TASKS[cell.task["kind"]].work(cell, X, L, D)
-    outcome: dict[str, Any] = {
+    outcome: Record = {
         "scores": answer.scores,
         "solution": answer.solution,
         "extra": answer.extra,
@@ -76,7 +80,8 @@ def _outcome(cell: Cell) -> dict[str, Any]:
             "recovered": answer.distributions[rows].tolist(),
         }
         # The manifold picture needs every row of the artificial set; nothing else does.
-        if cell.dataset == "artificial" and cell.seed in (None, 0) and not cell.setting:
+        is_artificial = cell.source.get("name", cell.dataset) == "artificial" and "file" not in cell.source
+        if is_artificial and cell.seed in (None, 0) and not cell.setting:
             outcome["arrays"] = {"recovered": answer.distributions.astype(np.float32)}
     return outcome
 
@@ -88,9 +93,9 @@ def example_rows(D: np.ndarray, count: int = N_EXAMPLES) -> list[int]:
     return [int(order[round(p)]) for p in positions]
 
 
-def instance_summary(D: np.ndarray, R: np.ndarray) -> dict[str, Any]:
+def instance_summary(D: np.ndarray, R: np.ndarray) -> Record:
     """How the measures spread over the instances: the deciles 1, 5 and 9, and how far R is from uniform."""
-    quantiles: dict[str, Any] = {}
+    quantiles: Record = {}
     for name, measure in measures.MEASURES.items():
         values = measure.per_instance(D, R)
         kept = values[np.isfinite(values)]

@@ -8,19 +8,15 @@ knows about a row on the same data set is taken instead. The figures are rough: 
 from __future__ import annotations
 
 import math
-import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from contone.experiments.cells import Cell, unique
+from contone.experiments.compute import attempt
 from contone.experiments.data import load
-from contone.experiments.describe import build
 from contone.experiments.store import Store
-from contone.experiments.tasks import TASKS
 
 PROBE_ROWS = (120, 480)
 """Rows of the two trials."""
@@ -46,7 +42,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class _Trial:
+class _Growth:
     """The time of a row on some rows of a data set, and the power of n with which it grows."""
 
     seconds: float
@@ -64,7 +60,7 @@ def estimate(
     """What the cells that the store does not hold yet will take with `jobs` processes; `told` hears of every trial."""
     todo = [cell for cell in unique(cells) if cell.key not in store]
     known = _known(store)
-    trials: dict[tuple[str, str], _Trial | None] = {}
+    trials: dict[tuple[str, str], _Growth | None] = {}
     costs: dict[str, float | None] = {}
     for cell in sorted(todo, key=lambda c: len(load(c.dataset, c.source).X)):
         seen = known.get((cell.experiment, cell.row, cell.data_hash))
@@ -91,13 +87,13 @@ def _known(store: Store) -> dict[tuple[str, str, str], float]:
     }
 
 
-def _try(cell: Cell) -> _Trial | None:
+def _try(cell: Cell) -> _Growth | None:
     """The row on a few rows of its data set; None where it fails."""
     X, D, *_ = load(cell.dataset, cell.source)
     sizes = sorted({min(n, len(X)) for n in PROBE_ROWS})
     seconds: list[float] = []
     for n in sizes:
-        took = _timed(cell, X[:n], D[:n])
+        took = seconds_on(cell, n)
         if took is None:
             return None
         seconds.append(took)
@@ -106,17 +102,10 @@ def _try(cell: Cell) -> _Trial | None:
     power = EXPONENTS[0]
     if len(seconds) == 2 and seconds[0] > 0:
         power = float(np.clip(math.log(seconds[1] / seconds[0]) / math.log(sizes[1] / sizes[0]), *EXPONENTS))
-    return _Trial(seconds[-1], sizes[len(seconds) - 1], D.shape[1], power)
+    return _Growth(seconds[-1], sizes[len(seconds) - 1], D.shape[1], power)
 
 
-def _timed(cell: Cell, X: np.ndarray, D: np.ndarray) -> float | None:
-    with threadpool_limits(limits=1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            L = build(cell.degradation).apply(D).astype(float)
-            # Time on the processor: other work on the machine says nothing about this row.
-            start = time.process_time()
-            TASKS[cell.task["kind"]].work(cell, X, L, D)
-        except Exception:  # the run itself will say what is wrong
-            return None
-        return time.process_time() - start
+def seconds_on(cell: Cell, n_rows: int) -> float | None:
+    """Time on the processor, as other work on the machine says nothing about this row; None where it fails."""
+    done = attempt(cell, n_rows)  # the run itself will say what is wrong
+    return None if done.answer is None else done.cpu

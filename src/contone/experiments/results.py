@@ -1,23 +1,26 @@
-"""store -> entries: the results as the tables need them, seeds averaged.
+"""store -> results: as the tables need them, seeds averaged.
 
-An entry is one cell of a printed table: an experiment, a data set, a row and, in a curve, the value of a parameter. It
+A result is one cell of a printed table: an experiment, a data set, a row and, in a curve, the value of a parameter. It
 averages over seeds and gives their standard deviation.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
-from typing import Any
+from typing import Literal, TypeAlias
 
 from contone.experiments.describe import canonical
 from contone.experiments.store import Store
+from contone.typing import Record
+
+Kind: TypeAlias = Literal["method", "baseline", "oracle"]
 
 
 @dataclass(frozen=True)
-class Entry:
+class Result:
     """The results at one place of a table.
 
     Attributes
@@ -27,7 +30,8 @@ class Entry:
     method, kind : str
         The class behind the row; "method", "baseline" or "oracle".
     status : str
-        "done", "failed" (no seed came through) or "pending" (not computed yet).
+        "done", "failed" (no seed came through), "left out" (its extra is not installed) or "pending" (not computed
+        yet).
     scores, deviation : dict
         Mean over seeds by measure, and standard deviation where there are several.
     seeds : int
@@ -46,80 +50,75 @@ class Entry:
     dataset: str
     row: str
     method: str
-    kind: str
-    setting: dict[str, Any] = field(default_factory=dict)
+    kind: Kind
+    setting: Record = field(default_factory=dict)
     status: str = "pending"
     scores: dict[str, float] = field(default_factory=dict)
     deviation: dict[str, float] = field(default_factory=dict)
     seeds: int = 0
     time: dict[str, float] = field(default_factory=dict)
-    records: tuple[dict[str, Any], ...] = ()
-    failures: tuple[dict[str, Any], ...] = ()
+    records: tuple[Record, ...] = ()
+    failures: tuple[Record, ...] = ()
     stale: bool = False
 
 
 class Results:
-    """Entries, found by their place."""
+    """The results of a store, found by their place, with the runs that filled it and what it could not read."""
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
-        self.entries = list(entries)
-        self._found = {_place(e.experiment, e.dataset, e.row, e.setting): e for e in self.entries}
+    def __init__(self, found: Iterable[Result], runs: Sequence[Record] = (), damaged: Sequence[str] = ()) -> None:
+        self.all, self.runs, self.damaged = list(found), list(runs), tuple(damaged)
+        self._found = {_place(r.experiment, r.dataset, r.row, r.setting): r for r in self.all}
 
-    def __iter__(self) -> Iterator[Entry]:
-        return iter(self.entries)
+    def __iter__(self) -> Iterator[Result]:
+        return iter(self.all)
 
-    def get(self, experiment: str, dataset: str, row: str, setting: dict[str, Any] | None = None) -> Entry | None:
-        """The entry at a place, or None where no run asked for it."""
+    def get(self, experiment: str, dataset: str, row: str, setting: Record | None = None) -> Result | None:
+        """The result at a place, or None where no run asked for it."""
         return self._found.get(_place(experiment, dataset, row, setting or {}))
 
-    def of(self, experiment: str) -> list[Entry]:
-        """The entries of an experiment, in the order of the plan."""
-        return [entry for entry in self.entries if entry.experiment == experiment]
+    def of(self, experiment: str, **place: str) -> list[Result]:
+        """The results of an experiment, in the order of the plan; `place` may name their dataset or row."""
+        found = (result for result in self.all if result.experiment == experiment)
+        return [result for result in found if all(getattr(result, key) == value for key, value in place.items())]
 
-    def rows(self, experiment: str) -> list[str]:
-        """The rows of an experiment, in the order of the plan."""
-        return list(dict.fromkeys(entry.row for entry in self.of(experiment)))
-
-    def kinds(self, experiment: str) -> dict[str, str]:
-        """The kind of every row of an experiment: "method", "baseline" or "oracle"."""
-        found: dict[str, str] = {}
-        for entry in self.of(experiment):
-            found.setdefault(entry.row, entry.kind)
-        return found
+    def kinds(self, experiment: str) -> dict[str, Kind]:
+        """The rows of an experiment with their kind, in the order of the plan."""
+        return {result.row: result.kind for result in self.of(experiment)}
 
     def datasets(self, experiment: str) -> list[str]:
         """The data sets of an experiment, in the order of the plan."""
-        return list(dict.fromkeys(entry.dataset for entry in self.of(experiment)))
+        return list(dict.fromkeys(result.dataset for result in self.of(experiment)))
 
     def score(self, experiment: str, dataset: str, row: str, measure: str) -> float | None:
         """A mean score, or None where there is none."""
-        entry = self.get(experiment, dataset, row)
-        return entry.scores.get(measure) if entry is not None and entry.status == "done" else None
+        result = self.get(experiment, dataset, row)
+        return result.scores.get(measure) if result is not None and result.status == "done" else None
 
 
 def load_results(store: Store) -> Results:
-    """Everything that the store's runs asked for, as entries in the order of the plan."""
-    groups: dict[tuple[str, str, str, str], list[dict[str, Any]]] = {}
+    """Everything that the store's runs asked for, in the order of the plan."""
+    groups: dict[tuple[str, str, str, str], list[Record]] = {}
     for cell in store.plan():
         groups.setdefault(_place(cell["experiment"], cell["dataset"], cell["row"], cell["setting"]), []).append(cell)
-    return Results(_entry(cells, store) for cells in groups.values())
+    found = [_result(cells, store) for cells in groups.values()]
+    return Results(found, store.runs(), store.problems())
 
 
-def _entry(cells: list[dict[str, Any]], store: Store) -> Entry:
+def _result(cells: list[Record], store: Store) -> Result:
     first = cells[0]
     records = tuple(r for cell in cells if (r := store.result(cell["key"])) is not None)
     failures = tuple(r for cell in cells if (r := store.failure(cell["key"])) is not None)
     names = records[0]["scores"] if records else {}
     values = {name: [record["scores"][name] for record in records] for name in names}
     several = len(records) > 1
-    return Entry(
+    return Result(
         experiment=first["experiment"],
         dataset=first["dataset"],
         row=first["row"],
         method=first["method"],
         kind="oracle" if first["oracle"] else "baseline" if first["baseline"] else "method",
         setting=first["setting"],
-        status="done" if records else "failed" if failures else "pending",
+        status="done" if records else failures[0]["status"] if failures else "pending",
         scores={name: fmean(v) for name, v in values.items()},
         deviation={name: _deviation(v) for name, v in values.items()} if several else {},
         seeds=len(records),
@@ -134,5 +133,5 @@ def _deviation(values: list[float]) -> float:
     return stdev(values) if all(map(math.isfinite, values)) else math.nan
 
 
-def _place(experiment: str, dataset: str, row: str, setting: dict[str, Any]) -> tuple[str, str, str, str]:
+def _place(experiment: str, dataset: str, row: str, setting: Record) -> tuple[str, str, str, str]:
     return experiment, dataset, row, canonical(setting)

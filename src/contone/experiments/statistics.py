@@ -9,15 +9,15 @@ A warning that belongs to every p-value computed on the paper's sets: ten of the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from scipy import stats
 
 from contone.exceptions import InputError, MissingExtraError
 
-Scores = Mapping[str, Mapping[str, float]]
+Scores: TypeAlias = Mapping[str, Mapping[str, float]]
 
 EXACT_UP_TO = 16
 """Pairs up to which Wilcoxon's distribution is enumerated (2^n sign patterns), ties and all."""
@@ -36,33 +36,25 @@ class Wilcoxon:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Ranking:
     """Several methods over several data sets.
 
     Attributes
     ----------
-    methods, datasets : list of str
-        What was compared; data sets on which a method has no score are left out.
     average_ranks : dict
-        Mean rank by method, ties shared; 1 is best.
-    friedman : dict or None
-        ``statistic`` and ``p_value``; None for fewer than three methods or two data sets.
+        Mean rank by method, ties shared; 1 is best. Data sets on which a method has no score are left out.
+    friedman_p : float or None
+        p-value of Friedman's test; None for fewer than three methods or two data sets, as the next two.
     critical_difference : float or None
         Ranks further apart than this differ at the level 0.05 (Nemenyi).
     nemenyi : dict or None
         p-values by pair of methods.
     """
 
-    methods: list[str]
-    datasets: list[str]
     average_ranks: dict[str, float]
-    friedman: dict[str, float] | None
-    critical_difference: float | None
-    nemenyi: dict[str, dict[str, float]] | None
-
-    def plain(self) -> dict[str, Any]:
-        """As plain values."""
-        return asdict(self)
+    friedman_p: float | None = None
+    critical_difference: float | None = None
+    nemenyi: dict[str, dict[str, float]] | None = None
 
 
 def ranks(scores: Scores, *, greater_is_better: bool) -> dict[str, dict[str, float]]:
@@ -105,7 +97,7 @@ def wilcoxon(ours: Mapping[str, float], other: Mapping[str, float], *, greater_i
     return Wilcoxon(p_value, wins, ties, losses, outcome)
 
 
-def _wilcoxon_method(difference: np.ndarray) -> Any:
+def _wilcoxon_method(difference: np.ndarray) -> str | stats.PermutationMethod:
     """How scipy is to find the p-value of differences that are not zero."""
     if len(difference) > EXACT_UP_TO:
         return "approx"
@@ -116,21 +108,14 @@ def _wilcoxon_method(difference: np.ndarray) -> Any:
     return stats.PermutationMethod(n_resamples=np.inf) if tied and mixed else "exact"
 
 
-def compare(scores: Scores, *, greater_is_better: bool, level: float = 0.05) -> Comparison:
+def rank(scores: Scores, *, greater_is_better: bool, level: float = 0.05) -> Ranking:
     """Average ranks, Friedman's test, and Nemenyi's with its critical difference."""
     methods, datasets, values = _matrix(scores)
     mean_ranks = average_ranks(scores, greater_is_better=greater_is_better)
     if len(methods) < 3 or len(datasets) < 2:
-        return Comparison(methods, datasets, mean_ranks, None, None, None)
-    statistic, p_value = stats.friedmanchisquare(*values)
-    return Comparison(
-        methods,
-        datasets,
-        mean_ranks,
-        {"statistic": float(statistic), "p_value": float(p_value)},
-        critical_difference(len(methods), len(datasets), level=level),
-        _nemenyi(methods, values),
-    )
+        return Ranking(mean_ranks)
+    difference = critical_difference(len(methods), len(datasets), level=level)
+    return Ranking(mean_ranks, float(stats.friedmanchisquare(*values).pvalue), difference, _nemenyi(methods, values))
 
 
 def critical_difference(n_methods: int, n_datasets: int, *, level: float = 0.05) -> float:

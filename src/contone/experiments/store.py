@@ -31,6 +31,8 @@ from contone.datasets.archive import read_arrays
 from contone.exceptions import DataError, OutputError
 from contone.experiments.data import content_hash
 from contone.runtime.files import check_folder, replacing
+from contone.runtime.plain import plain
+from contone.typing import Record
 
 FORMAT = 2
 """The version of the layout and of the records."""
@@ -50,7 +52,7 @@ class Store:
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = Path(root)
         self._problems: dict[str, str] = {}
-        self._read: dict[Path, tuple[tuple[int, int], dict[str, Any] | None]] = {}
+        self._read: dict[Path, tuple[tuple[int, int], Record | None]] = {}
 
     def checked(self) -> Store:
         """This store, refused before any work where nothing can be kept: a file in its place, no permission."""
@@ -65,7 +67,7 @@ class Store:
 
     # ------------------------------------------------------------------------------------------------------- cells
 
-    def add(self, record: dict[str, Any]) -> None:
+    def add(self, record: Record) -> None:
         """Keep what `compute` returned: as a result, or among the failures."""
         key, arrays = record["key"], record.get("arrays")
         plain = {**record, "format": FORMAT, "arrays": {n: content_hash(a) for n, a in (arrays or {}).items()}}
@@ -80,11 +82,11 @@ class Store:
         with suppress(OSError):
             (self.root / "failures" / f"{key}.json").unlink(missing_ok=True)
 
-    def result(self, key: str) -> dict[str, Any] | None:
+    def result(self, key: str) -> Record | None:
         """The finished cell of that key, or None."""
         return self._cell(self.root / "results" / f"{key}.json")
 
-    def failure(self, key: str) -> dict[str, Any] | None:
+    def failure(self, key: str) -> Record | None:
         """The failure of that key, or None."""
         return self._cell(self.root / "failures" / f"{key}.json")
 
@@ -104,7 +106,7 @@ class Store:
             return {}
         return found
 
-    def results(self) -> Iterator[dict[str, Any]]:
+    def results(self) -> Iterator[Record]:
         """Every finished cell, also those that the latest plans no longer ask for."""
         for path in self._files("results"):
             record = self._cell(path)
@@ -115,7 +117,7 @@ class Store:
         """A sentence per file that was met and not used."""
         return [self._problems[name] for name in sorted(self._problems)]
 
-    def _cell(self, path: Path) -> dict[str, Any] | None:
+    def _cell(self, path: Path) -> Record | None:
         """A result or failure, checked; None where there is none, or where the file is not what was stored."""
         record = self._checked(path)
         if record is None:
@@ -127,7 +129,7 @@ class Store:
             return None
         return record
 
-    def _checked(self, path: Path) -> dict[str, Any] | None:
+    def _checked(self, path: Path) -> Record | None:
         """The content of a file of the store; None where there is none or it is not as it was written."""
         try:
             state = path.stat()
@@ -138,7 +140,7 @@ class Store:
         stamp = state.st_mtime_ns, state.st_size
         if path in self._read and self._read[path][0] == stamp:
             return self._read[path][1]
-        record: dict[str, Any] | None = None
+        record: Record | None = None
         try:
             found = read_json(path)
             if not isinstance(found, dict) or found.get("format") != FORMAT:
@@ -152,12 +154,12 @@ class Store:
         self._read[path] = stamp, record
         return record
 
-    def _write(self, path: Path, record: dict[str, Any]) -> None:
+    def _write(self, path: Path, record: Record) -> None:
         write_json(path, {**record, "content": _digest(record)})
 
     # -------------------------------------------------------------------------------------------------------- runs
 
-    def open_run(self, about: dict[str, Any], cells: Iterable[dict[str, Any]]) -> str:
+    def open_run(self, about: Record, cells: Iterable[Record]) -> str:
         """Record that a run begins, with its cells as plain values; gives the run's id."""
         # The name sorts by time; the process id keeps two runs of one moment apart.
         identity = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{time.time_ns() % 10**9:09d}-{os.getpid()}"
@@ -170,7 +172,7 @@ class Store:
         path = self.root / "runs" / f"{identity}.json"
         self._write(path, {**(self._checked(path) or {}), "finished": time.time(), **outcome})
 
-    def runs(self) -> list[dict[str, Any]]:
+    def runs(self) -> list[Record]:
         """All runs, the earliest first."""
         return [run for path in sorted(self._files("runs")) if (run := self._checked(path)) is not None]
 
@@ -187,7 +189,7 @@ class Store:
         about = runs[-1].get("report") if runs else None
         return str(about.get("kind", "")) if isinstance(about, dict) else ""
 
-    def plan(self) -> list[dict[str, Any]]:
+    def plan(self) -> list[Record]:
         """The cells that the runs asked for, one per place in a table.
 
         It is the latest run's cell. Where that one is not finished but an earlier one at the same place is (the code,
@@ -197,7 +199,7 @@ class Store:
         A run marked ``"whole"`` had all methods in its plan, so it also removes the rows of earlier runs that it does
         not name (a preset that was renamed, a method that is gone) from the tables that it filled.
         """
-        asked: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+        asked: dict[tuple[Any, ...], list[Record]] = {}
         for run in self.runs():
             places = {_place(cell): cell for cell in run["cells"]}
             if run.get("whole"):
@@ -207,7 +209,7 @@ class Store:
                 asked.setdefault(place, []).append(cell)
         return [self._newest_finished(cells) for cells in asked.values()]
 
-    def _newest_finished(self, cells: list[dict[str, Any]]) -> dict[str, Any]:
+    def _newest_finished(self, cells: list[Record]) -> Record:
         for cell in reversed(cells):
             if cell["key"] in self:
                 return {**cell, "stale": cell["key"] != cells[-1]["key"]}
@@ -221,7 +223,7 @@ class Store:
             raise DataError(f"The folder {self.root / folder} cannot be read: {_reason(error)}.") from error
 
 
-def _place(cell: dict[str, Any]) -> tuple[Any, ...]:
+def _place(cell: Record) -> tuple[Any, ...]:
     setting = json.dumps(cell["setting"], sort_keys=True)
     return cell["experiment"], cell["dataset"], cell["row"], setting, cell["seed"]
 
@@ -255,7 +257,7 @@ def read_json(path: Path) -> Any:
         raise DataError(f"it cannot be read ({_reason(error)})") from error
 
 
-def _digest(record: dict[str, Any]) -> str:
+def _digest(record: Record) -> str:
     """The hash of a record, of the text that JSON gives back: the same before it is written and after it is read."""
     text = json.dumps(_encode(record), sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
@@ -266,13 +268,7 @@ def _reason(error: Exception) -> str:
 
 
 def _encode(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(k): _encode(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_encode(v) for v in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
-    return value
+    return plain(value, lambda number: "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity")
 
 
 def _decode(value: Any) -> Any:

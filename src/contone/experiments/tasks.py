@@ -6,6 +6,7 @@ its numbers beside the estimator's own.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,6 +18,8 @@ from contone import measures
 from contone.exceptions import AnswerError, InputError
 from contone.experiments.data import content_hash
 from contone.experiments.describe import build, canonical, describe, named
+from contone.runtime.plain import plain
+from contone.typing import EstimatorLike, Record
 
 if TYPE_CHECKING:
     from contone.experiments.cells import Cell
@@ -28,8 +31,8 @@ class Answer:
 
     scores: dict[str, float]
     distributions: np.ndarray | None = None
-    solution: dict[str, Any] = field(default_factory=dict)
-    extra: dict[str, Any] = field(default_factory=dict)
+    solution: Record = field(default_factory=dict)
+    extra: Record = field(default_factory=dict)
 
 
 Work = Callable[["Cell", np.ndarray, np.ndarray, np.ndarray], Answer]
@@ -44,6 +47,9 @@ class Task:
     work: Work
     modules: tuple[str, ...]
 
+
+MOST_KEPT = 64
+"""Of a longer array that a solver tells about, the shape is kept."""
 
 TASKS: dict[str, Task] = {}
 """Every kind of task by its name."""
@@ -91,12 +97,13 @@ def _enhance(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     estimator = build(cell.task["estimator"])
     R = np.asarray(estimator.fit_enhance(X, L))
     found = estimator.solution_
+    info = {k: v if np.size(v) <= MOST_KEPT else f"array {np.shape(v)}" for k, v in found.info.items()}
     solution = {
         "objective": float(found.objective),
         "residual": float(found.residual),
         "n_iter": int(found.n_iter),
         "converged": bool(found.converged),
-        "info": _plain(found.info),
+        "info": json.loads(json.dumps(plain(info, str), default=str)),
     }
     return Answer(score(D, R), R, solution)
 
@@ -117,7 +124,7 @@ def _limit(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     return Answer(
         score(D, found.distributions),
         found.distributions,
-        extra={"regressor": found.name, "candidates": _plain(found.candidates)},
+        extra={"regressor": found.name, "candidates": found.candidates},
     )
 
 
@@ -128,7 +135,7 @@ def _oracle_grid(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Ans
 
     measure = measures.get(cell.task["measure"])
     sign = -1.0 if measure.greater_is_better else 1.0
-    best: tuple[float, dict[str, Any], np.ndarray] | None = None
+    best: tuple[float, Record, np.ndarray] | None = None
     for point in ParameterGrid(cell.task["grid"]):
         R = np.asarray(build(cell.task["estimator"]).set_params(**point).fit_enhance(X, L))
         value = sign * float(measure(D, R))
@@ -136,7 +143,7 @@ def _oracle_grid(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Ans
             best = value, point, R
     if best is None:
         raise InputError("An oracle grid needs at least one point.")
-    return Answer(score(D, best[2]), best[2], extra={"chosen": _plain(best[1]), "by": measure.name})
+    return Answer(score(D, best[2]), best[2], extra={"chosen": best[1], "by": measure.name})
 
 
 @task("rehearsed", "contone.measures", "contone.measurements", "contone.trust.search", "contone.enhance.rescaled")
@@ -152,10 +159,10 @@ def _rehearsed(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answe
         raise AnswerError(f"{type(estimator).__name__} failed on every rehearsed data set: {best.error}")
     R = np.asarray(Rescaled(estimator.set_params(**best.params), t=best.temperature).fit_enhance(X, L))
     chosen = {**best.params, "temperature": best.temperature}
-    return Answer(score(D, R), R, extra={"chosen": _plain(chosen), "by": "rehearsal", "expected": best.score})
+    return Answer(score(D, R), R, extra={"chosen": chosen, "by": "rehearsal", "expected": best.score})
 
 
-_rehearsals: dict[str, Any] = {}
+_rehearsals: Record = {}
 
 
 def _rehearse(X: np.ndarray, L: np.ndarray, rule: Any, n_replicates: int, max_rows: int) -> Any:
@@ -174,9 +181,9 @@ def _rehearse(X: np.ndarray, L: np.ndarray, rule: Any, n_replicates: int, max_ro
 class _Remembering(BaseEstimator):
     """A learner that is fitted once for one pair (X, D): every method's cell trains on the same truth, too."""
 
-    _fitted: ClassVar[dict[str, Any]] = {}
+    _fitted: ClassVar[Record] = {}
 
-    def __init__(self, learner: Any) -> None:
+    def __init__(self, learner: EstimatorLike) -> None:
         self.learner = learner
 
     def fit(self, X: np.ndarray, D: np.ndarray) -> Any:
@@ -206,7 +213,7 @@ def _predict(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     report = cell.task["report"]
     chosen = [r for r in records if (r["trained_on"], r["against"]) == (report, "truth")]
     scores = mean_scores(records, trained_on=report)
-    extra: dict[str, Any] = {
+    extra: Record = {
         "n_splits": cell.task["n_splits"],
         "spread_over_folds": {name: float(np.std([r[name] for r in chosen])) for name in scores},
     }
@@ -222,16 +229,3 @@ def _floor(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
 
     found = floor(X, D, n_splits=cell.task["n_splits"], seed=cell.task["split_seed"])
     return Answer(found.scores, extra={"standard_error": found.standard_errors, "learner": found.learners})
-
-
-def _plain(value: Any) -> Any:
-    """Solver information as plain values; what has no plain form becomes its text, arrays become their shape."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
-        return value.tolist() if value.size <= 64 else f"array {value.shape}"
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value[:64]]
-    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from contone.exceptions import ArgumentError
 from contone.runtime.files import check_target, replacing
@@ -34,19 +35,19 @@ class Panel:
     """One surface of the picture: title, colours (n, 3) in [0, 1], and a line below."""
 
     title: str
-    colours: np.ndarray
+    colours: NDArray[np.float64]
     caption: str = ""
 
 
-def tones(D: np.ndarray, truth: np.ndarray) -> np.ndarray:
+def tones(D: NDArray[np.float64], truth: NDArray[np.float64]) -> NDArray[np.float64]:
     """Degrees D (n, 3) as colours in [0, 1]: linear, with the middle 98 % of the truth's degrees as the full range."""
     low, high = np.percentile(truth, [1, 99])
-    stretched: np.ndarray = np.clip((D - low) / (high - low), 0.0, 1.0)
+    stretched: NDArray[np.float64] = np.clip((D - low) / (high - low), 0.0, 1.0)
     return stretched
 
 
-def manifold_grid(X: np.ndarray, panels: Sequence[Panel], *, columns: int | None = None) -> Figure:
-    """All panels as small multiples, filled row by row. X (s^2, 3) is a square grid lifted into space."""
+def manifold_grid(X: NDArray[np.float64], panels: Sequence[Panel], *, columns: int | None = None) -> Figure:
+    """All panels as small multiples, filled row by row. X (n, 3) are points of a plane lifted into space."""
     from matplotlib.figure import Figure
 
     columns = columns or _columns(len(panels))
@@ -62,7 +63,7 @@ def manifold_grid(X: np.ndarray, panels: Sequence[Panel], *, columns: int | None
     return figure
 
 
-def manifold_image(X: np.ndarray, colours: np.ndarray, *, pixels: int = 480) -> bytes:
+def manifold_image(X: NDArray[np.float64], colours: NDArray[np.float64], *, pixels: int = 480) -> bytes:
     """One surface as a PNG on a transparent ground, for pages that set the words around it themselves."""
     from matplotlib.figure import Figure
 
@@ -71,18 +72,21 @@ def manifold_image(X: np.ndarray, colours: np.ndarray, *, pixels: int = 480) -> 
     return _bytes(figure, dpi=pixels / 3.0, transparent=True)
 
 
-def draw_manifold(axis: Axes, X: np.ndarray, colours: np.ndarray) -> None:
-    """Draw the surface X (s^2, 3), seen from a corner without perspective, far faces first."""
+def draw_manifold(axis: Axes, X: NDArray[np.float64], colours: NDArray[np.float64]) -> None:
+    """Draw the surface through the points X (n, 3), seen from a corner without perspective, far faces first."""
     from matplotlib.collections import PolyCollection
 
     right, up, towards = _eye(AZIMUTH, ELEVATION)
-    corners = _faces(X * [1.0, 1.0, HEIGHT])
+    faces = triangles(X)
+    corners = (X * [1.0, 1.0, HEIGHT])[faces]
     order = np.argsort((corners @ towards).mean(axis=1))
     flat = np.stack([corners @ right, corners @ up], axis=-1)[order]
-    faces = (_faces(colours).mean(axis=1) * _mesh(X)[:, None])[order]
+    shades = (colours[faces].mean(axis=1) * _mesh(X, faces)[:, None])[order]
     # Edges in the colour of the face close the hairlines between faces. The surface is kept as pixels in vector files:
     # thousands of faces a panel would make them megabytes large.
-    axis.add_collection(PolyCollection(list(flat), facecolors=faces, edgecolors=faces, linewidths=0.4, rasterized=True))
+    axis.add_collection(
+        PolyCollection(list(flat), facecolors=shades, edgecolors=shades, linewidths=0.8, rasterized=True)
+    )
     axis.set_xlim(flat[..., 0].min(), flat[..., 0].max())
     axis.set_ylim(flat[..., 1].min(), flat[..., 1].max())
     axis.set_aspect("equal")
@@ -118,25 +122,27 @@ def _columns(count: int) -> int:
     return min(range(min(count, 3), min(count, 5) + 1), key=lambda c: (-count % c, -c))
 
 
-def _faces(V: np.ndarray) -> np.ndarray:
-    """Values at the corners of a square grid, (s^2, m), as the four corners of each of its faces, ((s-1)^2, 4, m)."""
-    side = math.isqrt(len(V))
-    grid = V.reshape(side, side, -1)
-    corners = (grid[:-1, :-1], grid[1:, :-1], grid[1:, 1:], grid[:-1, 1:])
-    return np.stack(corners, axis=2).reshape(-1, 4, V.shape[1])
+def triangles(X: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Triangles (k, 3) between the points X (n, 3), none over another one when they are seen from above."""
+    from scipy.spatial import Delaunay
+
+    faces: NDArray[np.int32] = Delaunay(X[:, :2]).simplices
+    return faces
 
 
-def _mesh(X: np.ndarray) -> np.ndarray:
-    """A factor for the brightness of each face: every fifth row and column a little darker, which shows the shape.
+def _mesh(X: NDArray[np.float64], faces: NDArray[np.int32]) -> NDArray[np.float64]:
+    """A factor for the brightness of each face: of a grid, ten lines each way a little darker, which show the shape.
 
     Light and shade would show it better but change every colour, and colours are what the picture is read by.
     """
-    side = math.isqrt(len(X)) - 1
-    line = np.arange(side) % 5 == 0
-    return np.where(line[:, None] | line[None, :], 0.91, 1.0).ravel()
+    if len(np.unique(X[:, 0])) * len(np.unique(X[:, 1])) > len(X):
+        return np.ones(len(faces))
+    low, high = X[:, :2].min(axis=0), X[:, :2].max(axis=0)
+    place = 10 * (X[faces, :2].mean(axis=1) - low) / (high - low)
+    return np.where((place % 1 < 0.2).any(axis=1), 0.91, 1.0)
 
 
-def _eye(azimuth: float, elevation: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _eye(azimuth: float, elevation: float) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Unit vectors to the right, upwards and towards the eye."""
     a, e = math.radians(azimuth), math.radians(elevation)
     towards = np.array([math.cos(e) * math.cos(a), math.cos(e) * math.sin(a), math.sin(e)])

@@ -8,13 +8,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from contone.experiments.report.schema import Verdict
-
 ROUNDING = 1.5e-4
 """Figures printed with four decimals may be off by this much through rounding alone."""
 
 MATCH_RATIO, CLOSE_RATIO = 0.02, 0.06
 """Relative differences up to which a figure matches, or is close."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the comparison of a published figure with ours says.
+
+    Attributes
+    ----------
+    name : str
+        "matches", "close", "better", "worse" or "not comparable".
+    difference : float or None
+        (measured - published) / published, of the losses: negative is better than published.
+    reason : str
+        Why the two cannot be compared, or why they differ where that is known.
+    """
+
+    name: str
+    difference: float | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import html
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +22,12 @@ from contone.enhance import Inversion, Logical, Temperature, Uniform
 from contone.exceptions import ArgumentError
 from contone.limits import recovered
 from contone.measures import MEASURES, evaluate
-from contone.runtime.threads import check_jobs
+from contone.runtime.machine import check_jobs
+from contone.runtime.plain import plain
 from contone.trust.hidden_labels import can_be_asked, score_hidden_entries
 from contone.trust.rehearsal import Rehearsal
-from contone.trust.trial import Trial, named_methods, quiet, shared_memory, try_all
+from contone.trust.trial import Tried, named_methods, quiet, shared_memory, try_all
+from contone.typing import Data, Record
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -111,10 +113,10 @@ class Comparison:
         """The name of the method or baseline with the least expected KL."""
         return next(s.name for s in self.standings if s.kind != "limit")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """Plain values; what is not finite is None."""
-        plain: dict[str, Any] = _finite(asdict(self))
-        return plain
+        found: Record = plain(self)
+        return found
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -129,11 +131,11 @@ class Comparison:
 
 def compare(
     methods: Any,
-    X: Any,
-    Y: Any,
+    X: Data,
+    Y: Data,
     *,
     model: Inversion | None = None,
-    degrees: Any = None,
+    degrees: Data = None,
     n_replicates: int = 5,
     max_rows: int = 5000,
     random_state: int = 0,
@@ -198,7 +200,7 @@ def compare(
 
 def _attempt(
     method: Enhancer, rehearsal: Rehearsal, budget: float | None, n_splits: int, seed: int
-) -> tuple[list[Trial], tuple[float, str]]:
+) -> tuple[list[Tried], tuple[float, str]]:
     """Trials on the replicates, and the score by hidden labels of the real rows where there is time for it."""
     with shared_memory(method) as able:
         trials = try_all(able, rehearsal, budget)
@@ -213,7 +215,7 @@ def _attempt(
 
 
 def rank(
-    tried: dict[str, tuple[bool, list[Trial]]],
+    tried: dict[str, tuple[bool, list[Tried]]],
     rehearsal: Rehearsal,
     held_out: dict[str, tuple[float, str]] | None = None,
 ) -> Comparison:
@@ -256,12 +258,12 @@ def _standing(
     limits: list[dict[str, float]],
     first: float,
     ahead: float,
-    trials: list[Trial],
+    trials: list[Tried],
 ) -> Standing:
     found = [s for s in scores if s is not None]
     by_measure = {measure: [s[measure] for s in found] for measure in MEASURES} if found else {}
     shares = [recovered(s["kl"], uniform[k], limits[k]["kl"]) for k, s in enumerate(scores) if s is not None]
-    errors = list(dict.fromkeys(t.error for t in trials if t.error))
+    errors = list(dict.fromkeys(t.error.splitlines()[0] for t in trials if t.error))
     if trials and len(trials) < len(uniform):
         errors.append(f"too slow for the budget: run on {len(trials)} of {len(uniform)} replicates")
     return Standing(
@@ -381,11 +383,3 @@ def _percent(share: float) -> str:
 
 def _number(value: float) -> str:
     return f"{value:.4f}" if math.isfinite(value) else ""
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: _finite(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(v) for v in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -28,11 +27,13 @@ from sklearn.base import clone
 from contone.backends import get_backend, to_numpy
 from contone.base import check_whole_numbers
 from contone.enhance.inversion import Inversion, simulate
-from contone.enhance.inversion.blocks import choose_rows, take_rows
+from contone.enhance.inversion.blocks import take_rows
+from contone.enhance.inversion.fit import choose_rows
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.model import Fit
 from contone.exceptions import ArgumentError, LabelWarning
 from contone.runtime.warnings import warn
+from contone.typing import Array, Data
 from contone.validation import NOTHING_KNOWN, KnownDegrees, check_degrees, check_training
 
 MISFIT = 0.1
@@ -137,11 +138,11 @@ class Rehearsal:
 
     def __init__(
         self,
-        X: Any,
-        Y: Any,
+        X: Data,
+        Y: Data,
         model: Inversion | None = None,
         *,
-        degrees: Any = None,
+        degrees: Data = None,
         n_replicates: int = 5,
         max_rows: int = 5000,
         random_state: int = 0,
@@ -157,7 +158,7 @@ class Rehearsal:
         X_checked, L_checked, border = check_training(fitted, X, Y)
         n = L_checked.shape[0]
         known = _read_degrees(degrees, border.label_names, n, X, Y)
-        rows = choose_rows(n, max_rows, random_state, known.rows)
+        rows = choose_rows(n, max_rows, np.random.default_rng(random_state), known.rows)
         X_some, L_some = _in_memory(X_checked, L_checked, rows)
         graded = _graded(known, rows, L_some.shape)
         fitted.fit(X_some, L_some, degrees=graded)
@@ -193,14 +194,14 @@ class Rehearsal:
         return tuple(found)
 
 
-def _in_memory(X: Any, L: Any, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _in_memory(X: Array, L: Array, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Some rows of X (n, d) and L (n, q), as NumPy arrays."""
     if not get_backend(X).in_memory:
         return take_rows(X, L, rows)
     return to_numpy(X[rows]).astype(np.float64), to_numpy(L[rows]).astype(np.float64)
 
 
-def _read_degrees(degrees: Any, names: list[str], n: int, X: Any, Y: Any) -> KnownDegrees:
+def _read_degrees(degrees: Data, names: list[str], n: int, X: Data, Y: Data) -> KnownDegrees:
     if degrees is None:
         return NOTHING_KNOWN
     return degrees if isinstance(degrees, KnownDegrees) else check_degrees(degrees, names, n, X, Y)

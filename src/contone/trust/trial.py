@@ -1,64 +1,96 @@
-"""A method on a rehearsal: every replicate once, its failures and its time told and not raised."""
+"""One trial: some work once, with its time, its warnings and its failure kept as values; nothing is raised.
+
+And the methods to try: by name, without progress bars of their own, on every replicate of a rehearsal.
+"""
 
 from __future__ import annotations
 
+import re
 import time
+import traceback
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from contone import enhance
 from contone.base import Enhancer
 from contone.enhance import plugins
 from contone.enhance.graded import takes_degrees
-from contone.exceptions import ArgumentError
+from contone.exceptions import ArgumentError, MissingExtraError
 from contone.trust.rehearsal import Rehearsal
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
-class Trial:
-    """What a method made of one replicate.
+class Trial(Generic[Answer]):
+    """What came of some work.
 
     Attributes
     ----------
-    answer : (m, q) or None
-        None where the method failed.
-    seconds : float
-    error : str
+    answer : object or None
+        None where it failed.
+    seconds, cpu : float
+        Time that passed, and time on the processor.
+    error, traceback : str
         Why it failed; empty where it did not.
-    notes : tuple of str
-        Its warnings.
+    is_left_out : bool
+        Whether it failed because an extra is not installed.
+    warnings : tuple
+        Category and text of each warning, once.
     """
 
-    answer: np.ndarray | None
+    answer: Answer | None
     seconds: float
+    cpu: float
     error: str = ""
-    notes: tuple[str, ...] = ()
+    traceback: str = ""
+    is_left_out: bool = False
+    warnings: tuple[tuple[type[Warning], str], ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What its warnings tell the user."""
+        return tuple(text for category, text in self.warnings if issubclass(category, UserWarning))
 
 
-def try_once(method: Enhancer, X: np.ndarray, labels: np.ndarray, degrees: np.ndarray | None = None) -> Trial:
-    """A fresh copy of a method on features X (m, d) and labels (m, q); whatever it raises is kept as a text.
+def trial(work: Callable[[], Answer]) -> Trial[Answer]:
+    """Do some work once; whatever it raises is kept as a text."""
+    answer, error, trace, is_left_out = None, "", "", False
+    start, cpu = time.perf_counter(), time.process_time()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            answer = work()
+        except Exception as raised:  # a method from anywhere may fail in any way; the others must still be tried
+            error = f"{type(raised).__name__}: {str(raised).strip() or 'no message'}"
+            trace, is_left_out = traceback.format_exc(), isinstance(raised, MissingExtraError)
+    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+    warned = tuple(dict.fromkeys((w.category, str(w.message)) for w in caught))
+    return Trial(answer, seconds, cpu, error, trace, is_left_out, warned)
+
+
+Tried: TypeAlias = Trial[NDArray[np.float64]]
+"""A method's trial: its answer is distributions (m, q)."""
+
+
+def try_method(
+    method: Enhancer, X: NDArray[np.float64], labels: NDArray[np.float64], degrees: NDArray[np.float64] | None = None
+) -> Tried:
+    """A fresh copy of a method on features X (m, d) and labels (m, q): its answer (m, q).
 
     Known degrees (m, q) are handed to methods that take them.
     """
     more = {"degrees": degrees} if degrees is not None and takes_degrees(method) else {}
-    method = quiet(method)
-    start = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            answer = np.asarray(clone(method).fit(X, labels, **more).label_distributions_, dtype=np.float64)
-        except Exception as error:  # a method from anywhere may fail in any way; the others must still be tried
-            reason = (str(error).strip() or "no message").splitlines()[0]
-            return Trial(None, time.perf_counter() - start, f"{type(error).__name__}: {reason}")
-    notes = tuple(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)))
-    return Trial(answer, time.perf_counter() - start, notes=notes)
+    fresh = clone(quiet(method))
+    return trial(lambda: np.asarray(fresh.fit(X, labels, **more).label_distributions_, dtype=np.float64))
 
 
 def quiet(method: Enhancer) -> Enhancer:
@@ -66,33 +98,37 @@ def quiet(method: Enhancer) -> Enhancer:
     return clone(method).set_params(verbose=False) if "verbose" in method.get_params(deep=False) else method
 
 
-def try_all(method: Enhancer, rehearsal: Rehearsal, budget: float | None) -> list[Trial]:
+def try_all(method: Enhancer, rehearsal: Rehearsal, budget: float | None) -> list[Tried]:
     """A method on one replicate after the other, until the next one would pass a budget in seconds; one at least."""
-    trials: list[Trial] = []
+    trials: list[Tried] = []
     spent = 0.0
     for replicate in rehearsal.replicates:
         if budget is not None and trials and spent + trials[-1].seconds > budget:
             break
-        trials.append(try_once(method, rehearsal.X, replicate.labels, replicate.degrees))
+        trials.append(try_method(method, rehearsal.X, replicate.labels, replicate.degrees))
         spent += trials[-1].seconds
     return trials
 
 
 def named_methods(methods: Any) -> dict[str, Enhancer]:
-    """Methods by name, from a mapping or from a sequence of names, classes and instances."""
+    """Methods by name, from a mapping or from a sequence of names, classes and instances.
+
+    "GLLE" is a method with its defaults, "GLLE (paper)" with a preset, "module:Class" one of the user's own.
+    """
     if isinstance(methods, str | Enhancer) or (isinstance(methods, type) and issubclass(methods, Enhancer)):
         methods = [methods]
     if isinstance(methods, Mapping):
-        return {str(name): _as_method(given) for name, given in methods.items()}
+        return {str(name): _named(given, str(name))[1] for name, given in methods.items()}
     if not isinstance(methods, Sequence) or not methods:
         raise ArgumentError(
-            f"methods must be a list of names, classes or instances, or a dictionary of them; got {methods!r}.",
+            "methods must be a list of at least one name, class or instance, or a dictionary of them; got "
+            f"{methods!r}.",
             "methods",
         )
-    built = [_as_method(given) for given in methods]
-    plain = [type(method).__name__ for method in built]
+    built = [_named(given) for given in methods]
+    plain = [name for name, _ in built]
     found: dict[str, Enhancer] = {}
-    for method, name in zip(built, plain, strict=True):
+    for name, method in built:
         # sklearn prints the parameters that differ from the defaults.
         longer = name if plain.count(name) == 1 else " ".join(repr(method).split())
         numbered = next(n for n in (longer, *(f"{longer} #{k}" for k in range(2, 1000))) if n not in found)
@@ -100,19 +136,26 @@ def named_methods(methods: Any) -> dict[str, Enhancer]:
     return found
 
 
-def _as_method(given: Any) -> Enhancer:
+def _named(given: Any, name: str = "") -> tuple[str, Enhancer]:
     if isinstance(given, Enhancer):
-        return given
+        return type(given).__name__, given
+    if isinstance(given, str) and plugins.is_path(given):
+        given = plugins.load(given)
     if isinstance(given, type) and issubclass(given, Enhancer):
-        return given()
-    if isinstance(given, str):
-        if ":" in given:
-            return plugins.load(given)()
-        known = enhance.methods()
-        if given.lower() in known:
-            return known[given.lower()]()
+        return given.__name__, given()
+    if not isinstance(given, str):
+        what = f"{name!r} is {given!r}, which" if name else repr(given)
+        raise ArgumentError(f"methods: {what} is not a name, a method's class or a method.", "methods")
+    known, parts = enhance.methods(), re.fullmatch(r"\s*([^()]+?)\s*(?:\((.+)\))?\s*", given)
+    if parts is None or parts[1].lower() not in known:
         raise ArgumentError(f"there is no method {given!r}; there are: {', '.join(known)}.", "methods")
-    raise ArgumentError(f"methods: {given!r} is not a method, a class of one or the name of one.", "methods")
+    cls, preset = known[parts[1].lower()], parts[2]
+    if preset is None:
+        return cls.__name__, cls()
+    if preset not in cls.PRESETS:
+        listed = ", ".join(cls.PRESETS) or "none"
+        raise ArgumentError(f"methods: {cls.__name__} has no preset {preset!r}; it has: {listed}.", "methods")
+    return f"{cls.__name__} ({preset})", cls.preset(preset)
 
 
 @contextmanager

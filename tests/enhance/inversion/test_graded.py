@@ -12,7 +12,7 @@ from scipy.linalg import helmert
 from scipy.optimize import minimize
 
 from contone import CumulativeMass, Inversion, Threshold
-from contone.enhance.inversion import evidence, judged, model
+from contone.enhance.inversion import evidence, fit, judged
 from contone.enhance.inversion.logistic_normal import Parameters, precision
 from contone.enhance.inversion.sampler import Rows
 from contone.exceptions import InputTypeError, LabelError, LabelWarning, ShapeError
@@ -215,13 +215,13 @@ def test_the_labels_are_learnt_from_as_without_graded_rows(monkeypatch):
     """What graded rows change is the calibration alone: it starts from the very parameters of the fit without them."""
     X, L, D = simulated(n=80, q=4)
     plain = Inversion(**SHORT).fit(X, L)
-    seen, calibrate_parameters = [], model.calibrate_parameters
+    seen, calibrate_parameters = [], fit.calibrate_parameters
 
     def spy(phi, rows, parameters, *rest):
         seen.append((parameters, rows))
         return calibrate_parameters(phi, rows, parameters, *rest)
 
-    monkeypatch.setattr(model, "calibrate_parameters", spy)
+    monkeypatch.setattr(fit, "calibrate_parameters", spy)
     G, known = graded(D, 10)
     Inversion(**SHORT).fit(X, L, degrees=G)
     ((parameters, rows),) = seen

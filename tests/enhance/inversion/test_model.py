@@ -10,7 +10,7 @@ import pytest
 
 from contone import CumulativeMass, Inversion
 from contone.enhance.inversion.chain import Settings
-from contone.enhance.inversion.model import fit
+from contone.enhance.inversion.fit import fit
 from contone.numerics.simplex import softmax
 
 SHORT = {"n_sweeps": 40, "n_burn": 20}

@@ -11,10 +11,11 @@ import pytest
 from contone.experiments.cells import Cell
 from contone.experiments.data import load
 from contone.experiments.plan import make_plan
+from contone.experiments.report.render import render
 from contone.experiments.run import run
 from contone.experiments.spec import read_spec
 from contone.experiments.store import Store
-from contone.reproduction.report.render import render
+from contone.reproduction.report.make import make_report
 from contone.reproduction.specs import specs
 
 ROWS = '[[rows]]\nclass = "Temperature"\nname = "{name}"\nparams = {{ c = {c} }}\n'
@@ -107,7 +108,7 @@ def pages() -> Callable[[Store], str]:
 
     def page_of(store: Store) -> str:
         if str(store.root) not in drawn:
-            drawn[str(store.root)] = render(store, "html")
+            drawn[str(store.root)] = render(make_report(store), "html")
         return drawn[str(store.root)]
 
     return page_of

@@ -8,23 +8,17 @@ from dataclasses import replace
 
 import pytest
 
-from contone.experiments.report.charts import examples, ranks, recovered
-from contone.experiments.report.schema import (
-    Cell,
-    Example,
-    Figure,
-    Instance,
-    Published,
-    RankGroup,
-    Ranking,
-    Row,
-    Share,
-    Table,
-    Verdict,
-)
+from contone.experiments.report.blocks import Grid
+from contone.experiments.report.charts import critical_difference, examples, recovered
+from contone.experiments.report.charts.examples import Instance
+from contone.experiments.report.ranks import MeasureRanks, RankGroup
+from contone.experiments.report.scores import share_grid
+from contone.experiments.results import Result, Results
+from contone.experiments.statistics import Ranking
 from contone.pages import svg
 from contone.reproduction.report.charts import ablation, augmentation, sensitivity
-from contone.reproduction.report.schema import Bar, Bars, Curve
+from contone.reproduction.report.charts.augmentation import Bar
+from contone.reproduction.report.published import published_figures
 
 
 def drawn(text: str) -> list[str]:
@@ -52,79 +46,92 @@ def test_svg_has_its_own_names_and_the_pages_colours():
     assert texts[0].replace("one-", "two-") == texts[1]  # the same drawing gives the same text
 
 
+SHARES = {
+    "low": ("method", (-60.0, 0.0)),
+    "infinite": ("method", (-math.inf, 0.1)),
+    "far": ("baseline", (None, 0.2)),
+    "Uniform": ("baseline", (0.0, 0.0)),
+    "high": ("method", (0.9, 0.9)),
+    "nothing": ("method", (None, None)),
+    "Limit": ("oracle", (1.0, 1.0)),
+}
+
+
 def test_recovered_orders_by_mean_and_keeps_what_has_none():
-    rows = [
-        Share("low", "method", -30.0, (-60.0, 0.0)),
-        Share("infinite", "method", -math.inf, (-math.inf, 0.1)),
-        Share("far", "baseline", None, (None, 0.2)),
-        Share("zero", "baseline", 0.0, (0.0, 0.0)),
-        Share("high", "method", 0.9, (0.9, 0.9)),
-        Share("nothing", "method", None, (None, None)),
+    sets = ("artificial", "yeast-cold")
+    found = [
+        Result("x", dataset, name, name, kind, status="done", scores={"kl": 1 - share})
+        if share is not None
+        else Result("x", dataset, name, name, kind)
+        for name, (kind, shares) in SHARES.items()
+        for dataset, share in zip(sets, shares, strict=True)
     ]
-    assert [r.name for r in recovered.ordered(rows)] == ["high", "zero", "low", "infinite", "far"]
-    chart = recovered.chart(Figure(("artificial", "yeast-cold"), tuple(rows)))
+    grid = share_grid(Results(found), "x")
+    assert [row.name for row in grid.rows] == ["Limit", "high", "Uniform", "low", "infinite", "far"]
+    assert [row.cells[0].value for row in grid.rows] == pytest.approx([1.0, 0.9, 0.0, -30.0, -math.inf, None])
+    (chart,) = recovered.charts(grid)
     labels = [t for t in drawn(chart.svg) if t in ("high", "low", "far, baseline")]
     assert labels == ["high", "low", "far, baseline"]
     assert "high 90 %" in chart.svg
-    assert recovered.chart(Figure((), ())) is None
+    assert recovered.charts(Grid("", (), ())) == []
 
 
-def measure(names: list[str]) -> Ranking:
-    return Ranking(
-        measure="kl",
-        title="KL",
-        arrow="↓",
-        average_ranks={name: 1.0 + i for i, name in enumerate(names)},
-        friedman=None,
-        nemenyi={a: {b: 1.0 if abs(i - j) < 2 else 0.01 for j, b in enumerate(names)} for i, a in enumerate(names)},
-        critical_difference=1.5,
-        reference=names[0],
-        wilcoxon={},
-    )
+def ranked(names: list[str]) -> MeasureRanks:
+    nemenyi = {a: {b: 1.0 if abs(i - j) < 2 else 0.01 for j, b in enumerate(names)} for i, a in enumerate(names)}
+    ranking = Ranking({name: 1.0 + i for i, name in enumerate(names)}, 0.01, 1.5, nemenyi)
+    return MeasureRanks("kl", "KL ↓", ranking, names[0], {}, {}, {})
 
 
 @pytest.mark.parametrize("count", [3, 6, 24])
 def test_ranks_name_every_method(count):
     names = [f"method {i}" for i in range(count)]
     group = RankGroup("g", "Group", ("a", "b", "c", "d", "e"), ())
-    chart = ranks.chart(group, measure(names))
+    (chart,) = critical_difference.charts(group, [ranked(names)])
     shown = " ".join(drawn(chart.svg))
     assert all(re.search(rf"\b{name}\b", shown) for name in names)
     assert "critical difference 1.50" in shown
-    assert ranks.chart(group, replace(measure(names), nemenyi=None)) is None
+    untested = replace(ranked(names), ranking=Ranking(dict.fromkeys(names, 1.0)))
+    assert critical_difference.charts(group, [untested]) == []
     # Below five data sets a diagram would suggest more than the test can say.
-    assert ranks.chart(replace(group, datasets=("a", "b", "c", "d")), measure(names)) is None
+    assert critical_difference.charts(replace(group, datasets=("a", "b", "c", "d")), [ranked(names)]) == []
 
 
 def test_augmentation_writes_an_outlier_instead_of_drawing_it():
-    pairs = [Bar("GLLE", 0.2, 0.21, 0.3, 0.29), Bar("ML2", 7.5, 0.22, 2.9, None), Bar("LP", None, 0.19, 0.2, 0.2)]
-    bars = Bars("yeast-cdc", "clark", "Clark", tuple(pairs))
-    chart = augmentation.chart(bars)
+    bars = [Bar("GLLE", 0.2, 0.21, 0.3, 0.29), Bar("ML2", 7.5, 0.22, 2.9, None), Bar("LP", None, 0.19, 0.2, 0.2)]
+    (chart,) = augmentation.chart("yeast-cdc", bars)
     assert "7.500" in drawn(chart.svg)
     ticks = [float(t) for t in drawn(chart.svg) if re.fullmatch(r"\d\.\d{1,2}", t)]
     assert max(ticks) < 1
     assert "alone not known" in chart.svg
-    assert augmentation.chart(replace(bars, pairs=(Bar("GLLE", None, None, 0.3, 0.3),))) is None
+    assert augmentation.chart("yeast-cdc", [Bar("GLLE", None, None, 0.3, 0.3)]) == []
 
 
 def test_ablation_is_relative_to_uniform():
-    def printed(value: float) -> Published:
-        return Published(value, "", None, "chebyshev", Verdict("worse"))
+    def result(experiment: str, row: str, dataset: str, value: float) -> Result:
+        return Result(experiment, dataset, row, row, "method", status="done", scores={"chebyshev": value})
 
-    cells = (Cell("a", 0.05, "", published=printed(0.2)), Cell("b", None, "", published=printed(0.1)))
-    rows = (Row("LF+LC", "method", cells),)
-    table = Table("chebyshev", "Chebyshev", "", "↓", False, ("a", "b"), rows)
-    chart = ablation.chart(table, {"a": 0.1, "b": 0.1})
+    ends = [result("recovery", "Uniform", name, 0.1) for name in ("yeast-cdc", "yeast-elu")]
+    measured = [result("ablation", "LF+LC", "yeast-cdc", 0.05), Result("ablation", "yeast-elu", "LF+LC", "x", "method")]
+    table = {"chebyshev": {"LF+LC": {"cdc": 0.2, "elu": 0.1}}}
+    results = Results([*ends, *measured])
+    (chart,) = ablation.charts(results, published_figures(results, "ablation", table))
     assert "Published, mean multiple of uniform: LF+LC 2.00." in chart.svg
     assert "Measured, mean multiple of uniform: LF+LC 0.50." in chart.svg
-    assert "b" not in drawn(chart.svg)
-    assert ablation.chart(table, {}) is None
+    assert "elu" not in drawn(chart.svg)
+    assert ablation.charts(Results(measured), []) == []
 
 
 def test_sensitivity_leaves_holes_out():
-    curve = Curve("LCdr", "sjaffe", "n_neighbors", 10, (3, 10, 50), {"kl": (0.2, None, 0.1)}, {"kl": None})
-    empty = replace(curve, dataset="x", scores={"kl": (None,) * 3})
-    (chart,) = sensitivity.charts([curve, empty], {"n_neighbors": "k"})
+    found = [
+        Result(
+            *("sensitivity", dataset, "LCdr", "LCdr", "method"),
+            setting={"n_neighbors": value},
+            scores={} if score is None else {"kl": score},
+        )
+        for dataset, scores in {"sjaffe": (0.2, None, 0.1), "x": (None,) * 3}.items()
+        for value, score in zip((3, 10, 50), scores, strict=True)
+    ]
+    (chart,) = sensitivity.charts(sensitivity.curves(Results(found)))
     assert chart.title == "sjaffe"
     assert "LCdr, k 3: 0.2000, 50: 0.1000." in chart.svg
     assert {"3", "10", "50", "k"} <= set(drawn(chart.svg))
@@ -132,7 +139,17 @@ def test_sensitivity_leaves_holes_out():
 
 def test_examples_say_which_labels_apply():
     instance = Instance(7, (0.5, 0.5), (1, 0), {"LCdr": (0.6, 0.4)})
-    example = Example("sjaffe", ("HAP", "SAD"), (instance,))
-    (chart,) = examples.charts([example, replace(example, instances=())], ["LCdr", "not there"])
+    chart = examples.strip("sjaffe", ("HAP", "SAD"), [instance], ["LCdr"])
     assert "Instance 7: labels 1 apply; truth 0.500, 0.500; LCdr 0.600, 0.400." in chart.svg
     assert {"HAP", "SAD", "LCdr", "truth", "yes"} <= set(drawn(chart.svg))
+    kept = {
+        "rows": [7],
+        "labels": ["HAP", "SAD"],
+        "truth": [[0.5, 0.5]],
+        "logical": [[1, 0]],
+        "recovered": [[0.6, 0.4]],
+    }
+    results = [Result("x", "sjaffe", "LCdr", "LCdr", "method", records=({"examples": kept},))]
+    (same,) = examples.charts(results, ["LCdr", "not there"])
+    assert same == chart
+    assert examples.charts([], ["LCdr"]) == []

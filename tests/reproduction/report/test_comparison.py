@@ -8,77 +8,76 @@ from dataclasses import replace
 
 import pytest
 
-from contone.experiments.report.matrix import scores
-from contone.experiments.report.schema import Published, Verdict, plain
-from contone.experiments.report.view import ends, share_of
+from contone.experiments.report.render import FORMATS, as_plain, render
+from contone.experiments.report.scores import ENDS, ends, share
+from contone.experiments.results import load_results
 from contone.limits import recovered
 from contone.reproduction import paper
-from contone.reproduction.report.comparison import compare, overview
-from contone.reproduction.report.render import FORMATS, render
-from contone.reproduction.report.summary import summarise
-from contone.reproduction.report.tables import FULL_TO_SHORT
+from contone.reproduction.report.make import TABLES, make_report
+from contone.reproduction.report.published import comparison, overview, published_figures
+from contone.reproduction.verdicts import Verdict
 
 
 @pytest.fixture(scope="module")
-def summary(full_store):
-    """The full store's summary, in which the artificial set stands in for one of the paper's."""
-    found = summarise(full_store)
-
-    def stand_in(row, cell):
-        if cell.dataset != "artificial" or not row.published_as:
-            return cell
-        verdict = Verdict("close", 0.05, "it stands in")
-        return replace(cell, published=Published(0.1, "0.1000", cell.value, "chebyshev", verdict))
-
-    table, *others = found.ablation.tables
-    rows = tuple(replace(row, cells=tuple(stand_in(row, cell) for cell in row.cells)) for row in table.rows)
-    return replace(found, ablation=replace(found.ablation, tables=(replace(table, rows=rows), *others)))
+def results(full_store):
+    return load_results(full_store)
 
 
-def test_every_published_figure_is_a_line_or_is_counted_as_left_out(summary):
-    published = {"recovery": paper.recovery(), "ablation": paper.ablation(), "prediction": paper.prediction()}
-    for name, theirs in published.items():
-        for comparison in compare(summary, name):
-            left_out = sum(int(text.split()[0]) for text in comparison.left_out)
-            printed = sum(len(cells) for cells in theirs[comparison.measure].values())
-            assert left_out == printed
-            assert all(line.dataset not in FULL_TO_SHORT for line in comparison.lines)
+@pytest.fixture(scope="module")
+def figures(results):
+    """The published figures of the ablation; in those of one set, the artificial set stands in for the paper's."""
+    found = published_figures(results, "ablation", paper.ablation())
+    verdict = Verdict("close", 0.05, "it stands in")
+    return [
+        replace(f, dataset="artificial", measured=0.1, status="done", verdict=verdict) if f.dataset == "flickr" else f
+        for f in found
+    ]
 
 
-def test_lines_have_the_two_ends_beside_them(summary):
-    comparison = next(c for c in compare(summary, "ablation") if c.lines)
-    main = scores(summary.recovery)
-    assert {line.method for line in comparison.lines} == {"LF+LC", "X+LC", "LF+L", "X+L"}
-    for line in comparison.lines:
-        for key, row in (("uniform", "Uniform"), ("temperature", "Temperature"), ("limit", "Limit")):
-            assert getattr(line, f"{key}_text") == f"{main[comparison.measure, row, 'artificial']:.4f}"
-        assert line.verdict == "close"
-        assert line.difference_text == "+5.0 %"
+def test_every_published_figure_stands_in_a_table_or_is_counted_as_left_out(results):
+    for name, (table, _) in TABLES.items():
+        figures = published_figures(results, name, table())
+        assert len(figures) == (
+            sum(len(c) for rows in table().values() for c in rows.values()) if results.of(name) else 0
+        )
+        for measure in {figure.measure for figure in figures}:
+            (note,) = comparison(results, name, measure, figures)  # none of the paper's sets was run
+            left_out = sum(map(int, re.findall(r"(\d+) on", note.text)))
+            assert left_out == sum(len(cells) for cells in table()[measure].values())
 
 
-def test_shares_agree_with_their_definition(summary):
-    own, main = scores(summary.ablation), scores(summary.recovery)
-    beside = ends("kl", "artificial", own, main)
-    kl = own["kl", "LF+LC", "artificial"]
-    assert share_of("LF+LC", "artificial", own, main) == recovered(kl, beside["uniform"], beside["limit"])
-    assert share_of("Uniform", "artificial", main, main) == 0
-    assert share_of("Limit", "artificial", main, main) == 1
-    assert share_of("no such row", "artificial", own, main) is None
+def test_lines_have_the_two_ends_beside_them(results, figures):
+    _, grid, _ = comparison(results, "ablation", "chebyshev", figures)
+    assert [column.title for column in grid.columns] == ["LF+LC", "X+LC", "LF+L", "X+L", *ENDS]
+    (row,) = grid.rows
+    for cell, name in zip(row.cells[4:], ENDS, strict=True):
+        assert cell.text == f"{results.score('recovery', 'artificial', name, 'chebyshev'):.4f}"
+    assert {cell.note for cell in row.cells[:4]} == {"close, +5.0 %"}
+    assert {cell.state for cell in row.cells[:4]} == {"close"}
 
 
-def test_the_overview_counts_every_line(summary):
-    comparisons = compare(summary, "ablation")
-    lines = sum(len(c.lines) for c in comparisons)
-    assert sum(o.figures for o in overview(comparisons)) == lines
-    for o in overview(comparisons):
-        assert sum(o.verdicts.values()) == o.figures
-        assert o.reason == "it stands in"
+def test_shares_agree_with_their_definition(results):
+    lower, _, upper = ends(results, "ablation", "artificial", "kl", "recovery")
+    kl = results.score("ablation", "artificial", "LF+LC", "kl")
+    assert share(results, "ablation", "artificial", "LF+LC", "recovery") == recovered(kl, lower, upper)
+    assert share(results, "recovery", "artificial", "Uniform", "recovery") == 0
+    assert share(results, "recovery", "artificial", "Limit", "recovery") == 1
+    assert share(results, "ablation", "artificial", "no such row", "recovery") is None
+
+
+def test_the_overview_counts_every_figure(figures):
+    grid = overview(figures)
+    counts = {row.name: [cell.value for cell in row.cells[1:-2]] for row in grid.rows}
+    assert sum(found[0] for found in counts.values()) == sum(figure.status == "done" for figure in figures)
+    for row in grid.rows:
+        assert sum(counts[row.name][1:]) == counts[row.name][0]
+        assert row.cells[-1].text == "it stands in"
 
 
 @pytest.mark.parametrize("store", ["bare_store", "full_store"])
 @pytest.mark.parametrize("form", sorted({*FORMATS.values()} - {"html"}))
 def test_every_rendering_of_every_store(store, form, request):
-    text = render(request.getfixturevalue(store), form)
+    text = render(make_report(request.getfixturevalue(store)), form)
     assert len(text) > 1000
     assert text.endswith("\n")
     assert "None" not in text
@@ -86,24 +85,24 @@ def test_every_rendering_of_every_store(store, form, request):
 
 @pytest.mark.parametrize("form", sorted({*FORMATS.values()}))
 def test_names_that_are_markup_do_no_harm(hostile_store, pages, form):
-    text = pages(hostile_store) if form == "html" else render(hostile_store, form)
+    text = pages(hostile_store) if form == "html" else render(make_report(hostile_store), form)
     if form == "html":
         assert "<img src=x" not in text
         assert 'id="example-"' not in text
     elif form == "markdown":
         assert_rectangular(text)
-        outside = re.sub(r"^- Command: `.*`$", "", text, flags=re.M)  # code is shown as it is
-        assert not re.search(r"(?<!\\)<img", outside)
+        assert not re.search(r"(?<!\\)<img", text)
     elif form == "latex":
         assert r"\$\textbackslash{}frac\{1\}\{0\$" in text
         assert r"\textbackslash{}i" in text
 
 
-def test_json_is_the_summary(full_store):
-    read = json.loads(render(full_store, "json"))
-    again = plain(summarise(full_store))
-    again["provenance"]["generated"] = read["provenance"]["generated"]
-    assert read == again
+def test_json_is_the_report_without_its_pictures(full_store):
+    report = make_report(full_store)
+    read = json.loads(render(report, "json"))
+    assert read == as_plain(report)
+    assert [section["title"] for section in read["sections"]] == [section.title for section in report.sections]
+    assert "<svg" not in json.dumps(read)
 
 
 def assert_rectangular(text: str) -> None:
@@ -117,17 +116,17 @@ def assert_rectangular(text: str) -> None:
 
 
 def test_markdown_tables_are_rectangular(full_store):
-    text = render(full_store, "markdown")
+    text = render(make_report(full_store), "markdown")
     assert_rectangular(text)
-    assert "## Recovered share" in text
+    assert "### Recovered share" in text
     assert "*Limit* (oracle) | 100 %" in text
-    assert "## Errata of the paper" in text
+    assert "## Errata" in text
 
 
 def test_latex_tables_are_rectangular_and_balanced(full_store):
-    text = render(full_store, "latex")
+    text = render(make_report(full_store), "latex")
     assert text.count(r"\begin{table}") == text.count(r"\end{table}") > 5
-    for columns, body in re.findall(r"\\begin\{tabular\}\{(l?r+)\}(.*?)\\end\{tabular\}", text, flags=re.S):
+    for columns, body in re.findall(r"\\begin\{tabular\}\{([lr]+)\}(.*?)\\end\{tabular\}", text, flags=re.S):
         for line in body.splitlines():
             if line.endswith(r"\\"):
                 assert line.count("&") - line.count(r"\&") == len(columns) - 1
@@ -136,3 +135,15 @@ def test_latex_tables_are_rectangular_and_balanced(full_store):
         assert bare.count("{") == bare.count("}")
     assert r"Bad \textless{}\&\textgreater{}" in text
     assert r"\textbf{" in text
+
+
+@pytest.mark.parametrize("form", ["markdown", "latex"])
+def test_ranks_and_tests_are_in_every_document(full_store, form):
+    """As on the page: means, average ranks, Friedman, Nemenyi's critical difference and Wilcoxon's tests."""
+    report, text = make_report(full_store), render(make_report(full_store), form)
+    grids = report.section("ranks").grids()
+    assert len(grids) == 2
+    for row in (*grids[0].rows, *grids[0].foot, *grids[1].rows):
+        assert all(cell.text in text for cell in row.cells)
+    for words in ("Friedman p", "Critical difference (Nemenyi, 0.05)", "Wilcoxon signed-rank tests", "Mean"):
+        assert words in text

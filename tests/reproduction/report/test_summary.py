@@ -14,12 +14,17 @@ from contone.experiments.cells import Cell
 from contone.experiments.data import load
 from contone.experiments.describe import describe
 from contone.experiments.plan import make_plan
-from contone.experiments.report.schema import plain
+from contone.experiments.report.blocks import Charts, Pictures
+from contone.experiments.report.parts import missing_data
+from contone.experiments.report.render import as_plain
+from contone.experiments.results import load_results
 from contone.experiments.run import run
 from contone.experiments.spec import read_spec
 from contone.experiments.store import Store
 from contone.reproduction import paper
-from contone.reproduction.report.summary import summarise
+from contone.reproduction.report.charts import sensitivity
+from contone.reproduction.report.make import _rank_groups, make_report
+from contone.reproduction.report.published import published_figures
 from contone.reproduction.specs import specs
 from contone.reproduction.verdicts import RULES, verdict
 
@@ -55,63 +60,73 @@ def store(tmp_path_factory, run_cheaply):
 
 
 @pytest.fixture(scope="module")
-def summary(store):
-    return summarise(store)
+def report(store):
+    return make_report(store)
 
 
-def test_it_is_plain(summary):
-    read = plain(summary)
+@pytest.fixture(scope="module")
+def results(store):
+    return load_results(store)
+
+
+def scores(report, title):
+    """The table of scores whose title starts so."""
+    return next(grid for grid in report.section("recovery").grids() if grid.title.startswith(title))
+
+
+def test_it_is_plain(report):
+    read = as_plain(report)
     assert json.loads(json.dumps(read, allow_nan=False)) == read
-    assert set(read) == {f.name for f in fields(summary)}
+    assert set(read) == {"schema", *(f.name for f in fields(report))}
 
 
-def test_it_cannot_be_changed(summary):
+def test_it_cannot_be_changed(report):
     def walk(value):
         if is_dataclass(value):
             assert type(value).__dataclass_params__.frozen
             for f in fields(value):
                 walk(getattr(value, f.name))
-        elif isinstance(value, (list, tuple)):
-            for inner in value:
+        else:
+            assert not isinstance(value, list)
+            for inner in value if isinstance(value, tuple) else ():
                 walk(inner)
 
-    walk(summary)
+    walk(report)
 
 
-def test_baselines_and_limit_stand_beside_every_score(summary):
-    for table in [*summary.recovery.tables, summary.shares]:
-        kinds = {row.name: row.kind for row in table.rows}
+def test_baselines_and_limit_stand_beside_every_score(report):
+    grids = [grid for grid in report.section("recovery").grids() if grid.style == "scores"]
+    assert len(grids) == 7
+    for grid in grids:
+        kinds = {row.name: row.kind for row in grid.rows}
         assert kinds["Uniform"] == kinds["Temperature"] == "baseline"
         assert kinds["Limit"] == kinds["Mean of truth"] == "oracle"
 
 
-def test_recovered_is_anchored(summary):
-    shares = {r.name: r.cells[0].value for r in summary.shares.rows}
+def test_recovered_is_anchored(report):
+    shares = {r.name: r.cells[1].value for r in report.shares.rows}
     assert shares["Uniform"] == 0.0
     assert shares["Limit"] == 1.0
     assert 0.2 < shares["Temperature"] < 0.5
     # L / |L| has zeros where the truth has none: infinitely far from it, which JSON cannot say but the text does.
     assert shares["Logical"] == -math.inf
-    assert [r["cells"][0]["value"] for r in plain(summary)["shares"]["rows"] if r["name"] == "Logical"] == [None]
-    texts = {r.name: r.cells[0].text for r in summary.shares.rows}
-    assert texts["Logical"] == "−∞"
+    (read,) = (r["cells"][1] for r in as_plain(report)["shares"]["rows"] if r["name"] == "Logical")
+    assert (read["value"], read["text"]) == (None, "−∞")
 
 
-def test_the_best_has_not_seen_the_truth(summary):
-    (kl,) = (t for t in summary.recovery.tables if t.measure == "kl")
-    best = [row.name for row in kl.rows if row.cells[0].best]
+def test_the_best_has_not_seen_the_truth(report):
+    best = [row.name for row in scores(report, "KL").rows if row.cells[2].best]
     assert best == ["Temperature"]
 
 
-def test_published_rows_are_shown_even_where_ours_are_missing(summary):
-    (clark,) = (t for t in summary.recovery.tables if t.measure == "clark")
-    assert set(paper.DATASETS.values()) <= set(clark.datasets)
-    theirs = next(row for row in clark.rows if row.published_as == "LP")
-    cell = next(c for c in theirs.cells if c.dataset == "yeast-alpha")
-    assert cell.published.value == paper.recovery()["clark"]["LP"]["alpha"]
-    assert cell.status == "no data"
-    assert cell.published.verdict.name == "not comparable"
-    assert "yeast-alpha was not run" in cell.published.verdict.reason
+def test_published_figures_are_counted_even_where_ours_are_missing(results):
+    figures = {(f.measure, f.method, f.dataset): f for f in published_figures(results, "recovery", paper.recovery())}
+    assert {dataset for _, _, dataset in figures} == set(paper.DATASETS.values())
+    found = figures["clark", "LP", "yeast-alpha"]
+    assert found.printed == paper.recovery()["clark"]["LP"]["alpha"]
+    assert found.status == "no data"
+    assert found.verdict.name == "not comparable"
+    assert "yeast-alpha was not run" in found.verdict.reason
 
 
 MEASURES = ("chebyshev", "clark", "canberra", "kl", "cosine", "intersection", "kl_reversed_drop", "kl_reversed_clip")
@@ -146,8 +161,8 @@ def test_published_figures_that_cannot_be_are_not_compared(tmp_path, error, impo
     table = {"Truth": 0.0262, "Floor": 0.0260, "LCdr (paper)": 0.03, "ML2 (paper)": 0.03}
     scores = {row: {"yeast-spoem": value} for row, value in table.items()}
     fill(store, "prediction", scores, ("Truth", "Floor"), errors={"Floor": error})
-    (kl,) = (t for t in summarise(store).prediction.tables if t.measure == "kl")
-    found = {r.published_as: r.cells[0].published.verdict for r in kl.rows if r.published_as}
+    figures = published_figures(load_results(store), "prediction", paper.prediction())
+    found = {f.method: f.verdict for f in figures if (f.measure, f.dataset) == ("kl", "yeast-spoem")}
     # Printed .0007, where the best learner on the truth reaches .0260: impossible, unless that figure is uncertain.
     assert (found["LCdr"].name == "not comparable") == impossible
     assert ("trained on the truth" in found["LCdr"].reason) == impossible
@@ -160,43 +175,50 @@ def test_our_results_are_ranked_and_tested(tmp_path):
     loss = {"LCdr": 0.3, "GLLE (paper)": 0.2, "LP (paper)": 0.4, "Best": 0.1, "Limit": 0.01}
     sets = list(paper.DATASETS.values())[:7]
     fill(store, "recovery", {r: {d: v + i / 1000 for i, d in enumerate(sets)} for r, v in loss.items()}, ("Limit",))
-    groups = {g.name: g for g in summarise(store).ranks.groups}
+    groups = {g.name: g for g in _rank_groups(load_results(store))}
     assert set(groups) == {"paper", "counterparts", "all"}
-    clark = {name: next(m for m in g.measures if m.measure == "clark") for name, g in groups.items()}
-    assert clark["all"].average_ranks == {"Best": 1.0, "GLLE (paper)": 2.0, "LCdr": 3.0, "LP (paper)": 4.0}
+    clark = {name: next(t for t in g.tested if t.measure == "clark") for name, g in groups.items()}
+    assert clark["all"].ranking.average_ranks == {"Best": 1.0, "GLLE (paper)": 2.0, "LCdr": 3.0, "LP (paper)": 4.0}
     assert clark["all"].reference == "Best"
     assert clark["counterparts"].reference == "LCdr"
     assert clark["counterparts"].wilcoxon["GLLE (paper)"].outcome == "loss"
     assert clark["counterparts"].wilcoxon["LP (paper)"].p_value == pytest.approx(2 / 128)
-    assert clark["counterparts"].published is None
-    assert clark["paper"].published.average_ranks["LCdr"] == 1.0
-    assert clark["all"].nemenyi["Best"]["LP (paper)"] < 0.05
+    assert not clark["counterparts"].printed_ranks
+    assert clark["paper"].printed_ranks["LCdr"] == 1.0
+    assert clark["all"].ranking.nemenyi["Best"]["LP (paper)"] < 0.05
+    section = make_report(store).section("ranks")
+    cells = {row.name: row.cells for row in section.grids()[0].rows}
+    assert cells["LCdr"][0].note.startswith("printed ")
 
 
-def test_failures_are_shown_and_are_no_results(summary):
-    (failure,) = summary.failures
-    assert failure.row == "Bad"
-    assert "Traceback" in failure.traceback
-    for table in summary.recovery.tables:
-        bad = next(row for row in table.rows if row.name == "Bad")
-        assert bad.cells[0].status == "failed"
-        assert bad.cells[0].value is None
-    assert summary.counts.failed == 1
+def test_failures_are_shown_and_are_no_results(report):
+    (text,) = report.failures
+    assert text.startswith("Bad on artificial (recovery): InvalidParameterError")
+    (fold,) = report.section("failures").blocks
+    assert "Traceback" in fold.blocks[0].text
+    for grid in report.section("recovery").grids():
+        if grid.style == "scores" and grid != report.shares:
+            bad = next(row for row in grid.rows if row.name == "Bad").cells[2]
+            assert (bad.text, bad.value, bad.state) == ("failed", None, "failed")
 
 
-def test_curves_pictures_and_provenance(summary, store):
-    (curve,) = summary.sensitivity.curves
+def test_curves_pictures_and_provenance(report, results, store):
+    (curve,) = sensitivity.curves(results)
     assert curve.values == (0.1, 0.5)
-    assert len(curve.scores["kl"]) == 2
-    assert {m.row for m in summary.manifold} >= {"Uniform", "Limit"}
-    assert store.arrays(summary.manifold[0].key)["recovered"].shape == (2601, 3)
-    example = summary.examples[0].instances[0]
-    assert sum(example.truth) == pytest.approx(1)
-    assert sum(example.recovered["Temperature"]) == pytest.approx(1)
-    assert summary.provenance.runs[0].command == "test"
-    assert summary.missing.datasets == {"flickr": "not available locally"}
-    assert len(summary.headline.sentences) >= 3
-    said = " ".join(summary.headline.sentences)
+    assert len(curve.scores) == 2
+    (pictures,) = (block for block in report.section("manifold").blocks if isinstance(block, Pictures))
+    assert {picture.title for picture in pictures.draw()} >= {"Truth", "Given: 0/1 labels", "Uniform", "Limit"}
+    uniform = results.get("recovery", "artificial", "Uniform")
+    assert store.arrays(uniform.records[0]["key"])["recovered"].shape == (2601, 3)
+    example = uniform.records[0]["examples"]
+    assert sum(example["truth"][0]) == pytest.approx(1)
+    assert sum(example["recovered"][0]) == pytest.approx(1)
+    assert any(isinstance(block, Charts) for block in report.section("examples").blocks)
+    (runs,) = report.section("provenance").grids()
+    assert runs.rows[0].cells[-1].text == "test"
+    assert missing_data(results) == {"flickr": "not available locally"}
+    assert len(report.sentences) >= 3
+    said = " ".join(report.sentences)
     # Nothing is said about data that nobody asked for, and the limit is not called what the data allow.
     assert "The paper's data sets were not run" in said
     assert "not a bound" in said
@@ -210,18 +232,18 @@ def test_a_file_that_was_edited_is_named_and_its_cell_is_pending(store, tmp_path
     path = copy.root / "results" / f"{key}.json"
     path.write_text(path.read_text().replace('"kl": 0.', '"kl": 0.0'))
     (copy.root / "runs" / "foreign.json").write_text("{}")
-    found = summarise(Store(copy.root))
-    assert len(found.provenance.damaged) == 2
-    assert any(str(path) in text for text in found.provenance.damaged)
-    (kl,) = (t for t in found.recovery.tables if t.measure == "kl")
-    assert next(r for r in kl.rows if r.name == "Temperature").cells[0].status == "pending"
+    found = make_report(Store(copy.root))
+    assert len(found.damaged) == 2
+    assert any(str(path) in text for text in found.damaged)
+    assert load_results(Store(copy.root)).get("recovery", "artificial", "Temperature").status == "pending"
+    assert "Temperature" not in {row.name for row in scores(found, "KL").rows}
 
 
-def test_an_empty_store_has_a_summary(tmp_path):
-    empty = summarise(Store(tmp_path))
-    json.dumps(plain(empty), allow_nan=False)
-    assert empty.counts.planned == 0
-    assert [group.name for group in empty.ranks.groups] == ["paper"]
+def test_an_empty_store_has_a_report(tmp_path):
+    empty = make_report(Store(tmp_path))
+    json.dumps(as_plain(empty), allow_nan=False)
+    assert empty.shares.rows == ()
+    assert [group.name for group in _rank_groups(load_results(Store(tmp_path)))] == ["paper"]
 
 
 def test_a_whole_run_replaces_rows_that_are_gone(tmp_path):

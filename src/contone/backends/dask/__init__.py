@@ -10,17 +10,18 @@ import numpy as np
 
 from contone.backends.dask import checks, duplicates, graph, neighbours, rows, tasks
 from contone.backends.dask.order import ListOrder
-from contone.backends.numpy import NumpyBackend
-from contone.backends.protocols import Groups, Neighbours
-from contone.runtime import memory
-from contone.runtime.threads import pieces_of
+from contone.backends.numpy import Backend
+from contone.backends.numpy.neighbours import Neighbours
+from contone.backends.protocols import Groups
+from contone.runtime import machine
+from contone.runtime.machine import pieces_of
 from contone.typing import Array, Operator
 
-_HOST = NumpyBackend()
+_HOST = Backend()
 
 
-class DaskBackend:
-    """See `contone.backends.protocols` for what each method does. What is small is computed as a NumPy array."""
+class DaskBackend(Backend):
+    """What lazy arrays do otherwise than NumPy arrays. What is small is computed as a NumPy array."""
 
     name = "dask"
     in_memory = False
@@ -67,7 +68,7 @@ class DaskBackend:
     def split_like(self, A: Array, model: Array) -> Array:
         return rows.split_like(A, model)
 
-    def take_rows(self, A: Array, order: Any) -> Array:
+    def take_rows(self, A: Array, order: Array) -> Array:
         return order.take(A) if isinstance(order, ListOrder) else A[order]
 
     def row_numbers(self, A: Array) -> Array:
@@ -75,9 +76,6 @@ class DaskBackend:
 
     def to_numpy(self, A: Array) -> np.ndarray:
         return np.asarray(rows.compute(A)[0])
-
-    def like(self, A: Array, model: Array) -> Array:
-        return _HOST.like(A, model)
 
     def transpose(self, A: Array) -> Array:
         return A.T
@@ -98,9 +96,6 @@ class DaskBackend:
         given = zip(tasks.handles(A), tasks.handles(group), strict=True)
         return np.minimum.reduce(tasks.fetch(tasks.run(_HOST.min_members, [(*some, n_groups) for some in given])))
 
-    def normal_distribution(self) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
-        return _HOST.normal_distribution()
-
     # Neighbourhoods
 
     def nearest_neighbours(self, X: Array, k: int) -> Neighbours:
@@ -115,10 +110,10 @@ class DaskBackend:
     def local_neighbours(self, X: Array, k: int) -> tuple[Neighbours, Any]:
         return neighbours.local_neighbours(X, k)
 
-    def put_back(self, A: Array, order: Any) -> Array:
+    def put_back(self, A: Array, order: Array) -> Array:
         return order.put_back(A) if isinstance(order, ListOrder) else A
 
-    def average_equal_rows(self, X: Array, order: Any) -> tuple[int, Operator | None]:
+    def average_equal_rows(self, X: Array, order: Array) -> tuple[int, Operator | None]:
         return duplicates.average_equal_rows(X, order)
 
     def random_signs(self, A: Array, columns: int) -> Array:
@@ -129,20 +124,14 @@ class DaskBackend:
 
     # Sampling: rows are sampled on the workers, as NumPy arrays
 
-    def draws(self, generator: np.random.Generator, model: Array) -> np.random.Generator:
-        return generator
-
-    def rows_per_block(self, X: Array, q: int, max_rows: int) -> int:
-        return max_rows
-
     def map_blocks(self, function: Callable[[Any], Any], blocks: Iterable[Any]) -> Iterator[Any]:
         return map(function, blocks)
 
     # Checks
 
     def available_bytes(self, X: Array) -> float:
-        on_workers = tasks.worker_bytes() if memory.user_limit() is None else None
-        return memory.available_bytes() if on_workers is None else on_workers
+        on_workers = tasks.worker_bytes() if machine.user_limit() is None else None
+        return machine.available_bytes() if on_workers is None else on_workers
 
     def check_matrix(self, A: Array, name: str) -> Array:
         return checks.check_matrix(A, name)

@@ -16,8 +16,8 @@ from dask.base import compute as compute_together
 from dask.base import persist as persist_together
 from dask.delayed import delayed
 
+from contone.backends.numpy import random_signs
 from contone.backends.numpy.neighbours import EXACT_ROWS
-from contone.backends.numpy.rows import random_signs
 from contone.typing import Array
 
 FAN = 8

@@ -22,11 +22,11 @@ from dask.base import get_scheduler
 from dask.delayed import delayed
 
 from contone.backends.dask.rows import FAN, persist
-from contone.backends.numpy import rows as numpy_rows
-from contone.runtime.threads import pieces_of
-from contone.typing import Array
+from contone.backends.numpy import Backend, add_parts
+from contone.typing import Array, Record
 
 Handle = Any
+_HOST = Backend()
 
 
 class Entry(NamedTuple):
@@ -114,9 +114,9 @@ def update(
     changed: Sequence[Array],
     given: Sequence[Array],
     summed: bool,
-    shared: dict[str, Any],
+    shared: Record,
 ) -> tuple[tuple[Array, ...], Any]:
-    """`contone.backends.protocols.Rows.update`, one task per block, in which the rows go by in pieces as they do in
+    """`Backend.update`, one task per block, in which the rows go by in pieces as they do in
     memory; `prepare` makes the step on a block, one like `Graph.update` in memory, of the tuple `prepared` for it."""
     columns = [entries_of(A) for A in changed], [entries_of(A) for A in given]
     n_blocks = len((columns[0] + columns[1])[0])
@@ -136,41 +136,35 @@ def _update(
     prepare: Callable[..., Callable[..., Any]] | None,
     function: Callable[..., Any],
     summed: bool,
-    shared: dict[str, Any],
+    shared: Record,
     prepared: tuple[Any, ...],
     changed: list[Any],
     given: list[Any],
 ) -> Any:
     rows = [np.empty(*A) if isinstance(A, _Unwritten) else np.array(_taken(A)) for A in changed]
     others = [_taken(A) for A in given]
-    step = partial(_step, pieces=pieces_of(len((rows + others)[0]))) if prepare is None else prepare(*prepared)
+    step = _HOST.update if prepare is None else prepare(*prepared)
     numbers = step(function, rows, others, summed=summed, **shared)[1]
     results = (*rows, numbers) if summed else tuple(rows)
     return results[0] if len(results) == 1 else results
 
 
-def _step(
-    function: Callable[..., Any], rows: list[Any], others: list[Any], *, summed: bool, pieces: Any, **shared: Any
-) -> Any:
-    return numpy_rows.update(function, rows, others, pieces, summed, **shared)
-
-
 def sum_rows(function: Callable[..., Any], *arrays: Array) -> Callable[..., tuple[Any, ...]]:
-    """`contone.backends.protocols.Rows.sum_rows`: a task per block, piece by piece in it, and a tree of sums."""
+    """`Backend.sum_rows`: a task per block, piece by piece in it, and a tree of sums."""
     blocks = list(zip(*map(entries_of, arrays), strict=True))
     work = partial(_summed, function)
 
     def total(*given: Any) -> tuple[Any, ...]:
         parts = run(work, [(given, some) for some in blocks])
         while len(parts) > FAN:
-            parts = run(numpy_rows.add_parts, [(parts[i : i + FAN],) for i in range(0, len(parts), FAN)])
-        return numpy_rows.add_parts(fetch(parts))
+            parts = run(add_parts, [(parts[i : i + FAN],) for i in range(0, len(parts), FAN)])
+        return add_parts(fetch(parts))
 
     return total
 
 
 def _summed(function: Callable[..., Any], given: tuple[Any, ...], rows: tuple[Any, ...]) -> tuple[Any, ...]:
-    return numpy_rows.sum_rows(function, *map(_taken, rows))(*given)
+    return _HOST.sum_rows(function, *map(_taken, rows))(*given)
 
 
 def as_array(

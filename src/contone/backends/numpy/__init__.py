@@ -1,37 +1,65 @@
-"""NumPy arrays: all rows in the memory of this process, in pieces on threads where they are many."""
+"""NumPy arrays: all rows in the memory of this process, in pieces on threads where they are many.
+
+`Backend` says what a kind of array must bring along. Elementwise work is written once, against the array API
+(`array_api_compat.array_namespace`); a backend holds only what differs between kinds of arrays: how rows are mapped and
+summed, how neighbours are found, how a sparse graph is multiplied, where random numbers come from, how much memory
+there is, and how data is looked at where it lies. Other kinds derive from this one and say what they do otherwise.
+
+Shapes: n or m rows, d features, q labels, k neighbours.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
 from scipy import special
 
-from contone.backends.numpy import duplicates, graph, neighbours, rows
-from contone.backends.permutations import invert, reorder
-from contone.backends.protocols import Groups, Neighbours
+from contone.backends.numpy import duplicates, graph, neighbours
+from contone.backends.numpy.neighbours import Neighbours
+from contone.backends.protocols import Draws, Graph, Groups, invert
 from contone.exceptions import InputTypeError, ShapeError
-from contone.runtime import memory, threads
+from contone.runtime import machine
 from contone.typing import Array, Operator
 
+FEW_COLUMNS = 64
+"""Up to so many columns a maximum is taken column by column: NumPy is many times slower over a short last axis."""
 
-class NumpyBackend:
-    """See `contone.backends.protocols` for what each method does."""
+
+class Backend:
+    """One kind of array: that of NumPy."""
 
     name = "numpy"
+    """The word for this kind: "numpy", "sparse", "torch", "dask"."""
     in_memory = True
+    """Whether all rows lie in the memory of this process or of its GPU."""
 
-    # Rows
+    # Rows: functions of them, and arrays of one kind as arrays of another
 
     def map_rows(
         self, function: Callable[..., Array], *arrays: Array, columns: int, dtype: Any = np.float64, **shared: Array
     ) -> Array:
+        """function(rows of every array, **shared) -> (m, columns), for all rows; `shared` is in memory."""
         return function(*arrays, **shared)
 
     def sum_rows(self, function: Callable[..., Any], *arrays: Array) -> Callable[..., tuple[Any, ...]]:
-        return rows.sum_rows(function, *arrays)
+        """The map a -> sum over blocks of function(a..., rows of every array), a tuple of numbers or small arrays.
+
+        The order of the summation depends on the blocks alone, not on which worker or thread is faster.
+        """
+        pieces = self.pieces(arrays[0])
+
+        def all_rows(*given: Any) -> tuple[Any, ...]:
+            def work(rows: slice) -> tuple[Any, ...]:
+                found: tuple[Any, ...] = function(*given, *(A[rows] for A in arrays))
+                return found
+
+            return add_parts(list(machine.side_by_side(work, pieces))) if len(pieces) > 1 else work(slice(None))
+
+        return all_rows
 
     def update(
         self,
@@ -42,104 +70,167 @@ class NumpyBackend:
         summed: bool = True,
         **shared: Any,
     ) -> tuple[tuple[Array, ...], Any]:
+        """One step of a solver: function(rows of `changed`..., rows of `given`..., **shared), for all rows, in pieces.
+
+        The function writes over the rows of `changed` and returns numbers. What comes back is `changed`, with these
+        rows, and the sum of the numbers over all pieces, in this process; None where nothing is to be `summed`. Arrays
+        in memory are written over; others are left as they were.
+        """
+
+        def work(rows: slice) -> Any:
+            return function(*(A[rows, ...] for A in changed), *(A[rows, ...] for A in given), **shared)
+
         pieces = self.pieces((*changed, *given)[0])
-        return rows.update(function, changed, given, pieces, summed, **shared)
+        if summed:
+            return tuple(changed), machine.total(work, pieces)
+        machine.for_each(work, pieces)
+        return tuple(changed), None
 
     def scratch(self, A: Array) -> Array:
+        """An array like A, to be written over by `update`."""
         return array_namespace(A).empty_like(A)
 
     def n_blocks(self, A: Array) -> int:
+        """How many blocks of rows `sum_rows` sums over."""
         return len(self.pieces(A))
 
     def pieces(self, A: Array) -> list[slice]:
-        return threads.pieces_of(A.shape[0])
+        """The rows of A in pieces that threads may work on side by side; one where that does not pay."""
+        return machine.pieces_of(A.shape[0])
 
     def compute(self, *arrays: Array) -> tuple[Array, ...]:
+        """Small results in the memory of this process, computed together in one pass."""
         return arrays
 
     def gather(self, A: Array) -> Array:
+        """A in the memory of this process: for labels and solutions, (n, q), never for features."""
         return A
 
     def persist(self, *arrays: Array) -> tuple[Array, ...]:
+        """The same arrays, computed once and held where they will be used again."""
         return arrays
 
     def split_like(self, A: Array, model: Array) -> Array:
+        """A (n, q) in the row blocks of `model`."""
         return A
 
     def take_rows(self, A: Array, order: Array) -> Array:
-        return rows.take_rows(A, order)
+        """A[order], for row numbers `order` of any shape."""
+        return take_rows(A, order)
 
     def row_numbers(self, A: Array) -> Array:
+        """0, 1, ... (n, 1), in the row blocks of A (n, q)."""
         return np.arange(A.shape[0])[:, None]
 
     def to_numpy(self, A: Array) -> np.ndarray:
+        """A in the memory of the host; a NumPy array stays as it is."""
         return np.asarray(A)
 
     def like(self, A: Array, model: Array) -> Array:
+        """A in the library, on the device and in the precision of the floating-point array `model`."""
         return np.asarray(A.detach().cpu() if hasattr(A, "detach") else A, dtype=model.dtype)
 
     def transpose(self, A: Array) -> Array:
+        """A^T, its rows one after the other in memory."""
         return np.ascontiguousarray(A.T)
 
     def row_maxima(self, A: Array) -> Array:
-        return rows.row_maxima(A)
+        """The largest entry along the last axis."""
+        if 0 < A.shape[-1] <= FEW_COLUMNS:
+            return reduce(np.maximum, (A[..., j] for j in range(A.shape[-1])))
+        return np.asarray(np.max(A, axis=-1))
 
     def count_members(self, group: Array, n_groups: int = 0) -> Array:
+        """How often each of the numbers 0, 1, ... occurs in `group` (n,); at least `n_groups` counts."""
         return np.bincount(group, minlength=n_groups)
 
     def min_members(self, A: Array, group: Array, n_groups: int) -> Array:
-        return rows.min_members(A, group, n_groups)
+        """The smallest entries (n_groups, q) of the rows of A (n, q) in each group (n,); inf where there are none."""
+        out = np.full((n_groups, *A.shape[1:]), np.inf)
+        np.minimum.at(out, group, A)
+        return out
 
     def sum_members(self, A: Array, group: Array, n_groups: int) -> Array:
-        return rows.sum_members(A, group, n_groups)
+        """Sums (n_groups, ...) of the rows of A (n, ...) that belong to each group (n,)."""
+        columns = [np.bincount(group, weights=a, minlength=n_groups) for a in A.reshape(len(A), -1).T]
+        return np.stack(columns, axis=1).reshape(n_groups, *A.shape[1:])
 
     def normal_distribution(self) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
+        """The standard normal distribution function and its inverse."""
         return special.ndtr, special.ndtri
 
-    # Neighbourhoods
+    # Neighbourhoods: which rows are near each other, or equal
 
     def nearest_neighbours(self, X: Array, k: int) -> Neighbours:
+        """The k nearest other rows of every row of X (n, d); k is cut to n - 1. Duplicates count, at distance 0."""
         return neighbours.nearest_neighbours(X, k)
 
     def query_neighbours(self, X: Array, queries: Array, k: int) -> Neighbours:
+        """The k rows of X (n, d) nearest to every row of `queries` (m, d); k is cut to n."""
         return neighbours.query_neighbours(X, queries, k)
 
-    def edge_graph(self, indices: Array, weights: Array) -> graph.NumpyGraph:
+    def edge_graph(self, indices: Array, weights: Array) -> Graph:
+        """The directed graph with weight w_ir (n, k) on the edge from row i to the row indices_ir."""
         return graph.edge_graph(indices, weights)
 
     def local_neighbours(self, X: Array, k: int) -> tuple[Neighbours, Any]:
-        return reorder(self.nearest_neighbours(X, k), self.take_rows)
+        """The same neighbourhoods as those of `nearest_neighbours` with the rows renumbered so that neighbours are near
+        each other, and that order, for `take_rows` and `put_back`; slice(None) where nothing was renumbered.
 
-    def put_back(self, A: Array, order: Any) -> Array:
-        return A if isinstance(order, slice) else rows.take_rows(A, invert(order))
+        Products with the graph of a million rows spend their time waiting for memory; with neighbours near each other
+        the processor's cache holds most of what a row needs.
+        """
+        found = self.nearest_neighbours(X, k)
+        if found.order is None:
+            return found, slice(None)
+        indices = self.take_rows(invert(found.order), self.take_rows(found.indices, found.order))
+        distances = self.take_rows(found.distances, found.order)
+        return found._replace(indices=indices, distances=distances, order=None), found.order
 
-    def average_equal_rows(self, X: Array, order: Any) -> tuple[int, Operator | None]:
-        groups = self.group_duplicates(X[order])
-        return rows.average_members(groups, self.count_members(groups.member), self.sum_members)
+    def put_back(self, A: Array, order: Array) -> Array:
+        """The rows of A (n, q), given in the order of `local_neighbours`, where they were before."""
+        return A if isinstance(order, slice) else self.take_rows(A, invert(order))
+
+    def average_equal_rows(self, X: Array, order: Array) -> tuple[int, Operator | None]:
+        """How many distinct rows X (n, d) has, and the map that gives each row of V (n, q), in that order, the mean
+        over all rows that are equal in X; None where no two are."""
+        member, first = self.group_duplicates(X[order])
+        m = len(first)
+        if m == len(member):
+            return m, None
+        count = self.count_members(member)[:, None]
+        return m, lambda V: (self.sum_members(V, member, m) / count)[member]
 
     def random_signs(self, A: Array, columns: int) -> Array:
-        return rows.random_signs(A.shape[0], columns).astype(A.dtype, copy=False)
+        """Random signs (n, columns) in the row blocks of A (n, q), always the same."""
+        return self.like(random_signs(A.shape[0], columns), A)
 
     def group_duplicates(self, X: Array) -> Groups:
+        """Groups of equal rows of X (n, d), in O(n d + n log n)."""
         return duplicates.group_duplicates(X)
 
     # Sampling
 
-    def draws(self, generator: np.random.Generator, model: Array) -> np.random.Generator:
+    def draws(self, generator: np.random.Generator, model: Array) -> Draws:
+        """What draws for rows like `model`, seeded by the generator."""
         return generator
 
     def rows_per_block(self, X: Array, q: int, max_rows: int) -> int:
+        """How many rows with q labels to sample at once: `max_rows`, or more where starting work is what takes time."""
         return max_rows
 
     def map_blocks(self, function: Callable[[Any], Any], blocks: Iterable[Any]) -> Iterator[Any]:
-        return threads.side_by_side(function, blocks)
+        """function(block) of every block, in their order, side by side where that pays."""
+        return machine.side_by_side(function, blocks)
 
-    # Checks
+    # Checks: data is looked at where it lies
 
     def available_bytes(self, X: Array) -> float:
-        return memory.available_bytes()
+        """Memory that work beside X can take."""
+        return machine.available_bytes()
 
     def check_matrix(self, A: Array, name: str) -> Array:
+        """A as a matrix of real numbers with rows and columns; refuses anything else."""
         if A.ndim != 2 or A.shape[1] == 0:
             raise ShapeError(f"{name} must be a matrix, one row per instance; it has shape {A.shape}.")
         if A.dtype.kind not in "buif":
@@ -147,8 +238,43 @@ class NumpyBackend:
         return A
 
     def each_block(self, function: Callable[..., Any], *arrays: Array) -> Sequence[Any]:
+        """function(rows of every array) of every block of rows, in order and in one pass; its results are small."""
         return [function(*arrays)]
 
     def check_later(self, A: Array, check: Callable[[Array, int], None]) -> Array:
+        """A, whose rows call check(rows, number of the first) before they are used: now where they are in memory."""
         check(A, 0)
         return A
+
+
+class SparseBackend(Backend):
+    """Sparse matrices of SciPy: features only, and for methods that never need them dense."""
+
+    name = "sparse"
+
+    def to_numpy(self, A: Array) -> np.ndarray:
+        return np.asarray(A.toarray() if hasattr(A, "toarray") else A)
+
+
+def add_parts(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """The sums of tuples, entry by entry, in their order."""
+    return tuple(sum(values[1:], start=values[0]) for values in zip(*parts, strict=True))
+
+
+def take_rows(A: np.ndarray, order: np.ndarray) -> Array:
+    """A[order], for row numbers `order` of any shape, in pieces."""
+    pieces = machine.pieces_of(len(order))
+    if len(pieces) == 1:
+        return A[order]
+    out = np.empty((*order.shape, *A.shape[1:]), dtype=A.dtype)
+
+    def work(rows: slice) -> None:
+        out[rows] = A[order[rows]]
+
+    machine.for_each(work, pieces)
+    return out
+
+
+def random_signs(n: int, columns: int) -> Array:
+    """Random signs (n, columns), always the same."""
+    return np.random.default_rng(0).choice([-1.0, 1.0], size=(n, columns))

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import faiss
 import numpy as np
 
+from contone.backends.numpy import take_rows
 from contone.backends.numpy.faiss_lists import (
     BLOCK_ROWS,
     POINTS_PER_LIST,
@@ -32,9 +33,8 @@ from contone.backends.numpy.faiss_lists import (
     single,
     train,
 )
-from contone.backends.numpy.rows import take_rows
-from contone.backends.permutations import invert
-from contone.runtime.threads import side_by_side
+from contone.backends.protocols import invert
+from contone.runtime.machine import side_by_side
 
 TARGET_RECALL = 0.98
 """Tuning stops here: a little above what is asked for, as the sample is small."""

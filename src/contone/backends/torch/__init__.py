@@ -5,21 +5,21 @@ In the memory of the host the engines for NumPy arrays search for neighbours: th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from contone.backends.numpy import Backend
 from contone.backends.numpy import neighbours as host_neighbours
-from contone.backends.numpy.rows import average_members, random_signs
-from contone.backends.permutations import invert, reorder
-from contone.backends.protocols import Draws, Groups, Neighbours
+from contone.backends.numpy.neighbours import Neighbours
+from contone.backends.protocols import Draws, Groups
 from contone.backends.torch import duplicates, graph, memory, neighbours
 from contone.backends.torch.draws import FEW, TensorDraws
 from contone.exceptions import InputTypeError, ShapeError
-from contone.typing import Array, Operator
+from contone.typing import Array
 
 NUMBERS_PER_BLOCK = 2**24
 """Degrees drawn at once on a GPU, whatever `max_rows`: many, because it takes as long to start work as to do it."""
@@ -40,54 +40,15 @@ def _refuse_overflow(A: Array, dtype: torch.dtype) -> None:
         )
 
 
-class TorchBackend:
-    """See `contone.backends.protocols` for what each method does."""
+class TorchBackend(Backend):
+    """What tensors do otherwise than NumPy arrays."""
 
     name = "torch"
-    in_memory = True
 
     # Rows
 
-    def map_rows(
-        self, function: Callable[..., Array], *arrays: Array, columns: int, dtype: Any = np.float64, **shared: Array
-    ) -> Array:
-        return function(*arrays, **shared)
-
-    def sum_rows(self, function: Callable[..., Any], *arrays: Array) -> Callable[..., tuple[Any, ...]]:
-        return lambda *given: function(*given, *arrays)
-
-    def update(
-        self,
-        function: Callable[..., Any],
-        changed: Sequence[Array],
-        given: Sequence[Array] = (),
-        *,
-        summed: bool = True,
-        **shared: Any,
-    ) -> tuple[tuple[Array, ...], Any]:
-        numbers = function(*changed, *given, **shared)
-        return tuple(changed), numbers if summed else None
-
-    def scratch(self, A: Array) -> Array:
-        return torch.empty_like(A)
-
-    def n_blocks(self, A: Array) -> int:
-        return 1
-
     def pieces(self, A: Array) -> list[slice]:
         return [slice(None)]
-
-    def compute(self, *arrays: Array) -> tuple[Array, ...]:
-        return arrays
-
-    def gather(self, A: Array) -> Array:
-        return A
-
-    def persist(self, *arrays: Array) -> tuple[Array, ...]:
-        return arrays
-
-    def split_like(self, A: Array, model: Array) -> Array:
-        return A
 
     def take_rows(self, A: Array, order: Array) -> Array:
         return A[order]
@@ -150,19 +111,6 @@ class TorchBackend:
     def edge_graph(self, indices: Tensor, weights: Tensor) -> graph.TorchGraph:
         return graph.edge_graph(indices, weights)
 
-    def local_neighbours(self, X: Tensor, k: int) -> tuple[Neighbours, Any]:
-        return reorder(self.nearest_neighbours(X, k), self.take_rows)
-
-    def put_back(self, A: Tensor, order: Any) -> Tensor:
-        return A if isinstance(order, slice) else A[invert(order)]
-
-    def average_equal_rows(self, X: Tensor, order: Any) -> tuple[int, Operator | None]:
-        groups = self.group_duplicates(X[order])
-        return average_members(groups, self.count_members(groups.member), self.sum_members)
-
-    def random_signs(self, A: Tensor, columns: int) -> Tensor:
-        return self.like(random_signs(A.shape[0], columns), A)
-
     def group_duplicates(self, X: Tensor) -> Groups:
         return duplicates.group_duplicates(X)
 
@@ -194,13 +142,6 @@ class TorchBackend:
         if A.layout != torch.strided:
             A = A.to_dense()
         return A if A.dtype in (torch.float32, torch.float64) else A.to(torch.float64)
-
-    def each_block(self, function: Callable[..., Any], *arrays: Array) -> Sequence[Any]:
-        return [function(*arrays)]
-
-    def check_later(self, A: Array, check: Callable[[Array, int], None]) -> Array:
-        check(A, 0)
-        return A
 
 
 def _on_host(X: Tensor) -> bool:

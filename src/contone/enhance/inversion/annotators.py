@@ -1,10 +1,10 @@
 """Several annotators of one item: every row of labels measures the item's distribution through noise of its own.
 
-    z_i ~ N(B^T phi(x_i), Sigma),   z_r = z_i + e_r,   e_r ~ N(0, tau^2 C),   l_r = degrade(softmax(z_r))
+    z_i ~ N(B^T phi(x_i), Sigma),   z_r = z_i + e_r,   e_r ~ N(0, tau^2 C),   l_r = rule(softmax(z_r))
 
 for each row r of labels of item i, with C = I - 11^T / q. The answer is the posterior of softmax(z_i). Given the rest,
 
-- z_r is normal around z_i, confined to what l_r allows: the sweep of `gibbs`, with covariance tau^2 C;
+- z_r is normal around z_i, confined to what l_r allows: the sweep of `sweeps`, with covariance tau^2 C;
 - z_i together with all its z_r moves along one axis: its prior, cut to what the labels of *all* its rows allow. Where
   annotators agree closely (tau small), this is the move that explores;
 - z_i is normal, in closed form: in the directions of Sigma's eigenvectors all covariances are diagonal;
@@ -17,27 +17,15 @@ parameters are learnt and calibrated by the same chains.
 
 from __future__ import annotations
 
-import copy
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from contone.backends import get_backend, to_numpy
-from contone.enhance.inversion import logistic_normal
-from contone.enhance.inversion.chain import Settings, calibrate_parameters, learn_parameters, redraws
 from contone.enhance.inversion.evidence import Grades
-from contone.enhance.inversion.logistic_normal import Parameters, Spread
-from contone.enhance.inversion.model import N_DIRECTIONS, Fit, _certain, _mean_features, choose_rows, with_tails
-from contone.enhance.inversion.posterior import Averages, Posterior
 from contone.enhance.inversion.sampler import Rows, draw_weights
-from contone.enhance.inversion.shape_uncertainty import ShapeUncertainty
 from contone.enhance.inversion.sweeps.reference import LOWEST, Weights, interval
-from contone.enhance.inversion.unasked import count_labels
-from contone.exceptions import InputError, InputTypeError
 from contone.measurements import IntervalRule
-from contone.numerics.principal import principal_map
 from contone.numerics.truncated import reflected_normal, truncated_normal
 from contone.typing import Array
 
@@ -109,6 +97,12 @@ class Items:
             self.deviation *= factor
             self.history.append(self.deviation)
 
+    takes_factors = False
+
+    def run(self, *chain: Any) -> bool:
+        """Items are swept one by one."""
+        return False
+
     def sweep(self, mean: np.ndarray, precision: np.ndarray, rng: Any, *, reflect: bool = False) -> None:
         """Redraw all log weights once, and tau."""
         q = len(self.Z)
@@ -128,7 +122,7 @@ class Items:
         Z = self.rows.Z - self.rows.Z.max(axis=0)
         u, along = rng.random((q, m)), precision.sum(axis=0)
         residual = self.Z - mean
-        # The shift of an item's log weights means nothing, so it is redrawn first; see `gibbs.sweep`.
+        # The shift of an item's log weights means nothing, so it is redrawn first; see `reference.sweep`.
         residual += rng.standard_normal(m) / (along.sum() ** 0.5 * root) - (along @ residual) / along.sum()
         bound, weights, moved = self.rows.bound, Weights(Z, self.rows.positive), np.zeros((q, m))
         for j in range(q):
@@ -185,117 +179,12 @@ class Items:
 
     def typical_deviation(self, n_sweeps: int) -> float:
         """tau, the root mean square of the last sweeps."""
-        return float(np.sqrt(np.mean(np.square(self.history[-n_sweeps:]))))
+        return self.deviation if self.is_known else float(np.sqrt(np.mean(np.square(self.history[-n_sweeps:]))))
 
     def _sums(self, A: np.ndarray) -> np.ndarray:
         """Sums (q, m) over the rows of every item of A (q, n)."""
         total: np.ndarray = np.add.reduceat(A, self.first, axis=1)
         return total
-
-
-def fit_items(
-    X: np.ndarray,
-    L: np.ndarray,
-    item: np.ndarray,
-    rule: IntervalRule,
-    settings: Settings,
-    rng: np.random.Generator,
-    grades: Grades | None = None,
-) -> tuple[Fit, Posterior]:
-    """The model of items with features X (m, d) and rows of labels L (n, q), and the posterior of the items.
-
-    `item` (n,) numbers the item of every row; `grades` are those of the items. Parameters are estimated on at most
-    `max_rows` items, drawn at random, graded ones first: from the labels, and then from what is known beside them.
-    """
-    order, q, n_kept = np.argsort(item, kind="stable"), L.shape[1], settings.n_sweeps - settings.n_burn
-    L, item = rule.forget_silent(L[order]), item[order]
-    directions = copy.deepcopy(rng).standard_normal((N_DIRECTIONS, q))
-    feature_map = principal_map(X, settings.n_components) if settings.features else None
-    chosen = np.arange(len(X))[choose_rows(len(X), settings.max_rows, grades, rng)]
-    phi = _mean_features(feature_map, X[chosen])
-    if q == 1:
-        parameters, n = Parameters(np.zeros((len(phi), 1)), np.zeros((1, 1)), 0.0), len(X)
-        size = float(settings.n_sweeps)
-        model = Fit(rule, feature_map, parameters, Spread(0.0, 0.0), settings, directions, n, 0, size, 1.0)
-        return model, _certain(np.ones((n, 1)))
-    L_some, item_some = take_items(L, item, chosen)
-    known = None if grades is None else grades[chosen]
-    items = Items(rule, L_some, item_some, grades=None if rule.scale_matters else known)
-    averages = Averages(items.Z, settings.n_samples, n_kept)
-    counts = count_labels(L, rule)
-    shape = ShapeUncertainty(len(chosen), q, float(q) if settings.strength is None else settings.strength)
-    parameters, spread = learn_parameters(phi, items, averages, counts, settings, rng, shape)
-    n_graded = 0 if known is None else int(known.known.sum())
-    model = Fit(
-        rule,
-        feature_map,
-        parameters,
-        spread,
-        settings,
-        directions,
-        len(chosen),
-        items.n_relaxed,
-        *averages.diagnostics(),
-        annotator_deviation=items.typical_deviation(n_kept),
-        shape_shares=shape.shares(settings.weights, n_graded),
-        n_graded=n_graded,
-    )
-    if known is not None:
-        items.hold(known)
-        found = calibrate_parameters(phi, items, parameters, spread, counts, settings, rng)
-        tails, deviation = with_tails(directions, found.tail), items.typical_deviation(redraws(settings) // 2)
-        model = replace(model, **found._asdict(), directions=tails, annotator_deviation=deviation)
-    elif len(X) <= settings.max_rows:
-        return model, averages.posterior(items.n_relaxed)
-    posterior = posterior_of_items(model, X, L, item, rng, grades)
-    return model, posterior if grades is None else posterior.with_known(grades)
-
-
-def posterior_of_items(
-    fit: Fit, X: np.ndarray, L: np.ndarray, item: np.ndarray, rng: Any, grades: Grades | None = None
-) -> Posterior:
-    """Posterior of items X (m, d) with rows of labels L (n, q), sorted by `item` (n,), at the parameters of a fit."""
-    found = []
-    for start in range(0, len(X), fit.settings.max_rows):
-        block = np.arange(start, min(start + fit.settings.max_rows, len(X)))
-        known = None if grades is None else grades[block]
-        items = Items(fit.rule, *take_items(L, item, block), fit.annotator_deviation, known, fit.tail)
-        mean, precision = fit.mean(X[block]), logistic_normal.precision(fit.parameters.covariance)
-        n_sweeps = max(20, fit.settings.n_sweeps // 2)
-        averages = Averages(items.Z, 0, n_sweeps)
-        for k in range(n_sweeps):
-            items.sweep(mean, precision, rng, reflect=k % 2 == 1)
-            if k >= n_sweeps // 4:
-                averages.add(items.Z)
-        found.append(averages.posterior(items.n_relaxed))
-    return Posterior(
-        np.concatenate([p.mean for p in found]),
-        np.concatenate([p.logit_centre for p in found]),
-        np.concatenate([p.logit_width for p in found]),
-        sum(p.n_relaxed for p in found),
-    )
-
-
-def enhance_items(fit: Fit, X: Array, L: Array, rng: np.random.Generator) -> Posterior:
-    """Posterior of new rows X (m, d), L (m, q), each an item with one annotator."""
-    if not get_backend(X).in_memory:
-        raise InputTypeError(
-            "Inversion was fitted with groups, and then takes new rows with labels in memory only: pass NumPy arrays, "
-            "or the features alone to `predict`."
-        )
-    return posterior_of_items(fit, to_numpy(X), to_numpy(L), np.arange(len(X)), rng)
-
-
-def refuse_beside_groups(noise: float) -> None:
-    """Refuse what cannot be combined with several annotators."""
-    if noise > 0:
-        raise InputError(f"Inversion: noise={noise:g} beside groups counts errors twice; use noise=0 with groups.")
-
-
-def take_items(L: np.ndarray, item: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of labels of some items (rising numbers), and their items numbered anew."""
-    rows = np.isin(item, chosen)
-    return L[rows], np.searchsorted(chosen, item[rows])
 
 
 def _centred(Z: np.ndarray) -> np.ndarray:

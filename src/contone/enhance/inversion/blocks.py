@@ -14,6 +14,7 @@ import numpy as np
 from contone.backends import get_backend
 from contone.backends.numpy.draws import RowStream
 from contone.enhance.inversion.evidence import place_grades
+from contone.enhance.inversion.fit import choose_rows
 from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.posterior import Posterior
 from contone.typing import Array
@@ -22,19 +23,7 @@ from contone.validation import NOTHING_KNOWN, KnownDegrees
 
 def take_sample(X: Array, L: Array, max_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """At most `max_rows` rows of X (n, d) and L (n, q), drawn at random, in memory."""
-    return take_rows(X, L, choose_rows(L.shape[0], max_rows, seed))
-
-
-def choose_rows(n: int, max_rows: int, seed: int, graded: np.ndarray = NOTHING_KNOWN.rows) -> np.ndarray:
-    """The numbers, rising, of at most `max_rows` of n rows, drawn at random, graded rows first."""
-    if n <= max_rows:
-        return np.arange(n)
-    rng = np.random.default_rng(seed)
-    chosen = rng.choice(n, max_rows, replace=False, shuffle=False)
-    if len(graded):
-        others = rng.permutation(np.setdiff1d(chosen, graded))
-        chosen = np.concatenate([graded, others])[:max_rows]
-    return np.sort(chosen)
+    return take_rows(X, L, choose_rows(L.shape[0], max_rows, np.random.default_rng(seed)))
 
 
 def take_rows(X: Array, L: Array, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

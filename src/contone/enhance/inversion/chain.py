@@ -17,17 +17,18 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from contone.backends import get_backend, like, to_numpy
-from contone.enhance.inversion import evidence, logistic_normal
-from contone.enhance.inversion.covariance import FEW_LABELS, LAST_STEPS, FactorFit, choose_rank
+from contone.enhance.inversion import evidence, logistic_normal, unasked
+from contone.enhance.inversion.covariance import FEW_LABELS, LAST_STEPS, FactorCovariance, FactorFit, choose_rank
 from contone.enhance.inversion.evidence import Calibration, Graded, Grades
 from contone.enhance.inversion.flips import Flips
 from contone.enhance.inversion.logistic_normal import Counts, Parameters, Spread
 from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.sampler import Rows
 from contone.enhance.inversion.shape_uncertainty import ShapeUncertainty
-from contone.measurements import IntervalRule
+from contone.exceptions import InputError
+from contone.measurements import IntervalRule, has_unasked
 from contone.runtime import progress
-from contone.runtime.threads import one_blas_thread
+from contone.runtime.machine import one_blas_thread
 from contone.typing import Array
 
 Step = TypeVar("Step")
@@ -54,6 +55,16 @@ class Settings:
     max_rows: int = 20000
     n_samples: int = 0
     verbose: bool | None = False
+
+    def check(self, *, takes_numbers: bool) -> None:
+        """Refuse settings that do not go together."""
+        if self.n_burn >= self.n_sweeps:
+            raise InputError(f"Inversion: n_burn ({self.n_burn}) must be less than n_sweeps ({self.n_sweeps}).")
+        if self.noise > 0 and takes_numbers:
+            raise InputError(
+                f"Inversion: noise={self.noise:g} needs a rule that says which labels degrees give; "
+                'degradation="order" does not. Use noise=0, or another rule.'
+            )
 
     @property
     def weights(self) -> list[float]:
@@ -91,8 +102,8 @@ def learn_parameters(
     settings: Settings,
     rng: np.random.Generator,
     shape: ShapeUncertainty | None = None,
-) -> tuple[Parameters, Spread]:
-    """Posterior means of the parameters, and the spread.
+) -> tuple[Parameters, Spread, FactorCovariance | None]:
+    """Posterior means of the parameters, the spread, and the factors that Sigma is made of, where labels are many.
 
     Parameters
     ----------
@@ -121,7 +132,7 @@ def learn_parameters(
         coefficients[0], covariance = rows.moments()
         # Factors, where labels are many and the sampler can make use of them.
         many = q > FEW_LABELS and isinstance(rows, Rows) and rows.takes_factors
-        factors = FactorFit(choose_rank(rows.given)) if many and isinstance(rows, Rows) else None
+        factors = FactorFit(choose_rank(to_numpy(rows.given))) if many and isinstance(rows, Rows) else None
         now = Parameters(coefficients, covariance if factors is None else factors(covariance), 0.5)
         size = _root_mean_square(now, some)
         seen = _unit_draws(now, some, normals, size) + rows.deviation / size * noise
@@ -165,8 +176,9 @@ def learn_parameters(
                 total = [t + v for t, v in zip(total, whole, strict=True)]
     found = Parameters(*(t / (settings.n_sweeps - settings.n_burn) for t in total))
     if factors is not None:
-        found = found._replace(covariance=factors(found.covariance, LAST_STEPS).dense())
-    return found, spread
+        made_of = factors(found.covariance, LAST_STEPS)
+        return found._replace(covariance=made_of.dense()), spread, made_of
+    return found, spread, None
 
 
 def averaging_weight(k: int) -> float:
@@ -291,6 +303,14 @@ def _starting_spread(rows: Latent) -> Spread | None:
     size = float(np.sqrt(np.mean(np.square(Z - Z.mean(axis=1, keepdims=True)))))
     prior = logistic_normal.spread_prior(rows.rule.spread_prior)
     return Spread(max(size, 0.1 * prior.mean), prior.deviation)
+
+
+def count_labels(L: Array, rule: IntervalRule) -> Counts:
+    """How many rows of L (n, q) have 1, ..., q labels (0 first, where the rule may mark none), for the spread."""
+    if has_unasked(L):
+        return unasked.count_among_asked(L, rule)
+    sizes = (L > 0).sum(axis=1)
+    return to_numpy(get_backend(L).count_members(sizes, L.shape[1] + 1))[int(rule.at_least_one) :]
 
 
 def simulated_rows(q: int) -> int:

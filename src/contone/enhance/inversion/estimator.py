@@ -3,12 +3,12 @@
 Logical labels are a *measurement* of the label distribution: a known rule made them from it. The model is that rule
 behind a logistic-normal distribution whose mean depends on the features,
 
-    z_i ~ N(B^T phi(x_i), Sigma),   d_i = softmax(z_i),   l_i = degrade(d_i),
+    z_i ~ N(B^T phi(x_i), Sigma),   d_i = softmax(z_i),   l_i = rule(d_i),
 
 and the answer is the posterior mean E[d_i | X, L], which minimises the expected KL(D || D^). All parameters come from
 (X, L):
 
-- z given the rest: Gibbs sampling, each log degree from a normal cut to the interval that L leaves (`gibbs`);
+- z given the rest: Gibbs sampling, each log degree from a normal cut to the interval that L leaves (`sweeps`);
 - B and the weight of the features given z: conjugate draws; Sigma: its mode given z, averaged over sweeps with falling
   weights (stochastic approximation EM; `chain`, `logistic_normal`). The start is what the frequencies and
   co-occurrences of the labels say, so that directions which the labels leave open stay where all labels vary alike;
@@ -34,6 +34,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from contone.backends import get_backend, to_numpy
@@ -47,7 +48,6 @@ from contone.base import (
     warn_if_short,
 )
 from contone.enhance.inversion import blocks
-from contone.enhance.inversion.annotators import enhance_items, fit_items, refuse_beside_groups
 from contone.enhance.inversion.assessment import (
     report_rule,
     warn_of_contradictions,
@@ -58,11 +58,12 @@ from contone.enhance.inversion.assessment import (
 from contone.enhance.inversion.chain import Settings
 from contone.enhance.inversion.evidence import place_grades
 from contone.enhance.inversion.expected_error import ErrorSample, ExpectedError, expect_error
-from contone.enhance.inversion.model import Fit, fit
-from contone.enhance.inversion.outcome import as_solution, check_level, check_settings, make_generator, make_seed
+from contone.enhance.inversion.fit import choose_rows, fit
+from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.posterior import Posterior
 from contone.enhance.inversion.rules import choose_rule
 from contone.enhance.inversion.suggest import suggest_rows
+from contone.exceptions import InputError, InputTypeError
 from contone.measurements import IntervalRule, Measurement, RuleText, parse_rule
 from contone.numerics.solution import Solution
 from contone.typing import Array
@@ -208,8 +209,12 @@ class Inversion(InductiveMixin, Enhancer):
 
     def takes_levels(self) -> bool:
         """Whether Y may hold ranks or levels: under the rule "order"."""
-        rule = parse_rule(self.degradation) if isinstance(self.degradation, str) else self.degradation
+        rule = self._measurement()
         return isinstance(rule, Measurement) and rule.takes_numbers
+
+    def _measurement(self) -> Measurement | str:
+        """What made the labels; a name where they have to say it themselves."""
+        return parse_rule(self.degradation) if isinstance(self.degradation, str) else self.degradation
 
     def fit(self, X: Any, Y: Any, degrees: Any = None, groups: Any = None) -> Self:
         """Recover the distributions of these rows and keep what `predict` and `enhance` need; see `fit_enhance`."""
@@ -249,7 +254,8 @@ class Inversion(InductiveMixin, Enhancer):
         """The template of `fit_enhance` for several annotators."""
         self._validate_params()
         refuse_other_kinds(self, X, Y)
-        refuse_beside_groups(self.noise)
+        if self.noise > 0:
+            raise InputError(f"Inversion: noise={self.noise:g} beside groups counts errors twice; use noise=0.")
         training = check_training(self, X, Y)
         grouped = check_groups(groups, training.X, training.border)
         refuse_too_large(self, grouped.X, training.labels.shape[1])
@@ -262,65 +268,64 @@ class Inversion(InductiveMixin, Enhancer):
     def _fit_enhance(
         self, X: Array, L: Array, known: KnownDegrees = NOTHING_KNOWN, item: np.ndarray | None = None
     ) -> Solution:
-        check_settings(self._settings(), takes_levels=self.takes_levels())
-        if item is None or X.shape[0] == L.shape[0]:
-            self.fit_, self.posterior_ = self._fit_model(X, L, known)
-        else:
-            self.fit_, self.posterior_ = self._fit_items(X, L, item, known)
+        """X has one row per row of L; or one per item, where `item` (n,) says which of them each row of L is about."""
+        settings = self._settings()
+        settings.check(takes_numbers=self.takes_levels())
+        rng, item = make_generator(self.random_state), None if L.shape[0] == X.shape[0] else item
+        if item is not None:
+            order = np.argsort(item, kind="stable")
+            L, item = L[order], item[order]
+        if get_backend(X).in_memory:
+            self.fit_, self.posterior_ = self._fit_in_memory(X, L, known, settings, rng, item)
+        else:  # a sample in memory; the posterior is lazy where that is not all
+            seed = make_seed(self.random_state)
+            numbers = choose_rows(L.shape[0], self.max_rows, np.random.default_rng(seed), known.rows)
+            X_some, L_some = blocks.take_rows(X, L, numbers)
+            self.fit_, self.posterior_ = self._fit_in_memory(X_some, L_some, known, settings, rng, None, numbers)
+            if L.shape[0] > self.max_rows:
+                self.posterior_ = blocks.posterior(self.fit_, X, L, seed, known)
         self.annotator_deviation_ = self.fit_.annotator_deviation
         self.degradation_ = self.fit_.rule
         self.coefficients_, self.covariance_ = self.fit_.parameters.coefficients, self.fit_.parameters.covariance
         self.spread_, self.spread_deviation_ = self.fit_.spread
         self.n_relaxed_ = max(self.fit_.n_relaxed, self.posterior_.n_relaxed)
-        return as_solution(self.fit_, self.posterior_, self.n_relaxed_, len(known.rows))
+        return self.fit_.solution(self.posterior_, self.n_relaxed_, len(known.rows))
 
-    def _fit_model(self, X: Array, L: Array, known: KnownDegrees) -> tuple[Fit, Posterior]:
-        """The model and the posterior of its rows; that of dask arrays is lazy where a sample was fitted."""
-        rng, settings = make_generator(self.random_state), self._settings()
-        if get_backend(X).in_memory:
-            labels = to_numpy(L)
-            rule = choose_rule(self.degradation, labels, known)
-            warn_of_silent_rows(L, rule, known.rows)
-            found, posterior = fit(X, L, rule, settings, rng, place_grades(*known, L))
-            warn_of_relaxed_rows(posterior.n_relaxed, f"{len(L)} rows", rule)
-            warn_of_contradictions(known, labels[known.rows], rule)
-            self._report_rule(found, X, L, posterior, known)
-            return found, posterior
-        seed = make_seed(self.random_state)
-        numbers = blocks.choose_rows(L.shape[0], self.max_rows, seed, known.rows)
-        X_some, L_some = blocks.take_rows(X, L, numbers)
-        in_sample = np.isin(known.rows, numbers)
-        among = KnownDegrees(np.searchsorted(numbers, known.rows[in_sample]), known.degrees[in_sample])
-        rule = choose_rule(self.degradation, L_some, among)
-        warn_of_silent_rows(L_some, rule, among.rows)
-        found, posterior = fit(X_some, L_some, rule, settings, rng, place_grades(*among, L_some))
-        warn_of_relaxed_rows(posterior.n_relaxed, f"{len(L_some)} sampled rows", rule)
-        warn_of_contradictions(KnownDegrees(numbers[among.rows], among.degrees), L_some[among.rows], rule)
-        self._report_rule(found, X_some, L_some, posterior, known, numbers)
-        return found, blocks.posterior(found, X, L, seed, known) if L.shape[0] > self.max_rows else posterior
-
-    def _fit_items(self, X: np.ndarray, L: np.ndarray, item: np.ndarray, known: KnownDegrees) -> tuple[Fit, Posterior]:
-        """The model of items X (m, d) with rows of labels L (n, q), and the posterior of the items."""
-        rule = choose_rule(self.degradation, L)
-        grades = place_grades(*known, np.empty((len(X), L.shape[1])))
-        found, posterior = fit_items(X, L, item, rule, self._settings(), make_generator(self.random_state), grades)
-        warn_of_relaxed_rows(posterior.n_relaxed, f"{len(L)} rows", rule)
-        of_graded = np.flatnonzero(np.isin(item, known.rows))
-        self._report_rule(found, X[item], L, posterior[item], KnownDegrees(of_graded, posterior.mean[item[of_graded]]))
-        return found, posterior
-
-    def _report_rule(
-        self, found: Fit, X: Array, L: Array, posterior: Posterior, known: KnownDegrees, numbers: Array | None = None
-    ) -> None:
-        """Say how well the rule does; a person who named it, and did not make it, hears where it leads off.
-
-        `numbers` are those of the rows of X, where it is a sample.
-        """
-        self.rule_report_ = report_rule(found, X, L, posterior.mean, is_graded=len(known.rows) > 0)
-        self._error_sample = ErrorSample.of(X, L, posterior.mean, found.rule, known.rows, numbers)
+    def _fit_in_memory(
+        self,
+        X: Array,
+        L: Array,
+        known: KnownDegrees,
+        settings: Settings,
+        rng: np.random.Generator,
+        item: np.ndarray | None,
+        numbers: np.ndarray | None = None,
+    ) -> tuple[Fit, Posterior]:
+        """The model and the posterior of rows or items, and reports on them; `numbers` are those of a sample."""
+        among = known if numbers is None else known.among(numbers)
+        labels, called = to_numpy(L), f"{len(L)} {'rows' if numbers is None else 'sampled rows'}"
+        rule = self._measurement()
+        if isinstance(rule, IntervalRule):
+            rule = rule.suited_to(labels)
+        else:
+            rule = choose_rule(str(rule), labels, among if item is None else NOTHING_KNOWN)
+        if item is None:
+            warn_of_silent_rows(L, rule, among.rows)
+        grades = place_grades(*among, L[: X.shape[0]]) if len(among.rows) else None
+        found, posterior = fit(X, L, rule, settings, rng, grades, item)
+        warn_of_relaxed_rows(posterior.n_relaxed, called, rule)
+        rows, D, graded = X, posterior.mean, known.rows
+        if item is None:
+            given = among.rows if numbers is None else numbers[among.rows]
+            warn_of_contradictions(KnownDegrees(given, among.degrees), labels[among.rows], rule)
+        else:  # the labels of a row are judged by the degrees of its item
+            rows, D, graded = X[item], D[item], np.flatnonzero(np.isin(item, known.rows))
+        self.rule_report_ = report_rule(found, rows, L, D, is_graded=len(known.rows) > 0)
+        self._error_sample = ErrorSample.of(rows, L, D, rule, graded, numbers)
         self._expected_error: ExpectedError | None = None
-        if isinstance(self.degradation, str):
+        if isinstance(self.degradation, str):  # a person who named the rule, and did not make it, is warned
             warn_of_denied_labels(self.rule_report_)
+        return found, posterior
 
     def _settings(self) -> Settings:
         return Settings(**{field.name: getattr(self, field.name) for field in fields(Settings)})
@@ -400,8 +405,32 @@ class Inversion(InductiveMixin, Enhancer):
         return self.fit_.prior_mean(X) if get_backend(X).in_memory else blocks.prior_mean(self.fit_, X)
 
     def _posterior_of(self, X: Array, L: Array) -> Posterior:
+        in_memory, item = get_backend(X).in_memory, None
         if self.fit_.annotator_deviation > 0:  # every new row is an item that one annotator has labelled
-            return enhance_items(self.fit_, X, L, make_generator(self.random_state))
-        if get_backend(X).in_memory:
-            return self.fit_.posterior(X, L, make_generator(self.random_state))
+            if not in_memory:
+                raise InputTypeError(
+                    "Inversion was fitted with groups, and then takes new rows with labels in memory only: pass NumPy "
+                    "arrays, or the features alone to `predict`."
+                )
+            X, L, item = to_numpy(X), to_numpy(L), np.arange(X.shape[0])
+        if in_memory:
+            return self.fit_.posterior(X, L, make_generator(self.random_state), item)
         return blocks.posterior(self.fit_, X, L, make_seed(self.random_state))
+
+
+def check_level(level: float) -> None:
+    """Refuse a level of intervals that is not a probability."""
+    if not 0 < level < 1:
+        raise InputError(f"intervals: level must be between 0 and 1; got {level}.")
+
+
+def make_generator(random_state: Any) -> np.random.Generator:
+    """A generator from what scikit-learn calls random_state."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31))
+    return np.random.default_rng(random_state)
+
+
+def make_seed(random_state: Any) -> int:
+    """A seed from what scikit-learn calls random_state."""
+    return int(check_random_state(random_state).randint(2**31))

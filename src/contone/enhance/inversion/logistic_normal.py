@@ -273,12 +273,12 @@ def _log_likelihood(
     ranked = np.ascontiguousarray((falling[:, :1] - falling).T)
     # Which of the sizes that do not occur a larger row has makes no difference, unless labels may be missed.
     largest = q if flips.any() else int(np.flatnonzero(counts).max(initial=0)) + least + 2
-    wrong = flips.numbers(q)
+    wrong = flips.numbers(q) if flips.any() else None
     score, W = np.empty(len(grid)), np.empty_like(ranked)
     for k, s in enumerate(grid.tolist()):
         np.exp(np.multiply(ranked, s, out=W), out=W)
         size = cardinality((W[:largest] / W.sum(axis=0)).T)
         made = np.bincount(size, minlength=q + 1)[: q + 1]
-        simulated = (made @ wrong if flips.any() else made)[least:] + 0.5
+        simulated = (made if wrong is None else made @ wrong)[least:] + 0.5
         score[k] = counts @ np.log(simulated / simulated.sum())
     return score

@@ -17,11 +17,10 @@ from contone.enhance.inversion import logistic_normal, unasked
 from contone.enhance.inversion.covariance import FEW_LABELS, Precision, dense
 from contone.enhance.inversion.evidence import Grades
 from contone.enhance.inversion.posterior import Averages
-from contone.enhance.inversion.sweeps import Bound, KnownRows, choose_sweeps
-from contone.measurements import IntervalRule, Order, TopK
+from contone.enhance.inversion.sweeps import Bound, KnownRows, Sweeps
+from contone.measurements import IntervalRule, Order, TopK, has_unasked
 from contone.measurements.order import has_levels
 from contone.numerics.simplex import softmax
-from contone.numerics.unasked import has_unasked
 from contone.typing import Array
 
 STARTING_ROWS = 5000
@@ -65,7 +64,8 @@ class Rows:
         self.labels = transpose(L) if has_unasked(L) else None
         """(q, n), where some of them were not asked."""
         self.by_level = isinstance(rule, Order) and (self.labels is not None or has_levels(L))
-        Z, self.relaxed, completed = unasked.start_rows(rule, L)
+        start = (*rule.start(L), L > 0) if self.labels is None else unasked.start_rows(rule, L)
+        Z, self.relaxed, completed = start
         if grades is not None:
             self.relaxed = self.relaxed & ~grades.known
         self.n_relaxed = int(self.relaxed.sum())
@@ -78,22 +78,38 @@ class Rows:
         self.levels = transpose(L) if self.by_level or (self.labels is not None and self.n_relaxed) else None
         """(q, n), where rows go by the order of their levels, or of marked and unmarked labels with gaps."""
         self.known: KnownRows | None = None
-        if grades is not None:
-            xp = array_namespace(Z)
-            Z = xp.where(grades.known[:, None], grades.log_weights(), Z)
-            is_zero = transpose(grades.known[:, None] & (grades.degrees <= 0))
-            self.known = KnownRows(grades.known, is_zero, xp.log(grades.bound / xp.max(grades.degrees, axis=1)))
         self.Z = transpose(Z)
+        if grades is not None:
+            self._place(grades)
         self.positive = self._labels(self.Z) if noise > 0 else transpose(completed)
         self.asked: Array = None  # (q, n) where there are unasked entries
+        self._prepare()
+        many = (single or L.shape[1] > FEW_LABELS) and len(L) >= MANY_ROWS
+        if many and self.takes_factors and get_backend(L).name == "numpy":
+            self.Z = self.Z.astype(np.float32)
+
+    def hold(self, grades: Grades) -> None:
+        """From here on, rows whose degrees are known stay at these."""
+        self.grades, self.relaxed = grades, self.relaxed & ~grades.known
+        self.n_relaxed = int(self.relaxed.sum()) if self.noise == 0 else 0
+        self._place(grades)
+        self._prepare()
+
+    def _place(self, grades: Grades) -> None:
+        xp, transpose = array_namespace(self.Z), get_backend(self.Z).transpose
+        weights = transpose(grades.log_weights())
+        self.Z = xp.where(grades.known, weights, xp.astype(self.Z, weights.dtype))
+        is_zero = transpose(grades.known[:, None] & (grades.degrees <= 0))
+        self.known = KnownRows(grades.known, is_zero, xp.log(grades.bound / xp.max(grades.degrees, axis=1)))
+
+    def _prepare(self) -> None:
+        """Which entries are proposed, and by which sweeps rows move, now that all is known that binds them."""
         if self.labels is not None:
             self._open_unasked(self.labels)
-        self.sweeps = choose_sweeps(self.Z, rule, self.bound)
-        plain = grades is None and self.levels is None and self.asked is None and rule.region is not None
-        self.takes_factors = plain and get_backend(self.Z).name == "numpy"
+        self.sweeps = choose_sweeps(self.Z, self.rule, self.bound)
+        plain = self.grades is None and self.levels is None and self.asked is None and self.rule.region is not None
+        self.takes_factors = plain and self.sweeps.takes_factors
         """Whether Sigma^-1 may be a `FactorPrecision`."""
-        if self.takes_factors and (single or L.shape[1] > FEW_LABELS) and len(L) >= MANY_ROWS:
-            self.Z = self.Z.astype(np.float32)
 
     @property
     def bound(self) -> Bound:
@@ -116,6 +132,10 @@ class Rows:
     def rescale(self, factor: float) -> None:
         """The parameters were multiplied by a factor; rows have none of their own."""
 
+    def typical_deviation(self, n_sweeps: int) -> float:
+        """`deviation` over the last sweeps."""
+        return self.deviation
+
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """A start for mean (q,) and Sigma (q, q) of z from the labels alone, up to a common scale."""
         if self.by_level and self.levels is not None:
@@ -136,7 +156,7 @@ class Rows:
                 self._propose_other_labels(mean, matrix, rng, 1.0 if root is None else root)
             elif self.asked is not None:
                 self._propose_completions(mean, matrix, getattr(rng, "aside", rng), 1.0 if root is None else root)
-        single = self.takes_factors and self.Z.dtype == np.float32 and isinstance(rng, np.random.Generator)
+        single = self.Z.dtype == np.float32 and isinstance(rng, np.random.Generator)
         u, shift = rng.random((q, n), **({"dtype": np.float32} if single else {})), rng.standard_normal(n)
         self.Z = self.sweeps.sweep(self.Z, self.bound, mean, precision, u, shift, reflect=reflect, root_weights=root)
 
@@ -228,3 +248,21 @@ def draw_weights(residual: Array, precision: Array, tail: float, rng: Any) -> Ar
     # Twice a gamma variable with half a whole number as its shape is a sum of squared normal variables.
     squares = rng.standard_normal((int(tail) + q - 1, n)) ** 2
     return squares.sum(axis=0) / (tail + distance)
+
+
+def choose_sweeps(Z: Array, rule: IntervalRule, bound: Bound) -> Sweeps:
+    """The quickest sweeps for log weights Z (q, n) that know all that binds them."""
+    kind, region = get_backend(Z).name, rule.region
+    if region is not None and bound.levels is None:
+        if kind == "numpy":
+            from contone.enhance.inversion.sweeps.compiled import CompiledSweeps
+
+            return CompiledSweeps(region)
+        if kind == "torch":
+            from contone.enhance.inversion.sweeps.gpu import FusedSweeps, can_fuse
+
+            if can_fuse(Z):
+                return FusedSweeps(rule)
+    from contone.enhance.inversion.sweeps.reference import ReferenceSweeps
+
+    return ReferenceSweeps(rule)

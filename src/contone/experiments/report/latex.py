@@ -1,58 +1,52 @@
-"""summary -> LaTeX: tables for papers (packages: booktabs)."""
+"""report -> LaTeX: its tables, for papers (packages: booktabs)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from contone.experiments.report.matrix import Printed, matrix
-from contone.experiments.report.schema import Section, Summary, Table
+from contone.experiments.report.blocks import Cell, Grid, Report
+from contone.pages.escape import identifier
 from contone.pages.escape import latex as escape
 
+TABLES = ("rows", "provenance", "summary", "errata")
+"""Sections whose tables are about the run and not about its results: left out."""
 
-def document(summary: Summary, sections: Sequence[Section]) -> str:
-    """The recovered shares and all tables of these sections, to be included in a document of one's own."""
-    parts = [
-        f"% {escape(summary.title)}. Made from stored results by: contone report --format latex",
+
+def document(report: Report) -> str:
+    """All tables of results, to be included in a document of one's own."""
+    lines = [
+        f"% {escape(report.title)}. Made from stored results by: contone report --format latex",
         "% Needs \\usepackage{booktabs}. Best in bold, among rows that have not seen the truth; (o): those that have.",
         "",
     ]
-    parts += table(summary.shares, "Recovered share", "recovered")
-    for section in sections:
-        for one in section.tables:
-            parts += table(one, f"{section.title}: {one.title}", f"{section.name}-{one.measure}")
-    return "\n".join(parts).rstrip() + "\n"
+    for section in report.sections:
+        for k, grid in enumerate(section.grids() if section.name not in TABLES else ()):
+            lines += _table(grid, f"{section.title}: {grid.title}", f"{identifier(section.name)}-{k + 1}")
+    return "\n".join(lines).rstrip() + "\n"
 
 
-def table(content: Table, caption: str, label: str) -> Iterator[str]:
-    """One table; published figures stand below the row that re-runs them."""
-    shown = matrix(content)
-    if not shown.rows:
-        return
-    published = {r.name: {c.dataset: c.published.text for c in r.cells if c.published} for r in content.rows}
+def _table(grid: Grid, caption: str, label: str) -> Iterator[str]:
     yield from (
         r"\begin{table}",
         r"\centering\small",
-        rf"\caption{{{escape(caption)} {escape(content.arrow)}}}",
+        rf"\caption{{{escape(caption)}}}",
         rf"\label{{tab:{label}}}",
-        rf"\begin{{tabular}}{{l{'r' * len(shown.columns)}}}",
+        rf"\begin{{tabular}}{{l{''.join('l' if column.is_text else 'r' for column in grid.columns)}}}",
         r"\toprule",
-        _line(["", *(label for _, label in shown.columns)]),
+        _line([grid.head, *(column.title for column in grid.columns)]),
         r"\midrule",
     )
-    for row in shown.rows:
-        yield _line([row.name + (" (o)" if row.kind == "oracle" else ""), *row.cells])
-        printed = [published[row.name].get(dataset, "") for dataset, _ in shown.columns]
-        if any(printed):
-            yield _line(["published", *printed], style=r"\itshape")
+    yield from (_line([row.name + (" (o)" if row.kind == "oracle" else ""), *row.cells]) for row in grid.rows)
+    if grid.foot:
+        yield r"\midrule"
+        yield from (_line([row.name, *row.cells]) for row in grid.foot)
     yield from (r"\bottomrule", r"\end{tabular}", r"\end{table}", "")
 
 
-def _line(cells: Sequence[Printed | str], style: str = "") -> str:
-    return " & ".join(_cell(cell, style) for cell in cells) + r" \\"
+def _line(cells: Sequence[Cell | str]) -> str:
+    return " & ".join(escape(cell) if isinstance(cell, str) else _cell(cell) for cell in cells) + r" \\"
 
 
-def _cell(cell: Printed | str, style: str) -> str:
-    if isinstance(cell, str):
-        return f"{{{style} {escape(cell)}}}" if style and cell else escape(cell)
-    text = escape(cell.text)
-    return rf"\textbf{{{text}}}" if cell.best else text
+def _cell(cell: Cell) -> str:
+    text = rf"\textbf{{{escape(cell.text)}}}" if cell.best else escape(cell.text)
+    return rf"{text} {{\scriptsize {escape(cell.note)}}}" if cell.note else text

@@ -1,39 +1,56 @@
-"""store -> files: the report of a comparison as a page, JSON, Markdown or LaTeX."""
+"""report -> files: a page, JSON, Markdown or LaTeX."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from contone.exceptions import InputError
-from contone.experiments.report import latex, markdown, page
-from contone.experiments.report.schema import plain
-from contone.experiments.report.summary import summarise
-from contone.experiments.store import Store
+from contone.experiments.report import latex, markdown
+from contone.experiments.report.blocks import Block, Charts, Fold, Pictures, Report
+from contone.pages import html
 from contone.runtime.files import replacing
+from contone.runtime.plain import plain
 
 FORMATS = {".html": "html", ".htm": "html", ".json": "json", ".md": "markdown", ".tex": "latex"}
 """The rendering that a file name asks for."""
 
+SCHEMA = 3
+"""The version of the layout of JSON."""
 
-def render(store: Store, form: str) -> str:
-    """The report of a store as one text; `form` is one of the values of `FORMATS`."""
-    summary = summarise(store)
+
+def render(report: Report, form: str) -> str:
+    """The report as one text; `form` is one of the values of `FORMATS`."""
     if form == "json":
-        return json.dumps(plain(summary), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        return json.dumps(as_plain(report), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     if form == "markdown":
-        return markdown.document(summary)
+        return markdown.document(report)
     if form == "latex":
-        return latex.document(summary, [summary.recovery])
-    return page.document(summary, store)
+        return latex.document(report)
+    contents = [{"id": section.name, "title": section.title} for section in report.sections]
+    return html.render(
+        "report.html.j2", ("contone.experiments.report",), report=report, title=report.title, contents=contents
+    )
 
 
-def save(store: Store, path: Path) -> Path:
+def as_plain(report: Report) -> dict[str, object]:
+    """The report as JSON has it: all but the pictures. Numbers that are infinite or missing are null."""
+    words = replace(report, sections=tuple(replace(s, blocks=_without_pictures(s.blocks)) for s in report.sections))
+    return {"schema": SCHEMA, **plain(words)}
+
+
+def _without_pictures(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+    kept = [block for block in blocks if not isinstance(block, Charts | Pictures)]
+    return tuple(replace(b, blocks=_without_pictures(b.blocks)) if isinstance(b, Fold) else b for b in kept)
+
+
+def save(report: Report, path: Path) -> Path:
     """Write the report, whole or not at all, in the format of its suffix."""
     form = FORMATS.get(path.suffix.lower())
     if form is None:
         raise InputError(f"path={str(path)!r}: the suffix must be one of {', '.join(FORMATS)}.")
-    text = render(store, form)
+    text = render(report, form)
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return path

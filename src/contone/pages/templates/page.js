@@ -68,4 +68,35 @@
     }
   }, { rootMargin: "0px 0px -80% 0px" });
   document.querySelectorAll("main > section[id]").forEach((section) => seen.observe(section));
+
+  // Surfaces: the truth in place of a picture while it is pointed at, and one method against the truth.
+  const surfaces = [...document.querySelectorAll("#surfaces figure")], against = document.getElementById("against");
+  if (surfaces.length > 2) {
+    const sources = surfaces.map((figure) => figure.querySelector("img").src);
+    const method = document.getElementById("against-method"), share = document.getElementById("against-share");
+    const [under, over] = against.querySelectorAll(".stage img");
+    under.src = sources[0];
+    const show = () => {
+      const caption = surfaces[Number(method.value)].querySelector("figcaption");
+      over.src = sources[Number(method.value)];
+      over.alt = caption.firstChild.textContent;
+      over.style.clipPath = `inset(0 0 0 ${100 - share.value}%)`;
+      document.getElementById("against-caption").textContent = caption.querySelector("span").textContent;
+    };
+    surfaces.slice(2).forEach((figure, place) => {
+      const image = figure.querySelector("img"), index = place + 2;
+      figure.tabIndex = 0;
+      for (const event of ["pointerenter", "focus"]) figure.addEventListener(event, () => { image.src = sources[0]; });
+      for (const event of ["pointerleave", "blur"]) figure.addEventListener(event, () => { image.src = sources[index]; });
+      const choose = () => { method.value = String(index); show(); against.scrollIntoView({ block: "nearest" }); };
+      figure.addEventListener("click", choose);
+      figure.addEventListener("keydown", (event) => { if (event.key === "Enter") choose(); });
+    });
+    method.addEventListener("change", show);
+    share.addEventListener("input", show);
+    method.value = "2";
+    against.hidden = false;
+    document.querySelectorAll(".only-script").forEach((element) => { element.hidden = false; });
+    show();
+  }
 })();

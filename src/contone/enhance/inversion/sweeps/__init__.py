@@ -7,11 +7,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from contone.backends import get_backend
 from contone.enhance.inversion.covariance import Precision
-from contone.measurements import IntervalRule
 from contone.typing import Array
 
 Sums = tuple[Array, Array, Array]
@@ -44,6 +42,9 @@ class Bound(NamedTuple):
 class Sweeps(ABC):
     """One way to sweep."""
 
+    takes_factors: ClassVar[bool] = True
+    """Whether Sigma^-1 in factors is used as it is; otherwise it is multiplied out."""
+
     @abstractmethod
     def sweep(
         self,
@@ -68,21 +69,3 @@ class Sweeps(ABC):
         each (n, q). What comes back are new log weights; None, and nothing done, where sweeps go one by one.
         """
         return None
-
-
-def choose_sweeps(Z: Array, rule: IntervalRule, bound: Bound) -> Sweeps:
-    """The quickest sweeps for log weights Z (q, n) that know all that binds them."""
-    kind, region = get_backend(Z).name, rule.region
-    if region is not None and bound.levels is None:
-        if kind == "numpy":
-            from contone.enhance.inversion.sweeps.compiled import CompiledSweeps
-
-            return CompiledSweeps(region)
-        if kind == "torch" and bound.known is None:
-            from contone.enhance.inversion.sweeps.gpu import FusedSweeps, can_fuse
-
-            if can_fuse(Z):
-                return FusedSweeps(region)
-    from contone.enhance.inversion.sweeps.reference import ReferenceSweeps
-
-    return ReferenceSweeps(rule)

@@ -1,12 +1,16 @@
 """Sweeps of tensors on a GPU, each as one kernel, or a whole chain as one.
 
-`reference.sweep` says what a sweep is. As operations on tensors it takes about a hundred launches per
-label, and a GPU waits for them. Here a program takes a tile of rows through all labels, with their log weights in
-registers; rows do not depend on each other. Where the parameters stay as they are, it takes them through all sweeps of
-a chain, and makes the random numbers as well: Philox numbers, counted by row, label and sweep, so that a seed gives
-the same numbers whatever the tiles are. The arithmetic is that of the operations on tensors, to rounding.
+`reference.sweep` says what a sweep is. As operations on tensors it takes about a hundred launches per label, and a GPU
+waits for them. Here a thread takes a row through all labels, and where the parameters stay as they are, through all
+sweeps of a chain; rows do not depend on each other. A chain makes its random numbers itself: Philox numbers, counted by
+row, label and sweep, so that a seed gives the same numbers however the rows are split. The arithmetic is that of the
+operations on tensors, to rounding.
 
-Rows with known degrees, levels or more than `MOST_LABELS` labels go by the reference.
+Any number of labels will do. What a step asks of the labels before it, a thread carries along; what it asks of those
+after it (masses, lowest positive and highest negative weight) is worked out backwards before the sweep and kept in
+memory. The gradient of label j is own_j r_j - left_j^T s with s = right^T r of the residuals r carried along, of WIDTH
+numbers: for Sigma^-1 = diag(own) - shared^T shared the factors are both sides, for a full Sigma^-1 (q, q) the residuals
+themselves are s. A full one of more than `WIDEST` labels goes by the reference.
 """
 
 from __future__ import annotations
@@ -21,9 +25,10 @@ from torch import Tensor
 
 from contone.backends.torch.draws import TensorDraws
 from contone.backends.torch.kernels import can_launch
-from contone.enhance.inversion.covariance import Precision, dense
+from contone.enhance.inversion.covariance import Precision
 from contone.enhance.inversion.sweeps import Bound, Sums, Sweeps
-from contone.measurements import Region
+from contone.enhance.inversion.sweeps.reference import ReferenceSweeps
+from contone.measurements import IntervalRule, Region
 
 try:  # Triton comes with torch's CUDA builds only
     import triton
@@ -32,22 +37,22 @@ try:  # Triton comes with torch's CUDA builds only
 except ImportError:  # pragma: no cover - depends on the build of torch
     triton = None
 
-MOST_LABELS = 32
-"""Labels of a row that fit into the registers of a thread."""
-TILE = 128
-"""Rows per program, one per thread."""
+WIDEST = 128
+"""Numbers carried along per row that fit into the registers of a thread: labels of a full Sigma, or factors."""
+TILE = 32
+"""Rows per program, one per thread: small programs spread a few thousand rows over the whole GPU."""
 
 
 def can_fuse(Z: Tensor) -> bool:
     """Whether the kernels can sweep log weights Z (q, n)."""
-    return 2 <= Z.shape[0] <= MOST_LABELS and can_launch(Z)
+    return Z.shape[0] >= 2 and can_launch(Z)
 
 
 @dataclass(frozen=True)
 class FusedSweeps(Sweeps):
-    """Sweeps within a region."""
+    """Sweeps under a rule that has a region."""
 
-    region: Region
+    rule: IntervalRule
 
     def sweep(
         self,
@@ -61,9 +66,11 @@ class FusedSweeps(Sweeps):
         reflect: bool = False,
         root_weights: Tensor | None = None,
     ) -> Tensor:
-        found, roots = torch.empty_like(Z), None if root_weights is None else root_weights.contiguous()
-        _launch(self.region, Z, found, bound, mean, dense(precision), (u, shift), roots, reflect=reflect)
-        return found
+        if too_wide(precision):
+            other, draws = ReferenceSweeps(self.rule), (u, shift)
+            found: Tensor = other.sweep(Z, bound, mean, precision, *draws, reflect=reflect, root_weights=root_weights)
+            return found
+        return _launch(self.rule.region, Z, bound, mean, precision, (u, shift), root_weights, reflect=reflect)
 
     def run_chain(
         self,
@@ -76,55 +83,78 @@ class FusedSweeps(Sweeps):
         sums: Sums,
     ) -> Tensor | None:
         seed = draws.chain_seed(tuple(Z.shape)) if isinstance(draws, TensorDraws) else None
-        if seed is None:  # so few numbers that they are drawn one by one
+        if seed is None or too_wide(precision):  # few numbers are drawn one by one
             return None
-        found, parts = torch.empty_like(Z), torch.zeros((3, *Z.shape), dtype=Z.dtype, device=Z.device)
-        _launch(self.region, Z, found, bound, mean, dense(precision), None, None, (seed, *length), parts)
+        parts = torch.zeros((3, *Z.shape), dtype=Z.dtype, device=Z.device)
+        found = _launch(self.rule.region, Z, bound, mean, precision, None, None, (seed, *length), parts)
         for total, part in zip(sums, parts, strict=True):
             total += part.T
         return found
 
 
+def too_wide(precision: Precision) -> bool:
+    """Whether a row would have to carry more numbers along than fit."""
+    return isinstance(precision, np.ndarray) and len(precision) > WIDEST
+
+
 def _launch(
-    region: Region,
+    region: Region | None,
     Z: Tensor,
-    found: Tensor,
     bound: Bound,
     mean: Tensor,
-    precision: np.ndarray,
+    precision: Precision,
     given: tuple[Tensor, Tensor] | None,
     roots: Tensor | None,
     chain: tuple[int, int, int] = (0, 1, 1),
     sums: Tensor | None = None,
     *,
     reflect: bool = False,
-) -> None:
-    q, n = Z.shape
-    padded = 1 << (q - 1).bit_length()
-    Z, positive, mean = Z.contiguous(), bound.positive.contiguous().view(torch.uint8), mean.contiguous()
-    relaxed = positive if bound.relaxed is None else bound.relaxed.contiguous().view(torch.uint8)
-    numbers = torch.as_tensor(_numbers(precision, padded, region.share), dtype=Z.dtype, device=Z.device)
-    u, shift = (Z, Z) if given is None else (given[0].contiguous(), given[1].contiguous())
+) -> Tensor:
+    assert region is not None
+    (q, n), known = Z.shape, bound.known
+    found = Z.clone(memory_format=torch.contiguous_format)
+    after = torch.empty((4, q, n), dtype=Z.dtype, device=Z.device)
+    shared, width = shared_numbers(precision, region.share)
+    numbers = torch.as_tensor(shared, dtype=Z.dtype, device=Z.device)
+    flags = (
+        bound.positive,
+        bound.relaxed,
+        None if known is None else known.rows,
+        None if known is None else known.is_zero,
+    )
+    bits = [found if flag is None else flag.contiguous().view(torch.uint8) for flag in flags]
+    u, shift = (found, found) if given is None else (given[0].contiguous(), given[1].contiguous())
+    highest = found if known is None else known.highest_zero.to(Z.dtype).contiguous()
     with torch.cuda.device_of(Z):
         _sweeps_kernel[(triton.cdiv(n, TILE),)](
-            Z, found, positive, relaxed, mean,
-            numbers, u, shift, Z if roots is None else roots, Z if sums is None else sums,
+            found, after, *bits, highest, mean.contiguous(), numbers, u, shift,
+            found if roots is None else roots.to(Z.dtype).contiguous(), found if sums is None else sums,
             n, q, int(reflect), int(given is not None), *chain,
-            KIND=region.number, LABELS=padded, ROWS=TILE, RELAXED=bound.relaxed is not None,
-            ROOTS=roots is not None, WIDE=Z.dtype == torch.float64, num_warps=TILE // 32,
+            KIND=region.number, WIDTH=width, ROWS=TILE, RELAXED=bound.relaxed is not None, KNOWN=known is not None,
+            ROOTS=roots is not None, WIDE=Z.dtype == torch.float64, num_warps=1, num_stages=1,
         )  # fmt: skip
+    return found
 
 
-def _numbers(precision: np.ndarray, padded: int, share: float) -> np.ndarray:
-    """All numbers that rows share, one after the other, labels padded by zeros.
+def shared_numbers(precision: Precision, share: float) -> tuple[np.ndarray, int]:
+    """All numbers that rows share, one after the other, and the width of what a row carries along.
 
-    Sigma^-1, its column sums, the conditional standard deviations, the sum of Sigma^-1, the root of it, the share.
+    Of Sigma^-1: its column sums, conditional standard deviations and own parts (q each), the left and the right side
+    (q, width each, filled up with zeros to a power of two), the sum of the right side (width,), the sum of Sigma^-1 and
+    its root; then the share of the region.
     """
-    q = len(precision)
-    square, along, scale = np.zeros((padded, padded)), np.zeros(padded), np.ones(padded)
-    square[:q, :q], along[:q], scale[:q] = precision, precision.sum(axis=0), 1.0 / np.sqrt(np.diag(precision))
+    if isinstance(precision, np.ndarray):
+        own, left, right = np.zeros(len(precision)), -precision, np.eye(len(precision))
+        along, diagonal = precision.sum(axis=0), np.diag(precision)
+    else:
+        own, left, right = precision.own, precision.shared.T, precision.shared.T
+        along, diagonal = precision.along(), precision.diagonal()
+    width = max(1 << (left.shape[1] - 1).bit_length(), 4)
+    left, right = (np.pad(A, ((0, 0), (0, width - A.shape[1]))) for A in (left, right))
     total = along.sum()
-    return np.concatenate([square.ravel(), along, scale, [total, math.sqrt(total), share]])
+    last = [total, math.sqrt(total), share]
+    parts = along, 1.0 / np.sqrt(diagonal), own, left.ravel(), right.ravel(), right.sum(axis=0), last
+    return np.concatenate(parts), width
 
 
 if triton is not None:  # pragma: no cover - compiled, not traced
@@ -190,62 +220,92 @@ if triton is not None:  # pragma: no cover - compiled, not traced
 
     @triton.jit(do_not_specialize=["n", "q", "reflect", "is_given", "seed", "n_sweeps", "n_burn"])
     def _sweeps_kernel(  # type: ignore[no-untyped-def]
-        Z_in, Z_out, positive_in, relaxed_in, mean_in, numbers, u_in, shift_in, roots_in, sums,
+        Z_in, after, positive_in, relaxed_in, known_in, zero_in, zero_top_in, mean_in, numbers, u_in, shift_in,
+        roots_in, sums,
         n, q, reflect, is_given, seed, n_sweeps, n_burn,
-        KIND: tl.constexpr, LABELS: tl.constexpr, ROWS: tl.constexpr, RELAXED: tl.constexpr, ROOTS: tl.constexpr,
-        WIDE: tl.constexpr,
+        KIND: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, RELAXED: tl.constexpr, KNOWN: tl.constexpr,
+        ROOTS: tl.constexpr, WIDE: tl.constexpr,
     ):  # fmt: skip
         """A program takes ROWS rows through one sweep with given draws, or through a chain, whose later sweeps it
-        adds up."""
+        adds up. Log weights are read from and written back to Z_in."""
         TAIL: tl.constexpr = 25.0 if WIDE else 8.0
         MARGIN: tl.constexpr = 1e-9 if WIDE else 1e-5
         TINY: tl.constexpr = 1e-300 if WIDE else 1e-37
         LAST: tl.constexpr = 1.0 - 2.0**-53 if WIDE else 1.0 - 2.0**-24
         RESOLUTION: tl.constexpr = 1e-12 if WIDE else 1.1920928955078125e-07
-        label = tl.arange(0, LABELS)
-        row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-        inside, real = row < n, (label < q)[:, None]
-        place = label[:, None].to(tl.int64) * n + row[None, :]
-        there = real & inside[None, :]
-        Z = tl.load(Z_in + place, mask=there, other=0.0)
-        Z = tl.where(real, Z, -float("inf"))
-        mean = tl.load(mean_in + place, mask=there, other=0.0)
-        positive = tl.load(positive_in + place, mask=there, other=0) != 0
-        count = tl.sum(positive.to(tl.int32), axis=0)
-        loose = tl.load(relaxed_in + row, mask=inside, other=0) != 0
-        root = tl.load(roots_in + row, mask=inside, other=1.0) if ROOTS else 1.0
-        along = tl.load(numbers + LABELS * LABELS + label)
-        scalars = numbers + LABELS * (LABELS + 2)
-        total, total_root, share = tl.load(scalars), tl.load(scalars + 1), tl.load(scalars + 2)
-        degrees, size = sums + place, q.to(tl.int64) * n
-        u_here = u_in + row.to(tl.int64)
+        row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+        inside = row < n
+        column = tl.arange(0, WIDTH)
+        step, size = n.to(tl.int64), q.to(tl.int64) * n
+        Z_row, mean_row, positive_row, after_row = Z_in + row, mean_in + row, positive_in + row, after + row
+        left, right = numbers + 3 * q, numbers + 3 * q + q * WIDTH
+        last = right + q * WIDTH
+        right_sum = tl.load(last + column)
+        total, total_root, share = tl.load(last + WIDTH), tl.load(last + WIDTH + 1), tl.load(last + WIDTH + 2)
+        none = tl.zeros((ROWS,), Z_in.dtype.element_ty)
+        far = none + float("inf")
+        loose = tl.load(relaxed_in + row, mask=inside, other=0) != 0 if RELAXED else inside
+        held = tl.load(known_in + row, mask=inside, other=0) != 0 if KNOWN else inside
+        zero_top = tl.load(zero_top_in + row, mask=inside, other=0.0) if KNOWN else none
+        root = tl.load(roots_in + row, mask=inside, other=1.0) if ROOTS else none + 1.0
         for k in range(n_sweeps):
             mirror = tl.where(is_given != 0, reflect, k % 2)
-            Z = Z - tl.max(Z, axis=0)[None, :]
+            top = -far
+            for j in range(q):
+                top = tl.maximum(top, tl.load(Z_row + j * step, mask=inside, other=0.0))
+            # Backwards: what each label needs to know of those after it, and the residuals of all.
+            P, N, lowest, highest, count, pull = none, none, far, -far, tl.zeros((ROWS,), tl.int32), none
+            carried = tl.zeros((WIDTH, ROWS), Z_in.dtype.element_ty)
+            for i in range(q):
+                j = q - 1 - i
+                place = j * step
+                z = tl.load(Z_row + place, mask=inside, other=0.0) - top
+                own = tl.load(positive_row + place, mask=inside, other=0) != 0
+                tl.store(Z_row + place, z, mask=inside)
+                tl.store(after_row + place, P, mask=inside)
+                tl.store(after_row + (place + size), N, mask=inside)
+                tl.store(after_row + (place + 2 * size), lowest, mask=inside)
+                tl.store(after_row + (place + 3 * size), highest, mask=inside)
+                w = _exp(z)
+                P, N = P + tl.where(own, w, 0.0), N + tl.where(own, 0.0, w)
+                lowest = tl.minimum(lowest, tl.where(own, z, far))
+                highest = tl.maximum(highest, tl.where(own, -far, z))
+                count += own.to(tl.int32)
+                residual = z - tl.load(mean_row + place, mask=inside, other=0.0)
+                pull += tl.load(numbers + j) * residual
+                carried += tl.load(right + j * WIDTH + column)[:, None] * residual[None, :]
             if is_given != 0:
                 shift = tl.load(shift_in + row, mask=inside, other=0.0)
             else:
                 shift = _quantile(_uniform(seed, row, k * (q + 1) + q, WIDE))
-            residual = tl.where(real, Z - mean, 0.0)
-            pull = tl.sum(along[:, None] * residual, axis=0)
-            residual += (shift / (total_root * root) - pull / total)[None, :]
-            W = _exp(Z)
+            shift = shift / (total_root * root) - pull / total
+            carried += right_sum[:, None] * shift[None, :]
+            P, N, lowest, highest = none, none, far, -far
             for j in range(q):
-                chosen = (label == j)[:, None]
-                ours, theirs = positive & ~chosen, ~(positive | chosen)
-                old = tl.sum(tl.where(chosen, Z, 0.0), axis=0)
-                own = tl.sum((positive & chosen).to(tl.int32), axis=0) != 0
-                P, N = tl.sum(tl.where(ours, W, 0.0), axis=0), tl.sum(tl.where(theirs, W, 0.0), axis=0)
-                lowest = tl.min(tl.where(ours, Z, float("inf")), axis=0)
-                highest = tl.max(tl.where(theirs, Z, -float("inf")), axis=0)
+                place = j * step
+                old = tl.load(Z_row + place, mask=inside, other=0.0)
+                own = tl.load(positive_row + place, mask=inside, other=0) != 0
+                masses = (
+                    P + tl.load(after_row + place, mask=inside, other=0.0),
+                    N + tl.load(after_row + (place + size), mask=inside, other=0.0),
+                )
+                extremes = (
+                    tl.minimum(lowest, tl.load(after_row + (place + 2 * size), mask=inside, other=0.0)),
+                    tl.maximum(highest, tl.load(after_row + (place + 3 * size), mask=inside, other=0.0)),
+                )
                 others = count - own.to(tl.int32)
-                lower, upper = _ends(P, N, lowest, highest, others, own, share, KIND)
+                lower, upper = _ends(masses[0], masses[1], extremes[0], extremes[1], others, own, share, KIND)
                 if RELAXED:
-                    ends = _ends(P, N, lowest, highest, others, own, share, 0)
+                    ends = _ends(masses[0], masses[1], extremes[0], extremes[1], others, own, share, 0)
                     lower, upper = tl.where(loose, ends[0], lower), tl.where(loose, ends[1], upper)
-                weights = tl.load(numbers + j * LABELS + label)
-                scale = tl.load(numbers + LABELS * (LABELS + 1) + j)
-                gradient = tl.sum(weights[:, None] * residual, axis=0)
+                if KNOWN:  # an empty interval holds a log weight where it is
+                    is_zero = tl.load(zero_in + row + place, mask=inside, other=0) != 0
+                    lower = tl.where(held, tl.where(is_zero, -far, far), lower)
+                    upper = tl.where(held, tl.where(is_zero, zero_top, -far), upper)
+                residual = old - tl.load(mean_row + place, mask=inside, other=0.0) + shift
+                weights = tl.load(left + j * WIDTH + column)
+                gradient = tl.load(numbers + 2 * q + j) * residual - tl.sum(weights[:, None] * carried, axis=0)
+                scale = tl.load(numbers + q + j)
                 centre = old - gradient * scale * scale
                 scale = scale / root
                 lower, upper = lower + MARGIN, upper - MARGIN
@@ -253,24 +313,31 @@ if triton is not None:  # pragma: no cover - compiled, not traced
                 lower, upper = tl.where(room, tl.maximum(lower, -60.0), old), tl.where(room, upper, old)
                 room = room & (upper > lower)
                 if is_given != 0:
-                    u = tl.load(u_here, mask=inside, other=0.5)
-                    u_here += n
+                    u = tl.load(u_in + row + place, mask=inside, other=0.5)
                 else:
                     u = _uniform(seed, row, k * (q + 1) + j, WIDE)
                 ends = (lower - centre) / scale, (upper - centre) / scale
                 x = _between(ends[0], ends[1], (old - centre) / scale, u, mirror, TAIL, TINY, LAST)
                 z = tl.minimum(tl.maximum(centre + scale * x, lower), upper)
                 z = tl.where(room, z, old)
-                residual = tl.where(chosen, residual + (z - old)[None, :], residual)
-                W = tl.where(chosen, _exp(z)[None, :], W)
-                Z = tl.where(chosen, z[None, :], Z)
+                carried += tl.load(right + j * WIDTH + column)[:, None] * (z - old)[None, :]
+                w = _exp(z)
+                P, N = P + tl.where(own, w, 0.0), N + tl.where(own, 0.0, w)
+                lowest = tl.minimum(lowest, tl.where(own, z, far))
+                highest = tl.maximum(highest, tl.where(own, -far, z))
+                tl.store(Z_row + place, z, mask=inside)
             if k >= n_burn:
-                top = Z - tl.max(Z, axis=0)[None, :]
-                E = _exp(top)
-                mass = tl.sum(E, axis=0)[None, :]
-                logit = top - _log(tl.maximum(mass - E, RESOLUTION * mass))
-                tl.store(degrees, tl.load(degrees, mask=there) + E / mass, mask=there)
-                tl.store(degrees + size, tl.load(degrees + size, mask=there) + logit, mask=there)
-                squares = degrees + 2 * size
-                tl.store(squares, tl.load(squares, mask=there) + logit * logit, mask=there)
-        tl.store(Z_out + place, Z, mask=there)
+                top = -far
+                for j in range(q):
+                    top = tl.maximum(top, tl.load(Z_row + j * step, mask=inside, other=0.0))
+                mass = none
+                for j in range(q):
+                    mass += _exp(tl.load(Z_row + j * step, mask=inside, other=0.0) - top)
+                for j in range(q):
+                    here = sums + row + j * step
+                    z = tl.load(Z_row + j * step, mask=inside, other=0.0) - top
+                    w = _exp(z)
+                    logit = z - _log(tl.maximum(mass - w, RESOLUTION * mass))
+                    tl.store(here, tl.load(here, mask=inside) + w / mass, mask=inside)
+                    tl.store(here + size, tl.load(here + size, mask=inside) + logit, mask=inside)
+                    tl.store(here + 2 * size, tl.load(here + 2 * size, mask=inside) + logit * logit, mask=inside)

@@ -78,6 +78,7 @@ class ReferenceSweeps(Sweeps):
     """Sweeps under any rule."""
 
     rule: IntervalRule
+    takes_factors = False
 
     def sweep(
         self,

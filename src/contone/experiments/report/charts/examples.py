@@ -3,31 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from contone.experiments.report.schema import Example, Instance
+from contone.experiments.results import Result
 from contone.pages import svg, words
 from contone.pages.svg import Chart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-STYLES: tuple[dict[str, Any], ...] = (
-    {"color": svg.ACCENT, "marker": "o"},
-    {"color": svg.SECOND, "marker": "D"},
-    {"color": svg.INK, "marker": "_"},
-)
+STYLES = ((svg.ACCENT, "o", 3.6, 0.0), (svg.SECOND, "D", 3.6, 0.0), (svg.INK, "_", 9.0, 1.6))
+"""Colour, marker, its size and the width of its edge, of each row that is drawn."""
 SHOWN = 3
 """Instances per data set."""
 
 
-def charts(examples: Sequence[Example], rows: Sequence[str]) -> list[Chart]:
-    """A strip of instances for each data set; `rows` names the methods to draw, up to three."""
-    return [_strip(e, [r for r in rows if r in e.instances[0].recovered]) for e in examples if e.instances]
+@dataclass(frozen=True)
+class Instance:
+    """One instance: truth, labels, and what each row recovered (q values each)."""
+
+    row: int
+    truth: Sequence[float]
+    logical: Sequence[int]
+    recovered: dict[str, Sequence[float]]
 
 
-def _strip(example: Example, rows: Sequence[str]) -> Chart:
-    labels, instances = example.labels, example.instances[:SHOWN]
+def charts(results: Sequence[Result], rows: Sequence[str]) -> list[Chart]:
+    """A strip of the instances that were kept for each data set; `rows` names the methods to draw, up to three."""
+    found = []
+    for dataset in dict.fromkeys(result.dataset for result in results):
+        kept = {r.row: r.records[0]["examples"] for r in results if r.dataset == dataset}
+        first = next(iter(kept.values()))
+        drawn = [row for row in rows if row in kept]
+        instances = [
+            Instance(row, first["truth"][i], first["logical"][i], {n: kept[n]["recovered"][i] for n in drawn})
+            for i, row in enumerate(first["rows"][:SHOWN])
+        ]
+        if instances:
+            found.append(strip(dataset, first["labels"], instances, drawn))
+    return found
+
+
+def strip(dataset: str, labels: Sequence[str], instances: Sequence[Instance], rows: Sequence[str]) -> Chart:
+    """Instances side by side."""
     with svg.style():
         drawing = svg.canvas(7.6, 1.85)
         axes = drawing.subplots(1, len(instances), sharey=True, squeeze=False)[0]
@@ -35,21 +54,17 @@ def _strip(example: Example, rows: Sequence[str]) -> Chart:
             _instance(axis, instance, labels, rows)
         axes[0].set_ylabel("degree")
         axes[0].set_ylim(bottom=0)
-        handles, names = axes[0].get_legend_handles_labels()
-        order = sorted(range(len(names)), key=lambda i: ["truth", "yes", *rows].index(names[i]))
+        handles = dict(zip(*reversed(axes[0].get_legend_handles_labels()), strict=True))
+        named = [name for name in ("truth", "yes", *rows) if name in handles]
         drawing.legend(
-            [handles[i] for i in order],
-            words.clip_all([names[i] for i in order]),
+            [handles[name] for name in named],
+            words.clip_all(named),
             loc="outside upper left",
-            ncols=len(names),
+            ncols=len(named),
             columnspacing=1.4,
         )
-        return Chart(
-            svg.to_svg(
-                drawing, f"example-{example.dataset}", f"Instances of {example.dataset}", _words(instances, rows)
-            ),
-            title=example.dataset,
-        )
+        drawn = svg.to_svg(drawing, f"example-{dataset}", f"Instances of {dataset}", _words(instances, rows))
+        return Chart(drawn, title=dataset)
 
 
 def _instance(axis: Axes, instance: Instance, labels: Sequence[str], rows: Sequence[str]) -> None:
@@ -62,29 +77,12 @@ def _instance(axis: Axes, instance: Instance, labels: Sequence[str], rows: Seque
     # Below the axis, where no bar is: the labels that were said to apply.
     low = axis.get_xaxis_transform()
     axis.plot(yes, [-0.045] * len(yes), "s", color=svg.INK, markersize=4, clip_on=False, transform=low, label="yes")
-    for row, style in zip(rows, STYLES, strict=False):
-        size = 9 if style["marker"] == "_" else 3.6
-        width = 1.6 if style["marker"] == "_" else 0
-        axis.plot(
-            places,
-            instance.recovered[row],
-            linestyle="none",
-            markersize=size,
-            markeredgewidth=width,
-            zorder=3,
-            label=row,
-            **style,
-        )
-    named = len(labels) <= 9 and sum(len(str(name)) for name in labels) <= 24
-    axis.set_xticks(places if len(labels) <= 9 else places[::3], _names(labels, named))
-    axis.tick_params(axis="x", length=0, pad=7, labelsize=7.5)
-
-
-def _names(labels: Sequence[str], named: bool) -> list[str]:
-    if named:
-        return [str(name) for name in labels]
+    for row, (colour, marker, size, edge) in zip(rows, STYLES, strict=False):
+        axis.plot(places, instance.recovered[row], marker, color=colour, ms=size, mew=edge, zorder=3, label=row)
     step = 1 if len(labels) <= 9 else 3
-    return [str(i + 1) for i in range(0, len(labels), step)]
+    are_named = step == 1 and sum(map(len, labels)) <= 24
+    axis.set_xticks(places[::step], labels if are_named else [str(i + 1) for i in places[::step]])
+    axis.tick_params(axis="x", length=0, pad=7, labelsize=7.5)
 
 
 def _words(instances: Sequence[Instance], rows: Sequence[str]) -> str:

@@ -3,45 +3,38 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from contone import datasets
-from contone.experiments.report.schema import Surface
+from contone.experiments.data import load
+from contone.experiments.describe import build
+from contone.experiments.report.blocks import Grid, Picture
+from contone.experiments.results import Result
 from contone.experiments.store import Store
-from contone.measurements import CumulativeMass
 from contone.pages.figures import manifold_image, tones
 
-PIXELS = 260
+PIXELS = 360
 
 
-def pictures(store: Store, manifold: Sequence[Surface], shares: Mapping[str, str]) -> list[dict[str, str]]:
-    """One picture per row that kept its answer: {title, caption, source, alt}; empty where none did.
-
-    `shares` gives the recovered share of a row in words.
-    """
-    kept = [(m.row, store.arrays(m.key).get("recovered")) for m in manifold]
-    answers = [(row, D) for row, D in kept if D is not None]
+def pictures(store: Store, results: Sequence[Result], shares: Grid) -> list[Picture]:
+    """Truth and labels, and one picture per row that kept its answer, the best one first; empty where none did."""
+    cell = results[0].records[0]["cell"]
+    same = [result for result in results if result.dataset == cell["dataset"]]
+    kept = {r.row: found for r in same if (found := store.arrays(r.records[0]["key"]))}
+    answers = [(row, kept[row.name]["recovered"]) for row in shares.rows if row.name in kept]
     if not answers:
         return []
-    data = datasets.artificial()
-    L = CumulativeMass().apply(data.D)
+    data = load(cell["dataset"], cell["source"])
+    L = build(cell["degradation"]).apply(data.D)
     panels = [("Truth", data.D, ""), ("Given: 0/1 labels", L / L.sum(axis=1, keepdims=True), "")]
-    panels += [(row, D, _caption(shares.get(row, ""))) for row, D in answers]
-    return [
-        {
-            "title": title,
-            "caption": caption,
-            "source": _source(manifold_image(data.X, tones(D, data.D), pixels=PIXELS)),
-            "alt": f"The surface coloured by its label degrees: {title}. {caption}".strip(),
-        }
-        for title, D, caption in panels
-    ]
-
-
-def _caption(share: str) -> str:
-    """Zeros where the truth has none are infinitely far from it in KL; a share of that says nothing."""
-    return "infinitely far in KL" if share == "−∞" else f"{share} recovered" if share else ""
-
-
-def _source(image: bytes) -> str:
-    return f"data:image/png;base64,{base64.b64encode(image).decode()}"
+    place = [column.hint for column in shares.columns].index(cell["dataset"])
+    for row, answer in answers:
+        share = row.cells[place].text
+        # Zeros where the truth has none are infinitely far from it in KL; a share of that says nothing.
+        caption = "infinitely far in KL" if share == "−∞" else f"{share} recovered" if share else ""
+        panels.append((row.name, answer, caption))
+    shown = []
+    for title, D, caption in panels:
+        image = base64.b64encode(manifold_image(data.X, tones(D, data.D), pixels=PIXELS)).decode()
+        described = f"The surface coloured by its label degrees: {title}. {caption}".strip()
+        shown.append(Picture(title, caption, f"data:image/png;base64,{image}", described))
+    return shown

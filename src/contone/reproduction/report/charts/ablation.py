@@ -3,79 +3,75 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
-from contone.experiments.report.matrix import short
-from contone.experiments.report.schema import Cell, Table
+from contone import measures
+from contone.experiments.report.scores import short
+from contone.experiments.results import Results
 from contone.pages import svg
 from contone.pages.svg import Chart
+from contone.reproduction.report.published import MAIN, Published
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+MEASURE = "chebyshev"
 VARIANTS = {"LF+LC": ("o", svg.ACCENT), "X+LC": ("D", svg.ACCENT), "LF+L": ("o", svg.SECOND), "X+L": ("D", svg.SECOND)}
 """Marks: the circle has reduced features, the diamond all of them; the accent has label confidence."""
-
 RIGHT = 1.6
 """Ratios above this are drawn at the edge, as an arrow."""
 
+Panel: TypeAlias = Mapping[str, Mapping[str, float]]
+"""Scores by variant and data set, as multiples of the uniform distribution's."""
 
-def chart(table: Table, uniform: Mapping[str, float]) -> Chart | None:
-    """Three panels (published, measured, measured with the tuned settings); None where nothing was measured.
 
-    Parameters
-    ----------
-    table : Table
-        The ablation in one measure.
-    uniform : dict
-        The uniform distribution's score in that measure by data set: all scores are drawn as multiples of it.
-    """
-    rows = {r.name: {c.dataset: c for c in r.cells} for r in table.rows}
-    panels = [
-        ("Published", {v: _values(rows.get(v, {}), _published, uniform) for v in VARIANTS}),
-        ("Measured", {v: _values(rows.get(v, {}), _measured, uniform) for v in VARIANTS}),
-        ("Measured, tuned settings", {v: _values(rows.get(f"{v} (tuned)", {}), _measured, uniform) for v in VARIANTS}),
-    ]
-    measured = {d for _, panel in panels[1:] for series in panel.values() for d in series}
-    datasets = [d for d in table.datasets if d in measured]
+def charts(results: Results, figures: Sequence[Published]) -> list[Chart]:
+    """Three panels (published, measured, measured with the tuned settings); nothing where nothing was measured."""
+    datasets = results.datasets("ablation")
+    uniform = {d: score for d in datasets if (score := results.score(MAIN, d, "Uniform", MEASURE))}
+    printed = {(f.method, f.dataset): f.printed for f in figures if f.measure == MEASURE}
+
+    def multiples(suffix: str) -> Panel:
+        found = {}
+        for variant in VARIANTS:
+            scores = {d: results.score("ablation", d, f"{variant}{suffix}", MEASURE) for d in uniform}
+            found[variant] = {d: v / uniform[d] for d, v in scores.items() if v is not None and math.isfinite(v)}
+        return found
+
+    published = {v: {d: printed[v, d] / u for d, u in uniform.items() if (v, d) in printed} for v in VARIANTS}
+    panels = {"Published": published, "Measured": multiples(""), "Measured, tuned settings": multiples(" (tuned)")}
+    return chart(panels, datasets)
+
+
+def chart(panels: Mapping[str, Panel], datasets: Sequence[str]) -> list[Chart]:
+    """Panels side by side, on the data sets with a measured figure: all but the first panel are measured."""
+    measured = {d for panel in list(panels.values())[1:] for series in panel.values() for d in series}
+    datasets, title = [d for d in datasets if d in measured], measures.get(MEASURE).title
     if not datasets:
-        return None
-    panels = [(title, panel) for title, panel in panels if any(d in s for s in panel.values() for d in datasets)]
+        return []
+    shown = [(name, panel) for name, panel in panels.items() if any(d in s for s in panel.values() for d in datasets)]
     with svg.style():
         drawing = svg.canvas(7.6, 0.9 + 0.21 * len(datasets))
-        axes = drawing.subplots(1, len(panels), sharey=True, sharex=True, squeeze=False)[0]
-        for axis, (title, panel) in zip(axes, panels, strict=True):
-            _panel(axis, title, panel, datasets)
+        axes = drawing.subplots(1, len(shown), sharey=True, sharex=True, squeeze=False)[0]
+        for axis, (name, panel) in zip(axes, shown, strict=True):
+            _panel(axis, name, panel, datasets)
         axes[0].set_yticks(range(len(datasets)), [short(d) for d in datasets])
         axes[0].set_ylim(len(datasets) - 0.4, -0.6)
-        axes[len(axes) // 2].set_xlabel(f"{table.title}, as a multiple of the uniform distribution's")
+        axes[len(axes) // 2].set_xlabel(f"{title}, as a multiple of the uniform distribution's")
         for variant, (marker, colour) in VARIANTS.items():
             axes[0].plot([], [], linestyle="none", marker=marker, color=colour, markersize=4.5, label=variant)
         drawing.legend(*axes[0].get_legend_handles_labels(), loc="outside upper left", ncols=4)
-        return Chart(
-            svg.to_svg(drawing, "ablation", f"Ablation of LCdr in {table.title}", _words(panels, datasets)),
-            "LF: reduced features, X: all features; LC: label confidence, L: logical labels. 1 is the uniform "
-            "distribution, lower is better; an arrow at the right edge: further off.",
-        )
+        return [
+            Chart(
+                svg.to_svg(drawing, "ablation", f"Ablation of LCdr in {title}", _words(shown, datasets)),
+                "LF: reduced features, X: all features; LC: label confidence, L: logical labels. 1 is the uniform "
+                "distribution, lower is better; an arrow at the right edge: further off.",
+            )
+        ]
 
 
-def _values(
-    cells: Mapping[str, Cell], value: Callable[[Cell], float | None], uniform: Mapping[str, float]
-) -> dict[str, float]:
-    known = {d: v for d, c in cells.items() if (v := value(c)) is not None and math.isfinite(v)}
-    return {d: v / uniform[d] for d, v in known.items() if uniform.get(d)}
-
-
-def _measured(cell: Cell) -> float | None:
-    return cell.value
-
-
-def _published(cell: Cell) -> float | None:
-    return cell.published.value if cell.published is not None else None
-
-
-def _panel(axis: Axes, title: str, panel: Mapping[str, Mapping[str, float]], datasets: Sequence[str]) -> None:
+def _panel(axis: Axes, title: str, panel: Panel, datasets: Sequence[str]) -> None:
     svg.bare(axis, "left", "bottom")
     axis.set_title(title, loc="left", color=svg.INK)
     axis.grid(axis="y", zorder=0)
@@ -97,7 +93,7 @@ def _panel(axis: Axes, title: str, panel: Mapping[str, Mapping[str, float]], dat
                 )
 
 
-def _words(panels: Sequence[tuple[str, Mapping[str, Mapping[str, float]]]], datasets: Sequence[str]) -> str:
+def _words(panels: Sequence[tuple[str, Panel]], datasets: Sequence[str]) -> str:
     said = []
     for title, panel in panels:
         means = []

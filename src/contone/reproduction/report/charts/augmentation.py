@@ -3,57 +3,80 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from contone.experiments.report.matrix import short
+from contone import measures
+from contone.experiments.report.scores import short
+from contone.experiments.results import Results
 from contone.pages import svg
 from contone.pages.svg import Chart
-from contone.reproduction.report.schema import Bars
+from contone.reproduction import paper
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-KINDS = (("alone", "alone", svg.LINE), ("augmented", "augmented", svg.ACCENT))
+DATASET, MEASURE = "yeast-cdc", "clark"
+"""What the paper draws; another set where that one was not run."""
+KINDS = (("alone", svg.LINE), ("augmented", svg.ACCENT))
 
 
-def chart(bars: Bars) -> Chart | None:
-    """Two bars per method, the published figure as a mark across each; None where nothing was measured."""
-    pairs = bars.pairs
-    measured = [v for p in pairs for v in (p.alone, p.augmented) if v is not None]
+@dataclass(frozen=True)
+class Bar:
+    """A method alone and behind the augmentation, measured and published."""
+
+    method: str
+    alone: float | None
+    augmented: float | None
+    alone_published: float | None
+    augmented_published: float | None
+
+
+def charts(results: Results) -> list[Chart]:
+    """The chart, where anything was measured."""
+    available = results.datasets("augmentation")
+    dataset = DATASET if DATASET in available else next(iter(available), DATASET)
+    printed, name = paper.augmentation()[MEASURE], short(dataset)
+    bars = []
+    for method in paper.COMPARED:
+        rows = method, f"LCdr-{method}"
+        measured = (results.score("augmentation", dataset, row, MEASURE) for row in rows)
+        bars.append(Bar(method, *measured, *(printed[row].get(name) for row in rows)))
+    return chart(dataset, bars)
+
+
+def chart(dataset: str, bars: Sequence[Bar]) -> list[Chart]:
+    """Two bars per method, the published figure as a mark across each; nothing where nothing was measured."""
+    measured = [v for b in bars for v in (b.alone, b.augmented) if v is not None]
     if not measured:
-        return None
-    published = [v for p in pairs for v in (p.alone_published, p.augmented_published) if v is not None]
-    top = _top([*measured, *published])
+        return []
+    published = [v for b in bars for v in (b.alone_published, b.augmented_published) if v is not None]
+    top, title = _top([*measured, *published]), measures.get(MEASURE).title
     with svg.style():
         drawing = svg.canvas(7.6, 2.7)
         axis = drawing.subplots()
         svg.bare(axis, "left")
         axis.grid(axis="y", zorder=0)
         axis.set_ylim(0, 1.08 * top)
-        axis.set_xticks(range(len(pairs)), [p.method for p in pairs])
+        axis.set_xticks(range(len(bars)), [b.method for b in bars])
         for text in axis.get_xticklabels():
             text.set_color(svg.INK)
-        for place, (key, label, colour) in zip((-0.19, 0.19), KINDS, strict=True):
-            _series(axis, [getattr(p, key) for p in pairs], place, colour, label, top)
-            _published(axis, [getattr(p, f"{key}_published") for p in pairs], place, top, first=key == "alone")
-        axis.set_ylabel(bars.title)
+        for place, (key, colour) in zip((-0.19, 0.19), KINDS, strict=True):
+            _series(axis, [getattr(b, key) for b in bars], place, colour, key, top)
+            _published(axis, [getattr(b, f"{key}_published") for b in bars], place, top, first=key == "alone")
+        axis.set_ylabel(title)
         axis.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2)
         words = "; ".join(
-            f"{p.method} alone {_number(p.alone)} (published {_number(p.alone_published)}), augmented "
-            f"{_number(p.augmented)} (published {_number(p.augmented_published)})"
-            for p in pairs
+            f"{b.method} alone {_number(b.alone)} (published {_number(b.alone_published)}), augmented "
+            f"{_number(b.augmented)} (published {_number(b.augmented_published)})"
+            for b in bars
         )
-        return Chart(
-            svg.to_svg(
-                drawing,
-                "augmentation",
-                f"{bars.title} on {bars.dataset} with and without augmentation",
-                f"{words}.",
-            ),
-            f"{bars.title} on {short(bars.dataset)}; lower is better. Bars: measured. Short lines across: "
-            "published, after the paper's row names were put right. A bar that leaves the axis is cut off; its figure "
-            "stands inside.",
+        named = f"{title} on {dataset} with and without augmentation"
+        caption = (
+            f"{title} on {short(dataset)}; lower is better. Bars: measured. Short lines across: published, after the "
+            "paper's row names were put right. A bar that leaves the axis is cut off; its figure stands inside."
         )
+        return [Chart(svg.to_svg(drawing, "augmentation", named, f"{words}."), caption)]
 
 
 def _top(values: Sequence[float]) -> float:

@@ -1,0 +1,197 @@
+"""The model from data: one function for rows and for items that several people have labelled.
+
+A row with its labels is an item with one annotator whose labels say what its own degrees are. Rows (or items) without
+a label that says something have no part in the fit and get their prior.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from contone.backends import like, to_numpy
+from contone.enhance.inversion import logistic_normal
+from contone.enhance.inversion.annotators import Items
+from contone.enhance.inversion.chain import Settings, calibrate_parameters, count_labels, learn_parameters, redraws
+from contone.enhance.inversion.evidence import Calibration, Grades
+from contone.enhance.inversion.judged import Answer, closest_step
+from contone.enhance.inversion.logistic_normal import Parameters, Spread
+from contone.enhance.inversion.model import Fit, certain, labels_of, mean_features, silent_items, with_tails
+from contone.enhance.inversion.posterior import Averages, Posterior
+from contone.enhance.inversion.sampler import Rows
+from contone.enhance.inversion.shape_uncertainty import ShapeUncertainty
+from contone.exceptions import LabelError
+from contone.measurements import IntervalRule
+from contone.numerics.principal import principal_map
+from contone.numerics.simplex import softmax
+from contone.typing import Array
+
+N_DIRECTIONS = 64
+"""Pairs of mirrored draws that a prior mean averages over."""
+
+
+def fit(
+    X: Array,
+    L: Array,
+    rule: IntervalRule,
+    settings: Settings,
+    rng: np.random.Generator,
+    grades: Grades | None = None,
+    item: np.ndarray | None = None,
+) -> tuple[Fit, Posterior]:
+    """The model of features X (m, d) and labels under a rule, and the posterior of these rows.
+
+    L (m, q) are the labels of the rows; or L (n, q) those of annotators, and `item` (n,), rising, says which row of X
+    each of them saw. Parameters are estimated on at most `max_rows` rows of X, drawn at random, graded ones first; the
+    posterior is that of all of them. Graded rows have the degrees that they were given.
+    """
+    m, q = X.shape[0], L.shape[1]
+    silent = silent_items(rule, L, item)
+    if grades is not None:
+        silent = silent & ~grades.known
+    if q > 1 and bool(silent.any()):
+        return _fit_labelled(X, L, silent, rule, settings, rng, grades, item)
+    L = L if item is None else rule.forget_silent(L)
+    directions = copy.deepcopy(rng).standard_normal((N_DIRECTIONS, q))
+    feature_map = principal_map(X, settings.n_components) if settings.features else None
+    chosen: Any = slice(None)
+    if m > settings.max_rows:
+        chosen = choose_rows(m, settings.max_rows, rng, None if grades is None else to_numpy(grades.known).nonzero()[0])
+    phi = mean_features(feature_map, X[chosen])
+    if q == 1:  # one label has the degree 1, whatever else is known
+        parameters, size = Parameters(np.zeros((len(phi), 1)), np.zeros((1, 1)), 0.0), float(settings.n_sweeps)
+        model = Fit(rule, feature_map, parameters, Spread(0.0, 0.0), settings, directions, m, 0, size, 1.0)
+        return model, certain(L[:m])
+    known = None if grades is None else grades[chosen]
+    L_some, item_some = labels_of(L, item, chosen)
+    # Labels first, as if nothing were graded, and then what graded rows say beside them: what changes is theirs alone.
+    at_once = known is not None and not _labels_tell(rule, L_some, item_some, known)
+    held = known if at_once else None
+    rows: Rows | Items
+    if item_some is None:
+        rows = Rows(rule, L_some, settings.noise, held)
+    else:
+        rows = Items(rule, L_some, item_some, grades=held)
+    n_kept = settings.n_sweeps - settings.n_burn
+    averages, counts = Averages(rows.Z, settings.n_samples, n_kept), count_labels(L, rule)
+    shape = ShapeUncertainty(rows.Z.shape[1], q, float(q) if settings.strength is None else settings.strength)
+    parameters, spread, factors = learn_parameters(phi, rows, averages, counts, settings, rng, shape)
+    n_graded = 0 if known is None else int(known.known.sum())
+    model = Fit(
+        rule,
+        feature_map,
+        parameters,
+        spread,
+        settings,
+        directions,
+        rows.Z.shape[1],
+        rows.n_relaxed,
+        *averages.diagnostics(),
+        annotator_deviation=rows.typical_deviation(n_kept),
+        n_graded=n_graded,
+        factors=factors,
+        shape_shares=shape.shares(settings.weights, n_graded),
+    )
+    if known is not None:
+        if not at_once:
+            rows.hold(known)
+        found = calibrate_parameters(phi, rows, parameters, spread, counts, settings, rng)
+        if not at_once and item is None:
+            before = Calibration(parameters, spread, math.inf)
+            found = closest_step(before, found, *_as_if_ungraded(model, X[chosen], L_some, known))
+        directions, tau = with_tails(directions, found.tail), rows.typical_deviation(redraws(settings) // 2)
+        model = replace(model, **found._asdict(), directions=directions, annotator_deviation=tau)
+    if m <= settings.max_rows and grades is None:
+        return model, averages.posterior(rows.n_relaxed)
+    posterior = model.posterior(X, L, rng, item, settings.n_samples if m <= settings.max_rows else 0)
+    return model, posterior if grades is None else posterior.with_known(grades)
+
+
+def choose_rows(n: int, max_rows: int, rng: np.random.Generator, graded: np.ndarray | None = None) -> np.ndarray:
+    """The numbers, rising, of at most `max_rows` of n rows, drawn at random, graded rows first."""
+    if n <= max_rows:
+        return np.arange(n)
+    chosen = rng.choice(n, max_rows, replace=False, shuffle=False)
+    if graded is not None and len(graded):
+        others = rng.permutation(np.setdiff1d(chosen, graded))
+        chosen = np.concatenate([graded, others])[:max_rows]
+    return np.sort(chosen)
+
+
+def _labels_tell(rule: IntervalRule, L: Array, item: np.ndarray | None, grades: Grades) -> bool:
+    """Whether labels alone say something of the scale, and of every graded row (or item)."""
+    return rule.scale_matters and not bool((silent_items(rule, L, item) & grades.known).any())
+
+
+def _as_if_ungraded(model: Fit, X: Array, L: Array, grades: Grades) -> tuple[np.ndarray, Answer]:
+    """The degrees (m, q) of graded rows, and the answers that their labels would get under other parameters."""
+    rows = np.flatnonzero(to_numpy(grades.known))
+
+    def answer(parameters: Parameters, tail: float) -> np.ndarray:
+        # The same random numbers for all parameters.
+        other = replace(model, parameters=parameters, tail=tail)
+        found: np.ndarray = to_numpy(other.posterior_of_block(X[rows], L[rows], np.random.default_rng(0)).mean)
+        return found
+
+    return to_numpy(grades.degrees)[rows], answer
+
+
+def _fit_labelled(
+    X: Array,
+    L: Array,
+    silent: Array,
+    rule: IntervalRule,
+    settings: Settings,
+    rng: np.random.Generator,
+    grades: Grades | None,
+    item: np.ndarray | None,
+) -> tuple[Fit, Posterior]:
+    """The same where the labels of some rows say nothing: they have no part in the fit, and their prior is theirs."""
+    told = ~silent
+    if int(told.sum()) < 2:
+        raise LabelError(
+            f"Y has {int(told.sum())} rows with a label (of {len(silent)}): nothing can be learnt from fewer than 2."
+        )
+    among = None if grades is None else grades[told]
+    L_told, item_told = labels_of(L, item, told)
+    model, found = fit(X[told], L_told, rule, settings, rng, among, item_told)
+    prior = model.prior(X[silent])
+    if found.samples is not None:
+        prior = replace(prior, samples=_draw_prior(model, X[silent], len(found.samples), rng))
+    return model, _side_by_side(found, prior, silent)
+
+
+def _draw_prior(model: Fit, X: Array, n_samples: int, rng: np.random.Generator) -> Array:
+    """Draws (n_samples, m, q) of the distributions of rows X (m, d) whose labels say nothing."""
+    mean = model.mean(X).T
+    drawn = []
+    for _ in range(n_samples):
+        normals = with_tails(rng.standard_normal(tuple(mean.shape)), model.tail)
+        noise = normals @ logistic_normal.square_root(model.parameters.covariance).T
+        drawn.append(softmax(mean + like(noise, mean)))
+    return array_namespace(mean).stack(drawn)
+
+
+def _side_by_side(told: Posterior, prior: Posterior, silent: Array) -> Posterior:
+    """The posterior (n, q) of all rows: those that tell something, and the others, where `silent` (n,) is true."""
+    xp = array_namespace(silent, told.mean)
+
+    def put(A: Array, B: Array, axis: int = 0) -> Array:
+        order = xp.argsort(xp.concat([xp.nonzero(~silent)[0], xp.nonzero(silent)[0]]))
+        return xp.take(xp.concat([A, B], axis=axis), order, axis=axis)
+
+    samples = None
+    if told.samples is not None and prior.samples is not None:
+        samples = put(told.samples, prior.samples, axis=1)
+    return Posterior(
+        put(told.mean, prior.mean),
+        put(told.logit_centre, prior.logit_centre),
+        put(told.logit_width, prior.logit_width),
+        told.n_relaxed,
+        samples,
+    )

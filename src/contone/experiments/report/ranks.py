@@ -1,0 +1,184 @@
+"""results -> ranks and tests: groups of rows over the data sets that all of them have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from contone import measures
+from contone.experiments import statistics
+from contone.experiments.report.blocks import Block, Cell, Charts, Column, Fold, Grid, Heading, Row, Section, Text
+from contone.experiments.report.charts import critical_difference
+from contone.experiments.report.scores import REPORTED, short
+from contone.experiments.results import Results
+from contone.experiments.statistics import Ranking, Wilcoxon
+
+RANK_TOLERANCE, P_TOLERANCE = 0.0051, 1e-6
+"""Printed ranks and p-values further than this from ours are marked."""
+
+
+@dataclass(frozen=True)
+class MeasureRanks:
+    """Ranks and tests in one measure.
+
+    Attributes
+    ----------
+    measure, title : str
+        Its name, and its title with an arrow.
+    ranking : Ranking
+    reference : str
+        The row that Wilcoxon's tests compare with all others.
+    wilcoxon : dict
+        The tests by the other row.
+    printed_ranks, printed_p : dict
+        What was published, by row.
+    """
+
+    measure: str
+    title: str
+    ranking: Ranking
+    reference: str
+    wilcoxon: dict[str, Wilcoxon]
+    printed_ranks: Mapping[str, float]
+    printed_p: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class RankGroup:
+    """Rows that are ranked against each other on the data sets that all of them have."""
+
+    name: str
+    title: str
+    datasets: tuple[str, ...]
+    tested: tuple[MeasureRanks, ...]
+
+
+Printed = Mapping[str, Mapping[str, float]]
+"""Published figures by measure and row."""
+
+
+def group_of_results(
+    results: Results,
+    experiment: str,
+    name: str,
+    title: str,
+    rows: Sequence[str],
+    datasets: Sequence[str],
+    reference: str | None = None,
+) -> RankGroup | None:
+    """Rows of ours ranked on these data sets; None where there are fewer than two sets or three rows."""
+    scores = {measure: _complete(results, experiment, rows, datasets, measure) for measure in REPORTED}
+    if len(datasets) < 2 or any(len(table) < 3 for table in scores.values()):
+        return None
+    return rank_group(name, title, scores, datasets, reference)
+
+
+def rank_group(
+    name: str,
+    title: str,
+    scores: Mapping[str, statistics.Scores],
+    datasets: Sequence[str],
+    reference: str | None,
+    printed_ranks: Printed | None = None,
+    printed_p: Printed | None = None,
+) -> RankGroup:
+    """One group; Wilcoxon's tests are of the reference, or of the row with the best rank, against all others."""
+    found = []
+    for measure, table in scores.items():
+        described = measures.get(measure)
+        ranking = statistics.rank(table, greater_is_better=described.greater_is_better)
+        against = reference or min(ranking.average_ranks, key=ranking.average_ranks.__getitem__)
+        tests = {
+            other: statistics.wilcoxon(table[against], row, greater_is_better=described.greater_is_better)
+            for other, row in table.items()
+            if other != against
+        }
+        theirs = ((printed or {}).get(measure, {}) for printed in (printed_ranks, printed_p))
+        found.append(MeasureRanks(measure, f"{described.title} {described.arrow}", ranking, against, tests, *theirs))
+    return RankGroup(name, title, tuple(datasets), tuple(found))
+
+
+def section(title: str, question: str, warning: str, groups: Sequence[RankGroup]) -> Section:
+    """The groups with their diagrams, average ranks and tests."""
+    blocks: list[Block] = [Text(warning)]
+    for group in groups:
+        blocks += [Heading(group.title), Text(f"Data sets: {', '.join(map(short, group.datasets))}.", "note")]
+        if len(group.datasets) < critical_difference.MIN_DATASETS:
+            blocks.append(
+                Text(
+                    f"No critical-difference diagram: it needs at least {critical_difference.MIN_DATASETS} data sets "
+                    f"to mean anything, and there are {len(group.datasets)}.",
+                    "note",
+                )
+            )
+        first = [tested for tested in group.tested if tested.measure == REPORTED[0]]
+        others = [tested for tested in group.tested if tested.measure != REPORTED[0]]
+        blocks.append(Charts(partial(critical_difference.charts, group, first, titled=False)))
+        blocks.append(Fold("Average ranks", (_rank_grid(group),), "1 is best", is_open=True))
+        references = ", ".join(dict.fromkeys(tested.reference for tested in group.tested))
+        about = f"against {references}; p, and wins–ties–losses of the reference"
+        blocks.append(Fold("Wilcoxon signed-rank tests", (_test_grid(group),), about))
+        if len(group.datasets) >= critical_difference.MIN_DATASETS:
+            drawn = Charts(partial(critical_difference.charts, group, others), "figures")
+            blocks.append(Fold("Diagrams in the other measures", (drawn,)))
+    return Section("ranks", title, tuple(blocks), question)
+
+
+def _rank_grid(group: RankGroup) -> Grid:
+    rows = []
+    for name in group.tested[0].ranking.average_ranks:
+        cells = []
+        for tested in group.tested:
+            ranks = tested.ranking.average_ranks
+            is_best = name in ranks and ranks[name] == min(ranks.values())
+            cells.append(_beside(ranks.get(name), tested.printed_ranks.get(name), ".2f", RANK_TOLERANCE, is_best))
+        rows.append(Row(name, tuple(cells)))
+    rankings = [tested.ranking for tested in group.tested]
+    foot = [
+        Row("Friedman p", tuple(Cell(f"{r.friedman_p:.1e}" if r.friedman_p is not None else "") for r in rankings)),
+        Row(
+            "Critical difference (Nemenyi, 0.05)",
+            tuple(Cell(f"{r.critical_difference:.2f}" if r.critical_difference else "") for r in rankings),
+        ),
+    ]
+    columns = tuple(Column(tested.title) for tested in group.tested)
+    return Grid(f"{group.title}: average ranks", columns, tuple(rows), foot=tuple(foot))
+
+
+def _test_grid(group: RankGroup) -> Grid:
+    rows = []
+    for name in group.tested[0].ranking.average_ranks:
+        cells = []
+        for tested in group.tested:
+            test = tested.wilcoxon.get(name)
+            if test is None:
+                cells.append(Cell("reference"))
+                continue
+            cell = _beside(test.p_value, tested.printed_p.get(name), ".2e", P_TOLERANCE)
+            score = f"{test.wins}–{test.ties}–{test.losses}"
+            cells.append(
+                Cell(cell.text, cell.value, note=f"{score}, {cell.note}" if cell.note else score, state=cell.state)
+            )
+        rows.append(Row(name, tuple(cells)))
+    columns = tuple(Column(tested.title) for tested in group.tested)
+    return Grid(f"{group.title}: Wilcoxon signed-rank tests", columns, tuple(rows))
+
+
+def _beside(value: float | None, printed: float | None, form: str, tolerance: float, is_best: bool = False) -> Cell:
+    """A figure, with the printed one below it."""
+    is_off = printed is not None and value is not None and abs(printed - value) > tolerance
+    note = f"printed {format(printed, form)}" if printed is not None else ""
+    return Cell(format(value, form) if value is not None else "", value, is_best, note, "off" if is_off else "")
+
+
+def _complete(
+    results: Results, experiment: str, rows: Sequence[str], datasets: Sequence[str], measure: str
+) -> dict[str, dict[str, float]]:
+    """Scores of the rows that have one on every data set."""
+    table = {}
+    for row in rows:
+        values = {d: results.score(experiment, d, row, measure) for d in datasets}
+        if all(v is not None for v in values.values()):
+            table[row] = {d: float(v) for d, v in values.items() if v is not None}
+    return table

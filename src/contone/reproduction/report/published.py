@@ -1,0 +1,185 @@
+"""published | measured | verdict: every figure of the paper's tables beside ours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from contone import measures
+from contone.experiments.report.blocks import Block, Cell, Column, Grid, Heading, Row, Text
+from contone.experiments.report.scores import ENDS, ends, short
+from contone.experiments.results import Results
+from contone.pages import words
+from contone.reproduction import paper
+from contone.reproduction.paper.counterparts import Counterparts, counterparts
+from contone.reproduction.verdicts import RULES, Verdict, verdict
+
+MAIN = "recovery"
+FULL_TO_SHORT = {full: short for short, full in paper.DATASETS.items()}
+BEYOND_FLOOR = "the published figure is beyond what the best of several learners reaches that are trained on the truth"
+N_STANDARD_ERRORS = 3.0
+"""A figure is called impossible beyond the floor by this many standard errors of the floor's mean over the folds: the
+published run had folds of its own, so that both figures have that error."""
+WHY_NOT = {"no data": "not available locally", "failed": "the run failed"}
+"""Why a published figure has none of ours beside it; else it was not run."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """A published figure, and ours in the paper's reading of the measure.
+
+    Attributes
+    ----------
+    method, row : str
+        The row in the paper, and ours.
+    measure, dataset : str
+        The measure that it is printed under, and the data set (our name).
+    printed, measured : float
+        The two figures; None where there is none of ours.
+    read_as : str
+        The reading of the measure behind the printed figure.
+    status : str
+        That of our result; "no data" where the data set was not run.
+    verdict : Verdict
+    """
+
+    method: str
+    row: str
+    measure: str
+    dataset: str
+    printed: float
+    measured: float | None
+    read_as: str
+    status: str
+    verdict: Verdict
+
+
+def published_figures(results: Results, experiment: str, tables: paper.Table) -> list[Published]:
+    """The figures of the paper's tables of an experiment, beside ours; none where nothing of it was run."""
+    known = counterparts().get(experiment, Counterparts())
+    names, available = list(results.kinds(experiment)), results.datasets(experiment)
+    found = []
+    for measure, rows in tables.items():
+        for theirs, cells in rows.items() if names else ():
+            row = known.row(theirs, names) or theirs
+            for name, printed in cells.items():
+                dataset = paper.DATASETS[name]
+                result = results.get(experiment, dataset, row)
+                status = result.status if result else "pending" if dataset in available else "no data"
+                read_as = _reading(measure, theirs)
+                measured = result.scores.get(read_as) if result is not None and status == "done" else None
+                judged = _judged(results, experiment, known, theirs, measure, dataset, printed, measured, status)
+                found.append(Published(theirs, row, measure, dataset, printed, measured, read_as, status, judged))
+    return found
+
+
+def _reading(measure: str, theirs: str) -> str:
+    if measure != "kl":
+        return measure
+    return paper.KL_CONVENTION.get(theirs.removeprefix("LCdr-"), "kl_reversed_drop")
+
+
+def _judged(
+    results: Results,
+    experiment: str,
+    known: Counterparts,
+    theirs: str,
+    measure: str,
+    dataset: str,
+    printed: float,
+    measured: float | None,
+    status: str,
+) -> Verdict:
+    reasons = {"no data": f"{dataset} was not run", "pending": "not run yet", "failed": "the run failed"}
+    wrong, read_as = known.wrong(theirs, measure, FULL_TO_SHORT[dataset]), _reading(measure, theirs)
+    if not wrong and is_beyond(printed, floor_of(results, experiment, dataset, known.floor, read_as), read_as):
+        wrong = BEYOND_FLOOR
+    return verdict(
+        None if wrong else printed,
+        measured,
+        greater_is_better=measures.get(measure).greater_is_better,
+        reason=wrong or reasons.get(status, known.reasons.get(theirs, "")),
+    )
+
+
+def floor_of(results: Results, experiment: str, dataset: str, row: str, measure: str) -> tuple[float, float] | None:
+    """The floor of a data set in a measure, and its standard error; None where it was not computed."""
+    result = results.get(experiment, dataset, row)
+    if result is None or not result.records or measure not in result.scores:
+        return None
+    error = result.records[0].get("extra", {}).get("standard_error", {}).get(measure)
+    return (result.scores[measure], float(error)) if error is not None and math.isfinite(error) else None
+
+
+def is_beyond(printed: float, floor: tuple[float, float] | None, measure: str) -> bool:
+    """Whether a published figure is better than the floor by more than its error."""
+    if floor is None:
+        return False
+    lead = printed - floor[0] if measures.get(measure).greater_is_better else floor[0] - printed
+    return lead > N_STANDARD_ERRORS * floor[1]
+
+
+def overview(figures: Sequence[Published]) -> Grid:
+    """How the figures of each method came out over all sets and measures, and why."""
+    done, rows = [figure for figure in figures if figure.status == "done"], []
+    for method in dict.fromkeys(figure.method for figure in done):
+        mine = [figure for figure in done if figure.method == method]
+        verdicts = [figure.verdict.name for figure in mine]
+        differences = [d for figure in mine if (d := figure.verdict.difference) is not None and math.isfinite(d)]
+        middle = median(differences) if differences else None
+        counts = [len(mine), *(verdicts.count(rule.name) for rule in RULES)]
+        cells = (
+            Cell(mine[0].row),
+            *(Cell(str(count), count) for count in counts),
+            Cell(words.difference(middle), middle),
+            Cell(next((figure.verdict.reason for figure in mine if figure.verdict.reason), "")),
+        )
+        rows.append(Row(method, cells))
+    numbers = ["Figures", *(rule.name for rule in RULES), "Median difference"]
+    columns = (Column("Our row", is_text=True), *map(Column, numbers), Column("Why they differ", is_text=True))
+    return Grid("Published and measured, method by method", columns, tuple(rows), style="whole")
+
+
+def comparison(results: Results, experiment: str, measure: str, figures: Sequence[Published]) -> tuple[Block, ...]:
+    """The published figures of one measure beside ours: published / measured, then the verdict on our loss."""
+    here = [figure for figure in figures if figure.measure == measure]
+    done = [figure for figure in here if figure.status == "done"]
+    title = measures.get(measure).title
+    blocks: list[Block] = []
+    if done:
+        blocks.append(Heading("Published / measured, verdict"))
+        if any(figure.read_as != measure for figure in done):
+            formula = measures.get(measure).formula
+            blocks.append(
+                Text(
+                    f"The paper computes {title} in the other direction, with two treatments of zeros; measured "
+                    f"figures follow its reading for each row. Uniform, temperature and limit are {formula}.",
+                    "note",
+                )
+            )
+        methods = list(dict.fromkeys(figure.method for figure in done))
+        rows = []
+        for dataset in dict.fromkeys(figure.dataset for figure in done):
+            cells = {figure.method: _pair(figure) for figure in done if figure.dataset == dataset}
+            beside = ends(results, experiment, dataset, measure, MAIN)
+            row = [*(cells.get(method, Cell()) for method in methods), *(Cell(words.number(v), v) for v in beside)]
+            rows.append(Row(short(dataset), tuple(row)))
+        columns = tuple(map(Column, (*methods, *ENDS)))
+        blocks.append(Grid(f"{title}: published / measured", columns, tuple(rows), "Set"))
+    left_out: dict[str, list[str]] = {}
+    for figure in here:
+        if figure.status != "done":
+            left_out.setdefault(WHY_NOT.get(figure.status, "not run"), []).append(short(figure.dataset))
+    if left_out:
+        said = [f"{len(sets)} on {', '.join(dict.fromkeys(sets))} ({why})" for why, sets in left_out.items()]
+        blocks.append(Text(f"Published figures without a measured one: {'; '.join(said)}.", "note"))
+    return tuple(blocks)
+
+
+def _pair(figure: Published) -> Cell:
+    text = f"{words.number(figure.printed)} / {words.number(figure.measured)}"
+    difference = words.difference(figure.verdict.difference)
+    note = f"{figure.verdict.name}, {difference}" if difference else figure.verdict.name
+    return Cell(text, figure.verdict.difference, note=note, state=figure.verdict.name)
