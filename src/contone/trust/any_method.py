@@ -37,6 +37,7 @@ from contone.trust.row_summaries import (
     summarize_rows,
 )
 from contone.trust.trial import quiet
+from contone.typing import EstimatorLike
 
 COMPARED_ROWS = 300
 """At most how many rows a method is fitted to again."""
@@ -277,7 +278,7 @@ def _interval_finding(fitted: Inversion, D: np.ndarray, names: tuple[str, ...]) 
     )
 
 
-def _solver_finding(method: Any, name: str) -> Finding:
+def _solver_finding(method: EstimatorLike, name: str) -> Finding:
     solution = method.solution_
     if solution.converged and not solution.n_iter:
         said = f"The solver: {name} needs no iterations."

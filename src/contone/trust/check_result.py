@@ -5,9 +5,9 @@ from __future__ import annotations
 import html
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 from contone.enhance.inversion.expected_error import ExpectedError
+from contone.typing import Record
 
 FINE, DOUBTFUL, OFF = "fine", "doubtful", "off"
 MODEL = "Inversion"
@@ -160,7 +160,7 @@ class Check:
         lines = [self.headline(), *(f"{f.verdict:>{width}}  {f.sentence}" for f in self.findings), *self.not_checked]
         return "\n".join([*lines, *(f"next: {text}" for text in self.advice)])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """Plain values for JSON."""
         error = self.expected_error
         ends = {"mean": error.mean, "lower": error.lower, "upper": error.upper}

@@ -8,7 +8,6 @@ the sampler has mixed, and whether its intervals hold on data drawn from the mod
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -36,6 +35,7 @@ from contone.trust.row_summaries import (
     summarize_rows,
     taken,
 )
+from contone.typing import Array, Data, EstimatorLike
 from contone.validation import check_training, silent_rows
 
 ENOUGH_DRAWS = 20
@@ -45,9 +45,9 @@ RULES = ("main", "everything", "threshold", "order")
 
 
 def check(
-    method: Any,
-    X: Any,
-    Y: Any,
+    method: EstimatorLike,
+    X: Data,
+    Y: Data,
     *,
     model: Inversion | None = None,
     n_replicates: int = 30,
@@ -133,7 +133,7 @@ def check(
 
 
 def _look(
-    method: Inversion, X: Any, L: Any, names: tuple[str, ...], n_replicates: int, max_rows: int, seed: int
+    method: Inversion, X: Data, L: Array, names: tuple[str, ...], n_replicates: int, max_rows: int, seed: int
 ) -> Check:
     n = L.shape[0]
     rows = choose_rows(n, max_rows, seed)

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -34,6 +33,7 @@ from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.model import Fit
 from contone.exceptions import ArgumentError, LabelWarning
 from contone.runtime.warnings import warn
+from contone.typing import Array, Data
 from contone.validation import NOTHING_KNOWN, KnownDegrees, check_degrees, check_training
 
 MISFIT = 0.1
@@ -138,11 +138,11 @@ class Rehearsal:
 
     def __init__(
         self,
-        X: Any,
-        Y: Any,
+        X: Data,
+        Y: Data,
         model: Inversion | None = None,
         *,
-        degrees: Any = None,
+        degrees: Data = None,
         n_replicates: int = 5,
         max_rows: int = 5000,
         random_state: int = 0,
@@ -194,14 +194,14 @@ class Rehearsal:
         return tuple(found)
 
 
-def _in_memory(X: Any, L: Any, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _in_memory(X: Array, L: Array, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Some rows of X (n, d) and L (n, q), as NumPy arrays."""
     if not get_backend(X).in_memory:
         return take_rows(X, L, rows)
     return to_numpy(X[rows]).astype(np.float64), to_numpy(L[rows]).astype(np.float64)
 
 
-def _read_degrees(degrees: Any, names: list[str], n: int, X: Any, Y: Any) -> KnownDegrees:
+def _read_degrees(degrees: Data, names: list[str], n: int, X: Data, Y: Data) -> KnownDegrees:
     if degrees is None:
         return NOTHING_KNOWN
     return degrees if isinstance(degrees, KnownDegrees) else check_degrees(degrees, names, n, X, Y)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from contone.backends import get_backend, to_numpy
@@ -12,6 +10,7 @@ from contone.enhance.inversion.blocks import take_sample
 from contone.exceptions import InputError
 from contone.trust.check_result import DoubtfulEntry, LabelSummary, RowSummary
 from contone.trust.doubtful import doubtful_labels
+from contone.typing import Array, Data
 
 SHOWN = 20
 """Rows, labels or pairs that a list shows."""
@@ -27,14 +26,14 @@ def choose_rows(n: int, max_rows: int, seed: int) -> np.ndarray:
     return np.sort(np.random.default_rng(seed).choice(n, max_rows, replace=False, shuffle=False))
 
 
-def in_memory(X: Any, L: Any, rows: np.ndarray, max_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def in_memory(X: Data, L: Array, rows: np.ndarray, max_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Some rows of X (n, d) and L (n, q), as NumPy arrays."""
     if not get_backend(X).in_memory:
         return take_sample(X, L, max_rows, seed)[:2]
     return to_numpy(X[rows]).astype(float), to_numpy(L[rows]).astype(float)
 
 
-def taken(A: Any, rows: np.ndarray) -> np.ndarray:
+def taken(A: Array, rows: np.ndarray) -> np.ndarray:
     """Some rows of any array, as a NumPy array."""
     backend = get_backend(A)
     return np.asarray(to_numpy(backend.compute(A[rows])[0] if not backend.in_memory else A[rows]), dtype=float)

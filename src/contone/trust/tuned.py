@@ -18,7 +18,7 @@ from contone.numerics.solution import Solution
 from contone.trust.rehearsal import Rehearsal
 from contone.trust.search import Found, search
 from contone.trust.trial import named_methods
-from contone.typing import Array
+from contone.typing import Array, Data, Domains, EstimatorLike, Record
 from contone.validation import NOTHING_KNOWN, KnownDegrees
 
 DEFAULT_METHODS = ("temperature", "lp", "glle", "lesc", "lemll", "inversion")
@@ -31,7 +31,7 @@ class _Rehearsed(Graded):
     reference = "this library; docs/fair-comparison.md"
     kinds = frozenset({"torch", "dask", "unasked", "unlabelled"})
     unlabelled_get = ""  # the chosen method says it
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Domains] = {
         "n_iter": [Interval(Integral, 1, None, closed="left")],
         "n_replicates": [Interval(Integral, 1, None, closed="left")],
         "max_rows": [Interval(Integral, 2, None, closed="left")],
@@ -122,7 +122,7 @@ class Tuned(_Rehearsed):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Domains] = {
         **_Rehearsed._parameter_constraints,
         "enhancer": [HasMethods(["fit_enhance", "set_params"])],
         "search": [dict, None],
@@ -131,9 +131,9 @@ class Tuned(_Rehearsed):
 
     def __init__(
         self,
-        enhancer: Any,
+        enhancer: EstimatorLike,
         *,
-        search: dict[str, Any] | None = None,
+        search: Record | None = None,
         temperature: bool = True,
         n_iter: int = 20,
         n_replicates: int = 3,
@@ -176,12 +176,12 @@ class Tuned(_Rehearsed):
         return self._fit_best(self.enhancer, found, X, L, known)
 
     @available_if(lambda self: hasattr(self.enhancer, "predict"))
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Data) -> Data:
         """Label distributions (m, q) of new rows, where the enhancer can tell them; a frame in gives a frame out."""
         return InductiveMixin.predict(self, X)
 
     @available_if(lambda self: hasattr(self.enhancer, "enhance"))
-    def enhance(self, X: Any, Y: Any) -> Any:
+    def enhance(self, X: Data, Y: Data) -> Data:
         """Label distributions (m, q) of new rows that have labels, where the enhancer can tell them."""
         return Enhancer.enhance(self, X, Y)
 
@@ -216,7 +216,7 @@ class Best(_Rehearsed):
         The best setting of every method, best first, a column per key: method, score, params, temperature, error.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Domains] = {
         **_Rehearsed._parameter_constraints,
         "methods": [list, tuple, dict, None],
     }
@@ -275,12 +275,12 @@ class Best(_Rehearsed):
         return self._fit_best(named[self.best_name_], found[self.best_name_], X, L, known)
 
     @available_if(lambda self: hasattr(getattr(self, "best_estimator_", None), "predict"))
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Data) -> Data:
         """Label distributions (m, q) of new rows, where the chosen method can tell them."""
         return InductiveMixin.predict(self, X)
 
     @available_if(lambda self: hasattr(getattr(self, "best_estimator_", None), "enhance"))
-    def enhance(self, X: Any, Y: Any) -> Any:
+    def enhance(self, X: Data, Y: Data) -> Data:
         """Label distributions (m, q) of new rows that have labels, where the chosen method can tell them."""
         return Enhancer.enhance(self, X, Y)
 

@@ -68,7 +68,7 @@ class DaskBackend(Backend):
     def split_like(self, A: Array, model: Array) -> Array:
         return rows.split_like(A, model)
 
-    def take_rows(self, A: Array, order: Any) -> Array:
+    def take_rows(self, A: Array, order: Array) -> Array:
         return order.take(A) if isinstance(order, ListOrder) else A[order]
 
     def row_numbers(self, A: Array) -> Array:
@@ -110,10 +110,10 @@ class DaskBackend(Backend):
     def local_neighbours(self, X: Array, k: int) -> tuple[Neighbours, Any]:
         return neighbours.local_neighbours(X, k)
 
-    def put_back(self, A: Array, order: Any) -> Array:
+    def put_back(self, A: Array, order: Array) -> Array:
         return order.put_back(A) if isinstance(order, ListOrder) else A
 
-    def average_equal_rows(self, X: Array, order: Any) -> tuple[int, Operator | None]:
+    def average_equal_rows(self, X: Array, order: Array) -> tuple[int, Operator | None]:
         return duplicates.average_equal_rows(X, order)
 
     def random_signs(self, A: Array, columns: int) -> Array:

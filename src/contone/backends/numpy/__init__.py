@@ -187,11 +187,11 @@ class Backend:
         distances = self.take_rows(found.distances, found.order)
         return found._replace(indices=indices, distances=distances, order=None), found.order
 
-    def put_back(self, A: Array, order: Any) -> Array:
+    def put_back(self, A: Array, order: Array) -> Array:
         """The rows of A (n, q), given in the order of `local_neighbours`, where they were before."""
         return A if isinstance(order, slice) else self.take_rows(A, invert(order))
 
-    def average_equal_rows(self, X: Array, order: Any) -> tuple[int, Operator | None]:
+    def average_equal_rows(self, X: Array, order: Array) -> tuple[int, Operator | None]:
         """How many distinct rows X (n, d) has, and the map that gives each row of V (n, q), in that order, the mean
         over all rows that are equal in X; None where no two are."""
         member, first = self.group_duplicates(X[order])

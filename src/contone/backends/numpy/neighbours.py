@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
 from contone.runtime.warnings import warn
-from contone.typing import Array
+from contone.typing import Array, Record
 
 EXACT_ROWS = 50_000
 """Up to this many rows comparing all with all takes seconds: about 6 on one core with 24 features."""
@@ -39,7 +39,7 @@ class Neighbours(NamedTuple):
     order: Array | None = None
     """(n,) the rows in an order in which neighbours lie near each other; None where that was not worth finding."""
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Record:
         """Engine and recall as plain values, for `Solution.info["neighbours"]`."""
         return {"engine": self.engine, "recall": self.recall}
 
