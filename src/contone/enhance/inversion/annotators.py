@@ -103,9 +103,7 @@ class Items:
         """Items are swept one by one."""
         return False
 
-    def sweep(
-        self, mean: np.ndarray, precision: np.ndarray, rng: np.random.Generator, *, reflect: bool = False
-    ) -> None:
+    def sweep(self, mean: np.ndarray, precision: np.ndarray, rng: Any, *, reflect: bool = False) -> None:
         """Redraw all log weights once, and tau."""
         q = len(self.Z)
         self.rows.sweep(self.Z[:, self.item], np.eye(q) / self.deviation**2, rng, reflect=reflect)
