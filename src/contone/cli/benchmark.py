@@ -112,7 +112,10 @@ def benchmark(
     formats = tuple(FORMATS) if people is None else (".md", ".json")
     if out is not None and out.suffix.lower() not in formats:
         raise terminal.usage_error(f"the suffix must be one of {', '.join(formats)}.", "--out")
-    inputs = [*([spec] if spec is not None else []), *(name for name in experiment.listed(datasets) if "." in name)]
+    inputs: list[str | Path] = [
+        *([spec] if spec is not None else []),
+        *(name for name in experiment.listed(datasets) if "." in name),
+    ]
     check_targets(inputs, {"out": out}, overwrite=force)
     target = out if out is not None else store / "report.html"
     typed = experiment.listed(methods)

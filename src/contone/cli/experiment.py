@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,10 +44,10 @@ def carry_out(
     if not plan.cells:
         terminal.say("nothing to run: none of these data sets is available locally.", style="bold red")
         raise typer.Exit(1)
-    workers = {"jobs": how.jobs, "backend": how.backend, "address": how.address or None}
+    start = partial(run, plan.cells, store, jobs=how.jobs, backend=how.backend, address=how.address or None)
     try:
         with display() as observer:
-            return run(plan.cells, store, **workers, observer=observer, about=about, expected=expected)
+            return start(observer=observer, about=about, expected=expected)
     except KeyboardInterrupt:
         terminal.say(f"stopped; {len(store)} finished cells are kept in {store.root}. Run the same command to go on.")
         raise typer.Exit(INTERRUPTED) from None

@@ -169,10 +169,10 @@ def _kinds_of_block(frame: pl.DataFrame, decimal: str) -> dict[str, ColumnKind]:
         "shares": each(percent),
         "zeros": each(entry.str.contains(LEADING_ZERO)),
     }
-    code, long = (each(entry.str.contains(mark)).any(axis=1) for mark in (CODE, LONG_NUMBER))
+    code, long = (np.asarray(each(entry.str.contains(mark)).any(axis=1)) for mark in (CODE, LONG_NUMBER))
     blank = text.fill_null("")
     as_written = {
-        kind: each(_written(values, decimal) == blank).all(axis=1)
+        kind: np.asarray(each(_written(values, decimal) == blank).all(axis=1))
         for kind, values in (("Int64", whole), ("Float64", number.fill_nan(None)), ("Boolean", lower))
     }
     words, kinds = words_of_columns(frame), {}
