@@ -58,6 +58,8 @@ METHODS = [
     "GLEMR",
     "GLERB",
     "GLESC",
+    "DLDL",
+    "LEIC",
     "Calibrated",
     "Inversion",
 ]

@@ -5,7 +5,7 @@
     OMP_NUM_THREADS=2 python benchmarks/threads.py --rows 5000 --features 500 --methods MaxEnt
 
 "As they come": BLAS and OpenMP have as many threads as OMP_NUM_THREADS says. "One": they have one thread, as a fit to
-up to `contone.runtime.threads.FEW_NUMBERS` numbers has by default. Both for every size, so that the bound can be
+up to `contone.runtime.machine.FEW_NUMBERS` numbers has by default. Both for every size, so that the bound can be
 judged: wall time on idle cores says where a second thread begins to pay, CPU time on busy ones what the waiting costs.
 Learners that share their rows out to threads themselves keep BLAS to one; for them "as they come" is as they are, and
 "one" is one thread in all. Least of three fits each, in turn. Results go to results/threads.md and
@@ -53,16 +53,16 @@ def fit(name: str, X: np.ndarray, degrees: np.ndarray, L: np.ndarray) -> None:
 
 def compare(name: str, n: int, d: int, repeats: int) -> dict[str, Any]:
     """Least wall and CPU seconds with threads as they come and with one."""
-    from contone.runtime import threads
+    from contone.runtime import machine
 
-    threads.FEW_NUMBERS = 0  # what is compared is set here
+    machine.FEW_NUMBERS = 0  # what is compared is set here
     problem = generate(n, d)
     fit(name, *(A[:60] for A in problem))
     row: dict[str, Any] = {"method": name, "n": n, "d": d, "numbers": n * (d + Q)}
     for _ in range(repeats):
         for form, limit in (("as_they_come", None), ("one", 1)):
-            own = 1 if limit and name in SHARING else threads.n_threads()
-            with threadpool_limits(limit), mock.patch.object(threads, "n_threads", lambda own=own: own):
+            own = 1 if limit and name in SHARING else machine.n_threads()
+            with threadpool_limits(limit), mock.patch.object(machine, "n_threads", lambda own=own: own):
                 wall, cpu = time.perf_counter(), time.process_time()
                 fit(name, *problem)
                 taken = {"wall_s": time.perf_counter() - wall, "cpu_s": time.process_time() - cpu}

@@ -39,7 +39,7 @@ from contone.enhance.inversion import Inversion
 from contone.exceptions import InputError
 from contone.numerics.simplex import kl_divergence, normalise_rows
 from contone.predict.regressor import centred_log_ratio
-from contone.typing import Array
+from contone.typing import Array, Data
 from contone.validation import check_distributions
 
 FLOOR = 1e-4
@@ -85,9 +85,9 @@ class LimitResult:
 
 
 def limit(
-    X: Any,
-    L: Any,
-    D: Any,
+    X: Data,
+    L: Array,
+    D: Data,
     *,
     learners: Sequence[str] = PLAIN,
     n_splits: int = 10,
@@ -150,14 +150,14 @@ def _predict(
     return answer
 
 
-def _inversion(X: Any, L: np.ndarray, seed: int) -> np.ndarray:
+def _inversion(X: Data, L: np.ndarray, seed: int) -> np.ndarray:
     """What Inversion makes of X and L, (n, q). It sees no truth, so that every row may be given to every fold."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its doubts are said where it stands as a method of its own
         return np.asarray(Inversion(random_state=seed).fit_enhance(X, L), dtype=float)
 
 
-def mean_of_truth(D: Any) -> np.ndarray:
+def mean_of_truth(D: Data) -> np.ndarray:
     """The mean of the true distributions in every row, (n, q): an oracle that knows no instance."""
     D = check_distributions(D)
     return np.tile(D.mean(axis=0), (len(D), 1))
@@ -175,7 +175,7 @@ def recovered(kl: float, kl_uniform: float, kl_limit: float) -> float:
     return (kl_uniform - kl) / way if way > 0 else float("nan")
 
 
-def design_matrix(X: Any, L: Any) -> np.ndarray:
+def design_matrix(X: Data, L: Array) -> np.ndarray:
     """(L, |L|, X standardised), with X as its principal components when it has more than 60 features.
 
     Scaling and components use all rows: they look at X only, which every enhancer sees in full.

@@ -19,7 +19,7 @@ from sklearn.utils import Bunch
 
 from contone.exceptions import InputError
 from contone.numerics.simplex import kl_divergence
-from contone.typing import Array, Matrix
+from contone.typing import Array, Data, Matrix
 from contone.validation import check_pair, check_shares
 
 RowMeasure = Callable[[Matrix, Matrix], Array]
@@ -44,11 +44,11 @@ class Measure:
     rows: RowMeasure
     counts: bool = False
 
-    def per_instance(self, D: Any, D_hat: Any) -> Array:
+    def per_instance(self, D: Data, D_hat: Data) -> Array:
         """One value per row, (n,)."""
         return self.rows(*_checked(D, D_hat, counts=self.counts))
 
-    def __call__(self, D: Any, D_hat: Any) -> float:
+    def __call__(self, D: Data, D_hat: Data) -> float:
         """The mean over instances; rows that the convention drops are left out."""
         return _mean(self.per_instance(D, D_hat))
 
@@ -63,7 +63,7 @@ class Measure:
         return "↑" if self.greater_is_better else "↓"
 
 
-def _checked(D: Any, D_hat: Any, *, counts: bool) -> tuple[Matrix, Matrix]:
+def _checked(D: Data, D_hat: Data, *, counts: bool) -> tuple[Matrix, Matrix]:
     """The truth and the answer; a row of counts as shares, NaN where it has none."""
     if not counts:
         return check_pair(D, D_hat)
@@ -279,7 +279,7 @@ def chosen(measures: str | Measure | Iterable[str | Measure] | None) -> dict[str
     return {m.name: m for m in (get(m) if isinstance(m, str) else m for m in listed)}
 
 
-def evaluate(D: Any, D_hat: Any, measures: str | Measure | Iterable[str | Measure] | None = None) -> Bunch:
+def evaluate(D: Data, D_hat: Data, measures: str | Measure | Iterable[str | Measure] | None = None) -> Bunch:
     """Measures of D^ against the truth D as one record, readable by key and by attribute.
 
     Parameters

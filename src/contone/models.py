@@ -38,6 +38,7 @@ from contone.enhance import plugins
 from contone.exceptions import DataError, InputError
 from contone.measurements import Measurement
 from contone.runtime.files import check_regular, replacing
+from contone.typing import EstimatorLike, Record
 
 FORMAT = 1
 """Version of the file's layout; a reader refuses what is newer than itself."""
@@ -58,12 +59,14 @@ MANIFEST = "model.json"
 class StoredModel:
     """What a model file holds: the fitted method, and what was noted about it (columns, say)."""
 
-    method: Any
-    details: dict[str, Any] = field(default_factory=dict)
+    method: EstimatorLike
+    details: Record = field(default_factory=dict)
     contone_version: str = ""
 
 
-def save_model(method: Any, path: str | os.PathLike[str], *, details: Mapping[str, Any] | None = None) -> None:
+def save_model(
+    method: EstimatorLike, path: str | os.PathLike[str], *, details: Mapping[str, Any] | None = None
+) -> None:
     """Write a fitted method to a file, whole or not at all; `load_model` gives it back with the same answers.
 
     Parameters
@@ -130,7 +133,7 @@ def read_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> 
     return StoredModel(method, details, str(content.get("contone", "")))
 
 
-def _try_out(method: Any) -> None:
+def _try_out(method: EstimatorLike) -> None:
     """Refuse a method whose parts do not fit together: it must answer a row of zeros, as it answers any other row."""
     last = method.steps[-1][1] if isinstance(method, Pipeline) else method
     if not isinstance(last, (Enhancer, DistributionLearner)):
@@ -190,7 +193,7 @@ def _encode(value: Any, arrays: list[np.ndarray], where: str) -> Any:
     return {"kind": "object", "class": name, "state": state}
 
 
-def _state(value: Any) -> dict[str, Any]:
+def _state(value: Any) -> Record:
     if isinstance(value, tuple):
         return value._asdict()  # type: ignore[attr-defined, no-any-return]
     if dataclasses.is_dataclass(value):
@@ -253,13 +256,13 @@ class _Reader:
                 raise DataError(f"it holds a value of the kind {value.get('kind')!r} that cannot be read")
         return value
 
-    def neighbours(self, state: dict[str, Any]) -> KNeighborsRegressor:
+    def neighbours(self, state: Record) -> KNeighborsRegressor:
         X, y = state.pop("_fit_X"), state.pop("_y")
         if any(callable(entry) for entry in state.values()):
             raise DataError("its neighbour search holds a function")
         return KNeighborsRegressor(**state).fit(X, y)
 
-    def object(self, name: str, state: dict[str, Any]) -> Any:
+    def object(self, name: str, state: Record) -> Any:
         """An object with this state; no constructor is called, but that of a named tuple, which keeps its fields."""
         cls: Any = _class_of(name, self.trusted)
         called = name.partition(":")[2]

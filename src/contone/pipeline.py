@@ -15,6 +15,7 @@ from sklearn import pipeline as sklearn_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from contone.base import Estimator
+from contone.typing import Array, Data
 from contone.validation import open_border, refuse_other_index
 from contone.validation.groups import border_of_items
 
@@ -48,13 +49,13 @@ class Pipeline(sklearn_pipeline.Pipeline):  # numpydoc ignore=PR02
     True
     """
 
-    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+    def fit(self, X: Data, y: Data = None, **params: Any) -> Self:
         """Fit all steps, the enhancer last, to features X (n, d) and labels y (n, q)."""
         refuse_other_index(X, y)
         super().fit(X, y, **params)
         return self
 
-    def fit_enhance(self, X: Any, Y: Any, **params: Any) -> Any:
+    def fit_enhance(self, X: Data, Y: Data, **params: Any) -> Data:
         """Fit all steps and return the distributions (n, q) of these rows in the kind of container that Y came in."""
         self.fit(X, Y, **params)
         method = self.steps[-1][1]
@@ -63,14 +64,14 @@ class Pipeline(sklearn_pipeline.Pipeline):  # numpydoc ignore=PR02
             X, border = None, border_of_items(border, np.arange(len(method.groups_)), method.groups_)
         return method.wrapped(border, X, method.label_distributions_)
 
-    def enhance(self, X: Any, Y: Any) -> Any:
+    def enhance(self, X: Data, Y: Data) -> Data:
         """Recover the distributions (m, q) of new rows that have labels, as the enhancer at the end does."""
         check_is_fitted(self)
         refuse_other_index(X, Y)
         enhance = self.steps[-1][1].enhance
         return enhance(self._transformed(X), Y)
 
-    def intervals(self, X: Any, Y: Any = None, level: float = 0.9) -> tuple[Any, Any]:
+    def intervals(self, X: Data, Y: Data = None, level: float = 0.9) -> tuple[Any, Any]:
         """Credible intervals of any rows, where the enhancer at the end gives them."""
         check_is_fitted(self)
         refuse_other_index(X, Y)
@@ -84,7 +85,7 @@ class Pipeline(sklearn_pipeline.Pipeline):  # numpydoc ignore=PR02
             self.steps[-1][1].set_output(transform=transform)
         return self
 
-    def _transformed(self, X: Any) -> Any:
+    def _transformed(self, X: Data) -> Array:
         return self[:-1].transform(X) if len(self.steps) > 1 else X
 
     if not TYPE_CHECKING:

@@ -26,6 +26,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from contone.base import Enhancer
 from contone.exceptions import ContoneError, LabelWarning, NearUniformWarning, RankWarning
+from contone.typing import Array, Data
 
 Check: TypeAlias = Callable[[Enhancer], None]
 
@@ -388,7 +389,7 @@ def problem(n: int = 24, d: int = 4, q: int = 3, seed: int = 0) -> tuple[np.ndar
     return X, L
 
 
-def assert_distributions(D: Any, shape: tuple[int, ...]) -> None:
+def assert_distributions(D: Data, shape: tuple[int, ...]) -> None:
     """D has this shape and rows that are not negative and sum to 1."""
     D = np.asarray(D)
     assert D.shape == shape, f"shape {D.shape}, expected {shape}"
@@ -400,7 +401,7 @@ def _copy(enhancer: Enhancer) -> Any:
     return clone(enhancer)
 
 
-def _fit(enhancer: Enhancer, X: Any, L: Any) -> tuple[Any, Any]:
+def _fit(enhancer: Enhancer, X: Data, L: Array) -> tuple[Any, Any]:
     """A copy, fitted, and what `fit_enhance` returned."""
     method = _copy(enhancer)
     with _quiet():

@@ -1,4 +1,4 @@
-"""The types that many modules share."""
+"""The types that many modules share; `Any` stands here, so that elsewhere a name says what is meant."""
 
 from __future__ import annotations
 
@@ -11,6 +11,25 @@ import numpy.typing as npt
 Array: TypeAlias = Any
 """An array of any kind that `contone.backends` knows: NumPy, torch or dask. Type checkers have no common type for them;
 shapes and kinds are in the docstrings."""
+
+Data: TypeAlias = Any
+"""What users hand in and get back, before it is checked and after it is wrapped: an array of any kind, a sparse matrix,
+a pandas or polars frame, a list of rows."""
+
+EstimatorLike: TypeAlias = Any
+"""An estimator in scikit-learn's sense, ours or another's: asked for attributes that it may or may not have."""
+
+Record: TypeAlias = dict[str, Any]
+"""Named values of any kind: parameters, what is known about a solution, what a JSON file holds."""
+
+Domains: TypeAlias = dict[str, list[Any]]
+"""For every parameter of an estimator, what it may be, or what is worth trying."""
+
+Presets: TypeAlias = dict[str, dict[str, Any]]
+"""Parameters of an estimator by the name of the preset."""
+
+Seed: TypeAlias = int | np.random.RandomState | None
+"""`random_state` in scikit-learn's sense."""
 
 Matrix: TypeAlias = npt.NDArray[np.float64]
 """A NumPy array of numbers in double precision."""

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from contone.augment import simplex_qp as qp
 from contone.augment.simplex_qp import Programme, minimise_on_simplices, optimality
 from contone.backends.numpy.graph import NumpyGraph
-from contone.runtime import threads
+from contone.runtime import machine
 
 
 def random_programme(seed: int, n: int = 60, q: int = 4, density: float = 0.6, pull: float = 0.3) -> Programme:
@@ -123,7 +123,7 @@ def test_fista_alone_finds_the_same_minimum(monkeypatch):
 def test_a_problem_in_pieces_has_the_same_answer(monkeypatch, n_threads):
     programme = random_programme(4, n=90)
     whole = minimise_on_simplices(programme, equal_shares(programme))
-    monkeypatch.setattr(threads, "PIECE_ROWS", 16)
+    monkeypatch.setattr(machine, "PIECE_ROWS", 16)
     monkeypatch.setenv("OMP_NUM_THREADS", n_threads)
     programme = programme._replace(S=NumpyGraph(programme.S.matrix))  # cut into the new pieces
     parts = minimise_on_simplices(programme, equal_shares(programme))

@@ -7,7 +7,7 @@ import pytest
 
 from contone.numerics.lanczos import quadrature
 from contone.numerics.linear import conjugate_gradient
-from contone.runtime import threads
+from contone.runtime import machine
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_large_problems_are_solved_in_pieces_with_the_same_answer(problem, monke
     A, B = problem
     whole = conjugate_gradient(lambda V: A @ V, B, diagonal=np.diag(A), tol=1e-12)
     forms = quadrature(lambda V: A @ V, B, steps=8)
-    monkeypatch.setattr(threads, "PIECE_ROWS", 7)
+    monkeypatch.setattr(machine, "PIECE_ROWS", 7)
     parts = conjugate_gradient(lambda V: A @ V, B, diagonal=np.diag(A), tol=1e-12)
     assert parts.n_iter == whole.n_iter
     np.testing.assert_allclose(parts.value, whole.value, rtol=1e-9)

@@ -12,7 +12,7 @@ from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax
 from contone.predict.ldlscl import Problem, cluster_centres, objective
 from contone.predict.maxent import entropy
-from contone.runtime import threads
+from contone.runtime import machine
 
 
 @pytest.fixture
@@ -47,8 +47,8 @@ def test_gradient_against_finite_differences(problem):
 def test_pieces_and_threads_change_nothing(problem, monkeypatch):
     parameters = random_parameters(problem)
     whole, whole_gradient = objective(parameters, problem)
-    monkeypatch.setattr(threads, "PIECE_NUMBERS", 1)
-    monkeypatch.setattr(threads, "FEWEST_ROWS", 13)  # 60 rows in five pieces
+    monkeypatch.setattr(machine, "PIECE_NUMBERS", 1)
+    monkeypatch.setattr(machine, "FEWEST_ROWS", 13)  # 60 rows in five pieces
     found = []
     for n in ("1", "2"):
         monkeypatch.setenv("OMP_NUM_THREADS", n)

@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from contone import AAKNN, LDLLRR, LDLSCL, FromClassifier, FromRegressor, LDLForest, MaxEnt, PTBayes, measures
 from contone.exceptions import LabelError, ShapeError
-from contone.runtime import threads
+from contone.runtime import machine
 
 LEARNERS = [
     MaxEnt(),
@@ -145,8 +145,8 @@ def test_score_refuses_another_number_of_labels(small):
 def test_rows_in_pieces_give_the_same_answer_with_any_number_of_threads(small, learner, monkeypatch):
     X, _, D = small
     whole = learner.fit(X, D).predict(X)
-    monkeypatch.setattr(threads, "PIECE_NUMBERS", 1)
-    monkeypatch.setattr(threads, "FEWEST_ROWS", 13)  # 60 rows in five pieces
+    monkeypatch.setattr(machine, "PIECE_NUMBERS", 1)
+    monkeypatch.setattr(machine, "FEWEST_ROWS", 13)  # 60 rows in five pieces
     answers = []
     for n in ("1", "2"):
         monkeypatch.setenv("OMP_NUM_THREADS", n)

@@ -22,14 +22,14 @@ from contone import (
     enhance,
 )
 from contone.exceptions import ContoneError, MemoryEstimateError
-from contone.runtime import memory
+from contone.runtime import machine
 
 X = np.random.default_rng(0).normal(size=(200, 3))
 L = np.eye(4)[np.arange(200) % 4]
 
 
 def test_what_does_not_fit_is_refused_before_any_work(monkeypatch):
-    monkeypatch.setenv(memory.LIMIT_VARIABLE, "1KB")
+    monkeypatch.setenv(machine.LIMIT_VARIABLE, "1KB")
     monkeypatch.setattr(LabelConfidence, "_fit_enhance", lambda *_: pytest.fail("work was started"))
     with pytest.raises(MemoryEstimateError) as caught:
         LabelConfidence().fit(X, L)
@@ -43,34 +43,34 @@ def test_what_does_not_fit_is_refused_before_any_work(monkeypatch):
 
 @pytest.mark.parametrize("given", ["off", "1GB", "8 GiB", "1e9"])
 def test_the_limit_can_be_set_by_hand(monkeypatch, given):
-    monkeypatch.setenv(memory.LIMIT_VARIABLE, given)
-    assert memory.available_bytes() == memory.parse_size(given)
+    monkeypatch.setenv(machine.LIMIT_VARIABLE, given)
+    assert machine.available_bytes() == machine.parse_size(given)
     Temperature().fit(X, L)
 
 
-@pytest.mark.parametrize("given", ["lots", "8 GBit", "-1GB"])
+@pytest.mark.parametrize("given", ["lots", "8 GBit", "-1GB", "1.2.3GB", "."])
 def test_a_limit_that_is_no_size_is_an_error(monkeypatch, given):
-    monkeypatch.setenv(memory.LIMIT_VARIABLE, given)
+    monkeypatch.setenv(machine.LIMIT_VARIABLE, given)
     with pytest.raises(ValueError, match="not a size: write for example 8GB, or off"):
-        memory.available_bytes()
+        machine.available_bytes()
 
 
 def test_this_machine_has_some_memory(monkeypatch):
-    monkeypatch.delenv(memory.LIMIT_VARIABLE, raising=False)
-    assert 1e7 < memory.available_bytes() <= math.inf
+    monkeypatch.delenv(machine.LIMIT_VARIABLE, raising=False)
+    assert 1e7 < machine.available_bytes() <= math.inf
 
 
 def test_a_container_may_have_less_than_the_machine(monkeypatch, tmp_path):
-    monkeypatch.delenv(memory.LIMIT_VARIABLE, raising=False)
-    monkeypatch.setattr(memory, "CGROUP", tmp_path)
-    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo")
+    monkeypatch.delenv(machine.LIMIT_VARIABLE, raising=False)
+    monkeypatch.setattr(machine, "CGROUP", tmp_path)
+    monkeypatch.setattr(machine, "MEMINFO", tmp_path / "meminfo")
     (tmp_path / "meminfo").write_text("MemTotal: 99 kB\nMemAvailable:    4000000 kB\n")
-    assert memory.available_bytes() == 4_000_000 * 1024
+    assert machine.available_bytes() == 4_000_000 * 1024
     for name, text in {"max": "1000000", "current": "600000", "stat": "active_file 7\ninactive_file 100000\n"}.items():
         (tmp_path / f"memory.{name}").write_text(text)
-    assert memory.available_bytes() == 1_000_000 - 600_000 + 100_000
+    assert machine.available_bytes() == 1_000_000 - 600_000 + 100_000
     (tmp_path / "memory.max").write_text("max\n")
-    assert memory.available_bytes() == 4_000_000 * 1024
+    assert machine.available_bytes() == 4_000_000 * 1024
 
 
 @pytest.mark.parametrize("name", enhance.methods())
@@ -97,7 +97,7 @@ def test_wide_features_and_many_clusters_count(estimator, monkeypatch):
     wide = isinstance(estimator, (LCdr, HSICReducer, Augmented, PTBayes))
     n, d = (20, 15_000) if wide else (20_000, 3)
     assert estimator._fit_bytes(n, d, 3) > 5e9
-    monkeypatch.setenv(memory.LIMIT_VARIABLE, "2GB")
+    monkeypatch.setenv(machine.LIMIT_VARIABLE, "2GB")
     X = np.zeros((n, d))
     X[:, 0] = np.arange(n)
     L = np.eye(3)[np.arange(n) % 3]
@@ -106,6 +106,6 @@ def test_wide_features_and_many_clusters_count(estimator, monkeypatch):
 
 
 def test_more_neighbours_than_rows_are_not_counted(monkeypatch):
-    monkeypatch.setenv(memory.LIMIT_VARIABLE, "100MB")
+    monkeypatch.setenv(machine.LIMIT_VARIABLE, "100MB")
     X, L = np.random.default_rng(0).normal(size=(30, 2)), np.eye(3)[np.arange(30) % 3]
     assert LabelConfidence(n_neighbors=10**6).fit_enhance(X, L).shape == (30, 3)

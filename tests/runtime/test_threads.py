@@ -13,8 +13,8 @@ from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limi
 from contone import FromRegressor, Temperature
 from contone.backends.numpy import take_rows
 from contone.backends.protocols import invert
-from contone.runtime import threads
-from contone.runtime.threads import PIECE_ROWS, for_each, n_threads, pieces_by_width, pieces_of, side_by_side, total
+from contone.runtime import machine
+from contone.runtime.machine import PIECE_ROWS, for_each, n_threads, pieces_by_width, pieces_of, side_by_side, total
 
 
 def test_results_come_in_the_order_of_the_pieces():
@@ -33,10 +33,10 @@ def test_pieces_cover_all_rows_of_a_large_array_and_a_small_one_is_one():
     assert len(pieces) == 3
     assert np.array_equal(np.concatenate([A[rows] for rows in pieces]), A)
     assert pieces_of(2 * PIECE_ROWS) == [slice(None)]
-    for width in (1, 1000, threads.PIECE_NUMBERS):
+    for width in (1, 1000, machine.PIECE_NUMBERS):
         pieces = pieces_by_width(len(A), width)
         assert np.array_equal(np.concatenate([A[rows] for rows in pieces]), A)
-    assert [rows.stop for rows in pieces_by_width(600, threads.PIECE_NUMBERS)] == [256, 512, 600]
+    assert [rows.stop for rows in pieces_by_width(600, machine.PIECE_NUMBERS)] == [256, 512, 600]
     assert len(pieces_by_width(PIECE_ROWS, 32)) == 1
 
 
@@ -67,7 +67,7 @@ def test_rows_taken_in_an_order_and_back_are_where_they_were():
 
 def test_blas_has_one_thread_inside_and_as_many_as_before_after(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    monkeypatch.setattr(threads, "_libraries", ThreadpoolController)  # with what other tests have loaded
+    monkeypatch.setattr(machine, "_libraries", ThreadpoolController)  # with what other tests have loaded
 
     def blas() -> list[int]:
         return [lib["num_threads"] for lib in threadpool_info() if lib.get("threading_layer") == "pthreads"]
@@ -105,7 +105,7 @@ def test_overlapping_fits_leave_blas_as_it_was():
     # would leave BLAS at one thread for the rest of the process.
     with threadpool_limits(2, user_api="blas"):
         before = blas_threads()
-        first, second = threads.one_blas_thread(), threads.one_blas_thread()
+        first, second = machine.one_blas_thread(), machine.one_blas_thread()
         first.__enter__()
         second.__enter__()
         assert blas_threads() == {1}
@@ -116,11 +116,11 @@ def test_overlapping_fits_leave_blas_as_it_was():
 
 
 def test_a_limit_that_one_thread_sets_is_restored_by_another(monkeypatch):
-    monkeypatch.setattr(threads, "_libraries", ThreadpoolController)
+    monkeypatch.setattr(machine, "_libraries", ThreadpoolController)
     inside, leave = threading.Event(), threading.Event()
 
     def first() -> None:
-        with threads.one_blas_thread():
+        with machine.one_blas_thread():
             inside.set()
             leave.wait(10)
 
@@ -130,7 +130,7 @@ def test_a_limit_that_one_thread_sets_is_restored_by_another(monkeypatch):
         other.start()
         inside.wait(10)
         assert blas_threads() == {1}
-        with threads.one_blas_thread():
+        with machine.one_blas_thread():
             leave.set()
             other.join()
             assert blas_threads() == {1}
@@ -180,7 +180,7 @@ def data(n=6):
 
 @pytest.fixture
 def two_threads(monkeypatch):
-    monkeypatch.setattr(threads, "_libraries", ThreadpoolController)  # with what other tests have loaded
+    monkeypatch.setattr(machine, "_libraries", ThreadpoolController)  # with what other tests have loaded
     with threadpool_limits(2):
         yield blas_threads(), openmp_threads()
         assert (blas_threads(), openmp_threads()) == ({2}, {2})
@@ -195,14 +195,14 @@ def test_a_small_fit_has_one_thread_and_a_large_one_those_there_were(two_threads
     learner.predict(X)
     inner = learner.estimator_
     assert (inner.blas_, inner.openmp_, inner.blas_predict_) == ({1}, {1}, {1})
-    monkeypatch.setattr(threads, "FEW_NUMBERS", X.size + L.size - 1)
+    monkeypatch.setattr(machine, "FEW_NUMBERS", X.size + L.size - 1)
     method = Watched().fit(X, L)
     assert (method.blas_, method.openmp_) == two_threads
 
 
 def test_a_learner_that_shares_its_rows_out_leaves_one_thread_to_blas(two_threads, monkeypatch):
     X, L = data()
-    monkeypatch.setattr(threads, "FEW_NUMBERS", 0)
+    monkeypatch.setattr(machine, "FEW_NUMBERS", 0)
     monkeypatch.setattr(FromRegressor, "_shares_rows", True)
     inner = FromRegressor(WatchedRegressor()).fit(X, L).estimator_
     assert (inner.blas_, inner.openmp_) == ({1}, {1})

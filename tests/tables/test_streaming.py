@@ -14,7 +14,7 @@ import pytest
 
 from contone import LCdr, enhance
 from contone.exceptions import DataError
-from contone.runtime import memory
+from contone.runtime import machine
 from contone.tables import formats as tables
 from contone.tables import pieces, streaming, text
 from contone.tables.columns import Columns
@@ -180,7 +180,7 @@ def test_bad_rows_are_found_before_the_fit_and_named(folder, run, flat):
 
 
 def test_a_file_larger_than_memory_is_streamed_without_being_asked(folder, run, flat, monkeypatch):
-    monkeypatch.setenv(memory.LIMIT_VARIABLE, "250KB")
+    monkeypatch.setenv(machine.LIMIT_VARIABLE, "250KB")
     result = run(*command("t.parquet", "out.parquet", "--param", "c=0.3"))
     assert result.exit_code == 0, result.output
     assert "t.parquet has about 500 rows and would need about" in flat(result.stderr)
@@ -188,7 +188,7 @@ def test_a_file_larger_than_memory_is_streamed_without_being_asked(folder, run, 
 
 
 def test_a_file_larger_than_memory_that_cannot_be_streamed_is_refused_with_an_estimate(folder, run, flat, monkeypatch):
-    monkeypatch.setenv(memory.LIMIT_VARIABLE, "100KB")
+    monkeypatch.setenv(machine.LIMIT_VARIABLE, "100KB")
     result = run(*command("t.parquet", "out.parquet", method="lp"))
     assert result.exit_code == 1
     assert "LP needs all rows at once. Choose a method that can stream" in flat(result.stderr)

@@ -26,7 +26,7 @@ from contone.base import (
 )
 from contone.numerics.simplex import normalise_rows
 from contone.numerics.solution import Solution
-from contone.typing import Array
+from contone.typing import Array, Data, Domains, EstimatorLike
 
 
 class Augmented(Enhancer):
@@ -65,13 +65,15 @@ class Augmented(Enhancer):
 
     reference = "Kou et al., Data Augmentation for Label Enhancement, Algorithm 1"
     kinds = frozenset({"torch", "dask", "unasked"})
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Domains] = {
         "enhancer": [HasMethods(["fit_enhance"])],
         "confidence": [HasMethods(["fit_enhance"]), StrOptions({"default"}), None],
         "reducer": [HasMethods(["fit", "transform"]), StrOptions({"default"}), None],
     }
 
-    def __init__(self, enhancer: Any, *, confidence: Any = "default", reducer: Any = "default") -> None:
+    def __init__(
+        self, enhancer: EstimatorLike, *, confidence: EstimatorLike = "default", reducer: EstimatorLike = "default"
+    ) -> None:
         self.enhancer = enhancer
         self.confidence = confidence
         self.reducer = reducer
@@ -101,12 +103,12 @@ class Augmented(Enhancer):
         return max(known, default=super()._fit_bytes(n, d, q))
 
     @available_if(lambda self: hasattr(self.enhancer, "predict"))
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Data) -> Data:
         """Label distributions (m, q) of new rows, where the enhancer can tell them; a frame in gives a frame out."""
         return InductiveMixin.predict(self, X)
 
     @available_if(lambda self: hasattr(self.enhancer, "enhance"))
-    def enhance(self, X: Any, Y: Any) -> Any:
+    def enhance(self, X: Data, Y: Data) -> Data:
         """Label distributions (m, q) of new rows that have labels, where the enhancer can tell them.
 
         The confidence of a new row is not defined (it is a problem of all rows together); its labels share it equally.
@@ -124,7 +126,7 @@ class Augmented(Enhancer):
         return X if self.reducer_ is None else _transform(self.reducer_, X)
 
 
-def _fit_step(step: Any, X: Array, L: Array, label_names: list[str]) -> Array:
+def _fit_step(step: EstimatorLike, X: Array, L: Array, label_names: list[str]) -> Array:
     """The answer (n, q) of a fitted step; the data has been checked, and the whole reports what the steps say."""
     if isinstance(step, Enhancer):
         step._validate_params()
@@ -133,7 +135,7 @@ def _fit_step(step: Any, X: Array, L: Array, label_names: list[str]) -> Array:
     return step.fit_enhance(X, L)
 
 
-def _reduce(reducer: Any, X: Array, F: Array) -> Array:
+def _reduce(reducer: EstimatorLike, X: Array, F: Array) -> Array:
     """X~ (n, d') of a freshly fitted reducer."""
     if isinstance(reducer, HSICReducer):
         reducer._validate_params()
@@ -143,7 +145,7 @@ def _reduce(reducer: Any, X: Array, F: Array) -> Array:
     return _transform(reducer, X)
 
 
-def _transform(reducer: Any, X: Array) -> Array:
+def _transform(reducer: EstimatorLike, X: Array) -> Array:
     return reducer.transform_checked(X) if isinstance(reducer, HSICReducer) else reducer.transform(X)
 
 
@@ -154,7 +156,7 @@ def _step(given: Any, default: type) -> Any:
     return default() if isinstance(given, str) else clone(given)
 
 
-def _joint_solution(confidence: Any, reducer: Any, enhancer: Any) -> Solution:
+def _joint_solution(confidence: EstimatorLike, reducer: EstimatorLike, enhancer: EstimatorLike) -> Solution:
     """The enhancer's solution, the steps before it in `info`; the first step that fell short speaks for the whole."""
     final: Solution = enhancer.solution_
     steps = [] if confidence is None else [confidence.solution_]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -30,7 +30,7 @@ from contone.numerics.graphs import (
 )
 from contone.numerics.simplex import project_masked_simplex, row_sums
 from contone.numerics.solution import Solution
-from contone.typing import Array
+from contone.typing import Array, Domains, Presets
 from contone.validation import silent_rows
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ class LabelConfidence(Enhancer):
     reference = "Kou et al., Data Augmentation for Label Enhancement, Eq. 1-4"
     kinds = frozenset({"torch", "dask", "unasked", "unlabelled"})
     unlabelled_get = "what their neighbours' labels say"
-    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {"paper": {"n_neighbors": 10}}
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    PRESETS: ClassVar[Presets] = {"paper": {"n_neighbors": 10}}
+    _parameter_constraints: ClassVar[Domains] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "sigma": [Interval(Real, 0, None, closed="neither"), StrOptions({"mean_knn", "median_knn"})],
         "tol": [Interval(Real, 0, None, closed="left")],

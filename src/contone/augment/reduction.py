@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -25,7 +25,7 @@ from contone.base import CheckedEstimator, Interval, StrOptions, refuse_too_larg
 from contone.exceptions import FeatureError, RankWarning
 from contone.numerics.eigen import Eigenpairs, thin_generalised_eigen
 from contone.runtime.warnings import warn
-from contone.typing import Array
+from contone.typing import Array, Data, Domains
 from contone.validation import check_features, check_supervision, refuse_beyond_squares
 
 
@@ -76,7 +76,7 @@ class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEsti
 
     reference = "Kou et al., Data Augmentation for Label Enhancement, Eq. 5-7; MDDM, Zhang and Zhou 2010"
     kinds: ClassVar[frozenset[str]] = frozenset({"torch", "dask"})
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Domains] = {
         "n_components": [
             Interval(Integral, 0, None, closed="left"),
             Interval(Real, 0, 1, closed="neither"),
@@ -100,7 +100,7 @@ class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEsti
         self.on_rank_deficient = on_rank_deficient
         self.rescale = rescale
 
-    def fit(self, X: Any, Y: Any) -> Self:
+    def fit(self, X: Data, Y: Data) -> Self:
         """Find the projection for features X (n, d) and label confidence Y = F (n, q), or any other targets."""
         self._validate_params()
         X, F, _ = check_supervision(self, X, Y)
@@ -145,7 +145,7 @@ class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEsti
     def _solver_bytes(self, n: int, q: int) -> float:
         return 0.0
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Data) -> Array:
         """X~ = X P (m, d'); a tensor in gives a tensor out, a dask array a dask array."""
         check_is_fitted(self)
         return self.transform_checked(check_features(self, X, reset=False))

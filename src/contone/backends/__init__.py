@@ -11,7 +11,8 @@ from array_api_compat import is_dask_array, is_torch_array
 from scipy.sparse import issparse
 
 from contone.backends.numpy import Backend, SparseBackend
-from contone.backends.protocols import Draws, Graph, Groups, Neighbours
+from contone.backends.numpy.neighbours import Neighbours
+from contone.backends.protocols import Draws, Graph, Groups
 from contone.typing import Array
 
 __all__ = ["Backend", "Draws", "Graph", "Groups", "Neighbours", "get_backend", "like", "to_numpy"]

@@ -1,4 +1,4 @@
-"""The values that all kinds of arrays share: neighbours, groups, graphs, draws, permutations of rows."""
+"""The values that all kinds of arrays share: groups, graphs, draws, permutations of rows."""
 
 from __future__ import annotations
 
@@ -8,25 +8,6 @@ from typing import Any, NamedTuple, Protocol
 from array_api_compat import array_namespace
 
 from contone.typing import Array, Operator
-
-
-class Neighbours(NamedTuple):
-    """The k nearest rows of every row (or query), nearest first, and how they were found."""
-
-    indices: Array
-    """(n, k) row numbers; never the row itself."""
-    distances: Array
-    """(n, k) Euclidean distances."""
-    engine: str = "exact"
-    """What searched, with its settings."""
-    recall: float = 1.0
-    """Share of true neighbours among those found, measured on a sample; 1 for an exact search."""
-    order: Array | None = None
-    """(n,) the rows in an order in which neighbours lie near each other; None where that was not worth finding."""
-
-    def report(self) -> dict[str, Any]:
-        """Engine and recall as plain values, for `Solution.info["neighbours"]`."""
-        return {"engine": self.engine, "recall": self.recall}
 
 
 class Groups(NamedTuple):

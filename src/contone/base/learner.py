@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -11,8 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from contone.base.template import Estimator, refuse_other_kinds, refuse_too_large, warn_if_short
 from contone.numerics.simplex import kl_divergence
 from contone.numerics.solution import Solution
-from contone.runtime import memory
-from contone.runtime.threads import threads_for
+from contone.runtime import machine
+from contone.runtime.machine import threads_for
+from contone.typing import Data
 from contone.validation import check_features, check_learning, check_truth
 
 
@@ -25,7 +26,7 @@ class DistributionLearner(Estimator, ABC):
     _shares_rows: ClassVar[bool] = False
     """Whether a fit shares its rows out to threads by itself; BLAS and OpenMP then keep to one, however large it is."""
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Data, y: Data) -> Self:
         """Learn from features X (n, d) and label distributions y (n, q), or one class per row, (n,)."""
         self._validate_params()
         refuse_other_kinds(self, X, y)
@@ -39,13 +40,13 @@ class DistributionLearner(Estimator, ABC):
 
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
         """Estimated memory of a fit beyond X (n, d) and D (n, q); learners that hold more than this override it."""
-        return memory.fit_bytes(n, d, q)
+        return machine.fit_bytes(n, d, q)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Data) -> Data:
         """Label distributions (m, q) of new rows; a frame in gives a frame out."""
         return self._predict_wrapped(X)
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Data, y: Data) -> float:
         """Minus the mean KL(y || predicted), so that more is better; y as in `fit`."""
         check_is_fitted(self)
         X_checked = check_features(self, X, reset=False)

@@ -26,10 +26,10 @@ from contone.exceptions import AnswerError, ApproximationWarning, InputError, La
 from contone.numerics.graphs import GOOD_RECALL
 from contone.numerics.label_score import label_score
 from contone.numerics.solution import Solution
-from contone.runtime import memory
-from contone.runtime.threads import threads_for
+from contone.runtime import machine
+from contone.runtime.machine import threads_for
 from contone.runtime.warnings import warn
-from contone.typing import Array
+from contone.typing import Array, Data, Domains, EstimatorLike, Presets, Record
 from contone.validation import (
     Border,
     Training,
@@ -45,7 +45,7 @@ from contone.validation.domains import InvalidParameterError
 class CheckedEstimator(BaseEstimator):
     """An estimator whose numbers are numbers: in Python True is one, and what libraries make of it differs."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+    _parameter_constraints: ClassVar[Domains] = {}
 
     def _validate_params(self) -> None:
         super()._validate_params()
@@ -70,8 +70,8 @@ class Estimator(CheckedEstimator):
     left out of the fit and predicted, and refused where the method has no `predict`)."""
     when_short: ClassVar[str] = "raise max_iter or tol"
     """What to do where the method stopped before its end, as the warning says it."""
-    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {}
-    SEARCH: ClassVar[dict[str, list[Any]]] = {}
+    PRESETS: ClassVar[Presets] = {}
+    SEARCH: ClassVar[Domains] = {}
     """What may be worth trying for each parameter, for `contone.Tuned`; a temperature on the answer is added there."""
 
     @classmethod
@@ -100,12 +100,12 @@ class Estimator(CheckedEstimator):
             self._sklearn_output_config = {"transform": transform}
         return self
 
-    def wrapped(self, border: Border, X: Any, D: Array) -> Any:
+    def wrapped(self, border: Border, X: Data, D: Array) -> Data:
         """D (n, q) of the rows X on its way out: through the border, or as `set_output` asks."""
         wanted = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
         return border.wrap(D) if wanted == "default" else border.as_frame(D, wanted, X)
 
-    def _predict_wrapped(self, X: Any) -> Any:
+    def _predict_wrapped(self, X: Data) -> Data:
         """The template of `predict`."""
         check_is_fitted(self)
         D = self._predict_checked(check_features(self, X, reset=False))
@@ -124,7 +124,7 @@ class Estimator(CheckedEstimator):
         return on_simplex(answer, shape, self)
 
 
-def can_enhance_new_rows(method: Any) -> bool:
+def can_enhance_new_rows(method: EstimatorLike) -> bool:
     """Whether a method (class or instance) has `enhance`, for rows that it was not fitted on."""
     cls: Any = method if isinstance(method, type) else type(method)
     return bool(cls._enhance is not Enhancer._enhance)
@@ -149,7 +149,7 @@ class Enhancer(Estimator, ABC):
     unlabelled_get: ClassVar[str] = "what their features tell"
     """What rows without any label get, as the warning says it; empty where the method says it itself."""
 
-    def fit(self, X: Any, Y: Any) -> Self:
+    def fit(self, X: Data, Y: Data) -> Self:
         """Recover the distributions of these rows and keep what `predict` needs.
 
         Parameters
@@ -164,11 +164,11 @@ class Enhancer(Estimator, ABC):
         self.fit_enhance(X, Y)
         return self
 
-    def fit_enhance(self, X: Any, Y: Any) -> Any:
+    def fit_enhance(self, X: Data, Y: Data) -> Data:
         """Recover the distributions of these rows and return them in the kind of container that Y came in."""
         return self._check_and_fit(X, Y)
 
-    def _check_and_fit(self, X: Any, Y: Any, read_evidence: Callable[[Training], dict[str, Any]] | None = None) -> Any:
+    def _check_and_fit(self, X: Data, Y: Data, read_evidence: Callable[[Training], Record] | None = None) -> Data:
         """The template of `fit_enhance`; `read_evidence` checks what else is given and names it for `_fit_enhance`."""
         self._validate_params()
         refuse_other_kinds(self, X, Y)
@@ -221,14 +221,14 @@ class Enhancer(Estimator, ABC):
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
         """Estimated memory of a fit beyond X (n, d) and L (n, q); methods that hold more than this override it."""
         k = getattr(self, "n_neighbors", 0)
-        return memory.fit_bytes(n, d, q, min(k if isinstance(k, int) else q + 1, n - 1))
+        return machine.fit_bytes(n, d, q, min(k if isinstance(k, int) else q + 1, n - 1))
 
     def _solver_bytes(self, n: int, q: int) -> float:
         """The same where the rows are elsewhere: what the solver holds, with them; 0 where it holds nothing."""
-        return memory.fit_bytes(n, 0, q) if hasattr(self, "n_neighbors") else 0.0
+        return machine.fit_bytes(n, 0, q) if hasattr(self, "n_neighbors") else 0.0
 
     @available_if(can_enhance_new_rows)
-    def enhance(self, X: Any, Y: Any) -> Any:
+    def enhance(self, X: Data, Y: Data) -> Data:
         """Recover the distributions (m, q) of new rows that have labels, in the kind of container that Y came in.
 
         Parameters
@@ -251,7 +251,7 @@ class Enhancer(Estimator, ABC):
         return self.wrapped(border, X, on_simplex(answer, L.shape, self))
 
     @available_if(lambda self: hasattr(self, "predict"))
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Data, y: Data) -> float:
         """How well the degrees that are predicted for rows X (m, d) tell their labels y (m, q); more is better.
 
         The share of the labels' entropy that the predicted degrees explain: 0 where they say no more than how frequent
@@ -290,7 +290,7 @@ class InductiveMixin:
         """The labels of new rows say nothing beyond their features, unless the method knows better."""
         return self._predict(X)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Data) -> Data:
         """Label distributions (m, q) of new rows; a frame in gives a frame out."""
         return Estimator._predict_wrapped(self, X)  # type: ignore[arg-type]
 
@@ -336,7 +336,7 @@ def fit_labelled(method: Enhancer, X: Array, L: Array, label_names: list[str]) -
     return whole
 
 
-def _enhance_or_predict(method: Any, X: Array, L: Array) -> Array:
+def _enhance_or_predict(method: EstimatorLike, X: Array, L: Array) -> Array:
     """Degrees of new rows from features and labels, and from features alone where there is no label."""
     silent, backend = silent_rows(L), get_backend(X)
     if type(method)._enhance is InductiveMixin._enhance or (backend.in_memory and not bool(silent.any())):
@@ -351,7 +351,7 @@ def _enhance_or_predict(method: Any, X: Array, L: Array) -> Array:
     return xp.where(silent[:, None], method._predict(X), method._enhance(X, filled))
 
 
-def on_simplex(D: Array, shape: tuple[int, ...], estimator: Any) -> Array:
+def on_simplex(D: Array, shape: tuple[int, ...], estimator: EstimatorLike) -> Array:
     """The answer, checked on the way out for every method; rounding is repaired, anything worse is a defect."""
     name = type(estimator).__name__
     if D.shape != tuple(shape):
@@ -359,7 +359,7 @@ def on_simplex(D: Array, shape: tuple[int, ...], estimator: Any) -> Array:
     return get_backend(D).map_rows(partial(_repaired, name=name), D, columns=shape[1])
 
 
-def _repaired(D: Any, name: str) -> Any:
+def _repaired(D: Data, name: str) -> Any:
     xp = array_namespace(D)
     if not bool(xp.all(xp.isfinite(D))):
         raise AnswerError(f"{name} gave an answer with NaN in it.")
@@ -373,13 +373,13 @@ def _repaired(D: Any, name: str) -> Any:
     return D / xp.sum(D, axis=1, keepdims=True)
 
 
-def refuse_other_kinds(estimator: Any, *arrays: Any) -> None:
+def refuse_other_kinds(estimator: EstimatorLike, *arrays: Any) -> None:
     """Refuse dask arrays for an estimator that needs all rows in memory."""
     if get_backend(*arrays).name == "dask" and "dask" not in getattr(estimator, "kinds", ()):
         raise words.not_lazy(estimator)
 
 
-def refuse_too_large(estimator: Any, X: Array, q: int) -> None:
+def refuse_too_large(estimator: EstimatorLike, X: Array, q: int) -> None:
     """Refuse, before any work, what would not fit into memory."""
     (n, d), backend = X.shape, get_backend(X)
     if backend.name == "sparse":  # what is stored, and some hundred dense columns made from it
@@ -390,7 +390,7 @@ def refuse_too_large(estimator: Any, X: Array, q: int) -> None:
         raise words.too_large(estimator, X, q, needed, available)
 
 
-def warn_if_short(solution: Solution, estimator: Any) -> None:
+def warn_if_short(solution: Solution, estimator: EstimatorLike) -> None:
     """Warn where a solver stopped before its end, or a neighbour search missed many neighbours."""
     recall = solution.info.get("neighbours", {}).get("recall", 1.0)
     if not solution.converged:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from contone.backends import get_backend
 from contone.exceptions import InputError, InputTypeError, LabelError, MemoryEstimateError
 from contone.numerics.solution import Solution
-from contone.runtime import memory
-from contone.typing import Array
+from contone.runtime import machine
+from contone.typing import Array, EstimatorLike
 from contone.validation import able_methods
 
 MISSING_METHODS = {
@@ -24,10 +22,10 @@ MISSING_METHODS = {
 """Methods that some estimators lack, and why."""
 
 
-def too_large(estimator: Any, X: Array, q: int, needed: float, available: float) -> MemoryEstimateError:
+def too_large(estimator: EstimatorLike, X: Array, q: int, needed: float, available: float) -> MemoryEstimateError:
     """A fit that would not fit into memory."""
-    (n, d), name, limit = X.shape, type(estimator).__name__, memory.LIMIT_VARIABLE
-    needs, has = f"needs about {memory.shown(needed)} of memory", f"{memory.shown(available)} are available"
+    (n, d), name, limit = X.shape, type(estimator).__name__, machine.LIMIT_VARIABLE
+    needs, has = f"needs about {machine.shown(needed)} of memory", f"{machine.shown(available)} are available"
     if_wrong = f"If the estimate is wrong, set {limit}, to a size such as 64GB or to off."
     if get_backend(X).in_memory:
         return MemoryEstimateError(
@@ -43,7 +41,7 @@ def too_large(estimator: Any, X: Array, q: int, needed: float, available: float)
     )
 
 
-def not_lazy(estimator: Any) -> InputTypeError:
+def not_lazy(estimator: EstimatorLike) -> InputTypeError:
     """Dask arrays for an estimator that needs all rows in memory."""
     able = able_methods("dask", around_others=True)
     return InputTypeError(
@@ -52,7 +50,7 @@ def not_lazy(estimator: Any) -> InputTypeError:
     )
 
 
-def silent_rows_refused(estimator: Any, counted: str) -> LabelError:
+def silent_rows_refused(estimator: EstimatorLike, counted: str) -> LabelError:
     """Rows without any label for a method that can do nothing with them."""
     return LabelError(
         f"Y has {counted}, and {type(estimator).__name__} says nothing of them. Drop these rows, or give them "
@@ -60,7 +58,7 @@ def silent_rows_refused(estimator: Any, counted: str) -> LabelError:
     )
 
 
-def stopped_short(estimator: Any, solution: Solution) -> str:
+def stopped_short(estimator: EstimatorLike, solution: Solution) -> str:
     """A solver that stopped before its end."""
     return (
         f"{type(estimator).__name__} stopped after {solution.n_iter} iterations with residual "
@@ -68,7 +66,7 @@ def stopped_short(estimator: Any, solution: Solution) -> str:
     )
 
 
-def poor_search(estimator: Any, recall: float) -> str:
+def poor_search(estimator: EstimatorLike, recall: float) -> str:
     """A neighbour search that missed many neighbours."""
     return (
         f"{type(estimator).__name__}: the neighbour search found only {recall:.0%} of the true neighbours (on a "
@@ -77,7 +75,7 @@ def poor_search(estimator: Any, recall: float) -> str:
     )
 
 
-def refuse_unasked(estimator: Any, L: Array) -> None:
+def refuse_unasked(estimator: EstimatorLike, L: Array) -> None:
     """Refuse labels with NaN for a step that does not take them."""
     if bool(get_backend(L).compute((L != L).any())[0]):
         raise LabelError(
@@ -85,7 +83,7 @@ def refuse_unasked(estimator: Any, L: Array) -> None:
         )
 
 
-def refuse_setting(estimator: Any, X: Array, setting: str, instead: str) -> None:
+def refuse_setting(estimator: EstimatorLike, X: Array, setting: str, instead: str) -> None:
     """Refuse dask arrays with a setting that needs all rows in memory."""
     if not get_backend(X).in_memory:
         raise InputError(

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from contone.cli import experiment, terminal
 from contone.cli.method import find_method, known_methods
+from contone.cli.people import benchmark_people
 from contone.pages import words
 
 if TYPE_CHECKING:
@@ -38,6 +39,16 @@ def benchmark(
         Path | None,
         typer.Option(metavar="FILE", help="A TOML file that names rows and data sets, in place of --methods."),
     ] = None,
+    people: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            exists=True,
+            file_okay=False,
+            help="Judge by answers of people instead: .npz files with X, item, worker, label and labels.",
+        ),
+    ] = None,
+    answers: Annotated[str, typer.Option(help="Answers per item that methods are given, with --people.")] = "1,3",
     degrees: Annotated[
         str,
         typer.Option(help="Columns of a table with the true degrees, names or patterns. [default: *_degree]"),
@@ -79,6 +90,9 @@ def benchmark(
     against the truth. Baselines and references stand beside. Without options every method runs on the built-in data
     set, where its answer can be seen. Finished cells are kept: stop it whenever you like and start it again.
 
+    With --people there is no truth: methods get a few answers per item, and the answers that were left out judge them,
+    beside counting.
+
     Examples:
 
     contone benchmark --max-rows 400 --seeds 1 --open
@@ -86,6 +100,8 @@ def benchmark(
     contone benchmark --methods glle,lp --datasets artificial
 
     contone benchmark --methods all --datasets mine.csv --degrees "mood_*" --dry-run
+
+    contone benchmark --methods glle,lp --people folder --answers 1,3
     """
     from contone.enhance.plugins import is_path
     from contone.experiments.benchmark import about_run, make_spec, plan_benchmark
@@ -93,20 +109,25 @@ def benchmark(
     from contone.experiments.report.render import FORMATS, save
     from contone.experiments.store import Store
     from contone.runtime.files import check_target
-    from contone.runtime.threads import check_jobs
+    from contone.runtime.machine import check_jobs
 
     folder = Store(store).checked()
     known_methods()  # says which packages are left out
     check_jobs(jobs)
-    target = out if out is not None else store / "report.html"
-    if target.suffix.lower() not in FORMATS:
-        raise terminal.usage_error(f"the suffix must be one of {', '.join(FORMATS)}.", "--out")
+    formats = tuple(FORMATS) if people is None else (".md", ".json")
     if out is not None:
+        if out.suffix.lower() not in formats:
+            raise terminal.usage_error(f"the suffix must be one of {', '.join(formats)}.", "--out")
         check_target(out, overwrite=True)
+    target = out if out is not None else store / "report.html"
     typed = experiment.listed(methods)
     for name in typed:
         if is_path(name):
             find_method(name, "--methods")
+    if people is not None:
+        numbers = [int(k) if k.isdigit() else 0 for k in experiment.listed(answers)]
+        benchmark_people(people, typed, numbers, seeds=seeds or 3, jobs=jobs, store=folder, out=out, as_json=as_json)
+        return
     made = make_spec("all" if typed == ["all"] else typed, spec=spec)
     plan = plan_benchmark(
         made,

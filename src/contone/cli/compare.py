@@ -59,7 +59,7 @@ def compare(
     """
     from contone.enhance import Inversion
     from contone.pages import figures
-    from contone.runtime.threads import check_jobs
+    from contone.runtime.machine import check_jobs
     from contone.tables import read_table
     from contone.tables.targets import check_targets
     from contone.trust import compare as compare_methods

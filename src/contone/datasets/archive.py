@@ -16,7 +16,7 @@ from typing import IO, Any
 import numpy as np
 
 from contone.exceptions import DataError
-from contone.runtime.memory import available_bytes, shown
+from contone.runtime.machine import available_bytes, shown
 
 
 def read_arrays(path: Path, names: Iterable[str]) -> dict[str, np.ndarray]:

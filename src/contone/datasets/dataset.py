@@ -16,6 +16,7 @@ import numpy as np
 
 from contone.datasets.archive import Listed, check_room, list_arrays, read_arrays
 from contone.exceptions import DataError
+from contone.typing import Record
 
 ROUNDING_TOLERANCE = 1e-3
 """Row sums of a file may be off by this much: degrees printed with four decimals and twenty labels can be.
@@ -155,19 +156,19 @@ def _content(path: Path) -> Mapping[str, Any]:
         ) from error
 
 
-def _npz(path: Path) -> dict[str, Any]:
+def _npz(path: Path) -> Record:
     # All are listed, for the error where something is missing; only those that are wanted are read.
     return {**list_arrays(path), **read_arrays(path, _WANTED)}
 
 
-def _mat(path: Path) -> dict[str, Any]:
+def _mat(path: Path) -> Record:
     from scipy.io import loadmat, whosmat
 
     listed = {name: shape for name, shape, _ in whosmat(path)}
     for name in set(listed) & set(_WANTED):
         check_room(8.0 * math.prod(listed[name]), name)
     content = loadmat(path, variable_names=[name for name in _WANTED if name in listed])
-    others: dict[str, Any] = {name: Listed(shape) for name, shape in listed.items()}
+    others: Record = {name: Listed(shape) for name, shape in listed.items()}
     return {**others, **{key: value for key, value in content.items() if key in _WANTED}}
 
 

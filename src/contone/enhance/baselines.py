@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -17,10 +17,11 @@ from scipy.special import logsumexp
 
 from contone.backends import get_backend, to_numpy
 from contone.base import Enhancer, Interval, StrOptions, fit_checked
+from contone.measurements import has_unasked
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
-from contone.numerics.unasked import asked_frequencies, fill_unasked, has_unasked
-from contone.typing import Array
+from contone.numerics.unasked import asked_frequencies, fill_unasked
+from contone.typing import Array, Domains
 from contone.validation import silent_rows
 from contone.validation.containers import default_names
 
@@ -75,9 +76,7 @@ class Temperature(Enhancer):
     baseline = True
     kinds = frozenset({"torch", "dask", "sparse", "unasked", "unlabelled"})
     unlabelled_get = "the uniform distribution"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "c": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})]
-    }
+    _parameter_constraints: ClassVar[Domains] = {"c": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})]}
 
     def __init__(self, *, c: float | str = 0.2) -> None:
         self.c = c

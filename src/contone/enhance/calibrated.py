@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -32,7 +32,7 @@ from contone.enhance.graded import Graded, put_rows
 from contone.numerics.optimise import lbfgs
 from contone.numerics.simplex import kl_divergence, softmax
 from contone.numerics.solution import Solution
-from contone.typing import Array
+from contone.typing import Array, Data, Domains, EstimatorLike
 from contone.validation import NOTHING_KNOWN, KnownDegrees
 
 FLOOR = 1e-4
@@ -88,9 +88,9 @@ class Calibrated(Graded):
 
     reference = "this library; docs/inversion.md"
     kinds = frozenset({"torch", "dask", "sparse"})
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"enhancer": [HasMethods(["fit_enhance"])]}
+    _parameter_constraints: ClassVar[Domains] = {"enhancer": [HasMethods(["fit_enhance"])]}
 
-    def __init__(self, enhancer: Any) -> None:
+    def __init__(self, enhancer: EstimatorLike) -> None:
         self.enhancer = enhancer
 
     def _fit_enhance(self, X: Array, L: Array, known: KnownDegrees = NOTHING_KNOWN) -> Solution:
@@ -108,12 +108,12 @@ class Calibrated(Graded):
         return solution.with_value(calibrated, graded_rows=len(known.rows), strength=self.strength_)
 
     @available_if(lambda self: hasattr(self.enhancer, "predict"))
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Data) -> Data:
         """Label distributions (m, q) of new rows, where the enhancer can tell them; a frame in gives a frame out."""
         return InductiveMixin.predict(self, X)
 
     @available_if(lambda self: hasattr(self.enhancer, "enhance"))
-    def enhance(self, X: Any, Y: Any) -> Any:
+    def enhance(self, X: Data, Y: Data) -> Data:
         """Label distributions (m, q) of new rows that have labels, where the enhancer can tell them."""
         return Enhancer.enhance(self, X, Y)
 

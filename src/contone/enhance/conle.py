@@ -34,6 +34,7 @@ from contone.numerics.networks import Sizes, Tensor
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
+from contone.typing import Array, Data, Domains, Presets
 
 AUTO_STEPS = 300
 """Steps that epochs="auto" makes at least."""
@@ -89,7 +90,7 @@ class ConLE(Enhancer):
 
     reference = "Wang, Zhou, Zhu, Liu, Yan & Tian, IJCAI 2023"
     kinds = frozenset({"torch"})
-    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
+    PRESETS: ClassVar[Presets] = {
         "pyldl": {
             "alpha": 1e-3,
             "beta": 1e-3,
@@ -102,7 +103,7 @@ class ConLE(Enhancer):
             "optimiser": "sgd",
         },
     }
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Domains] = {
         "alpha": [Interval(Real, 0, None, closed="left")],
         "beta": [Interval(Real, 0, None, closed="left")],
         "temperature": [Interval(Real, 0, None, closed="neither")],
@@ -155,7 +156,7 @@ class ConLE(Enhancer):
         self.learning_rate = learning_rate
         self.random_state = random_state
 
-    def _fit_enhance(self, X: Any, L: Any) -> Solution:
+    def _fit_enhance(self, X: Array, L: Array) -> Solution:
         networks.require_torch(self)
         n, d = X.shape
         self._scaling = None
@@ -195,17 +196,17 @@ class ConLE(Enhancer):
         self.scores_ = self._scores(X, L)
         return Solution(softmax(self.scores_), value, slope, trained.n_steps, info={"epochs": epochs})
 
-    def _enhance(self, X: Any, L: Any) -> Any:
+    def _enhance(self, X: Array, L: Array) -> Array:
         return softmax(self._scores(X, L))
 
-    def _scores(self, X: Any, L: Any) -> Any:
+    def _scores(self, X: Array, L: Array) -> Any:
         """Y (m, q), in the library of X."""
         features, labels = networks.to_tensor(self._scaled(X)), networks.to_tensor(L)
         w = like(self._w, features)
         answer = networks.in_chunks(lambda x, l: codes(w, self._sizes, x, l, self.head)[2], features, labels)
         return like(answer, X)
 
-    def _scaled(self, X: Any) -> Any:
+    def _scaled(self, X: Data) -> Any:
         return X if self._scaling is None else self._scaling(X)
 
     def _fit_bytes(self, n: int, d: int, q: int) -> float:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
@@ -36,8 +36,8 @@ from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
 from contone.predict.maxent import append_row, refuse_extreme_columns, whiten
-from contone.runtime.threads import pieces_by_width
-from contone.typing import Array, Matrix
+from contone.runtime.machine import pieces_by_width
+from contone.typing import Array, Domains, Matrix, Presets, Record
 
 DECREMENT = 1e-10
 """Newton's method for D ends when its decrement, per row, is below this: D is then known to about as many digits."""
@@ -102,15 +102,13 @@ class DLDL(InductiveMixin, Enhancer):
 
     reference = "Jia, Tang & Jiang, Label Distribution Learning from Logical Label, IJCAI 2024"
     kinds = frozenset({"unasked"})
-    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
-        "paper": {"gamma": 0.01, "sigma": 20.0, "standardize": False, "fit_intercept": False}
-    }
-    SEARCH: ClassVar[dict[str, list[Any]]] = {
+    PRESETS: ClassVar[Presets] = {"paper": {"gamma": 0.01, "sigma": 20.0, "standardize": False, "fit_intercept": False}}
+    SEARCH: ClassVar[Domains] = {
         "alpha": [1e-3, 0.01, 0.1, 1.0],
         "beta": [1e-3, 0.1, 1.0],
         "gamma": [0.5, 5.0, 50.0],
     }
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Domains] = {
         "alpha": [Interval(Real, 0, None, closed="left")],
         "beta": [Interval(Real, 0, None, closed="left")],
         "gamma": [Interval(Real, 0, None, closed="neither")],
@@ -167,7 +165,7 @@ class DLDL(InductiveMixin, Enhancer):
             self.intercept_ = self.intercept_ - scaling.mean @ self.coef_
         return found.with_value(found.value.D, **about)
 
-    def _smoothness(self, X: Matrix) -> tuple[Smoothness, dict[str, Any]]:
+    def _smoothness(self, X: Matrix) -> tuple[Smoothness, Record]:
         """The quadratic form of D, and what is known about its graph."""
         if self.alpha == 0 or len(X) == 1:
             return Smoothness(None, 0.0, self.beta), {}

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import gammaln, logsumexp, psi
@@ -33,7 +33,7 @@ from contone.numerics.networks import generator
 from contone.numerics.optimise import lbfgs
 from contone.numerics.scaling import standardisation
 from contone.numerics.solution import Solution
-from contone.typing import Array
+from contone.typing import Array, Domains, Presets
 
 LEAST = 1e-4
 """Scores are clipped to [LEAST, 1 - LEAST]."""
@@ -76,11 +76,11 @@ class DRAM(InductiveMixin, Enhancer):
     """
 
     reference = "Lu & Jia, NeurIPS 2022"
-    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
+    PRESETS: ClassVar[Presets] = {
         "original_code": {"standardize": False, "responsibilities": "stale"},
     }
-    SEARCH: ClassVar[dict[str, list[Any]]] = {"penalty": [1e-5, 1e-3, 0.1], "n_components": [1, 3]}
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    SEARCH: ClassVar[Domains] = {"penalty": [1e-5, 1e-3, 0.1], "n_components": [1, 3]}
+    _parameter_constraints: ClassVar[Domains] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "penalty": [Interval(Real, 0, None, closed="left")],
         "n_draws": [Interval(Integral, 1, None, closed="left")],

@@ -24,7 +24,7 @@ N. Xu, A. Tao, X. Geng. Label enhancement for label distribution learning. IJCAI
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn.cluster import kmeans_plusplus
@@ -35,7 +35,7 @@ from contone.base import Enhancer, Interval, StrOptions
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import to_distributions
 from contone.numerics.solution import Solution
-from contone.typing import Array
+from contone.typing import Array, Domains, Presets
 
 
 class FCM(Enhancer):
@@ -85,16 +85,16 @@ class FCM(Enhancer):
     """
 
     reference = "El Gayar, Schwenker & Palm, ANNPR 2006; Xu, Tao & Geng, IJCAI 2018"
-    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
+    PRESETS: ClassVar[Presets] = {
         "paper": {"standardize": False, "output": "softmax"},
     }
-    SEARCH: ClassVar[dict[str, list[Any]]] = {
+    SEARCH: ClassVar[Domains] = {
         "n_clusters": [10, 20, 50, 100],
         "fuzzifier": [1.2, 1.5, 2.0],
         "composition": ["max-min", "max-product"],
         "output": ["sum", "softmax"],
     }
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Domains] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "fuzzifier": [Interval(Real, 1, None, closed="neither")],
         "composition": [StrOptions({"max-min", "max-product"})],

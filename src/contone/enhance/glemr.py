@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit, ndtri
@@ -42,7 +42,7 @@ from contone.numerics.optimise import adam, join, lbfgs, split
 from contone.numerics.scaling import min_max_scaling
 from contone.numerics.simplex import normalise_rows, row_maxima, row_sums, softmax
 from contone.numerics.solution import Solution
-from contone.typing import Array
+from contone.typing import Array, Domains, Presets
 
 FLOOR = 1e-5
 """Added to variances, deviations, responsibilities and p, as in the authors' code."""
@@ -98,13 +98,13 @@ class GLEMR(Enhancer):
     """
 
     reference = "Lu, He, Min, Li & Jia, AAAI 2023"
-    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
+    PRESETS: ClassVar[Presets] = {
         "original_code": {"solver": "adam", "prior_precision": 1e-3, "random_state": 1},
         "original_yeast": {"solver": "adam", "prior_precision": 0.1, "max_iter": 1000, "random_state": 1},
         "original_sjaffe": {"solver": "adam", "prior_precision": 0.01, "max_iter": 1000, "random_state": 1},
     }
-    SEARCH: ClassVar[dict[str, list[Any]]] = {"prior_precision": [1e-3, 3e-3, 1e-2, 0.03, 0.1, 0.3, 1.0]}
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    SEARCH: ClassVar[Domains] = {"prior_precision": [1e-3, 3e-3, 1e-2, 0.03, 0.1, 0.3, 1.0]}
+    _parameter_constraints: ClassVar[Domains] = {
         "solver": [StrOptions({"limit", "adam"})],
         "prior_precision": [Interval(Real, 0, None, closed="neither")],
         "label_weight": [Interval(Real, 0, None, closed="left")],

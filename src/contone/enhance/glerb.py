@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import digamma, expit, polygamma
@@ -36,7 +36,7 @@ from contone.numerics.optimise import adam, join, split
 from contone.numerics.scaling import min_max_scaling
 from contone.numerics.simplex import normalise_rows
 from contone.numerics.solution import Solution
-from contone.typing import Array
+from contone.typing import Array, Domains, Presets
 
 FLOOR = 1e-4
 """Medians, draws and their complements stay this far from 0, as in the authors' code."""
@@ -101,7 +101,7 @@ class GLERB(Enhancer):
     """
 
     reference = "Lu, Li, Li & Jia, Machine Learning 112(12), 2023"
-    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
+    PRESETS: ClassVar[Presets] = {
         "original_code": {
             "rate": "learned",
             "init": "ones",
@@ -110,8 +110,8 @@ class GLERB(Enhancer):
             "random_state": 123,
         },
     }
-    SEARCH: ClassVar[dict[str, list[Any]]] = {"rate": [0.2, 0.4, 0.6, 0.8, "cap"]}
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    SEARCH: ClassVar[Domains] = {"rate": [0.2, 0.4, 0.6, 0.8, "cap"]}
+    _parameter_constraints: ClassVar[Domains] = {
         "rate": [Interval(Real, 0, 1, closed="both"), StrOptions({"cap", "learned"})],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "lambda_": [Interval(Real, 0, None, closed="left")],

@@ -27,6 +27,7 @@ from contone.base import Enhancer, Interval, StrOptions
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
+from contone.typing import Domains, Presets
 
 FIRST_PENALTY, MAX_PENALTY = 1e-4, 1e11
 """Of both constraints; the penalty grows by a factor per iteration, as in the authors' code."""
@@ -76,12 +77,12 @@ class GLESC(Enhancer):
     """
 
     reference = "Zheng, Zhu, Tang, Liu, Li, Lu. Generalized Label Enhancement with Sample Correlations. TKDE 2021."
-    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {"original_code": {"row_order": "given"}}
-    SEARCH: ClassVar[dict[str, list[Any]]] = {
+    PRESETS: ClassVar[Presets] = {"original_code": {"row_order": "given"}}
+    SEARCH: ClassVar[Domains] = {
         "lambda_": [0.1, 0.5, 1.0, 4.0, 10.0, 30.0, 100.0],
         "beta": [1e-3, 0.1, 10.0],
     }
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Domains] = {
         "beta": [Interval(Real, 0, None, closed="neither")],
         "lambda_": [Interval(Real, 0, None, closed="left")],
         "row_order": [StrOptions({"random", "given"})],

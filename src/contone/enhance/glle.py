@@ -51,7 +51,7 @@ from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax, to_distributions
 from contone.numerics.solution import Solution
 from contone.numerics.unasked import asked_frequencies
-from contone.typing import Array, Operator
+from contone.typing import Array, Domains, Operator, Presets, Record
 from contone.validation import silent_rows
 
 GRID = np.logspace(-2, 2, 41)
@@ -127,15 +127,15 @@ class GLLE(InductiveMixin, Enhancer):
     reference = "Xu, Tao & Geng, IJCAI 2018"
     kinds = frozenset({"torch", "dask", "unasked", "unlabelled"})
     unlabelled_get = "what their neighbours' labels say"
-    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
+    PRESETS: ClassVar[Presets] = {
         "paper": {"lambda_": 0.01, "n_neighbors": "labels", "sigma": 10.0, "solver": "lbfgs", "max_iter": 300},
         "original_code": {"lambda_": 0.01, "n_neighbors": 19, "sigma": 10.0, "solver": "lbfgs", "max_iter": 300},
     }
-    SEARCH: ClassVar[dict[str, list[Any]]] = {
+    SEARCH: ClassVar[Domains] = {
         "lambda_": ["gcv", "balanced", 0.01, 0.1, 1.0, 10.0],
         "n_neighbors": [5, 10, 20, 40],
     }
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Domains] = {
         "lambda_": [Interval(Real, 0, None, closed="left"), StrOptions({"gcv", "balanced"})],
         "n_neighbors": [Interval(Integral, 1, None, closed="left"), StrOptions({"labels"})],
         "sigma": [Interval(Real, 0, None, closed="neither"), StrOptions({"knn"})],
@@ -190,7 +190,7 @@ class GLLE(InductiveMixin, Enhancer):
         if exact:
             masked = None if asked is None else in_order(asked, order)
             equal = get_backend(X).average_equal_rows(X, order)
-            how: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}
+            how: Record = {"tol": self.tol, "max_iter": self.max_iter}
             solution = smooth(A, local, lambda_, equal, masked, neutral, **how)
             P = put_back(solution.value, order)
         else:
@@ -248,7 +248,7 @@ class GLLE(InductiveMixin, Enhancer):
 
 def neighbour_affinity(
     X: Array, k: int, sigma: float | str, *, local: bool = False
-) -> tuple[Graph, float, dict[str, Any], Any]:
+) -> tuple[Graph, float, Record, Any]:
     """A (n, n) with A_ij = exp(-||x_i - x_j||^2 / (2 sigma^2)) where i is near j or j near i; and what belongs to it.
 
     That is its width, the report of the search, and the order of A's rows and columns, which is that of X unless

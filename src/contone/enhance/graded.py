@@ -11,19 +11,19 @@ from array_api_compat import array_namespace
 
 from contone.backends import get_backend, like
 from contone.base import Enhancer
-from contone.typing import Array
+from contone.typing import Array, Data, EstimatorLike, Record
 from contone.validation import KnownDegrees, Training, check_degrees
 
 
 class Graded(Enhancer):
     """An enhancer whose fit takes known degrees, and hands them to `_fit_enhance` as `known`, checked."""
 
-    def fit(self, X: Any, Y: Any, degrees: Any = None) -> Self:
+    def fit(self, X: Data, Y: Data, degrees: Data = None) -> Self:
         """Recover the distributions of these rows and keep what `predict` and `enhance` need; see `fit_enhance`."""
         self.fit_enhance(X, Y, degrees=degrees)
         return self
 
-    def fit_enhance(self, X: Any, Y: Any, degrees: Any = None) -> Any:
+    def fit_enhance(self, X: Data, Y: Data, degrees: Data = None) -> Data:
         """Recover the distributions of these rows and return them in the kind of container that Y came in.
 
         Parameters
@@ -39,18 +39,18 @@ class Graded(Enhancer):
         if degrees is None:
             return super().fit_enhance(X, Y)
 
-        def read(training: Training) -> dict[str, Any]:
+        def read(training: Training) -> Record:
             return {"known": check_degrees(degrees, training.border.label_names, training.labels.shape[0], X, Y)}
 
         return self._check_and_fit(X, Y, read)
 
 
-def takes_degrees(method: Any) -> bool:
+def takes_degrees(method: EstimatorLike) -> bool:
     """Whether a method's `fit` takes degrees that are known."""
     return "degrees" in signature(method.fit).parameters
 
 
-def fit_graded(method: Any, X: Array, L: Array, known: KnownDegrees) -> Any:
+def fit_graded(method: EstimatorLike, X: Array, L: Array, known: KnownDegrees) -> Any:
     """Fit a method to features (n, d) and labels (n, q), and to known degrees where there are any and it takes them."""
     if len(known.rows) == 0 or not takes_degrees(method):
         return method.fit(X, L)

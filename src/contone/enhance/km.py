@@ -22,7 +22,7 @@ N. Xu, A. Tao, X. Geng. Label enhancement for label distribution learning. IJCAI
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from contone.numerics.kernel import gaussian_operator, mean_pairwise_distance
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import to_distributions
 from contone.numerics.solution import Solution
-from contone.typing import Array
+from contone.typing import Array, Domains, Presets
 
 DELTA = 1e-6
 """Keeps the quotient defined for a label with one positive, whose radius is 0."""
@@ -69,11 +69,11 @@ class KM(Enhancer):
     """
 
     reference = "Jiang, Yi & Lv, Neural Comput. Appl. 2006; Xu, Tao & Geng, IJCAI 2018"
-    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
+    PRESETS: ClassVar[Presets] = {
         "paper": {"standardize": False},
     }
-    SEARCH: ClassVar[dict[str, list[Any]]] = {"output": ["softmax", "sum"], "standardize": [True, False]}
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    SEARCH: ClassVar[Domains] = {"output": ["softmax", "sum"], "standardize": [True, False]}
+    _parameter_constraints: ClassVar[Domains] = {
         "width": [Interval(Real, 0, None, closed="neither"), StrOptions({"mean"})],
         "standardize": ["boolean"],
         "output": [StrOptions({"softmax", "sum"})],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from contone.enhance.rectified import RectifiedSoftmax
 from contone.exceptions import NearUniformWarning
 from contone.numerics.solution import Solution
 from contone.runtime.warnings import warn
-from contone.typing import Array
+from contone.typing import Array, Domains, EstimatorLike, Presets, Record, Seed
 
 NEAR_UNIFORM = 0.01
 """An answer whose rows are all within this total-variation distance of 1/q says nothing about the labels."""
@@ -79,7 +79,7 @@ class LCdr(InductiveMixin, Enhancer):
 
     reference = "Kou, Jia, Wang, Shi, Geng: Data Augmentation for Label Enhancement"
     kinds = frozenset({"torch", "dask", "unasked"})
-    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
+    PRESETS: ClassVar[Presets] = {
         "paper": {},
         "near_published": {"reduction": "mean", "beta": 3e-3},
         "tuned": {
@@ -90,13 +90,13 @@ class LCdr(InductiveMixin, Enhancer):
             "weight_decay": 0.0,
         },
     }
-    SEARCH: ClassVar[dict[str, list[Any]]] = {
+    SEARCH: ClassVar[Domains] = {
         "beta": [1e-5, 1e-4, 1e-3, 1e-2, 0.1],
         "alpha": [0.1, 0.5, 0.9, 0.99],
         "rescale": [None, "unit_variance"],
         "n_neighbors": [5, 10, 30],
     }
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Domains] = {
         **{name: LabelConfidence._parameter_constraints[name] for name in ("n_neighbors", "sigma")},
         "confidence_tol": LabelConfidence._parameter_constraints["tol"],
         **HSICReducer._parameter_constraints,
@@ -123,7 +123,7 @@ class LCdr(InductiveMixin, Enhancer):
         momentum: float = 0.9,
         batch_size: int = 64,
         epochs: int = 200,
-        random_state: Any = 0,
+        random_state: Seed = 0,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.sigma = sigma
@@ -170,7 +170,7 @@ class LCdr(InductiveMixin, Enhancer):
             reducer=HSICReducer(**self._parameters_of(HSICReducer)),
         )
 
-    def _parameters_of(self, step: Any) -> dict[str, Any]:
+    def _parameters_of(self, step: EstimatorLike) -> Record:
         own = self.get_params(deep=False)
         if step is LabelConfidence:
             del own["max_iter"]  # here it means the model's; the confidence problem keeps its own limit

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from contone.numerics import networks
 from contone.numerics.networks import Sizes, Tensor
 from contone.numerics.scaling import min_max_scaling
 from contone.numerics.solution import Solution
-from contone.typing import Matrix
+from contone.typing import Array, Domains, Matrix, Presets
 
 LEAST = 1e-4
 """Floor under deviations, under softplus in e, and under the parameters of a Dirichlet distribution."""
@@ -80,11 +80,11 @@ class LEIC(Enhancer):
 
     reference = "Lu, Li & Jia, Label Enhancement via Joint Implicit Representation Clustering, IJCAI 2023"
     kinds = frozenset({"torch"})
-    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
+    PRESETS: ClassVar[Presets] = {
         "original_sjaffe": {"label_weight": 1.0, "n_code": 128, "epochs": 150, "random_state": 123}
     }
-    SEARCH: ClassVar[dict[str, list[Any]]] = {"label_weight": [0.25, 1.0, 4.0], "epochs": [50, 150, 500]}
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    SEARCH: ClassVar[Domains] = {"label_weight": [0.25, 1.0, 4.0], "epochs": [50, 150, 500]}
+    _parameter_constraints: ClassVar[Domains] = {
         "label_weight": [Interval(Real, 0, None, closed="left")],
         "n_code": [Interval(Integral, 1, None, closed="left")],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
@@ -110,7 +110,7 @@ class LEIC(Enhancer):
         self.epochs = epochs
         self.random_state = random_state
 
-    def _fit_enhance(self, X: Any, L: Any) -> Solution:
+    def _fit_enhance(self, X: Array, L: Array) -> Solution:
         networks.require_torch(self)
         from contone.backends.torch.draws import TensorDraws
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,13 +23,14 @@ from scipy.linalg import cholesky, solve_triangular
 from sklearn.kernel_approximation import Nystroem
 
 from contone.base import Enhancer, InductiveMixin, Interval, StrOptions
+from contone.measurements import has_unasked
 from contone.numerics.lle import lle_matrix, lle_weights
 from contone.numerics.optimise import lbfgs
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
-from contone.numerics.unasked import asked_frequencies, fill_unasked, has_unasked
-from contone.typing import Array
+from contone.numerics.unasked import asked_frequencies, fill_unasked
+from contone.typing import Array, Domains, Presets, Seed
 
 
 class LEMLL(InductiveMixin, Enhancer):
@@ -84,8 +85,8 @@ class LEMLL(InductiveMixin, Enhancer):
     """
 
     reference = "Shao, Xu, Geng. Multi-Label Learning with Label Enhancement. ICDM 2018."
-    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {"paper": {"scale": 1.0, "n_neighbors": 3, "kernel": "linear"}}
-    SEARCH: ClassVar[dict[str, list[Any]]] = {
+    PRESETS: ClassVar[Presets] = {"paper": {"scale": 1.0, "n_neighbors": 3, "kernel": "linear"}}
+    SEARCH: ClassVar[Domains] = {
         "ridge": [0.1, 1.0, 10.0, 100.0],
         "closeness": [0.1, 1.0, 10.0],
         "topology": [0.1, 1.0, 10.0],
@@ -93,7 +94,7 @@ class LEMLL(InductiveMixin, Enhancer):
         "kernel": ["linear", "rbf"],
     }
     kinds = frozenset({"unasked"})
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Domains] = {
         "epsilon": [Interval(Real, 0, None, closed="left")],
         "ridge": [Interval(Real, 0, None, closed="neither")],
         "closeness": [Interval(Real, 0, None, closed="neither")],
@@ -238,7 +239,7 @@ def _narrowed(features: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     return features @ basis, basis
 
 
-def _nystroem(scaled: np.ndarray, n_components: int, random_state: Any) -> Nystroem:
+def _nystroem(scaled: np.ndarray, n_components: int, random_state: Seed) -> Nystroem:
     """Features whose inner products are the Gaussian kernel's; width the root mean square distance of two rows."""
     mean_square = 2.0 * float(scaled.var(axis=0, ddof=1).sum()) or 1.0
     components = min(n_components, len(scaled))

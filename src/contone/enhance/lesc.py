@@ -22,6 +22,7 @@ from contone.numerics.lowrank import LowRank, inexact_alm, low_rank_representati
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
+from contone.typing import Domains, Presets
 
 
 class LESC(Enhancer):
@@ -73,12 +74,12 @@ class LESC(Enhancer):
     """
 
     reference = "Tang, Zhu, Zheng, Wang, Pang, Li. Label Enhancement with Sample Correlations. AAAI 2020."
-    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {"paper": {"solver": "alm", "transpose_fix": False}}
-    SEARCH: ClassVar[dict[str, list[Any]]] = {
+    PRESETS: ClassVar[Presets] = {"paper": {"solver": "alm", "transpose_fix": False}}
+    SEARCH: ClassVar[Domains] = {
         "lambda_": [0.1, 0.5, 1.0, 4.0, 10.0, 30.0, 100.0],
         "beta": [None, 1e-3, 0.1],
     }
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Domains] = {
         "beta": [None, Interval(Real, 0, None, closed="neither")],
         "lambda_": [Interval(Real, 0, None, closed="left")],
         "solver": [StrOptions({"exact", "alm"})],

@@ -44,7 +44,7 @@ from contone.numerics.networks import Sizes, Tensor
 from contone.numerics.scaling import min_max_scaling
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
-from contone.typing import Array
+from contone.typing import Array, Data, Domains, Presets
 
 AUTO_STEPS = 500
 """Steps that epochs="auto" makes at least. On SJAFFE and Yeast-cold the mean probabilities of relevant and of other
@@ -111,7 +111,7 @@ class LEVI(Enhancer):
 
     reference = "Xu, Shu, Zheng, Geng, Meng & Zhang, IEEE TPAMI 2023"
     kinds = frozenset({"torch"})
-    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
+    PRESETS: ClassVar[Presets] = {
         "vle": {
             "alpha": 1.0,
             "beta": 1.0,
@@ -138,8 +138,8 @@ class LEVI(Enhancer):
             "scaling": "all",
         },
     }
-    SEARCH: ClassVar[dict[str, list[Any]]] = {"alpha": [0.1, 1.0, "elbo"], "beta": [0.01, 0.1, 1.0, "elbo"]}
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    SEARCH: ClassVar[Domains] = {"alpha": [0.1, 1.0, "elbo"], "beta": [0.01, 0.1, 1.0, "elbo"]}
+    _parameter_constraints: ClassVar[Domains] = {
         "solver": [StrOptions({"network", "limit"})],
         "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"elbo"})],
         "beta": [Interval(Real, 0, None, closed="left"), StrOptions({"elbo"})],
@@ -186,7 +186,7 @@ class LEVI(Enhancer):
         self.decoder_output = decoder_output
         self.random_state = random_state
 
-    def _fit_enhance(self, X: Any, L: Any) -> Solution:
+    def _fit_enhance(self, X: Array, L: Array) -> Solution:
         solution = self._train(X, L) if self.solver == "network" else Solution(None)
         self.label_probabilities_ = self._probabilities(X, L)
         if self.solver == "limit":
@@ -200,10 +200,10 @@ class LEVI(Enhancer):
             info=solution.info,
         )
 
-    def _enhance(self, X: Any, L: Any) -> Any:
+    def _enhance(self, X: Array, L: Array) -> Array:
         return softmax(self._probabilities(X, L))
 
-    def _train(self, X: Any, L: Any) -> Solution:
+    def _train(self, X: Array, L: Array) -> Solution:
         """Set the networks' weights."""
         networks.require_torch(self)
         from contone.backends.torch.draws import TensorDraws
@@ -242,7 +242,7 @@ class LEVI(Enhancer):
         value, slope = networks.value_and_slope(loss, trained.w, n, self.batch_size)
         return Solution(None, value, slope, trained.n_steps, info={"epochs": epochs})
 
-    def _probabilities(self, X: Any, L: Any) -> Any:
+    def _probabilities(self, X: Array, L: Array) -> Any:
         """s(mu) of the labels, (m, q), in the library of X."""
         if self.solver == "limit":
             values, position = np.unique(to_numpy(L), return_inverse=True)
@@ -336,7 +336,7 @@ def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
     return (torch.nn.functional.softplus(logits) - target * logits).mean()
 
 
-def feature_scaling(X: Any, scaling: str) -> Any:
+def feature_scaling(X: Data, scaling: str) -> Any:
     """The map of features to [0, 1], each by its own range ("columns") or all by one ("all"); constants become 0."""
     found = min_max_scaling(X if scaling == "columns" else X.reshape(-1, 1))
     # Plain arrays, so that a fitted method can go anywhere.

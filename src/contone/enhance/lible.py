@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from contone.numerics import networks
 from contone.numerics.networks import Sizes, Tensor
 from contone.numerics.scaling import standardisation
 from contone.numerics.solution import Solution
+from contone.typing import Array, Domains, Presets
 
 AUTO_STEPS = (400, 200)
 """Steps that "auto" makes at least, before and after the degrees join in: two to one, as published."""
@@ -90,7 +91,7 @@ class LIBLE(InductiveMixin, Enhancer):
 
     reference = "Zheng, Zhu & Tang, CVPR 2023"
     kinds = frozenset({"torch", "unasked"})
-    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
+    PRESETS: ClassVar[Presets] = {
         name: {
             "alpha": alpha,
             "beta": beta,
@@ -103,8 +104,8 @@ class LIBLE(InductiveMixin, Enhancer):
         }
         for name, alpha, beta in (("original_sjaffe", 1.0, 0.001), ("original_yeast", 10.0, 1.0))
     }
-    SEARCH: ClassVar[dict[str, list[Any]]] = {"alpha": [0.01, 0.1, 1.0], "beta": [0.1, 1.0]}
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    SEARCH: ClassVar[Domains] = {"alpha": [0.01, 0.1, 1.0], "beta": [0.1, 1.0]}
+    _parameter_constraints: ClassVar[Domains] = {
         "alpha": [Interval(Real, 0, None, closed="left")],
         "beta": [Interval(Real, 0, None, closed="neither")],
         "noise": [StrOptions({"additive", "multiplicative"})],
@@ -148,7 +149,7 @@ class LIBLE(InductiveMixin, Enhancer):
         self.decay = decay
         self.random_state = random_state
 
-    def _fit_enhance(self, X: Any, L: Any) -> Solution:
+    def _fit_enhance(self, X: Array, L: Array) -> Solution:
         networks.require_torch(self)
         from contone.backends.torch.draws import TensorDraws
 
@@ -195,7 +196,7 @@ class LIBLE(InductiveMixin, Enhancer):
         info = {"epochs": [first, second], "code_bits": self._code_bits(features)}
         return Solution(self._predict(X), value, slope, before.n_steps + trained.n_steps, info=info)
 
-    def _predict(self, X: Any) -> Any:
+    def _predict(self, X: Array) -> Array:
         features = networks.to_tensor(self._scaling(X))
         nets = networks.unpack(like(self._w, features), self._sizes)
 

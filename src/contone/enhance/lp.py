@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from array_api_compat import array_namespace
 
@@ -43,7 +43,7 @@ from contone.numerics.linear import conjugate_gradient
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import to_distributions
 from contone.numerics.solution import Solution
-from contone.typing import Array, Operator
+from contone.typing import Array, Domains, Operator, Presets, Record
 
 DENSE_ROWS = 10_000
 """Rows up to which `graph="auto"` uses all pairs: a product then takes a second or so."""
@@ -100,17 +100,17 @@ class LP(Enhancer):
     reference = "Li, Zhang & Geng, ICDM 2015"
     kinds = frozenset({"torch", "dask", "unlabelled"})
     unlabelled_get = "what their neighbours' labels say"
-    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
+    PRESETS: ClassVar[Presets] = {
         # Paper: prints alpha = 0.01; its numbers are those of 0.1, to four digits on ten data sets.
         "paper": {"alpha": 0.1, "graph": "dense", "sigma": 1.0, "standardize": False, "output": "softmax"},
         "glle_paper": {"alpha": 0.5, "graph": "dense", "sigma": 1.0, "standardize": False, "output": "sum"},
     }
-    SEARCH: ClassVar[dict[str, list[Any]]] = {
+    SEARCH: ClassVar[Domains] = {
         "alpha": [0.1, 0.3, 0.5, 0.7, 0.9, 0.97],
         "n_neighbors": [5, 10, 20, 40],
         "output": ["softmax", "sum"],
     }
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Domains] = {
         "alpha": [Interval(Real, 0, 1, closed="left")],
         "graph": [StrOptions({"auto", "dense", "knn"})],
         "sigma": [Interval(Real, 0, None, closed="neither"), StrOptions({"knn"})],
@@ -168,9 +168,9 @@ class Affinity(NamedTuple):
     graph: Operator | Graph
     """V -> A V, or A itself where it is sparse."""
     sigma: float
-    search: dict[str, Any] | None = None
+    search: Record | None = None
     """Engine and recall of the neighbour search, where there was one."""
-    order: Any = slice(None)
+    order: Array = slice(None)
     """The row of X that each row of the graph stands for."""
 
 

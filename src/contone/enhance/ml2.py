@@ -11,7 +11,7 @@ labels and is not part of recovery.
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,6 +22,7 @@ from contone.numerics.boxqp import solve_box_qp
 from contone.numerics.lle import lle_matrix, lle_weights
 from contone.numerics.simplex import normalise_rows, to_distributions
 from contone.numerics.solution import Solution
+from contone.typing import Domains, Presets
 
 
 class ML2(Enhancer):
@@ -70,16 +71,14 @@ class ML2(Enhancer):
     """
 
     reference = "Hou, Geng, Zhang. Multi-Label Manifold Learning. AAAI 2016."
-    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
-        "paper": {"margin": 1.0, "regularization": 1e-5, "output": "softmax"}
-    }
-    SEARCH: ClassVar[dict[str, list[Any]]] = {
+    PRESETS: ClassVar[Presets] = {"paper": {"margin": 1.0, "regularization": 1e-5, "output": "softmax"}}
+    SEARCH: ClassVar[Domains] = {
         "margin": [0.03, 0.1, 0.3, 1.0],
         "regularization": [1e-3, 1e-2, 0.1],
         "n_neighbors": [None, 10, 30],
         "output": ["softmax", "sigmoid"],
     }
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Domains] = {
         "n_neighbors": [None, Interval(Integral, 1, None, closed="left")],
         "margin": [Interval(Real, 0, None, closed="neither")],
         "output": [StrOptions({"softmax", "sigmoid", "sum"})],

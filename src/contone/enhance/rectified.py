@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -15,11 +15,12 @@ from sklearn.utils import check_random_state
 
 from contone.backends import get_backend, like, to_numpy
 from contone.base import Enhancer, InductiveMixin, Interval, StrOptions, refuse_setting
+from contone.measurements import has_unasked
 from contone.numerics.optimise import lbfgs, sgd
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
-from contone.numerics.unasked import asked_frequencies, fill_unasked, has_unasked
-from contone.typing import Array
+from contone.numerics.unasked import asked_frequencies, fill_unasked
+from contone.typing import Array, Domains, Seed
 
 
 class RectifiedSoftmax(InductiveMixin, Enhancer):
@@ -59,7 +60,7 @@ class RectifiedSoftmax(InductiveMixin, Enhancer):
 
     reference = "Kou et al., Data Augmentation for Label Enhancement, Eq. 8"
     kinds = frozenset({"torch", "dask", "unasked"})
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Domains] = {
         "beta": [Interval(Real, 0, None, closed="left")],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
         "reduction": [StrOptions({"mean", "sum"})],
@@ -88,7 +89,7 @@ class RectifiedSoftmax(InductiveMixin, Enhancer):
         momentum: float = 0.9,
         batch_size: int = 64,
         epochs: int = 200,
-        random_state: Any = 0,
+        random_state: Seed = 0,
     ) -> None:
         self.beta = beta
         self.weight_decay = weight_decay

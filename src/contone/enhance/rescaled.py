@@ -7,7 +7,7 @@ towards the uniform distribution (t = 0), t > 1 towards its largest degree.
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -19,7 +19,7 @@ from contone.base import Enhancer, HasMethods, InductiveMixin, Interval
 from contone.enhance.graded import Graded, fit_graded, put_rows
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
-from contone.typing import Array
+from contone.typing import Array, Data, Domains, EstimatorLike
 from contone.validation import NOTHING_KNOWN, KnownDegrees
 
 FLOOR = 1e-12
@@ -53,12 +53,12 @@ class Rescaled(Graded):
     reference = "this library; docs/fair-comparison.md"
     kinds = frozenset({"torch", "dask", "sparse", "unasked", "unlabelled"})
     unlabelled_get = ""  # the enhancer inside says it
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Domains] = {
         "enhancer": [HasMethods(["fit_enhance"])],
         "t": [Interval(Real, 0, None, closed="left")],
     }
 
-    def __init__(self, enhancer: Any, *, t: float = 1.0) -> None:
+    def __init__(self, enhancer: EstimatorLike, *, t: float = 1.0) -> None:
         self.enhancer = enhancer
         self.t = t
 
@@ -69,12 +69,12 @@ class Rescaled(Graded):
         return solution.with_value(put_rows(self._rescaled(self.enhancer_.label_distributions_, L), known))
 
     @available_if(lambda self: hasattr(self.enhancer, "predict"))
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Data) -> Data:
         """Label distributions (m, q) of new rows, where the enhancer can tell them; a frame in gives a frame out."""
         return InductiveMixin.predict(self, X)
 
     @available_if(lambda self: hasattr(self.enhancer, "enhance"))
-    def enhance(self, X: Any, Y: Any) -> Any:
+    def enhance(self, X: Data, Y: Data) -> Data:
         """Label distributions (m, q) of new rows that have labels, where the enhancer can tell them."""
         return Enhancer.enhance(self, X, Y)
 

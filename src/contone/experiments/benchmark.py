@@ -22,6 +22,7 @@ from contone.experiments.spec import Spec, read_spec
 from contone.experiments.store import Store
 from contone.measurements import IntervalRule
 from contone.runtime.files import check_regular
+from contone.typing import Record
 
 if TYPE_CHECKING:  # `import contone` stays light: what runs an experiment is loaded when one is run
     from contone.experiments.plan import Plan
@@ -202,7 +203,7 @@ def plan_benchmark(
     return make_plan([spec], dataset_names=sources, seeds=seeds, max_rows=max_rows)
 
 
-def about_run(plan: Plan, spec: Spec, command: str = "contone.benchmark(...)") -> dict[str, Any]:
+def about_run(plan: Plan, spec: Spec, command: str = "contone.benchmark(...)") -> Record:
     """What is kept with a run, so that the report can be made from the store alone."""
     return {
         "command": command,
@@ -216,7 +217,7 @@ def about_run(plan: Plan, spec: Spec, command: str = "contone.benchmark(...)") -
 # --------------------------------------------------------------------------------------------------------------- rows
 
 
-def _rows(methods: Method | Sequence[Method] | Mapping[str, Enhancer]) -> list[dict[str, Any]]:
+def _rows(methods: Method | Sequence[Method] | Mapping[str, Enhancer]) -> list[Record]:
     if isinstance(methods, str) and methods == "all":
         return [{"methods": "all", "presets": []}]
     from contone.experiments.describe import describe
@@ -229,7 +230,7 @@ def _rows(methods: Method | Sequence[Method] | Mapping[str, Enhancer]) -> list[d
     return rows
 
 
-def _missing_references(spec: Spec) -> list[dict[str, Any]]:
+def _missing_references(spec: Spec) -> list[Record]:
     """The references and baselines that a spec does not name itself: they stand beside every comparison."""
     from contone.limits import STRONG
 
@@ -237,7 +238,7 @@ def _missing_references(spec: Spec) -> list[dict[str, Any]]:
         return []  # a predictive experiment has references of its own
     tasks = {row.get("task") for row in spec.rows}
     names = {row.get("name") for row in spec.rows} | {name for row in spec.rows for name in _named_methods(row)}
-    references: list[dict[str, Any]] = [
+    references: list[Record] = [
         {"task": "limit", "name": "Limit", "oracle": True, "learners": list(STRONG)},
         {"task": "mean_of_truth", "name": "Mean of truth", "oracle": True},
     ]

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from contone.experiments.describe import canonical, digest
 from contone.experiments.fingerprint import fingerprint
 from contone.experiments.tasks import modules_of
+from contone.typing import Record
 
 MEASURES_VERSION = 1
 """Raise this when a measure is defined differently: every stored score is then computed anew."""
@@ -51,13 +51,13 @@ class Cell:
     method: str
     dataset: str
     data_hash: str
-    task: dict[str, Any]
-    degradation: dict[str, Any]
+    task: Record
+    degradation: Record
     seed: int | None = None
-    setting: dict[str, Any] = field(default_factory=dict)
+    setting: Record = field(default_factory=dict)
     baseline: bool = False
     oracle: bool = False
-    source: dict[str, Any] = field(default_factory=dict)
+    source: Record = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -78,7 +78,7 @@ class Cell:
         """Where the number stands; a later run's cell replaces an earlier one's at the same place."""
         return self.experiment, self.dataset, self.row, canonical(self.setting), self.seed
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> Record:
         """The cell and its key as plain values."""
         return {"key": self.key, **asdict(self)}
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -17,22 +18,23 @@ from contone.exceptions import InputError
 from contone.experiments.cells import Cell
 from contone.experiments.data import load
 from contone.experiments.describe import build
-from contone.experiments.store import Record
 from contone.experiments.tasks import TASKS
 from contone.measurements import IntervalRule
 from contone.trust.trial import Trial, trial
+from contone.typing import Record
 
 N_EXAMPLES = 4
 """Rows kept of every recovered distribution, for the pictures of single instances."""
 
 
-def compute(cell: Cell) -> Record:
+def compute(cell: Cell, outcome: Callable[[Cell], Record] | None = None) -> Record:
     """Carry out a cell. Never raises: the record says whether it is "done", "failed" or, without its extra, "left out".
 
-    The record holds plain values, except ``"arrays"``: arrays to be kept beside it (or None).
+    `outcome` does the work, in place of the task on a data set with known truth. The record holds plain values, except
+    ``"arrays"``: arrays to be kept beside it (or None).
     """
     started = time.time()
-    done = attempt(cell)
+    done = attempt(cell, outcome=outcome)
     record: Record = {"key": cell.key, "cell": cell.plain(), "versions": versions(), "arrays": None}
     if done.answer is None:
         status = "left out" if done.is_left_out else "failed"
@@ -44,11 +46,11 @@ def compute(cell: Cell) -> Record:
     return record
 
 
-def attempt(cell: Cell, n_rows: int | None = None) -> Trial[Record]:
-    """A trial of a cell, on the first `n_rows` rows of its data."""
+def attempt(cell: Cell, n_rows: int | None = None, outcome: Callable[[Cell], Record] | None = None) -> Trial[Record]:
+    """A trial of a cell, on the first `n_rows` rows of its data, or by another outcome."""
     # One thread a cell: cells are what runs in parallel, and BLAS threads on top of them would fight for the cores.
     with threadpool_limits(limits=1):
-        return trial(lambda: _outcome(cell, n_rows))
+        return trial(lambda: _outcome(cell, n_rows) if outcome is None else outcome(cell))
 
 
 def _outcome(cell: Cell, n_rows: int | None) -> Record:

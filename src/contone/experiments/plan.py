@@ -17,6 +17,7 @@ from contone.experiments.describe import build, describe, named, random_paramete
 from contone.experiments.sources import Source
 from contone.experiments.spec import Spec
 from contone.experiments.tasks import TASKS
+from contone.typing import Record
 
 Groups = Mapping[str, Sequence[str]]
 """Names that stand for one or several data sets."""
@@ -39,12 +40,12 @@ class _Row:
 
     name: str
     method: str
-    task: dict[str, Any]
+    task: Record
     estimator: BaseEstimator | None = None
-    setting: dict[str, Any] = field(default_factory=dict)
+    setting: Record = field(default_factory=dict)
     baseline: bool = False
     oracle: bool = False
-    extra: dict[str, Any] = field(default_factory=dict)
+    extra: Record = field(default_factory=dict)
 
     @property
     def is_reference(self) -> bool:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -30,11 +30,10 @@ from contone import measures
 from contone.base import DistributionLearner, Enhancer
 from contone.measurements import CumulativeMass, IntervalRule
 from contone.predict import AAKNN, FromRegressor, MaxEnt
+from contone.typing import Data, Record
 
 MEASURES = {**measures.MEASURES, measures.kl_reversed_drop.name: measures.kl_reversed_drop}
 """What a record reports: the usual measures, and KL as the literature of label enhancement computes it."""
-
-Record = dict[str, Any]
 
 
 class Split(NamedTuple):
@@ -55,7 +54,7 @@ def splits(n: int, n_splits: int = 10, n_repeats: int = 1, seed: int = 0) -> Ite
 
 
 def predict_fold(
-    X: Any,
+    X: Data,
     D: np.ndarray,
     train: np.ndarray,
     test: np.ndarray,
@@ -101,7 +100,7 @@ class Floor(NamedTuple):
     learners: dict[str, str]
 
 
-def floor_learners(seed: int = 0) -> dict[str, Any]:
+def floor_learners(seed: int = 0) -> Record:
     """The learners that compete for the floor, by name: linear, local and tree-based, all but one regularised."""
     from sklearn.ensemble import ExtraTreesRegressor
     from sklearn.linear_model import RidgeCV
@@ -120,7 +119,7 @@ def floor_learners(seed: int = 0) -> dict[str, Any]:
     }
 
 
-def floor(X: Any, D: np.ndarray, *, n_splits: int = 10, seed: int = 0) -> Floor:
+def floor(X: Data, D: np.ndarray, *, n_splits: int = 10, seed: int = 0) -> Floor:
     """The floor of X (n, d) and D (n, q): the same folds as `predictive_folds`."""
     by_learner: dict[str, list[Record]] = {}
     for split in splits(len(D), n_splits, 1, seed):
@@ -142,7 +141,7 @@ def floor(X: Any, D: np.ndarray, *, n_splits: int = 10, seed: int = 0) -> Floor:
 
 
 def predictive_folds(
-    X: Any,
+    X: Data,
     D: np.ndarray,
     enhancer: Enhancer,
     learner: DistributionLearner,

@@ -13,7 +13,8 @@ from statistics import fmean, stdev
 from typing import Literal, TypeAlias
 
 from contone.experiments.describe import canonical
-from contone.experiments.store import Record, Store
+from contone.experiments.store import Store
+from contone.typing import Record
 
 Kind: TypeAlias = Literal["method", "baseline", "oracle"]
 

@@ -27,9 +27,10 @@ from contone.exceptions import InputError, MissingExtraError
 from contone.experiments.cells import Cell, unique
 from contone.experiments.compute import compute, versions
 from contone.experiments.store import Store
-from contone.runtime.threads import check_jobs
+from contone.runtime.machine import check_jobs
+from contone.typing import Record
 
-Compute = Callable[[Cell], dict[str, Any]]
+Compute = Callable[[Cell], Record]
 BACKENDS = ("loky", "dask")
 
 WATCH_SECONDS = 0.5
@@ -77,7 +78,7 @@ class Progress:
         )
         return expected / max(1, self.jobs)
 
-    def arrived(self, cell: Cell, record: dict[str, Any]) -> None:
+    def arrived(self, cell: Cell, record: Record) -> None:
         """Count a finished cell."""
         self.waiting.pop(cell.key, None)
         self.costs.setdefault(cell.row, []).append(record["time"]["wall"])
@@ -97,7 +98,7 @@ def run(
     backend: str = "loky",
     address: str | None = None,
     observer: Observer | None = None,
-    about: dict[str, Any] | None = None,
+    about: Record | None = None,
     expected: dict[str, float] | None = None,
     compute: Compute = compute,
 ) -> Progress:
@@ -148,9 +149,7 @@ def run(
     return progress
 
 
-def _records(
-    todo: Sequence[Cell], store: Store, workers: int, compute: Compute
-) -> Iterator[tuple[Cell, dict[str, Any]]]:
+def _records(todo: Sequence[Cell], store: Store, workers: int, compute: Compute) -> Iterator[tuple[Cell, Record]]:
     """Cells with their records, in the order in which they finish."""
     cells = {cell.key: cell for cell in todo}
     # Asked at the last moment: another run on the same store may have finished a cell meanwhile.
@@ -165,7 +164,7 @@ def _records(
                 yield cell, _alone(cell, compute)
 
 
-def _keyed(compute: Compute, key: str, cell: Cell) -> tuple[str, dict[str, Any]]:
+def _keyed(compute: Compute, key: str, cell: Cell) -> tuple[str, Record]:
     # The key of the plan travels along: the worker's own key differs when its code does.
     return key, compute(cell)
 
@@ -184,7 +183,7 @@ def leave_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _same_code(cell: Cell, record: dict[str, Any]) -> dict[str, Any]:
+def _same_code(cell: Cell, record: Record) -> Record:
     """The record; a failure when the worker computed with other code than the plan was made with."""
     if record["key"] == cell.key:
         return record
@@ -192,7 +191,7 @@ def _same_code(cell: Cell, record: dict[str, Any]) -> dict[str, Any]:
     return {**record, "key": cell.key, "status": "failed", "error": message, "traceback": message, "arrays": None}
 
 
-def _alone(cell: Cell, compute: Compute) -> dict[str, Any]:
+def _alone(cell: Cell, compute: Compute) -> Record:
     """A cell in a process of its own, so that its death is its own."""
     began = time.time(), time.perf_counter()
     try:
@@ -246,7 +245,7 @@ def _dask_client(address: str | None) -> Any:
         ) from error
 
 
-def machine() -> dict[str, Any]:
+def machine() -> Record:
     """What a run is made on: for the provenance of its numbers."""
     return {
         "versions": versions(),

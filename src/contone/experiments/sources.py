@@ -20,6 +20,7 @@ from contone.datasets.dataset import FORMATS, as_distributions
 from contone.exceptions import ArgumentError, DataError, InputError
 from contone.experiments.data import content_hash
 from contone.runtime.files import replacing
+from contone.typing import Record
 
 DEGREE_SUFFIX = "_degree"
 """Columns that end so are degrees, where none are named: so `contone enhance` writes them."""
@@ -49,7 +50,7 @@ class Source:
     features: tuple[str, ...] = ()
     max_rows: int = 0
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> Record:
         """As plain values; `from_plain` is the way back."""
         return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items() if v}
 

@@ -26,11 +26,11 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
 
 from contone.exceptions import InputError
+from contone.typing import Record
 
-DEGRADATION: dict[str, Any] = {"class": "CumulativeMass", "params": {"t": 0.5}}
+DEGRADATION: Record = {"class": "CumulativeMass", "params": {"t": 0.5}}
 """The rule that makes L from D where a spec names none."""
 
 
@@ -42,12 +42,12 @@ class Spec:
     title: str
     question: str = ""
     datasets: tuple[str, ...] = ()
-    degradation: dict[str, Any] = field(default_factory=lambda: dict(DEGRADATION))
+    degradation: Record = field(default_factory=lambda: dict(DEGRADATION))
     seeds: int = 5
     seeds_of: dict[str, int] = field(default_factory=dict)
     max_rows: dict[str, int] = field(default_factory=dict)
-    rows: tuple[dict[str, Any], ...] = ()
-    learner: dict[str, Any] | None = None
+    rows: tuple[Record, ...] = ()
+    learner: Record | None = None
     derived_from: str | None = None
 
     def n_seeds(self, row: str, asked: int | None = None) -> int:

@@ -23,7 +23,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -32,9 +32,7 @@ from contone.exceptions import DataError, OutputError
 from contone.experiments.data import content_hash
 from contone.runtime.files import check_folder, replacing
 from contone.runtime.plain import plain
-
-Record: TypeAlias = dict[str, Any]
-"""Plain values by name, as JSON holds them."""
+from contone.typing import Record
 
 FORMAT = 2
 """The version of the layout and of the records."""

@@ -19,6 +19,7 @@ from contone.exceptions import AnswerError, InputError
 from contone.experiments.data import content_hash
 from contone.experiments.describe import build, canonical, describe, named
 from contone.runtime.plain import plain
+from contone.typing import EstimatorLike, Record
 
 if TYPE_CHECKING:
     from contone.experiments.cells import Cell
@@ -30,8 +31,8 @@ class Answer:
 
     scores: dict[str, float]
     distributions: np.ndarray | None = None
-    solution: dict[str, Any] = field(default_factory=dict)
-    extra: dict[str, Any] = field(default_factory=dict)
+    solution: Record = field(default_factory=dict)
+    extra: Record = field(default_factory=dict)
 
 
 Work = Callable[["Cell", np.ndarray, np.ndarray, np.ndarray], Answer]
@@ -134,7 +135,7 @@ def _oracle_grid(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Ans
 
     measure = measures.get(cell.task["measure"])
     sign = -1.0 if measure.greater_is_better else 1.0
-    best: tuple[float, dict[str, Any], np.ndarray] | None = None
+    best: tuple[float, Record, np.ndarray] | None = None
     for point in ParameterGrid(cell.task["grid"]):
         R = np.asarray(build(cell.task["estimator"]).set_params(**point).fit_enhance(X, L))
         value = sign * float(measure(D, R))
@@ -161,7 +162,7 @@ def _rehearsed(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answe
     return Answer(score(D, R), R, extra={"chosen": chosen, "by": "rehearsal", "expected": best.score})
 
 
-_rehearsals: dict[str, Any] = {}
+_rehearsals: Record = {}
 
 
 def _rehearse(X: np.ndarray, L: np.ndarray, rule: Any, n_replicates: int, max_rows: int) -> Any:
@@ -180,9 +181,9 @@ def _rehearse(X: np.ndarray, L: np.ndarray, rule: Any, n_replicates: int, max_ro
 class _Remembering(BaseEstimator):
     """A learner that is fitted once for one pair (X, D): every method's cell trains on the same truth, too."""
 
-    _fitted: ClassVar[dict[str, Any]] = {}
+    _fitted: ClassVar[Record] = {}
 
-    def __init__(self, learner: Any) -> None:
+    def __init__(self, learner: EstimatorLike) -> None:
         self.learner = learner
 
     def fit(self, X: np.ndarray, D: np.ndarray) -> Any:
@@ -212,7 +213,7 @@ def _predict(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     report = cell.task["report"]
     chosen = [r for r in records if (r["trained_on"], r["against"]) == (report, "truth")]
     scores = mean_scores(records, trained_on=report)
-    extra: dict[str, Any] = {
+    extra: Record = {
         "n_splits": cell.task["n_splits"],
         "spread_over_folds": {name: float(np.std([r[name] for r in chosen])) for name in scores},
     }

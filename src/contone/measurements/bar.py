@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from array_api_compat import array_namespace, device
@@ -52,6 +52,10 @@ class Threshold(IntervalRule):  # numpydoc ignore=PR02
         if type(self) is not Threshold or self.tau == 0:
             return None
         return Region("bar" if self.at_least_one else "any bar", float(self.tau))
+
+    def suited_to(self, Y: Array) -> Threshold:
+        """A row of zeros is something that a threshold makes, unless it is told to mark one label at least."""
+        return replace(self, at_least_one=False) if bool((Y == 0).all(axis=1).any()) else self
 
     def in_words(self) -> str:
         return f"{self.spoken['bar'].words} of {100 * self.tau:.3g} % of the weight"

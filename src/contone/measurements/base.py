@@ -22,7 +22,7 @@ Y and D are arrays of any kind that `contone.backends` knows; NaN in Y is an ent
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -70,6 +70,10 @@ class Measurement(ABC):
         """What this measurement says about the labels that a row was given, in plain words."""
         return str(self)
 
+    def suited_to(self, Y: Array) -> Self:
+        """The same measurement with what the labels Y (n, q) themselves say of it; here they say nothing."""
+        return self
+
     def silent(self, Y: Array) -> Array:
         """Which rows of Y (n, q) say nothing about their degrees, bool (n,): here those that nobody asked about."""
         return array_namespace(Y).all(Y != Y, axis=1)
@@ -78,3 +82,8 @@ class Measurement(ABC):
         """Y (n, q) with NaN in the rows that say nothing."""
         silent, xp = self.silent(Y), array_namespace(Y)
         return xp.where(silent[:, None], xp.full_like(Y, xp.nan), Y) if bool(silent.any()) else Y
+
+
+def has_unasked(L: Array) -> bool:
+    """Whether an entry of labels in memory is NaN."""
+    return bool(array_namespace(L).any(L != L))

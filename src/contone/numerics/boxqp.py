@@ -29,7 +29,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import cg, splu
 
 from contone.numerics.solution import Solution
-from contone.runtime.threads import side_by_side
+from contone.runtime.machine import side_by_side
 
 DENSE_LIMIT = 1500
 """Free entries up to which a dense Cholesky factor is used; it does not mind a bad condition, and 1500 cost 18 MB."""

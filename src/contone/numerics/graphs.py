@@ -33,12 +33,12 @@ def local_neighbours(X: Array, k: int) -> tuple[Neighbours, Any]:
     return get_backend(X).local_neighbours(X, k)
 
 
-def in_order(A: Array, order: Any) -> Array:
+def in_order(A: Array, order: Array) -> Array:
     """The rows of A (n, q) in the order of `local_neighbours`."""
     return A if isinstance(order, slice) else get_backend(A).take_rows(A, order)
 
 
-def put_back(A: Array, order: Any) -> Array:
+def put_back(A: Array, order: Array) -> Array:
     """The rows of A (n, q), given in the order of `local_neighbours`, where they were before."""
     return get_backend(A).put_back(A, order)
 

@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 
 from contone.exceptions import InputError, MissingExtraError
 from contone.runtime import progress
+from contone.typing import Array, EstimatorLike, Seed
 
 if TYPE_CHECKING:
     import torch
@@ -34,7 +35,7 @@ CHUNK_ROWS = 2**16
 """Rows that go through a network at once where nothing is learned."""
 
 
-def require_torch(method: Any) -> None:
+def require_torch(method: EstimatorLike) -> None:
     """An error that says what to install, where torch is missing."""
     try:
         import torch  # noqa: F401
@@ -44,14 +45,14 @@ def require_torch(method: Any) -> None:
         ) from error
 
 
-def to_tensor(A: Any) -> Tensor:
+def to_tensor(A: Array) -> Tensor:
     """A tensor as it is; an array as a copy in double precision on the host."""
     import torch
 
     return A if isinstance(A, torch.Tensor) else torch.tensor(np.asarray(A), dtype=torch.float64)
 
 
-def generator(random_state: Any) -> np.random.Generator:
+def generator(random_state: Seed) -> np.random.Generator:
     """The generator behind a `random_state` in scikit-learn's sense."""
     return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
 
@@ -193,6 +194,7 @@ def train(
                     if optimiser == "sgd":
                         w -= rate * gradient
                         continue
+                    # torch.optim.Adam takes the same step in twice the time, after seconds of imports for its compiler.
                     mean.mul_(0.9).add_(gradient, alpha=0.1)
                     square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
                     root = (square / (1.0 - 0.999**step)).sqrt_().add_(1e-8)

@@ -11,7 +11,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from contone.backends import get_backend, like, to_numpy
 from contone.numerics.scaling import CONSTANT, FARTHEST, Standardisation, extreme_unit, standardisation
-from contone.typing import Array
+from contone.typing import Array, Data
 
 EXACT = 400
 """Up to this many rows or columns the decomposition is exact; beyond it is randomised, which is near enough for the
@@ -67,7 +67,7 @@ def _scaled_map(scaling: Standardisation, vectors: np.ndarray, values: np.ndarra
     return PrincipalMap(scaling, vectors[:, varies] / np.sqrt(total if total > 0 else 1.0))
 
 
-def _sparse_principal_map(X: Any, n_components: int) -> PrincipalMap:
+def _sparse_principal_map(X: Data, n_components: int) -> PrincipalMap:
     """The same for a sparse X: its z-scores are products with X and with the means, never a matrix."""
     if not X.has_canonical_format:
         X = X.copy()
@@ -78,7 +78,7 @@ def _sparse_principal_map(X: Any, n_components: int) -> PrincipalMap:
     return PrincipalMap(Standardisation(mean * unit, scale * unit), found.components)
 
 
-def _divided(X: Any, unit: np.ndarray) -> Any:
+def _divided(X: Data, unit: np.ndarray) -> Any:
     """A sparse X with every column in its unit, within reach of what can be computed with."""
     divided = X.copy()
     with np.errstate(over="ignore"):
@@ -86,12 +86,12 @@ def _divided(X: Any, unit: np.ndarray) -> Any:
     return divided
 
 
-def _largest(X: Any) -> Array:
+def _largest(X: Array) -> Array:
     """The largest absolute entry of every column, (d,)."""
     return np.asarray(abs(X).max(axis=0).toarray()).ravel()
 
 
-def _map_of_sparse(X: Any, n_components: int) -> PrincipalMap:
+def _map_of_sparse(X: Data, n_components: int) -> PrincipalMap:
     n, d = X.shape
     mean = np.asarray(X.mean(axis=0)).ravel()
     # Sums of squares about the mean: of what is stored, and of the zeros that are not.

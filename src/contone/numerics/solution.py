@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from contone.typing import Record
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -31,7 +33,7 @@ class Solution:
     residual: float = 0.0
     n_iter: int = 0
     converged: bool = True
-    info: dict[str, Any] = field(default_factory=dict)
+    info: Record = field(default_factory=dict)
 
     def with_value(self, value: Any, **info: Any) -> Solution:
         """The same certificate for an answer that was made from this one, with more to know about it."""

@@ -9,11 +9,6 @@ from contone.backends import get_backend, like
 from contone.typing import Array
 
 
-def has_unasked(L: Array) -> bool:
-    """Whether an entry of labels in memory is NaN."""
-    return bool(array_namespace(L).any(L != L))
-
-
 def asked_frequencies(L: Array) -> np.ndarray:
     """How often each label is marked where it was asked, (q,); half a count on either side keeps it inside (0, 1)."""
     backend, asked = get_backend(L), L == L

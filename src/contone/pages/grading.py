@@ -8,9 +8,9 @@ import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from contone.pages import escape, html, words
+from contone.typing import Record
 
 LONG = 40
 """Characters from which on an entry is set as running text."""
@@ -60,7 +60,7 @@ def document(
     import contone
 
     pictures = _Pictures(folder)
-    shown: dict[str, Any] = {
+    shown: Record = {
         "labels": [escape.printable(name) for name in labels],
         "columns": [*head, *(f"{name}_degree" for name in labels)],
         "rows": [

@@ -15,7 +15,7 @@ Reference: Geng, Label Distribution Learning, TKDE 2016.
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -24,7 +24,7 @@ from contone.base import DistributionLearner, Interval
 from contone.exceptions import InputError
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
-from contone.typing import Array
+from contone.typing import Array, Domains
 
 FLOOR = 1e-9
 """No label gets less than this before the rows are renormalised, as in the original."""
@@ -57,7 +57,7 @@ class PTBayes(DistributionLearner):
     """
 
     reference = "Geng, Label Distribution Learning, IEEE TKDE 28(7), 2016"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"ridge": [Interval(Real, 0, None, closed="neither")]}
+    _parameter_constraints: ClassVar[Domains] = {"ridge": [Interval(Real, 0, None, closed="neither")]}
 
     def __init__(self, *, ridge: float = 1e-6) -> None:
         self.ridge = ridge

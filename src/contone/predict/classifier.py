@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -30,9 +30,9 @@ from contone.numerics.simplex import normalise_rows
 from contone.numerics.solution import Solution
 from contone.predict.copies import copies_by_count, copies_by_weight
 from contone.predict.inner import named_errors
-from contone.runtime import memory
-from contone.runtime.threads import one_blas_thread
-from contone.typing import Array
+from contone.runtime import machine
+from contone.runtime.machine import one_blas_thread
+from contone.typing import Array, Domains, EstimatorLike
 
 COUNTS_ROWS = {
     "min_samples_leaf": 1,
@@ -88,7 +88,7 @@ class FromClassifier(DistributionLearner):
     """
 
     reference = "Geng, Label Distribution Learning, IEEE TKDE 28(7), 2016"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Domains] = {
         "estimator": [None, HasMethods(["fit", "predict_proba"])],
         "targets": [StrOptions({"auto", "weights", "counts", "native"})],
         "n_copies": [Interval(Integral, 1, None, closed="left")],
@@ -98,7 +98,7 @@ class FromClassifier(DistributionLearner):
 
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: EstimatorLike = None,
         *,
         targets: str = "auto",
         n_copies: int = 10,
@@ -117,7 +117,7 @@ class FromClassifier(DistributionLearner):
             self.estimator_ = None
             return Solution(None)
         if self.estimator is None:
-            estimator: Any = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+            estimator: EstimatorLike = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
         else:
             estimator = clone(self.estimator)
         weight_name = weight_parameter(estimator)
@@ -145,7 +145,7 @@ class FromClassifier(DistributionLearner):
             self.estimator_ = estimator.fit(X[row], code, **weights)
         return Solution(self.estimator_, info={"copies": len(row)})
 
-    def _choice(self, estimator: Any, weight_name: str | None) -> str:
+    def _choice(self, estimator: EstimatorLike, weight_name: str | None) -> str:
         """How degrees reach this classifier."""
         if self.targets == "weights" and weight_name is None:
             raise InputError(
@@ -163,12 +163,12 @@ class FromClassifier(DistributionLearner):
 
     def _check_copies(self, n_copies: int, X: np.ndarray) -> None:
         """Refuse, before any work, copies that would not fit into memory."""
-        needed, available = 8.0 * n_copies * (X.shape[1] + 3), memory.available_bytes()
+        needed, available = 8.0 * n_copies * (X.shape[1] + 3), machine.available_bytes()
         if needed > available:
             raise MemoryEstimateError(
-                f"FromClassifier would make {n_copies:,} copies of {len(X):,} rows, about {memory.shown(needed)}; "
-                f"{memory.shown(available)} are available. Raise min_degree, use fewer copies (n_copies), or fit on a "
-                f"sample of the rows. If the estimate is wrong, set {memory.LIMIT_VARIABLE}."
+                f"FromClassifier would make {n_copies:,} copies of {len(X):,} rows, about {machine.shown(needed)}; "
+                f"{machine.shown(available)} are available. Raise min_degree, use fewer copies (n_copies), or fit on a "
+                f"sample of the rows. If the estimate is wrong, set {machine.LIMIT_VARIABLE}."
             )
 
     def _predict(self, X: np.ndarray) -> Array:
@@ -184,7 +184,7 @@ class FromClassifier(DistributionLearner):
         return normalise_rows(np.maximum(P, self.floor if q > 1 else 0.0))
 
 
-def weight_parameter(estimator: Any) -> str | None:
+def weight_parameter(estimator: EstimatorLike) -> str | None:
     """How `fit` calls the weights of the rows; None where it has none."""
     if isinstance(estimator, Pipeline):
         name, last = estimator.steps[-1]
@@ -193,7 +193,7 @@ def weight_parameter(estimator: Any) -> str | None:
     return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
 
 
-def counts_of_copies(estimator: Any, n_copies: float) -> dict[str, int]:
+def counts_of_copies(estimator: EstimatorLike, n_copies: float) -> dict[str, int]:
     """Parameters that count rows, at any depth, for a classifier that sees every row `n_copies` times in the mean.
 
     Without it a leaf of 20 copies may be a single row of 20 labels. Newton steps on such leaves diverge where a degree

@@ -18,6 +18,7 @@ import numpy as np
 
 from contone.exceptions import ArgumentError, InputTypeError, ShapeError
 from contone.numerics.simplex import normalise_rows
+from contone.typing import Data
 from contone.validation import check_distributions
 from contone.validation.containers import as_frame, check_column_names
 
@@ -25,7 +26,7 @@ from contone.validation.containers import as_frame, check_column_names
 class WeightedRows(NamedTuple):
     """Copies of rows for ``fit(X, y, sample_weight=sample_weight)``."""
 
-    X: Any
+    X: Data
     """Features (m, d) of the copies, in the kind of container they came in."""
     y: np.ndarray
     """Classes (m,): numbers of the labels, or their names where D is a frame."""
@@ -40,7 +41,7 @@ class WeightedRows(NamedTuple):
         return len(self.row) / max(len(np.unique(self.row)), 1)
 
 
-def weighted_rows(X: Any, D: Any, *, min_degree: float = 0.0) -> WeightedRows:
+def weighted_rows(X: Data, D: Data, *, min_degree: float = 0.0) -> WeightedRows:
     """Rows copied once per label, with their degrees as weights, for any classifier that takes `sample_weight`.
 
     `FromClassifier` does this inside; use the function where you call `fit` yourself. For the log loss, the minimum
@@ -88,7 +89,7 @@ def weighted_rows(X: Any, D: Any, *, min_degree: float = 0.0) -> WeightedRows:
     return WeightedRows(_copied(X, row), label if names is None else np.asarray(names)[label], weight, row)
 
 
-def _copied(X: Any, row: np.ndarray) -> Any:
+def _copied(X: Data, row: np.ndarray) -> Any:
     """Rows of X, some of them several times, in the kind of container it came in."""
     frame = as_frame(X)
     if frame is not None:

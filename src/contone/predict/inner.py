@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from contone.exceptions import ContoneError, InputError
+from contone.typing import EstimatorLike
 
 
 @contextmanager
-def named_errors(learner: Any, estimator: Any) -> Iterator[None]:
+def named_errors(learner: EstimatorLike, estimator: EstimatorLike) -> Iterator[None]:
     """Errors of the estimator about data become contone's, with the name of both."""
     try:
         yield

@@ -10,7 +10,7 @@ Reference: Geng, Label Distribution Learning, TKDE 2016 ("algorithm adaptation" 
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn.neighbors import KNeighborsRegressor
@@ -18,8 +18,8 @@ from sklearn.neighbors import KNeighborsRegressor
 from contone.backends.numpy.neighbours import safe_unit
 from contone.base import DistributionLearner, Interval, StrOptions
 from contone.numerics.solution import Solution
-from contone.runtime.threads import check_jobs
-from contone.typing import Array
+from contone.runtime.machine import check_jobs
+from contone.typing import Array, Domains
 
 FARTHEST = 1e150
 """New rows count as being at most this many units away, so that squares stay in floating point."""
@@ -47,7 +47,7 @@ class AAKNN(DistributionLearner):
     """
 
     reference = "Geng, Label Distribution Learning, IEEE TKDE 28(7), 2016"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Domains] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "weights": [StrOptions({"uniform", "distance"})],
         "n_jobs": [Integral, None],

@@ -19,7 +19,7 @@ Reference: W. Shen, K. Zhao, Y. Guo, A. Yuille. Label distribution learning fore
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -31,8 +31,8 @@ from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import normalise_rows
 from contone.numerics.solution import Solution
 from contone.predict.maxent import entropy
-from contone.runtime.threads import for_each, side_by_side
-from contone.typing import Array
+from contone.runtime.machine import for_each, side_by_side
+from contone.typing import Array, Domains, Presets
 
 BLOCK_ENTRIES = 2**18
 """Rows x trees x leaves of a block, of which about eight arrays are held, of two megabytes each."""
@@ -87,9 +87,9 @@ class LDLForest(DistributionLearner):
     """
 
     reference = "Shen, Zhao, Guo & Yuille, NIPS 2017"
-    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {"published_rate": {"learning_rate": 1e-3, "max_iter": 1000}}
+    PRESETS: ClassVar[Presets] = {"published_rate": {"learning_rate": 1e-3, "max_iter": 1000}}
     _shares_rows = True
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Domains] = {
         "n_trees": [Interval(Integral, 1, None, closed="left")],
         "depth": [Interval(Integral, 0, 16, closed="both")],
         "n_hidden": [Interval(Integral, 1, None, closed="left")],

@@ -16,7 +16,7 @@ IEEE TKDE, 2023.
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
@@ -26,7 +26,7 @@ from contone.numerics.iterative_scaling import centre_over_labels
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
 from contone.predict.maxent import Extra, fit_lbfgs, refuse_extreme_columns
-from contone.typing import Array
+from contone.typing import Array, Domains, Presets
 
 
 class LDLLRR(DistributionLearner):
@@ -66,9 +66,9 @@ class LDLLRR(DistributionLearner):
     """
 
     reference = "Jia, Shen, Li, Lu & Zhu, IEEE TKDE 2023"
-    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {"published_settings": {"fit_intercept": False, "max_iter": 50}}
+    PRESETS: ClassVar[Presets] = {"published_settings": {"fit_intercept": False, "max_iter": 50}}
     _shares_rows = True
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Domains] = {
         "ranking": [Interval(Real, 0, None, closed="left")],
         "l2": [Interval(Real, 0, None, closed="left")],
         "fit_intercept": ["boolean"],

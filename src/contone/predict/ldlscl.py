@@ -19,7 +19,7 @@ TKDE, 2021.
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -31,8 +31,8 @@ from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
 from contone.predict.maxent import entropy
-from contone.runtime.threads import pieces_by_width, total
-from contone.typing import Array
+from contone.runtime.machine import pieces_by_width, total
+from contone.typing import Array, Domains, Seed
 
 LARGEST_LOG_CODE = 30.0
 """gamma stays within +-30; what lies beyond is no different."""
@@ -90,7 +90,7 @@ class LDLSCL(DistributionLearner):
 
     reference = "Zheng, Jia & Li, AAAI 2018; Jia et al., IEEE TKDE 2021"
     _shares_rows = True
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Domains] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "locality": [Interval(Real, 0, None, closed="left")],
         "barrier": [Interval(Real, 0, None, closed="left")],
@@ -170,7 +170,7 @@ class Problem(NamedTuple):
         return [(d, q), (q,), (m, q), (n, m)]
 
 
-def cluster_centres(D: np.ndarray, n_clusters: int, random_state: Any) -> Array:
+def cluster_centres(D: np.ndarray, n_clusters: int, random_state: Seed) -> Array:
     """Centres (m, q) of k-means on the rows of D (n, q)."""
     m = min(n_clusters, len(np.unique(D, axis=0)))
     return KMeans(m, n_init=4, random_state=random_state).fit(D).cluster_centers_

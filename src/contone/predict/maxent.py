@@ -25,8 +25,8 @@ from contone.numerics.iterative_scaling import centre_over_labels, improved_iter
 from contone.numerics.optimise import join, lbfgs
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
-from contone.runtime.threads import pieces_by_width, total
-from contone.typing import Array
+from contone.runtime.machine import pieces_by_width, total
+from contone.typing import Array, Domains, Presets
 from contone.validation import refuse_beyond_squares
 
 
@@ -70,7 +70,7 @@ class MaxEnt(DistributionLearner):
     """
 
     reference = "Geng, Label Distribution Learning, IEEE TKDE 28(7), 2016"
-    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
+    PRESETS: ClassVar[Presets] = {
         # The experiment's learner is IIS-LDL; its settings are not stated there. No model of the originals has a bias.
         "paper": {"solver": "iis", "fit_intercept": False},
         # The original stops by the change of the likelihood, which 50 iterations do not reach.
@@ -84,7 +84,7 @@ class MaxEnt(DistributionLearner):
         },
     }
     _shares_rows = True
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Domains] = {
         "solver": [StrOptions({"lbfgs", "iis"})],
         "fit_intercept": ["boolean"],
         "l2": [Interval(Real, 0, None, closed="left")],

@@ -11,7 +11,7 @@ Reference: Aitchison, The Statistical Analysis of Compositional Data, JRSS B 44(
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -20,7 +20,7 @@ from contone.base import DistributionLearner, HasMethods, Interval, StrOptions
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
 from contone.predict.inner import named_errors
-from contone.typing import Array
+from contone.typing import Array, Domains, EstimatorLike
 
 
 class FromRegressor(DistributionLearner):
@@ -46,13 +46,13 @@ class FromRegressor(DistributionLearner):
     """
 
     reference = "Aitchison, The Statistical Analysis of Compositional Data, JRSS B 44(2), 1982"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Domains] = {
         "estimator": [HasMethods(["fit", "predict"])],
         "target": [StrOptions({"clip", "logratio"})],
         "floor": [Interval(Real, 0, 1, closed="neither")],
     }
 
-    def __init__(self, estimator: Any, *, target: str = "clip", floor: float = 1e-4) -> None:
+    def __init__(self, estimator: EstimatorLike, *, target: str = "clip", floor: float = 1e-4) -> None:
         self.estimator = estimator
         self.target = target
         self.floor = floor

@@ -10,8 +10,8 @@ from importlib.metadata import PackageNotFoundError, requires, version
 
 from threadpoolctl import threadpool_info
 
-from contone.runtime import memory
-from contone.runtime.threads import n_threads
+from contone.runtime import machine
+from contone.runtime.machine import n_threads
 
 PACKAGE = "contone"
 
@@ -57,7 +57,7 @@ def _system() -> dict[str, str]:
         "executable": sys.executable,
         "platform": platform.platform(),
         "processors": str(os.cpu_count()),
-        "memory available": memory.shown(memory.available_bytes()),
+        "memory available": machine.shown(machine.available_bytes()),
     }
 
 

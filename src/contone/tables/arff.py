@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 
 from contone.exceptions import DataError, MissingExtraError
-from contone.runtime.memory import refuse_dense
+from contone.runtime.machine import refuse_dense
 from contone.tables.label_names import xml_labels
 from contone.tables.table import Table
 from contone.tables.text import LONG_NUMBER

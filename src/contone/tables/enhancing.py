@@ -12,7 +12,7 @@ from typing import Unpack
 from contone import enhance
 from contone.base import Enhancer
 from contone.exceptions import ArgumentError, MemoryEstimateError
-from contone.runtime import memory
+from contone.runtime import machine
 from contone.tables import formats, pieces
 from contone.tables.columns import Columns
 from contone.tables.fitting import FittedProblem, FittedRows, fit_problem, named_method, with_intervals
@@ -215,20 +215,20 @@ def is_streamed(request: Request, asked: bool | None) -> bool:
     n, width = pieces.estimated_shape(source)
     is_text = formats.suffix_of(source) in formats.SEPARATORS
     # Which columns are labels is not known yet; what they are matters little here.
-    needed = memory.table_bytes(n, width, is_text=is_text) + request.method._fit_bytes(n, width, max(width // 4, 1))
-    available = memory.available_bytes()
+    needed = machine.table_bytes(n, width, is_text=is_text) + request.method._fit_bytes(n, width, max(width // 4, 1))
+    available = machine.available_bytes()
     if needed <= available:
         return False
     size = (
-        f"{source} has about {n:,} rows and would need about {memory.shown(needed)} of memory; "
-        f"{memory.shown(available)} are available"
+        f"{source} has about {n:,} rows and would need about {machine.shown(needed)} of memory; "
+        f"{machine.shown(available)} are available"
     )
     if hasattr(request.method, "enhance"):
         progress.note(f"{size}: streaming")
         return True
     raise MemoryEstimateError(
         f"{size}, and {type(request.method).__name__} needs all rows at once. Choose a method that can stream "
-        f"({_able_to_stream()}), take a sample of the rows, or set {memory.LIMIT_VARIABLE}."
+        f"({_able_to_stream()}), take a sample of the rows, or set {machine.LIMIT_VARIABLE}."
     )
 
 

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import polars as pl
 
 from contone.exceptions import DataError, MissingExtraError, OutputError
-from contone.runtime.memory import available_bytes, shown
+from contone.runtime.machine import available_bytes, shown
 
 MOST_ROWS, MOST_COLUMNS, MOST_LETTERS = 1_048_575, 16_384, 32_767
 """What a sheet holds below its header, and what a cell holds."""

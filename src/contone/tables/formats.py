@@ -14,7 +14,7 @@ import polars as pl
 
 from contone.exceptions import ArgumentError, ContoneError, DataError, OutputError
 from contone.runtime.files import check_regular, replacing
-from contone.runtime.memory import available_bytes, refuse_dense, shown
+from contone.runtime.machine import available_bytes, refuse_dense, shown
 from contone.tables import arff, excel, text
 from contone.tables.settings import STDOUT
 from contone.tables.table import Table

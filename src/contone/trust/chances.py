@@ -20,14 +20,15 @@ from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.chances import chances
 from contone.exceptions import ArgumentError, InputError
 from contone.measurements import Order
+from contone.typing import Data, EstimatorLike
 from contone.validation import Border, check_features, check_training
 from contone.validation.containers import open_border
 
 
 def label_chances(
     method: Inversion,
-    X: Any,
-    Y: Any = None,
+    X: Data,
+    Y: Data = None,
     *,
     noise: float | None = None,
     n_sweeps: int = 200,
@@ -94,12 +95,12 @@ class Opened(NamedTuple):
     """A fitted method, and rows that were checked for it."""
 
     method: Inversion
-    X: Any
+    X: Data
     L: np.ndarray
     border: Border
 
 
-def open_rows(function: str, method: Any, X: Any, Y: Any, noise: float, n_sweeps: Any) -> Opened:
+def open_rows(function: str, method: EstimatorLike, X: Data, Y: Data, noise: float, n_sweeps: Any) -> Opened:
     """The method, fitted with `noise` where it is not, and the rows as arrays; errors name the function."""
     refuse_method(function, method, n_sweeps)
     fitted = method if hasattr(method, "fit_") else clone(method).set_params(noise=noise).fit(X, Y)
@@ -116,14 +117,14 @@ def open_rows(function: str, method: Any, X: Any, Y: Any, noise: float, n_sweeps
     return Opened(fitted, checked, L, border)
 
 
-def _in_memory(function: str, X: Any) -> Any:
+def _in_memory(function: str, X: Data) -> Any:
     """X (n, d) for NumPy; sparse rows stay sparse."""
     if not get_backend(X).in_memory:
         raise InputError(f"{function}: X must be in memory; got a dask array. Pass some of its rows (`compute`).")
     return to_numpy(X) if get_backend(X).name == "torch" else X
 
 
-def refuse_method(function: str, method: Any, n_sweeps: Any) -> None:
+def refuse_method(function: str, method: EstimatorLike, n_sweeps: Any) -> None:
     if not isinstance(method, Inversion):
         raise ArgumentError(
             f"{function}: method must be an Inversion, whose model says which labels it expects; got "

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 
 from contone.enhance.inversion.expected_error import ExpectedError
 from contone.runtime.plain import plain
+from contone.typing import Record
 
 UNTOLD, FINE, DOUBTFUL, OFF = "tells nothing here", "fine", "doubtful", "off"
 MODEL = "Inversion"
@@ -185,12 +186,12 @@ class Check:
         lines = [self.headline(), *(f"{f.verdict:>{width}}  {f.sentence}" for f in self.findings), *self.not_checked]
         return "\n".join([*lines, *(f"next: {text}" for text in self.advice)])
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> Record:
         """Plain values for JSON; what is infinite is None."""
         error = self.expected_error
         ends = {"mean": error.mean, "lower": error.lower, "upper": error.upper}
         own = {f.name: getattr(self, f.name) for f in fields(self)}
-        found: dict[str, object] = plain({**own, "verdict": self.verdict, "expected_error": ends})
+        found: Record = plain({**own, "verdict": self.verdict, "expected_error": ends})
         return found
 
     def _repr_html_(self) -> str:

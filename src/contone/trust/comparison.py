@@ -23,11 +23,12 @@ from contone.exceptions import ArgumentError
 from contone.limits import recovered
 from contone.measures import MEASURES, evaluate
 from contone.pages import words
+from contone.runtime.machine import check_jobs
 from contone.runtime.plain import plain
-from contone.runtime.threads import check_jobs
 from contone.trust.hidden_labels import can_be_asked, score_hidden_entries
 from contone.trust.rehearsal import Rehearsal
 from contone.trust.trial import Tried, named_methods, quiet, shared_memory, try_all
+from contone.typing import Data, Record
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -113,9 +114,9 @@ class Comparison:
         """The name of the method or baseline with the least expected KL."""
         return next(s.name for s in self.standings if s.kind != "limit")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """Plain values; what is not finite is None."""
-        found: dict[str, Any] = plain(self)
+        found: Record = plain(self)
         return found
 
     def __str__(self) -> str:
@@ -131,11 +132,11 @@ class Comparison:
 
 def compare(
     methods: Any,
-    X: Any,
-    Y: Any,
+    X: Data,
+    Y: Data,
     *,
     model: Inversion | None = None,
-    degrees: Any = None,
+    degrees: Data = None,
     n_replicates: int = 5,
     max_rows: int = 5000,
     random_state: int = 0,

@@ -22,6 +22,7 @@ from contone.enhance.inversion.chances import chances
 from contone.enhance.inversion.model import Fit
 from contone.exceptions import ArgumentError
 from contone.trust.chances import open_rows
+from contone.typing import Data, EstimatorLike
 from contone.validation import Border
 from contone.validation.containers import index_of
 
@@ -44,8 +45,8 @@ class DoubtfulLabels(NamedTuple):
 
 def doubtful_labels(
     method: Inversion,
-    X: Any,
-    Y: Any,
+    X: Data,
+    Y: Data,
     *,
     noise: float | None = None,
     min_probability: float = 0.5,
@@ -101,7 +102,7 @@ def doubtful_labels(
 
 
 def probability_wrong(
-    fit: Fit, X: Any, L: np.ndarray, noise: float, n_sweeps: int, rng: np.random.Generator
+    fit: Fit, X: Data, L: np.ndarray, noise: float, n_sweeps: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Posterior probability (n, q) that each entry of L (n, q) is wrong.
 
@@ -116,7 +117,7 @@ def probability_wrong(
 
 
 def _ranked(
-    P: np.ndarray, L: np.ndarray, border: Border, Y: Any, min_probability: float, k: int | None
+    P: np.ndarray, L: np.ndarray, border: Border, Y: Data, min_probability: float, k: int | None
 ) -> DoubtfulLabels:
     """Entries of P (n, q) in falling order, those of equal probability in the order of the rows."""
     order = np.argsort(-P, axis=None, kind="stable")
@@ -133,7 +134,7 @@ def _ranked(
     )
 
 
-def _check_arguments(method: Any, noise: Any, min_probability: Any, k: Any) -> float:
+def _check_arguments(method: EstimatorLike, noise: Any, min_probability: Any, k: Any) -> float:
     """The share of wrong entries to assume."""
     if noise is None:
         noise = getattr(method, "noise", 0.0) or USUAL_NOISE

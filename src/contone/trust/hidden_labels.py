@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -32,7 +31,7 @@ from contone.exceptions import ArgumentError, InputError
 from contone.measurements import Order
 from contone.numerics.label_score import fit_map, standardized_logs
 from contone.numerics.unasked import asked_frequencies
-from contone.typing import Array
+from contone.typing import Array, EstimatorLike
 
 OWN, FREQUENCIES = "the method", "label frequencies"
 SHARE = 0.1
@@ -71,12 +70,12 @@ class HiddenEntries:
         return 1.0 - self.loss / self.baselines[FREQUENCIES]
 
 
-def can_be_asked(method: Any) -> bool:
+def can_be_asked(method: EstimatorLike) -> bool:
     """Whether labels can be hidden from a method: it takes unasked entries, or predicts rows from their features."""
     return takes_unasked(method) or hasattr(method, "predict")
 
 
-def takes_unasked(method: Any) -> bool:
+def takes_unasked(method: EstimatorLike) -> bool:
     """Whether a method takes labels with NaN, and so does every method inside it."""
     inside = (value for value in method.get_params(deep=False).values() if isinstance(value, Enhancer))
     return "unasked" in method.kinds and all(map(takes_unasked, inside))
@@ -164,7 +163,7 @@ def completion_chances(fit: Fit, X: np.ndarray, L: np.ndarray, rng: np.random.Ge
 
 
 def _chances(
-    fitted: Any, X: np.ndarray, masked: np.ndarray, hidden: np.ndarray, labels: np.ndarray, rows: np.ndarray
+    fitted: EstimatorLike, X: np.ndarray, masked: np.ndarray, hidden: np.ndarray, labels: np.ndarray, rows: np.ndarray
 ) -> np.ndarray:
     if isinstance(fitted, Inversion) and not isinstance(fitted.degradation_, Order):
         return np.asarray(completion_chances(fitted.fit_, X, masked, np.random.default_rng(0))[hidden])

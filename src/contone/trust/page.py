@@ -7,12 +7,13 @@ import os
 import platform
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from contone.pages import html, svg, words
 from contone.pages.svg import Chart
 from contone.runtime.files import replacing
 from contone.trust.check_result import MODEL, Check, DoubtfulEntry, Finding, RowSummary
+from contone.typing import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -112,11 +113,11 @@ def _percent(share: float | None) -> str:
     return "" if share is None else f"{100 * share:.1f} %"
 
 
-def _row(row: RowSummary) -> dict[str, Any]:
+def _row(row: RowSummary) -> Record:
     return {"row": row.row, "score": row.score, "score_text": f"{row.score:.3g}", **_described(row)}
 
 
-def _entry(entry: DoubtfulEntry) -> dict[str, Any]:
+def _entry(entry: DoubtfulEntry) -> Record:
     return {
         "row": entry.row,
         "label": entry.label,

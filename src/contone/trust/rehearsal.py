@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -35,7 +34,7 @@ from contone.enhance.inversion.model import Fit
 from contone.exceptions import ArgumentError, LabelWarning
 from contone.runtime.warnings import warn
 from contone.trust.predictive import cardinality_shares
-from contone.typing import Array, Matrix
+from contone.typing import Array, Data, Matrix
 from contone.validation import NOTHING_KNOWN, KnownDegrees, check_degrees, check_training
 
 MISFIT = 0.1
@@ -140,11 +139,11 @@ class Rehearsal:
 
     def __init__(
         self,
-        X: Any,
-        Y: Any,
+        X: Data,
+        Y: Data,
         model: Inversion | None = None,
         *,
-        degrees: Any = None,
+        degrees: Data = None,
         n_replicates: int = 5,
         max_rows: int = 5000,
         random_state: int = 0,
@@ -203,7 +202,7 @@ def rows_in_memory(X: Array, L: Array, rows: np.ndarray) -> tuple[Matrix, Matrix
     return to_numpy(X[rows]).astype(np.float64), to_numpy(L[rows]).astype(np.float64)
 
 
-def _read_degrees(degrees: Any, names: list[str], n: int, X: Any, Y: Any) -> KnownDegrees:
+def _read_degrees(degrees: Data, names: list[str], n: int, X: Data, Y: Data) -> KnownDegrees:
     if degrees is None:
         return NOTHING_KNOWN
     return degrees if isinstance(degrees, KnownDegrees) else check_degrees(degrees, names, n, X, Y)

@@ -32,10 +32,11 @@ from contone.base import Enhancer
 from contone.enhance.rescaled import FLOOR
 from contone.exceptions import ArgumentError
 from contone.measures import evaluate
+from contone.runtime.machine import check_jobs
 from contone.runtime.progress import show_progress
-from contone.runtime.threads import check_jobs
 from contone.trust.rehearsal import Rehearsal, Replicate
 from contone.trust.trial import Tried, shared_memory, try_method
+from contone.typing import Record
 
 LOG_TEMPERATURES = (math.log(0.005), math.log(200.0))
 """The range of temperatures that is searched: from uniform to the largest degree alone, for any method's scale."""
@@ -61,7 +62,7 @@ class Candidate:
     error : str
     """
 
-    params: dict[str, Any]
+    params: Record
     temperature: float
     score: float
     n_replicates: int
@@ -114,7 +115,7 @@ def search(
     given = list(candidates(enhancer, type(enhancer).SEARCH if space is None else space, n_iter, seed))
     check_jobs(n_jobs, "n_jobs")
 
-    def work(chosen: Sequence[dict[str, Any]], replicates: Sequence[Replicate], *, n_first: int) -> list[list[Tried]]:
+    def work(chosen: Sequence[Record], replicates: Sequence[Replicate], *, n_first: int) -> list[list[Tried]]:
         """Trials of settings, in turn until the budget is spent; of the first ones in any case."""
 
         def calls() -> Iterator[Any]:
@@ -142,7 +143,7 @@ def search(
     return Found(best, tuple(tried))
 
 
-def candidates(enhancer: Enhancer, space: Mapping[str, Any], n_iter: int, seed: int) -> list[dict[str, Any]]:
+def candidates(enhancer: Enhancer, space: Mapping[str, Any], n_iter: int, seed: int) -> list[Record]:
     """The empty setting (the parameters as given) and settings drawn from a space, all different."""
     unknown = sorted(set(space) - set(enhancer.get_params(deep=True)))
     if unknown:
@@ -180,12 +181,12 @@ def best_temperature(truths: Sequence[np.ndarray], answers: Sequence[np.ndarray]
     return math.exp(found.x), float(found.fun)
 
 
-def _answers(method: Enhancer, params: dict[str, Any], X: np.ndarray, replicates: Sequence[Replicate]) -> list[Tried]:
+def _answers(method: Enhancer, params: Record, X: np.ndarray, replicates: Sequence[Replicate]) -> list[Tried]:
     settled = clone(method).set_params(**params)
     return [try_method(settled, X, r.labels, r.degrees) for r in replicates]
 
 
-def _judged(params: dict[str, Any], trials: Sequence[Any], replicates: Sequence[Any], temperature: bool) -> Candidate:
+def _judged(params: Record, trials: Sequence[Any], replicates: Sequence[Any], temperature: bool) -> Candidate:
     seconds = float(np.mean([t.seconds for t in trials]))
     error = next((t.error for t in trials if t.error), "")
     if error:

@@ -18,7 +18,7 @@ from contone.numerics.solution import Solution
 from contone.trust.rehearsal import Rehearsal
 from contone.trust.search import Found, search
 from contone.trust.trial import named_methods
-from contone.typing import Array
+from contone.typing import Array, Domains, EstimatorLike, Record
 from contone.validation import NOTHING_KNOWN, KnownDegrees
 
 DEFAULT_METHODS = ("temperature", "lp", "glle", "lesc", "lemll", "inversion")
@@ -31,7 +31,7 @@ class _Rehearsed(Graded):
     reference = "this library; docs/fair-comparison.md"
     kinds = frozenset({"torch", "dask", "unasked", "unlabelled"})
     unlabelled_get = ""  # the chosen method says it
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Domains] = {
         "n_iter": [Interval(Integral, 1, None, closed="left")],
         "n_replicates": [Interval(Integral, 1, None, closed="left")],
         "max_rows": [Interval(Integral, 2, None, closed="left")],
@@ -136,7 +136,7 @@ class Tuned(_Rehearsed):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Domains] = {
         **_Rehearsed._parameter_constraints,
         "enhancer": [HasMethods(["fit_enhance", "set_params"])],
         "search": [dict, None],
@@ -145,9 +145,9 @@ class Tuned(_Rehearsed):
 
     def __init__(
         self,
-        enhancer: Any,
+        enhancer: EstimatorLike,
         *,
-        search: dict[str, Any] | None = None,
+        search: Record | None = None,
         temperature: bool = True,
         n_iter: int = 20,
         n_replicates: int = 3,
@@ -220,7 +220,7 @@ class Best(_Rehearsed):
         The best setting of every method, best first, a column per key: method, score, params, temperature, error.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Domains] = {
         **_Rehearsed._parameter_constraints,
         "methods": [list, tuple, dict, None],
     }

@@ -18,7 +18,7 @@ from array_api_compat import is_dask_array, is_torch_array
 
 from contone.backends import get_backend
 from contone.exceptions import FeatureError, InputError, InputTypeError, LabelError, ShapeError
-from contone.typing import Array
+from contone.typing import Array, Data, EstimatorLike
 
 SMALLEST_FEATURE = 1e-150
 """Features whose largest entry is below this, or above its inverse, have squares that floating point cannot hold."""
@@ -35,7 +35,7 @@ class Border:
     model: Any = None
     """The tensor or dask array whose kind, device, precision or blocks the answer shares."""
 
-    def wrap(self, D: Array) -> Any:
+    def wrap(self, D: Array) -> Data:
         """D (n, q) as the kind of container that came in."""
         if self.model is not None and is_torch_array(self.model):
             return _as_tensor(D, self.model)
@@ -53,7 +53,7 @@ class Border:
                 answer.columns = columns
         return answer
 
-    def as_frame(self, D: Array, library: Any, X: Any) -> Any:
+    def as_frame(self, D: Array, library: Any, X: Data) -> Data:
         """D (n, q) of the rows X as a frame of "pandas" or "polars", whatever came in."""
         if is_dask_array(D):
             raise InputError(
@@ -68,19 +68,19 @@ class Border:
         return answer
 
 
-def open_border(container: Any, label_names: Sequence[str]) -> Border:
+def open_border(container: Data, label_names: Sequence[str]) -> Border:
     """The way out for an answer about the rows of `container` (predict's X)."""
     model = container if is_torch_array(container) or is_dask_array(container) else None
     return Border(list(label_names), as_frame(container), model)
 
 
-def index_of(container: Any) -> Any:
+def index_of(container: Data) -> Any:
     """The index of a pandas object; None for anything else."""
     index = getattr(container, "index", None)
     return index if nw.dependencies.is_pandas_index(index) else None
 
 
-def refuse_other_index(X: Any, Y: Any, name: str = "Y") -> None:
+def refuse_other_index(X: Data, Y: Data, name: str = "Y") -> None:
     """Refuse pandas objects of one length whose indexes disagree: rows of one number need not belong together."""
     first, second = index_of(X), index_of(Y)
     if first is None or second is None or len(first) != len(second) or first.equals(second):
@@ -99,7 +99,7 @@ def refuse_other_index(X: Any, Y: Any, name: str = "Y") -> None:
     )
 
 
-def open_labels(Y: Any, *, name: str, estimator: Any) -> tuple[Any, Border]:
+def open_labels(Y: Data, *, name: str, estimator: EstimatorLike) -> tuple[Any, Border]:
     """Y as a float64 matrix (n, q), or a floating tensor for an estimator that takes them, and its way out."""
     if Y is None:
         raise missing_labels(name, estimator)
@@ -132,7 +132,7 @@ def open_labels(Y: Any, *, name: str, estimator: Any) -> tuple[Any, Border]:
     return labels, Border(names, frame, tensor)
 
 
-def missing_labels(name: str, estimator: Any) -> LabelError:
+def missing_labels(name: str, estimator: EstimatorLike) -> LabelError:
     return LabelError(
         f"{type(estimator).__name__} requires y to be passed, but the target y is None. "
         f"Pass the labels {name}: one row per instance, one column per label."
@@ -143,7 +143,7 @@ def infinite_label(name: str, row: int) -> LabelError:
     return LabelError(f"{name} has a missing (NaN) or infinite entry in row {row}: say 0 or 1 for every label.")
 
 
-def numbers_from_objects(Y: Any) -> Any:
+def numbers_from_objects(Y: Data) -> Any:
     """Y with NaN in place of None, pd.NA and nulls, where its other entries are numbers or truth values.
 
     A column or array of objects that holds anything else stays as it is, for the checks that follow.
@@ -197,13 +197,13 @@ def _one_hot(y: np.ndarray, name: str) -> tuple[np.ndarray, list[str]]:
     return labels, [str(c) for c in classes]
 
 
-def as_frame(container: Any) -> Any:
+def as_frame(container: Data) -> Data:
     """A narwhals frame or series around a pandas, polars, ... object; None for anything else."""
     opened = nw.from_native(container, eager_only=True, allow_series=True, pass_through=True)
     return opened if isinstance(opened, (nw.DataFrame, nw.Series)) else None
 
 
-def check_column_names(container: Any, name: str) -> None:
+def check_column_names(container: Data, name: str) -> None:
     """Column names of a frame must differ, and it must be there: not lazy."""
     if nw.dependencies.is_polars_lazyframe(container):
         raise InputTypeError(f"{name} is a LazyFrame: collect it into a data frame first.")
@@ -216,7 +216,7 @@ def check_column_names(container: Any, name: str) -> None:
         raise InputError(f"{name} has duplicate column names: {', '.join(repeated[:5])}. Rename or drop them.")
 
 
-def check_columns(container: Any, name: str) -> None:
+def check_columns(container: Data, name: str) -> None:
     """The same, and the columns must hold numbers."""
     check_column_names(container, name)
     frame = None if isinstance(container, np.ndarray) else as_frame(container)
@@ -233,7 +233,7 @@ def _is_number(kind: Any) -> bool:
     return bool(kind.is_numeric() or kind == nw.Boolean)
 
 
-def read_array(container: Any, name: str) -> Array:
+def read_array(container: Data, name: str) -> Array:
     if sp.issparse(container):
         return container.toarray()
     if is_torch_array(container):
@@ -257,7 +257,7 @@ def read_array(container: Any, name: str) -> Array:
     return array
 
 
-def refuse_odd_arrays(A: Any, name: str) -> None:
+def refuse_odd_arrays(A: Array, name: str) -> None:
     """Arrays whose entries would be changed by reading them as numbers: masked, dates, complex."""
     if isinstance(A, np.ma.MaskedArray):
         raise InputTypeError(
@@ -282,14 +282,14 @@ def refuse_beyond_squares(name: str, largest: np.ndarray) -> None:
             )
 
 
-def place_beside(X: Any, labels: Any) -> Any:
+def place_beside(X: Data, labels: Array) -> Any:
     """Labels as the method wants them: a tensor beside a tensor X, else a read-only array."""
     if is_torch_array(X):
         return _as_tensor(labels, X)
     return read_only(np.asarray(get_backend(labels).to_numpy(labels), dtype=np.float64))
 
 
-def _as_tensor(A: Any, model: Any) -> Any:
+def _as_tensor(A: Array, model: Any) -> Any:
     """A on the device of the tensor `model`, and in its precision if that is a floating one."""
     import torch
 
@@ -302,11 +302,11 @@ def default_names(q: int) -> list[str]:
     return [f"label_{j}" for j in range(q)]
 
 
-def first_row(condition: Any) -> int:
+def first_row(condition: Array) -> int:
     return int(np.flatnonzero(condition)[0])
 
 
-def read_only(A: Any) -> Any:
+def read_only(A: Array) -> Any:
     """The same array behind a view that cannot be written to: the caller's data is never changed."""
     if isinstance(A, np.ndarray):
         A = A.view()

@@ -11,6 +11,7 @@ from array_api_compat import is_dask_array
 
 from contone.backends import get_backend
 from contone.exceptions import InputTypeError, LabelError, ShapeError
+from contone.typing import Data
 from contone.validation.containers import as_frame, first_row, read_array
 
 DEGREE_TOLERANCE = 1e-3
@@ -32,7 +33,7 @@ class KnownDegrees(NamedTuple):
 NOTHING_KNOWN = KnownDegrees(np.empty(0, dtype=np.int64), np.empty((0, 0)))
 
 
-def check_degrees(degrees: Any, names: Sequence[str], n: int, X: Any, Y: Any) -> KnownDegrees:
+def check_degrees(degrees: Data, names: Sequence[str], n: int, X: Data, Y: Data) -> KnownDegrees:
     """Known distributions of some of the n rows of a fit to X and Y, whose labels are called `names`.
 
     `degrees` is (n, q), with rows on the simplex where they are known and NaN where not: an array, tensor, dask array,
@@ -43,7 +44,7 @@ def check_degrees(degrees: Any, names: Sequence[str], n: int, X: Any, Y: Any) ->
     )
 
 
-def check_degrees_of_items(degrees: Any, names: Sequence[str], items: Sequence[Any]) -> KnownDegrees:
+def check_degrees_of_items(degrees: Data, names: Sequence[str], items: Sequence[Any]) -> KnownDegrees:
     """Known distributions of some of the items of a fit with groups, in their order or as a pandas frame by item."""
     n = len(items)
     opened = _open_degrees(degrees, names, n, lambda index: _find_items(index, items))
@@ -87,7 +88,7 @@ def _check_values(values: np.ndarray, rows: np.ndarray, names: Sequence[str], ex
 
 
 def _open_degrees(
-    degrees: Any, names: Sequence[str], n: int, find: Callable[[Any], np.ndarray]
+    degrees: Data, names: Sequence[str], n: int, find: Callable[[Any], np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Values (m, q) in the order of the labels, and the row number (m,) of each."""
     if is_dask_array(degrees):
@@ -135,7 +136,7 @@ def _find_items(index: Any, items: Sequence[Any]) -> np.ndarray:
     return np.array(found, dtype=np.int64)
 
 
-def _find_rows(index: Any, n: int, X: Any, Y: Any) -> np.ndarray:
+def _find_rows(index: Any, n: int, X: Data, Y: Data) -> np.ndarray:
     """The row number of every entry of a pandas index, by the index of Y or X, or else as a number."""
     known = [nw.maybe_get_index(frame) for frame in (as_frame(Y), as_frame(X)) if frame is not None]
     reference = next((i for i in known if i is not None), None)

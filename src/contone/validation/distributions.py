@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from contone.exceptions import LabelError, ShapeError
-from contone.typing import Array
+from contone.typing import Array, Data
 from contone.validation.containers import (
     first_row,
     open_labels,
@@ -21,7 +21,7 @@ from contone.validation.containers import (
 from contone.validation.training import SIMPLEX_TOLERANCE, Training, check_features, same_rows
 
 
-def check_learning(estimator: BaseEstimator, X: Any, D: Any) -> Training:
+def check_learning(estimator: BaseEstimator, X: Data, D: Data) -> Training:
     """Check features and label distributions for a learner's fit; a 1-D D holds one class per row."""
     refuse_other_index(X, D, "D")
     X_checked = check_features(estimator, X, reset=True)
@@ -30,7 +30,7 @@ def check_learning(estimator: BaseEstimator, X: Any, D: Any) -> Training:
     return Training(X_checked, read_only(check_distributions(D_array, name="D")), border)
 
 
-def check_truth(estimator: BaseEstimator, D: Any, label_names: Sequence[str]) -> Array:
+def check_truth(estimator: BaseEstimator, D: Data, label_names: Sequence[str]) -> Array:
     """The distributions (m, q) that a fitted learner is scored against; a 1-D D holds one of its classes per row."""
     labels, border = open_labels(D, name="D", estimator=estimator)
     if np.ndim(D) == 1:
@@ -45,7 +45,7 @@ def check_truth(estimator: BaseEstimator, D: Any, label_names: Sequence[str]) ->
     return check_distributions(labels, name="D")
 
 
-def check_distributions(D: Any, *, name: str = "D") -> Array:
+def check_distributions(D: Data, *, name: str = "D") -> Array:
     """D as a float64 matrix with rows on the simplex; rounding is repaired, anything worse is refused."""
     D = _check_not_negative(D, name)
     total = D.sum(axis=1)
@@ -66,7 +66,7 @@ def check_shares(counts: Any, *, name: str = "D") -> Array:
     return np.divide(found, total, out=np.full_like(found, np.nan), where=total > 0)
 
 
-def _check_not_negative(D: Any, name: str) -> Array:
+def _check_not_negative(D: Data, name: str) -> Array:
     refuse_odd_arrays(D, name)
     D = np.asarray(read_array(D, name), dtype=np.float64)
     if D.ndim != 2 or D.size == 0:
@@ -82,7 +82,7 @@ def _check_not_negative(D: Any, name: str) -> Array:
     return D
 
 
-def check_pair(D: Any, D_hat: Any) -> tuple[np.ndarray, np.ndarray]:
+def check_pair(D: Data, D_hat: Data) -> tuple[np.ndarray, np.ndarray]:
     """Two label distributions of one shape."""
     truth, answer = check_distributions(D, name="D"), check_distributions(D_hat, name="D_hat")
     if truth.shape != answer.shape:

@@ -12,6 +12,7 @@ from array_api_compat import is_dask_array
 from contone.backends import get_backend, to_numpy
 from contone.exceptions import InputError, InputTypeError, LabelWarning, ShapeError
 from contone.runtime.warnings import warn
+from contone.typing import Data
 from contone.validation.containers import Border, as_frame, first_row, read_only
 
 
@@ -28,7 +29,7 @@ class Grouping(NamedTuple):
     """The way out for m rows."""
 
 
-def check_groups(groups: Any, X: Any, border: Border) -> Grouping:
+def check_groups(groups: Data, X: Data, border: Border) -> Grouping:
     """The items that `groups` (n,) names, one entry per row of the checked features X (n, d)."""
     if is_dask_array(X) or is_dask_array(groups):
         raise InputTypeError(
@@ -60,7 +61,7 @@ def check_groups(groups: Any, X: Any, border: Border) -> Grouping:
     return Grouping(item, list(number), read_only(means), border_of_items(border, first, list(number)))
 
 
-def _read_names(groups: Any, n: int) -> list[Any]:
+def _read_names(groups: Data, n: int) -> list[Any]:
     frame = as_frame(groups)
     if isinstance(frame, nw.DataFrame):
         raise InputError("groups must be one column that names the item of every row; it is a frame: pass the column.")

@@ -20,9 +20,9 @@ from sklearn.utils.validation import validate_data
 
 from contone.backends import get_backend, to_numpy
 from contone.exceptions import FeatureError, InputTypeError, LabelError, LabelWarning, MissingExtraError, ShapeError
-from contone.runtime import memory
+from contone.runtime import machine
 from contone.runtime.warnings import warn
-from contone.typing import Array
+from contone.typing import Array, Data, EstimatorLike, Record
 from contone.validation import containers
 from contone.validation.containers import Border, default_names, infinite_label, open_labels, read_only
 
@@ -49,19 +49,19 @@ class Training(NamedTuple):
     border: Border
 
 
-def check_training(estimator: Any, X: Any, Y: Any) -> Training:
+def check_training(estimator: EstimatorLike, X: Data, Y: Data) -> Training:
     """Check features and labels for an enhancer's fit: see `Enhancer.fit` for what Y may hold."""
     return examine_training(estimator, X, Y)[0]
 
 
-def examine_training(estimator: Any, X: Any, Y: Any) -> tuple[Training, Findings]:
+def examine_training(estimator: EstimatorLike, X: Data, Y: Data) -> tuple[Training, Findings]:
     """The same with what was found: rows without any label are left to the caller."""
     training, found = _open_training(estimator, X, Y)
     judge_labels(found, training.border.label_names, **_takes(estimator))
     return training, found
 
 
-def check_supervision(estimator: Any, X: Any, Y: Any) -> Training:
+def check_supervision(estimator: EstimatorLike, X: Data, Y: Data) -> Training:
     """Check features and any finite targets Y (n, q), or one class per row, (n,), for a supervised estimator."""
     training, found = _open_training(estimator, X, Y)
     if max(found.bad_labels, found.unasked) >= 0:
@@ -69,7 +69,7 @@ def check_supervision(estimator: Any, X: Any, Y: Any) -> Training:
     return training
 
 
-def _open_training(estimator: Any, X: Any, Y: Any) -> tuple[Training, Findings]:
+def _open_training(estimator: EstimatorLike, X: Data, Y: Data) -> tuple[Training, Findings]:
     """X and Y as arrays of one kind with as many rows, X finite; what is in Y is left to be judged."""
     if Y is None:
         raise containers.missing_labels("Y", estimator)
@@ -91,7 +91,7 @@ def _open_training(estimator: Any, X: Any, Y: Any) -> tuple[Training, Findings]:
     return Training(X_checked, labels, border), found
 
 
-def check_new_rows(estimator: Any, X: Any, Y: Any, label_names: Sequence[str]) -> Training:
+def check_new_rows(estimator: EstimatorLike, X: Data, Y: Data, label_names: Sequence[str]) -> Training:
     """Features (m, d) and labels (m, q) of new rows for a fitted enhancer, as in `check_training`.
 
     What is in lazy rows is checked when they are used.
@@ -110,7 +110,7 @@ def check_new_rows(estimator: Any, X: Any, Y: Any, label_names: Sequence[str]) -
     return Training(X_checked, labels, containers.open_border(Y, label_names))
 
 
-def check_new_labels(estimator: Any, X: Array, Y: Any, label_names: Sequence[str]) -> Array:
+def check_new_labels(estimator: EstimatorLike, X: Array, Y: Data, label_names: Sequence[str]) -> Array:
     """Labels (m, q) of new rows X, checked against the names of the labels; see `check_new_rows`."""
     labels, border = open_labels(Y, name="Y", estimator=estimator)
     same_rows(X, labels, "Y")
@@ -120,7 +120,7 @@ def check_new_labels(estimator: Any, X: Array, Y: Any, label_names: Sequence[str
     return labels
 
 
-def check_features(estimator: Any, X: Any, *, reset: bool) -> Array:
+def check_features(estimator: EstimatorLike, X: Data, *, reset: bool) -> Array:
     """X as a finite matrix; on `reset` the feature names and count are remembered on the estimator.
 
     The class attribute `kinds` of the estimator says what it computes with: for "torch", a tensor stays one, in its
@@ -150,10 +150,10 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> Array:
         return read_only(validate_data(estimator, X, reset=reset, **how))
     except TypeError as error:
         if sp.issparse(X):
-            size = memory.shown(8.0 * X.shape[0] * X.shape[1])
+            size = machine.shown(8.0 * X.shape[0] * X.shape[1])
             raise InputTypeError(
                 f"{error} {type(estimator).__name__} needs dense features: pass X.toarray(), which takes {size} ("
-                f"{memory.shown(memory.available_bytes())} are available); make fewer features of them first, e.g. "
+                f"{machine.shown(machine.available_bytes())} are available); make fewer features of them first, e.g. "
                 "with sklearn.decomposition.TruncatedSVD; or use Inversion, which takes sparse features as they are."
             ) from error
         raise InputTypeError(f"{error} X must hold numbers only.") from error
@@ -162,7 +162,7 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> Array:
         raise FeatureError(f"{error}{advice}") from error
 
 
-def _align_lazily(X: Any, Y: Any) -> tuple[Array, Array]:
+def _align_lazily(X: Data, Y: Data) -> tuple[Array, Array]:
     """Both as lazy float64 matrices with the same blocks of rows."""
     try:
         from contone.backends.dask import checks
@@ -172,7 +172,7 @@ def _align_lazily(X: Any, Y: Any) -> tuple[Array, Array]:
     return X.astype(np.float64), Y.astype(np.float64)
 
 
-def _count_features(estimator: Any, X: Array, *, reset: bool) -> None:
+def _count_features(estimator: EstimatorLike, X: Array, *, reset: bool) -> None:
     """Remember the number of features on `reset`, refuse another one later."""
     if reset:
         estimator.n_features_in_ = X.shape[1]
@@ -181,7 +181,7 @@ def _count_features(estimator: Any, X: Array, *, reset: bool) -> None:
         raise FeatureError(f"X has {X.shape[1]} features, but {name} is expecting {expected} features as input.")
 
 
-def _takes(estimator: Any) -> dict[str, Any]:
+def _takes(estimator: EstimatorLike) -> Record:
     """What labels an estimator takes, for `judge_labels`: levels, of which the order counts, and unasked entries."""
     levels = getattr(estimator, "takes_levels", None)
     return {"levels": levels is not None and levels(), "unasked": "unasked" in getattr(estimator, "kinds", ())}

@@ -6,11 +6,13 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import ndtr, ndtri
 
 from contone import CumulativeMass, Inversion
-from contone.enhance.inversion import expected_error
+from contone.enhance.inversion import expected_error, simulate
 from contone.enhance.inversion.logistic_normal import Parameters
 from contone.enhance.inversion.posterior import Posterior
+from contone.exceptions import AnswerError
 from contone.numerics.simplex import kl_divergence, softmax
 
 
@@ -84,3 +86,53 @@ def test_stretched_parameters_stay_centred_and_keep_mean_over_deviation():
 def test_one_tail_for_every_model():
     assert len(expected_error.TAILS) == expected_error.N_MODELS
     assert sum(map(math.isinf, expected_error.TAILS)) == expected_error.N_MODELS // 2
+
+
+@pytest.mark.filterwarnings("ignore::contone.exceptions.LabelWarning")
+def test_labels_that_are_never_marked_do_not_make_the_error_explode():
+    """Three labels of five are never marked: models drawn from the flat prior of their means expected 11 times it."""
+    rng = np.random.default_rng(18)
+    X = rng.normal(size=(300, 20))
+    F = X @ rng.normal(size=(20, 5))
+    Z = math.sqrt(0.5) * (F / F.std() + rng.normal(size=(300, 5))) + 2.5 * rng.normal(size=5)
+    Z -= Z.mean(axis=1, keepdims=True)
+    D = softmax(5 * Z / Z.std())
+    L = CumulativeMass().apply(D).astype(float)
+    assert (L.sum(axis=0) == 0).sum() == 3
+    method = Inversion(n_sweeps=60, n_burn=30).fit(X, L)
+    actual = float(np.mean(kl_divergence(D, method.label_distributions_)))
+    assert 0.5 < method.expected_error_.mean / actual < 2
+
+
+def test_half_a_mark_is_the_information_of_a_probit():
+    """The Fisher information of a label with the probability p = Phi(t) about t, at half a mark in n rows."""
+    n, step = 100, 1e-4
+    t = ndtri(0.5 / n)
+    slope = (ndtr(t + step) - ndtr(t - step)) / (2 * step)
+    assert simulate.rarest_share(n) == pytest.approx(slope**2 / (ndtr(t) * ndtr(-t)), rel=1e-4)
+    assert 0 < simulate.rarest_share(100_000) < simulate.rarest_share(10) < simulate.rarest_share(1) <= 1
+
+
+def test_models_beyond_floating_point_are_left_out_or_refused_in_words():
+    errors = np.array([[0.1, 0.2], [0.3, np.nan], [0.2, 0.2], [np.inf, 0.1]])
+    np.testing.assert_array_equal(expected_error.finite_models(errors), errors[[0, 2]])
+    with pytest.raises(AnswerError, match=r"3 of 4 models .* standardise the features"):
+        expected_error.finite_models(np.where(np.arange(4)[:, None] == 0, errors, np.nan))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("own", [0.0, 0.4])
+def test_actual_errors_are_inside_on_data_from_the_model(own):
+    """Labels on one scale, and labels on scales of their own: the interval has both."""
+    inside = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        q, spread = int(rng.choice([3, 5, 8, 10])), float(rng.choice([0.15, 0.5, 1.5]))
+        X = rng.normal(size=(200, 2))
+        Z = (X @ rng.normal(size=(2, q)) + rng.normal(size=(200, q))) * np.exp(own * rng.normal(size=q))
+        Z -= Z.mean(axis=1, keepdims=True)
+        D = softmax(spread * Z / Z.std())
+        method = Inversion().fit(X, CumulativeMass().apply(D).astype(float))
+        found, actual = method.expected_error_, float(np.mean(kl_divergence(D, method.label_distributions_)))
+        inside += found.lower <= actual <= found.upper
+    assert inside >= 27

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from contone import CumulativeMass, Inversion
+from contone.enhance.inversion.chain import count_labels
 from contone.enhance.inversion.flips import NO_FLIPS, Flips
 from contone.enhance.inversion.logistic_normal import spread_posterior
-from contone.enhance.inversion.unasked import count_labels
 from contone.numerics.simplex import softmax
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from contone import CumulativeMass, Inversion, Temperature, Threshold, TopK
-from contone.enhance.inversion import logistic_normal, unasked
+from contone.enhance.inversion import chain, logistic_normal, unasked
 from contone.enhance.inversion.sampler import Rows
 from contone.exceptions import LabelError, LabelWarning
 from contone.measurements import Order
@@ -164,7 +164,7 @@ def test_partial_counts_of_whole_rows_are_the_counts(rule):
     """With nothing unasked, the likelihood of the spread is that of the numbers of labels, up to the smoothing."""
     _, D, _ = model_rows(n=400)
     L = rule.apply(D).astype(float)
-    counts = unasked.count_labels(L, rule)
+    counts = chain.count_labels(L, rule)
     whole = np.zeros((5, 5))
     whole[4, int(rule.at_least_one) :] = counts
     partial = unasked.PartialCounts(whole, np.ones((1, 4), dtype=bool), rule.at_least_one)

@@ -11,9 +11,10 @@ import numpy as np
 from contone.backends.dask import checks, duplicates, graph, neighbours, rows, tasks
 from contone.backends.dask.order import ListOrder
 from contone.backends.numpy import Backend
-from contone.backends.protocols import Groups, Neighbours
-from contone.runtime import memory
-from contone.runtime.threads import pieces_of
+from contone.backends.numpy.neighbours import Neighbours
+from contone.backends.protocols import Groups
+from contone.runtime import machine
+from contone.runtime.machine import pieces_of
 from contone.typing import Array, Operator
 
 _HOST = Backend()
@@ -67,7 +68,7 @@ class DaskBackend(Backend):
     def split_like(self, A: Array, model: Array) -> Array:
         return rows.split_like(A, model)
 
-    def take_rows(self, A: Array, order: Any) -> Array:
+    def take_rows(self, A: Array, order: Array) -> Array:
         return order.take(A) if isinstance(order, ListOrder) else A[order]
 
     def row_numbers(self, A: Array) -> Array:
@@ -109,10 +110,10 @@ class DaskBackend(Backend):
     def local_neighbours(self, X: Array, k: int) -> tuple[Neighbours, Any]:
         return neighbours.local_neighbours(X, k)
 
-    def put_back(self, A: Array, order: Any) -> Array:
+    def put_back(self, A: Array, order: Array) -> Array:
         return order.put_back(A) if isinstance(order, ListOrder) else A
 
-    def average_equal_rows(self, X: Array, order: Any) -> tuple[int, Operator | None]:
+    def average_equal_rows(self, X: Array, order: Array) -> tuple[int, Operator | None]:
         return duplicates.average_equal_rows(X, order)
 
     def random_signs(self, A: Array, columns: int) -> Array:
@@ -129,8 +130,8 @@ class DaskBackend(Backend):
     # Checks
 
     def available_bytes(self, X: Array) -> float:
-        on_workers = tasks.worker_bytes() if memory.user_limit() is None else None
-        return memory.available_bytes() if on_workers is None else on_workers
+        on_workers = tasks.worker_bytes() if machine.user_limit() is None else None
+        return machine.available_bytes() if on_workers is None else on_workers
 
     def check_matrix(self, A: Array, name: str) -> Array:
         return checks.check_matrix(A, name)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import dask.array as da
 import numpy as np
 
@@ -23,7 +21,7 @@ def group_duplicates(X: Array) -> Groups:
     return number_by_appearance(first, member)
 
 
-def average_equal_rows(X: Array, order: Any) -> tuple[int, Operator | None]:
+def average_equal_rows(X: Array, order: Array) -> tuple[int, Operator | None]:
     """`Backend.average_equal_rows`.
 
     In the order of lists equal rows are in one block, which finds them; otherwise rows are few, and hashes come here.

@@ -19,7 +19,7 @@ from dask.delayed import delayed
 
 from contone.backends.dask.rows import block_starts, combine, persist
 from contone.backends.numpy import neighbours as host_neighbours
-from contone.backends.protocols import Neighbours
+from contone.backends.numpy.neighbours import Neighbours
 from contone.typing import Array
 
 if TYPE_CHECKING:

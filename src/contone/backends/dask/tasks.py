@@ -23,7 +23,7 @@ from dask.delayed import delayed
 
 from contone.backends.dask.rows import FAN, persist
 from contone.backends.numpy import Backend, add_parts
-from contone.typing import Array
+from contone.typing import Array, Record
 
 Handle = Any
 _HOST = Backend()
@@ -114,7 +114,7 @@ def update(
     changed: Sequence[Array],
     given: Sequence[Array],
     summed: bool,
-    shared: dict[str, Any],
+    shared: Record,
 ) -> tuple[tuple[Array, ...], Any]:
     """`Backend.update`, one task per block, in which the rows go by in pieces as they do in
     memory; `prepare` makes the step on a block, one like `Graph.update` in memory, of the tuple `prepared` for it."""
@@ -136,7 +136,7 @@ def _update(
     prepare: Callable[..., Callable[..., Any]] | None,
     function: Callable[..., Any],
     summed: bool,
-    shared: dict[str, Any],
+    shared: Record,
     prepared: tuple[Any, ...],
     changed: list[Any],
     given: list[Any],

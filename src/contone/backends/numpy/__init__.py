@@ -19,9 +19,10 @@ from array_api_compat import array_namespace
 from scipy import special
 
 from contone.backends.numpy import duplicates, graph, neighbours
-from contone.backends.protocols import Draws, Graph, Groups, Neighbours, invert
+from contone.backends.numpy.neighbours import Neighbours
+from contone.backends.protocols import Draws, Graph, Groups, invert
 from contone.exceptions import InputTypeError, ShapeError
-from contone.runtime import memory, threads
+from contone.runtime import machine
 from contone.typing import Array, Operator
 
 FEW_COLUMNS = 64
@@ -56,7 +57,7 @@ class Backend:
                 found: tuple[Any, ...] = function(*given, *(A[rows] for A in arrays))
                 return found
 
-            return add_parts(list(threads.side_by_side(work, pieces))) if len(pieces) > 1 else work(slice(None))
+            return add_parts(list(machine.side_by_side(work, pieces))) if len(pieces) > 1 else work(slice(None))
 
         return all_rows
 
@@ -81,8 +82,8 @@ class Backend:
 
         pieces = self.pieces((*changed, *given)[0])
         if summed:
-            return tuple(changed), threads.total(work, pieces)
-        threads.for_each(work, pieces)
+            return tuple(changed), machine.total(work, pieces)
+        machine.for_each(work, pieces)
         return tuple(changed), None
 
     def scratch(self, A: Array) -> Array:
@@ -95,7 +96,7 @@ class Backend:
 
     def pieces(self, A: Array) -> list[slice]:
         """The rows of A in pieces that threads may work on side by side; one where that does not pay."""
-        return threads.pieces_of(A.shape[0])
+        return machine.pieces_of(A.shape[0])
 
     def compute(self, *arrays: Array) -> tuple[Array, ...]:
         """Small results in the memory of this process, computed together in one pass."""
@@ -186,11 +187,11 @@ class Backend:
         distances = self.take_rows(found.distances, found.order)
         return found._replace(indices=indices, distances=distances, order=None), found.order
 
-    def put_back(self, A: Array, order: Any) -> Array:
+    def put_back(self, A: Array, order: Array) -> Array:
         """The rows of A (n, q), given in the order of `local_neighbours`, where they were before."""
         return A if isinstance(order, slice) else self.take_rows(A, invert(order))
 
-    def average_equal_rows(self, X: Array, order: Any) -> tuple[int, Operator | None]:
+    def average_equal_rows(self, X: Array, order: Array) -> tuple[int, Operator | None]:
         """How many distinct rows X (n, d) has, and the map that gives each row of V (n, q), in that order, the mean
         over all rows that are equal in X; None where no two are."""
         member, first = self.group_duplicates(X[order])
@@ -220,13 +221,13 @@ class Backend:
 
     def map_blocks(self, function: Callable[[Any], Any], blocks: Iterable[Any]) -> Iterator[Any]:
         """function(block) of every block, in their order, side by side where that pays."""
-        return threads.side_by_side(function, blocks)
+        return machine.side_by_side(function, blocks)
 
     # Checks: data is looked at where it lies
 
     def available_bytes(self, X: Array) -> float:
         """Memory that work beside X can take."""
-        return memory.available_bytes()
+        return machine.available_bytes()
 
     def check_matrix(self, A: Array, name: str) -> Array:
         """A as a matrix of real numbers with rows and columns; refuses anything else."""
@@ -262,7 +263,7 @@ def add_parts(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
 
 def take_rows(A: np.ndarray, order: np.ndarray) -> Array:
     """A[order], for row numbers `order` of any shape, in pieces."""
-    pieces = threads.pieces_of(len(order))
+    pieces = machine.pieces_of(len(order))
     if len(pieces) == 1:
         return A[order]
     out = np.empty((*order.shape, *A.shape[1:]), dtype=A.dtype)
@@ -270,7 +271,7 @@ def take_rows(A: np.ndarray, order: np.ndarray) -> Array:
     def work(rows: slice) -> None:
         out[rows] = A[order[rows]]
 
-    threads.for_each(work, pieces)
+    machine.for_each(work, pieces)
     return out
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import faiss
 import numpy as np
 
-from contone.runtime.threads import for_each, pieces_of, side_by_side
+from contone.runtime.machine import for_each, pieces_of, side_by_side
 from contone.typing import Array
 
 LIST_ROWS = 200

@@ -34,7 +34,7 @@ from contone.backends.numpy.faiss_lists import (
     train,
 )
 from contone.backends.protocols import invert
-from contone.runtime.threads import side_by_side
+from contone.runtime.machine import side_by_side
 
 TARGET_RECALL = 0.98
 """Tuning stops here: a little above what is asked for, as the sample is small."""

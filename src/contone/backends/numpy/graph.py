@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse import csgraph
 
-from contone.runtime.threads import for_each, pieces_of, total
+from contone.runtime.machine import for_each, pieces_of, total
 from contone.typing import Operator
 
 Block = tuple[slice, sp.csr_array]

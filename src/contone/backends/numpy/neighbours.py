@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import time
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from contone.backends.protocols import Neighbours
 from contone.runtime.warnings import warn
+from contone.typing import Array, Record
 
 EXACT_ROWS = 50_000
 """Up to this many rows comparing all with all takes seconds: about 6 on one core with 24 features."""
@@ -23,6 +23,25 @@ LOW_DIMENSION = 6
 
 SMALLEST, LARGEST = 1e-140, 1e140
 """Features between these have squares that can be added up; others are searched in a unit of their own."""
+
+
+class Neighbours(NamedTuple):
+    """The k nearest rows of every row (or query), nearest first, and how they were found."""
+
+    indices: Array
+    """(n, k) row numbers; never the row itself."""
+    distances: Array
+    """(n, k) Euclidean distances."""
+    engine: str = "exact"
+    """What searched, with its settings."""
+    recall: float = 1.0
+    """Share of true neighbours among those found, measured on a sample; 1 for an exact search."""
+    order: Array | None = None
+    """(n,) the rows in an order in which neighbours lie near each other; None where that was not worth finding."""
+
+    def report(self) -> Record:
+        """Engine and recall as plain values, for `Solution.info["neighbours"]`."""
+        return {"engine": self.engine, "recall": self.recall}
 
 
 def nearest_neighbours(X: np.ndarray, k: int) -> Neighbours:

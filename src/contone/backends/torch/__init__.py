@@ -14,7 +14,8 @@ from torch import Tensor
 
 from contone.backends.numpy import Backend
 from contone.backends.numpy import neighbours as host_neighbours
-from contone.backends.protocols import Draws, Groups, Neighbours
+from contone.backends.numpy.neighbours import Neighbours
+from contone.backends.protocols import Draws, Groups
 from contone.backends.torch import duplicates, graph, memory, neighbours
 from contone.backends.torch.draws import FEW, TensorDraws
 from contone.exceptions import InputTypeError, ShapeError

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from contone.backends import get_backend, like, to_numpy
-from contone.enhance.inversion import evidence, logistic_normal
+from contone.enhance.inversion import evidence, logistic_normal, unasked
 from contone.enhance.inversion.covariance import FEW_LABELS, LAST_STEPS, FactorCovariance, FactorFit, choose_rank
 from contone.enhance.inversion.evidence import Calibration, Graded, Grades
 from contone.enhance.inversion.flips import Flips
@@ -26,9 +26,9 @@ from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.sampler import Rows
 from contone.enhance.inversion.shape_uncertainty import ShapeUncertainty
 from contone.exceptions import InputError
-from contone.measurements import IntervalRule
+from contone.measurements import IntervalRule, has_unasked
 from contone.runtime import progress
-from contone.runtime.threads import one_blas_thread
+from contone.runtime.machine import one_blas_thread
 from contone.typing import Array
 
 Step = TypeVar("Step")
@@ -303,6 +303,14 @@ def _starting_spread(rows: Latent) -> Spread | None:
     size = float(np.sqrt(np.mean(np.square(Z - Z.mean(axis=1, keepdims=True)))))
     prior = logistic_normal.spread_prior(rows.rule.spread_prior)
     return Spread(max(size, 0.1 * prior.mean), prior.deviation)
+
+
+def count_labels(L: Array, rule: IntervalRule) -> Counts:
+    """How many rows of L (n, q) have 1, ..., q labels (0 first, where the rule may mark none), for the spread."""
+    if has_unasked(L):
+        return unasked.count_among_asked(L, rule)
+    sizes = (L > 0).sum(axis=1)
+    return to_numpy(get_backend(L).count_members(sizes, L.shape[1] + 1))[int(rule.at_least_one) :]
 
 
 def simulated_rows(q: int) -> int:

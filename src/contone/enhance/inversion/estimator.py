@@ -209,8 +209,12 @@ class Inversion(InductiveMixin, Enhancer):
 
     def takes_levels(self) -> bool:
         """Whether Y may hold ranks or levels: under the rule "order"."""
-        rule = parse_rule(self.degradation) if isinstance(self.degradation, str) else self.degradation
+        rule = self._measurement()
         return isinstance(rule, Measurement) and rule.takes_numbers
+
+    def _measurement(self) -> Measurement | str:
+        """What made the labels; a name where they have to say it themselves."""
+        return parse_rule(self.degradation) if isinstance(self.degradation, str) else self.degradation
 
     def fit(self, X: Any, Y: Any, degrees: Any = None, groups: Any = None) -> Self:
         """Recover the distributions of these rows and keep what `predict` and `enhance` need; see `fit_enhance`."""
@@ -300,7 +304,11 @@ class Inversion(InductiveMixin, Enhancer):
         """The model and the posterior of rows or items, and reports on them; `numbers` are those of a sample."""
         among = known if numbers is None else known.among(numbers)
         labels, called = to_numpy(L), f"{len(L)} {'rows' if numbers is None else 'sampled rows'}"
-        rule = choose_rule(self.degradation, labels, among if item is None else NOTHING_KNOWN)
+        rule = self._measurement()
+        if isinstance(rule, IntervalRule):
+            rule = rule.suited_to(labels)
+        else:
+            rule = choose_rule(str(rule), labels, among if item is None else NOTHING_KNOWN)
         if item is None:
             warn_of_silent_rows(L, rule, among.rows)
         grades = place_grades(*among, L[: X.shape[0]]) if len(among.rows) else None

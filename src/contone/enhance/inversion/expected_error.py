@@ -8,8 +8,9 @@ under whatever is believed of d. Under the posterior at the fitted parameters th
 estimates, and part of them the labels do not tell. So it is averaged over models that the labels allow, each with
 
 - B and the shape of Sigma from their posterior given the labels (`simulate`), its flat directions from the prior;
-- every label's own scale changed by a factor of log deviation `OWN_SCALE`: whether a label is marked says which side of
-  the middle it is on, and how far only as far as the tails are known;
+- every label's own scale changed by a factor whose log deviation is between 0 and sqrt(3) `OWN_SCALE`, another one in
+  every model: whether a label is marked says which side of the middle it is on, and how far only as far as the tails
+  are known. Labels may all vary alike, and the interval has that, too;
 - rows with normal or heavier tails, by the prior `TAILS` (t distributions, a common factor per row);
 - the spread from its posterior under all this: the numbers of labels per row are compared with those of the changed
   model.
@@ -34,13 +35,13 @@ from scipy.special import ndtri
 
 from contone.backends import get_backend, to_numpy
 from contone.enhance.inversion import logistic_normal, simulate
-from contone.enhance.inversion.chain import estimate_spread, simulated_rows
+from contone.enhance.inversion.chain import count_labels, estimate_spread, simulated_rows
 from contone.enhance.inversion.evidence import variance_factor
 from contone.enhance.inversion.logistic_normal import Counts, Parameters
 from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.posterior import Posterior
 from contone.enhance.inversion.sampler import Rows
-from contone.enhance.inversion.unasked import count_labels
+from contone.exceptions import AnswerError
 from contone.measurements import IntervalRule
 from contone.numerics.simplex import kl_divergence, softmax
 from contone.typing import Array
@@ -50,7 +51,8 @@ N_MODELS, N_SWEEPS = 12, 24
 SAMPLE_ROWS = 500
 """At most how many rows the models are tried on."""
 OWN_SCALE = 0.35
-"""Deviation of the logarithm of a label's own scale: a third of the labels is 1.4 times as wide as thought, or 0.7."""
+"""Deviation of the logarithm of a label's own scale, root mean square over the models: a third of the labels is 1.4
+times as wide as thought, or 0.7."""
 TAILS = (math.inf,) * 6 + (12.0,) * 2 + (6.0,) * 2 + (3.0,) * 2
 """Degrees of freedom of the rows, one for each model: normal with probability one half."""
 LEVEL = 0.9
@@ -169,14 +171,27 @@ def errors_under_models(fit: Fit, sample: ErrorSample, rng: np.random.Generator)
     # One stratum each, so that a dozen models cover the prior evenly.
     scores = ndtri((rng.permutation(N_MODELS) + 0.5) / N_MODELS)
     tails = rng.permutation(TAILS) if not fit.n_graded else np.full(N_MODELS, fit.tail)
-    own_scale = (OWN_SCALE**-2 + 2.0 * fit.n_graded) ** -0.5
+    own_scales = math.sqrt(3.0) * OWN_SCALE * (rng.permutation(N_MODELS) + 0.5) / N_MODELS
     found = []
-    for score, tail, stream in zip(scores, tails, rng.spawn(N_MODELS), strict=True):
+    for score, tail, own_scale, stream in zip(scores, tails, own_scales, rng.spawn(N_MODELS), strict=True):
         drawn = simulate.draw_parameters(fit, information, sample.X, stream)
-        own = np.exp(own_scale * stream.standard_normal(q)) if q > 2 else np.ones(q)
+        known = (own_scale**-2 + 2.0 * fit.n_graded) ** -0.5
+        own = np.exp(known * stream.standard_normal(q)) if q > 2 else np.ones(q)
         model = _with_spread(fit, _stretch(drawn, own), float(tail), float(score), sample, stream)
         found.append(_expected_kl(fit, model, float(tail), sample, stream))
-    return np.where(sample.graded, 0.0, np.stack(found))
+    return np.where(sample.graded, 0.0, finite_models(np.stack(found)))
+
+
+def finite_models(errors: np.ndarray) -> np.ndarray:
+    """The models (k, m) under which all rows have a number; parameters that leave floating point have no part."""
+    kept: np.ndarray = errors[np.isfinite(errors).all(axis=1)]
+    if len(kept) < 2:
+        raise AnswerError(
+            f"No error can be expected: {len(errors) - len(kept)} of {len(errors)} models that the labels "
+            "allow have parameters beyond floating point. A label that is never marked, or features of very different "
+            "sizes, may be the reason: leave that label out, or standardise the features."
+        )
+    return kept
 
 
 def _stretch(parameters: Parameters, own: np.ndarray) -> Parameters:

@@ -17,7 +17,7 @@ from array_api_compat import array_namespace
 from contone.backends import like, to_numpy
 from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.annotators import Items
-from contone.enhance.inversion.chain import Settings, calibrate_parameters, learn_parameters, redraws
+from contone.enhance.inversion.chain import Settings, calibrate_parameters, count_labels, learn_parameters, redraws
 from contone.enhance.inversion.evidence import Calibration, Grades
 from contone.enhance.inversion.judged import Answer, closest_step
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
@@ -25,7 +25,6 @@ from contone.enhance.inversion.model import Fit, certain, labels_of, mean_featur
 from contone.enhance.inversion.posterior import Averages, Posterior
 from contone.enhance.inversion.sampler import Rows
 from contone.enhance.inversion.shape_uncertainty import ShapeUncertainty
-from contone.enhance.inversion.unasked import count_labels
 from contone.exceptions import LabelError
 from contone.measurements import IntervalRule
 from contone.numerics.principal import principal_map

@@ -14,7 +14,6 @@ from scipy.special import ndtri
 
 from contone.backends import get_backend, like, to_numpy
 from contone.enhance.inversion.evidence import Grades
-from contone.enhance.inversion.sweeps.compiled import add_draw
 from contone.numerics.simplex import softmax
 from contone.typing import Array
 
@@ -128,6 +127,8 @@ class Averages:
 
     def _add_compiled(self, Z: np.ndarray) -> None:
         """The same with one exponential and one logarithm: a logit is z - log(mass of the others)."""
+        from contone.enhance.inversion.sweeps.compiled import add_draw
+
         resolution = max(1e-12, float(np.finfo(Z.dtype).eps))
         lowest = math.log(np.finfo(Z.dtype).smallest_normal)  # of a degree that is 0: its square must not overflow
         add_draw(Z, (self.degrees.T, self.logits.T, self.squares.T), resolution, lowest)

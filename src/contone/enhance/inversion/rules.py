@@ -7,12 +7,10 @@ with a model that was fitted under it.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from contone.enhance.inversion import logistic_normal, unasked
-from contone.enhance.inversion.chain import Settings, learn_parameters, simulated_rows
+from contone.enhance.inversion.chain import Settings, count_labels, learn_parameters, simulated_rows
 from contone.enhance.inversion.evidence import find_contradictions
 from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.sampler import Rows
@@ -42,17 +40,12 @@ CLEAR = 0.95
 
 def choose_rule(degradation: IntervalRule | str, L: np.ndarray, known: KnownDegrees = NOTHING_KNOWN) -> IntervalRule:
     """The rule that the parameter `degradation` of `Inversion` stands for, given labels L (n, q) and graded rows."""
-    chosen = _choose(degradation, L, known)
-    # A row of zeros is something that a threshold makes, unless it is told to mark one label at least.
-    if isinstance(chosen, Threshold) and (L == 0).all(axis=1).any():
-        return replace(chosen, at_least_one=False)
-    return chosen
-
-
-def _choose(degradation: IntervalRule | str, L: np.ndarray, known: KnownDegrees) -> IntervalRule:
     rule = parse_rule(degradation) if isinstance(degradation, str) else degradation
-    if isinstance(rule, IntervalRule):
-        return rule
+    chosen = rule if isinstance(rule, IntervalRule) else _choose(str(rule), L, known)
+    return chosen.suited_to(L)
+
+
+def _choose(rule: str, L: np.ndarray, known: KnownDegrees) -> IntervalRule:
     q = L.shape[1]
     has_zeros = bool((L == 0).all(axis=1).any())
     if rule == "bar" and q > 1:
@@ -113,7 +106,7 @@ def _evidence(rule: IntervalRule, L: np.ndarray, known: KnownDegrees) -> float:
     # A pattern that the rule cannot make counts as a cardinality that it never gives.
     n_odd = unasked.start_rows(rule, L)[1].sum() + find_contradictions(rule, known.degrees, L[known.rows]).sum()
     impossible = np.log(0.5 / len(Z)) * n_odd
-    counts = unasked.count_labels(L, rule)
+    counts = count_labels(L, rule)
     return logistic_normal.spread_evidence(Z, counts, rule.cardinality, rule.spread_prior) + float(impossible)
 
 
@@ -125,7 +118,7 @@ def _draw_under(rule: IntervalRule, L: np.ndarray) -> Array:
     rows, rng = Rows(rule, some, 0.0), np.random.default_rng(0)
     n_sweeps = TRIAL_SWEEPS if q <= TRIAL_LABELS else max(TRIAL_SWEEPS * TRIAL_LABELS // q, 10)
     settings = Settings(features=False, n_sweeps=n_sweeps, n_burn=n_sweeps // 2)
-    phi, counts = np.ones((1, len(some))), unasked.count_labels(some, rule)
+    phi, counts = np.ones((1, len(some))), count_labels(some, rule)
     found, _, _ = learn_parameters(phi, rows, Averages(rows.Z, 0, 0), counts, settings, rng)
     normals = rng.standard_normal((simulated_rows(q), q))
     Z = found.coefficients[0] + normals @ logistic_normal.square_root(found.covariance).T

@@ -17,11 +17,10 @@ from contone.enhance.inversion import logistic_normal, unasked
 from contone.enhance.inversion.covariance import FEW_LABELS, Precision, dense
 from contone.enhance.inversion.evidence import Grades
 from contone.enhance.inversion.posterior import Averages
-from contone.enhance.inversion.sweeps import Bound, KnownRows, choose_sweeps
-from contone.measurements import IntervalRule, Order, TopK
+from contone.enhance.inversion.sweeps import Bound, KnownRows, Sweeps
+from contone.measurements import IntervalRule, Order, TopK, has_unasked
 from contone.measurements.order import has_levels
 from contone.numerics.simplex import softmax
-from contone.numerics.unasked import has_unasked
 from contone.typing import Array
 
 STARTING_ROWS = 5000
@@ -65,7 +64,8 @@ class Rows:
         self.labels = transpose(L) if has_unasked(L) else None
         """(q, n), where some of them were not asked."""
         self.by_level = isinstance(rule, Order) and (self.labels is not None or has_levels(L))
-        Z, self.relaxed, completed = unasked.start_rows(rule, L)
+        start = (*rule.start(L), L > 0) if self.labels is None else unasked.start_rows(rule, L)
+        Z, self.relaxed, completed = start
         if grades is not None:
             self.relaxed = self.relaxed & ~grades.known
         self.n_relaxed = int(self.relaxed.sum())
@@ -248,3 +248,21 @@ def draw_weights(residual: Array, precision: Array, tail: float, rng: Any) -> Ar
     # Twice a gamma variable with half a whole number as its shape is a sum of squared normal variables.
     squares = rng.standard_normal((int(tail) + q - 1, n)) ** 2
     return squares.sum(axis=0) / (tail + distance)
+
+
+def choose_sweeps(Z: Array, rule: IntervalRule, bound: Bound) -> Sweeps:
+    """The quickest sweeps for log weights Z (q, n) that know all that binds them."""
+    kind, region = get_backend(Z).name, rule.region
+    if region is not None and bound.levels is None:
+        if kind == "numpy":
+            from contone.enhance.inversion.sweeps.compiled import CompiledSweeps
+
+            return CompiledSweeps(region)
+        if kind == "torch":
+            from contone.enhance.inversion.sweeps.gpu import FusedSweeps, can_fuse
+
+            if can_fuse(Z):
+                return FusedSweeps(rule)
+    from contone.enhance.inversion.sweeps.reference import ReferenceSweeps
+
+    return ReferenceSweeps(rule)

@@ -17,6 +17,7 @@ Correlations between the three are ignored.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -45,7 +46,7 @@ class Information:
     """What the labels of the rows say about the parameters, in whitened residuals (r = q - 1 dimensions)."""
 
     mean: np.ndarray
-    """R (r, r): the share of a row's information on its mean that its labels keep, between 0 and I."""
+    """R (r, r): the share of a row's information on its mean that its labels keep, from `rarest_share` to I."""
     shape: np.ndarray
     """(s, s): information of all rows on the shape of Sigma, in the order of `_pairs`."""
     gram: np.ndarray
@@ -86,8 +87,21 @@ def learn_information(fit: Fit, X: np.ndarray, L: np.ndarray, rng: np.random.Gen
             averages[(k - N_SWEEPS // 5) // half] += scores / half
     product = averages[0] @ averages[1].T
     product = 0.5 * (product + product.T)
-    r = len(whiten)
-    return Information(_clipped(product[:r, :r] / X.shape[0], 1.0), _clipped(product[r:, r:], np.inf), phi @ phi.T)
+    r, n = len(whiten), X.shape[0]
+    least = rarest_share(max(fit.n_rows, n))
+    return Information(_clipped(product[:r, :r] / n, least, 1.0), _clipped(product[r:, r:], 0.0, np.inf), phi @ phi.T)
+
+
+def rarest_share(n: int) -> float:
+    """The share of a row's information on a mean that labels keep which are marked in half a row of n.
+
+    A label that is never marked has no information of its own at the fit, where the likelihood is flat; on one side of
+    it, though, it falls as soon as the label would be marked. Half a mark stands for that. Without it the draws would
+    be those of the flat prior of the intercept, most of which contradict the labels.
+    """
+    p = 0.5 / max(n, 1)
+    density = math.exp(-0.5 * float(ndtri(p)) ** 2) / math.sqrt(2 * math.pi)
+    return density**2 / (p * (1 - p))
 
 
 def with_graded_rows(information: Information, n: int, n_graded: int) -> Information:
@@ -224,7 +238,7 @@ def _draw_mean(information: Information, theta: float, rng: np.random.Generator)
     return np.stack(columns, axis=1) @ vectors.T
 
 
-def _clipped(matrix: np.ndarray, most: float) -> Array:
-    """A symmetric matrix with its eigenvalues cut to [0, most]."""
+def _clipped(matrix: np.ndarray, least: float, most: float) -> Array:
+    """A symmetric matrix with its eigenvalues cut to [least, most]."""
     values, vectors = np.linalg.eigh(matrix)
-    return (vectors * np.clip(values, 0.0, most)) @ vectors.T
+    return (vectors * np.clip(values, least, most)) @ vectors.T

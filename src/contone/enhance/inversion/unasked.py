@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from contone.backends import get_backend, to_numpy
+from contone.backends import to_numpy
 from contone.enhance.inversion.flips import NO_FLIPS, Flips
-from contone.measurements import IntervalRule, Order, TopK
-from contone.numerics.unasked import asked_frequencies, has_unasked
+from contone.measurements import IntervalRule, Order, TopK, has_unasked
+from contone.numerics.unasked import asked_frequencies
 from contone.typing import Array
 from contone.validation import silent_rows
 
@@ -113,12 +113,9 @@ class PartialCounts:
         return score
 
 
-def count_labels(L: Array, rule: IntervalRule) -> np.ndarray | PartialCounts:
-    """How many rows of L (n, q) have 1, ..., q labels (0 first, where the rule may mark none), for the spread."""
+def count_among_asked(L: Array, rule: IntervalRule) -> PartialCounts:
+    """How many rows of L (n, q) have so many labels among those that were asked."""
     q = L.shape[1]
-    if not has_unasked(L):
-        sizes = (L > 0).sum(axis=1)
-        return to_numpy(get_backend(L).count_members(sizes, q + 1))[int(rule.at_least_one) :]
     labels = to_numpy(L)
     asked = ~np.isnan(labels)
     number, marked = asked.sum(axis=1), (labels > 0).sum(axis=1)

@@ -9,8 +9,9 @@ from contone.experiments.report.blocks import Block, Grid, Heading, Report, Sect
 from contone.experiments.report.charts.critical_difference import MIN_DATASETS
 from contone.experiments.report.scores import SHARES, score_folds, share_grid
 from contone.experiments.results import Results, load_results
-from contone.experiments.store import Record, Store
+from contone.experiments.store import Store
 from contone.pages import words
+from contone.typing import Record
 
 RANKS_TITLE, RANKS_QUESTION = "Ranks and tests", "Are the differences between the methods more than chance?"
 RANK_WARNING = (

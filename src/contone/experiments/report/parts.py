@@ -26,8 +26,9 @@ from contone.experiments.report.blocks import (
 from contone.experiments.report.charts import examples, manifold, recovered
 from contone.experiments.report.scores import REPORTED
 from contone.experiments.results import Results
-from contone.experiments.store import Record, Store
+from contone.experiments.store import Store
 from contone.pages import words
+from contone.typing import Record
 
 KINDS = {"Baseline": "A row that uses no features.", "Oracle": "A row that has seen the truth, so it cannot be best."}
 LIMIT = "the limit, which is what learners trained on the truth reach (a strong reference, not a bound)"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+
+from contone.typing import Record
 
 
 @dataclass(frozen=True)
@@ -34,4 +35,4 @@ class Evidence:
     finding: str
     source: str
     holds: bool
-    numbers: list[dict[str, Any]] = field(default_factory=list)
+    numbers: list[Record] = field(default_factory=list)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from statistics import median
-from typing import Any
 
 from contone.reproduction import paper
 from contone.reproduction.errata.evidence import Evidence
 from contone.reproduction.verdicts import ROUNDING
+from contone.typing import Record
 
 Results = Mapping[str, Mapping[str, Mapping[str, float]]]
 """Our scores: ``results[measure][row][dataset]``, data sets by the paper's short names."""
@@ -17,7 +17,7 @@ Results = Mapping[str, Mapping[str, Mapping[str, float]]]
 def lcdr_is_uniform(results: Results) -> Evidence | None:
     """The printed row of LCdr is the uniform distribution's."""
     table = paper.recovery()
-    rows: list[dict[str, Any]] = []
+    rows: list[Record] = []
     ours = {"kl": "kl_reversed_drop"}
     for measure in paper.GREATER_IS_BETTER:
         uniform = results.get(ours.get(measure, measure), {}).get("Uniform", {})
@@ -53,7 +53,7 @@ def lcdr_is_uniform(results: Results) -> Evidence | None:
 def below_the_floor(results: Results) -> Evidence | None:
     """Cells of the prediction table below what the best learner trained on the true distributions reaches."""
     table = paper.prediction()
-    rows: list[dict[str, Any]] = []
+    rows: list[Record] = []
     ours = {"kl": "kl_reversed_drop"}
     for measure in table:
         floor = results.get(f"prediction:{ours.get(measure, measure)}", {}).get("Floor less its error", {})
@@ -83,7 +83,7 @@ def below_the_floor(results: Results) -> Evidence | None:
 def mixed_kl(results: Results) -> Evidence | None:
     """Which reading of KL fits each printed row: the conventions are mixed within one table."""
     table = paper.recovery()
-    rows: list[dict[str, Any]] = []
+    rows: list[Record] = []
     rows_of_ours = {"LCdr": "Uniform", "LP": "LP (paper)"}
     for m, row in rows_of_ours.items():
         fits = {}
@@ -115,7 +115,7 @@ def mixed_kl(results: Results) -> Evidence | None:
 def lp_alpha(results: Results) -> Evidence | None:
     """The printed row of LP needs alpha = 0.1, not the 0.01 that is stated."""
     table = paper.recovery()
-    rows: list[dict[str, Any]] = []
+    rows: list[Record] = []
     for row, alpha in (("LP (paper)", 0.1), ("LP (alpha as printed)", 0.01)):
         off = []
         for measure in paper.GREATER_IS_BETTER:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from contone.experiments import statistics
 from contone.reproduction import paper
 from contone.reproduction.errata.evidence import Evidence
+from contone.typing import Record
 
 SAME_PRINT = 5e-5
 """Half a unit of the fourth printed decimal: closer values are equal in print."""
@@ -17,7 +17,7 @@ SAME_PRINT = 5e-5
 def wrong_measure() -> Evidence:
     """The half of the augmentation table headed Chebyshev holds Clark."""
     printed, main = paper.augmentation()["clark"], paper.recovery()
-    rows: list[dict[str, Any]] = []
+    rows: list[Record] = []
     for measure in ("chebyshev", "clark"):
         equal = [abs(printed[m][d] - main[measure][m][d]) < SAME_PRINT for m in paper.COMPARED for d in paper.DATASETS]
         rows.append({"measure of the main table": measure, "equal cells": sum(equal), "of": len(equal)})
@@ -36,7 +36,7 @@ def wrong_measure() -> Evidence:
 def permuted_rows() -> Evidence:
     """Nine row names of the augmentation table are permuted, in both halves."""
     printed, main = paper.augmentation(as_printed=True), paper.recovery()
-    rows: list[dict[str, Any]] = []
+    rows: list[Record] = []
     for name in paper.DATASETS:
         matches = {
             candidate: sum(
@@ -67,7 +67,7 @@ def permuted_rows() -> Evidence:
 def base_values_differ() -> Evidence:
     """With names and measure put right, some base values still differ between the two tables."""
     corrected, main = paper.augmentation(), paper.recovery()
-    rows: list[dict[str, Any]] = [
+    rows: list[Record] = [
         {"measure": measure, "method": m, "dataset": d, "main table": main[measure][m][d], "augmentation": row[m][d]}
         for measure, row in corrected.items()
         for d in paper.DATASETS
@@ -89,7 +89,7 @@ def base_values_differ() -> Evidence:
 def augmented_beats_lcdr() -> Evidence:
     """Other methods behind the augmentation are better than LCdr itself."""
     corrected, main = paper.augmentation(), paper.recovery()
-    rows: list[dict[str, Any]] = []
+    rows: list[Record] = []
     for m in paper.COMPARED:
         ahead = [
             d for d in paper.DATASETS if corrected["clark"][f"LCdr-{m}"][d] < main["clark"]["LCdr"][d] - SAME_PRINT
@@ -113,7 +113,7 @@ def augmented_beats_lcdr() -> Evidence:
 def tie_counted_as_win() -> Evidence:
     """The share of improved GLLE cells counts a tie."""
     table = paper.augmentation(as_printed=True)
-    pairs: list[dict[str, Any]] = [
+    pairs: list[Record] = [
         {"half": half, "row": d, "alone": table[half]["GLLE"][d], "augmented": table[half]["LCdr-GLLE"][d]}
         for half in table
         for d in paper.DATASETS
@@ -139,7 +139,7 @@ def tie_counted_as_win() -> Evidence:
 def ablation_contradictions() -> Evidence:
     """The ablation table against the main table and against its own text."""
     table, main = paper.ablation()["chebyshev"], paper.recovery()["chebyshev"]["LCdr"]
-    rows: list[dict[str, Any]] = [
+    rows: list[Record] = [
         {"what": "full model differs from the main table", "dataset": d, "ablation": v, "other": main[d]}
         for d, v in table["LF+LC"].items()
         if abs(v - main[d]) >= SAME_PRINT
@@ -169,7 +169,7 @@ def ablation_contradictions() -> Evidence:
 def not_all_wins() -> Evidence:
     """LCdr is not better in all cases."""
     table = paper.recovery()
-    rows: list[dict[str, Any]] = []
+    rows: list[Record] = []
     for measure, greater in paper.GREATER_IS_BETTER.items():
         for m in paper.COMPARED:
             for d in paper.DATASETS:
@@ -192,7 +192,7 @@ def not_all_wins() -> Evidence:
 def printed_statistics() -> Evidence:
     """Average ranks and p-values recomputed: one tie is treated as if it were none."""
     table = paper.recovery()
-    rows: list[dict[str, Any]] = []
+    rows: list[Record] = []
     for measure, greater in paper.GREATER_IS_BETTER.items():
         mean_ranks = statistics.average_ranks(table[measure], greater_is_better=greater)
         for m, printed in paper.average_ranks()[measure].items():
@@ -225,7 +225,7 @@ def prediction_shares() -> Evidence:
     table = paper.prediction()
     cells = [(measure, d) for measure in table for d in paper.DATASETS]
     first = sum(all(table[q]["LCdr"][d] < table[q][m][d] for m in paper.COMPARED) for q, d in cells)
-    rows: list[dict[str, Any]] = [
+    rows: list[Record] = [
         {"what": "first", "printed %": paper.CLAIMS["prediction_first"], "computed %": 100 * first / len(cells)}
     ]
     for m, printed in paper.CLAIMS["prediction_wins"].items():
@@ -249,7 +249,7 @@ def prediction_shares() -> Evidence:
 def repeated_cells() -> Evidence:
     """Canberra equal to Clark: possible only where a single label differs."""
     table = paper.prediction()
-    rows: list[dict[str, Any]] = [
+    rows: list[Record] = [
         {"method": m, "dataset": d, "clark": table["clark"][m][d], "canberra": table["canberra"][m][d]}
         for m in paper.METHODS
         for d in paper.DATASETS
@@ -271,7 +271,7 @@ def repeated_cells() -> Evidence:
 def number_of_labels() -> Evidence:
     """Canberra <= sqrt(q) Clark gives a lower bound on q: heat has more than five labels."""
     table = paper.recovery()
-    rows: list[dict[str, Any]] = []
+    rows: list[Record] = []
     for d, printed in paper.PRINTED_LABELS.items():
         ratio, m = max((table["canberra"][m][d] / table["clark"][m][d], m) for m in paper.METHODS)
         # Both are rounded to four decimals; the bound uses the ends that favour the printed number.

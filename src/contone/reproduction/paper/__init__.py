@@ -12,7 +12,8 @@ from __future__ import annotations
 import csv
 from functools import cache
 from importlib.resources import files
-from typing import Any
+
+from contone.typing import Record
 
 Table = dict[str, dict[str, dict[str, float]]]
 
@@ -75,7 +76,7 @@ PRINTED_LABELS = {
 }  # fmt: skip
 """Number of labels in the paper's table of data sets."""
 
-CLAIMS: dict[str, Any] = {
+CLAIMS: Record = {
     "recovery_wins": "the proposed method achieves better performance in all cases (12 datasets and five metrics)",
     "augmentation_glle": 95.83,
     "augmentation_always": ("ML2", "LP", "LESC", "LEMLL"),

@@ -23,7 +23,7 @@ from contone.experiments.report.make import furthest, mean_shares
 from contone.experiments.report.ranks import RankGroup
 from contone.experiments.report.scores import REPORTED, SHARES, score_folds, share_grid
 from contone.experiments.results import Results, load_results
-from contone.experiments.store import Record, Store
+from contone.experiments.store import Store
 from contone.pages import words
 from contone.reproduction import paper
 from contone.reproduction.errata import Evidence, errata
@@ -41,6 +41,7 @@ from contone.reproduction.report.published import (
 )
 from contone.reproduction.specs import specs
 from contone.reproduction.verdicts import RULES
+from contone.typing import Record
 
 TITLE = "Data augmentation for label enhancement, re-run"
 TABLES = {

@@ -12,7 +12,7 @@ from contone.enhance.inversion.covariance import FactorPrecision
 from contone.enhance.inversion.evidence import place_grades
 from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.sampler import Rows
-from contone.enhance.inversion.sweeps import Bound, KnownRows, compiled, elementary, loops
+from contone.enhance.inversion.sweeps import Bound, KnownRows, compiled, elementary
 from contone.enhance.inversion.sweeps.compiled import CompiledSweeps
 from contone.enhance.inversion.sweeps.reference import ReferenceSweeps
 from contone.measurements import CumulativeMass, Region, Threshold, TopK
@@ -140,12 +140,12 @@ def test_what_is_drawn_does_not_depend_on_pieces_and_tiles(monkeypatch):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_what_is_compiled_ahead_is_what_a_fit_uses(dtype):
     compiled.compile_loops()
-    known = [*loops.sweep.signatures, *loops.add_draw.signatures]
+    known = [*compiled._sweep_rows.signatures, *compiled._add_rows.signatures]
     rows, mean, factors, rng = problem(Threshold(0.2), dtype)
     draws = rng.random((Q, N), dtype=dtype), rng.standard_normal(N, dtype=dtype)
     rows.sweeps.sweep(rows.Z, rows.bound, mean, factors, *draws, reflect=True, root_weights=mean[0])
     Averages(rows.Z, 1, 1).add(rows.Z)
-    assert [*loops.sweep.signatures, *loops.add_draw.signatures] == known
+    assert [*compiled._sweep_rows.signatures, *compiled._add_rows.signatures] == known
 
 
 def test_without_a_place_for_the_cache_all_is_compiled_anew():

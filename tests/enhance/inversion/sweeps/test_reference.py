@@ -7,8 +7,7 @@ from sklearn.datasets import load_digits
 from contone import CumulativeMass, Inversion, Threshold, TopK
 from contone.enhance.inversion import sampler
 from contone.enhance.inversion.posterior import Averages
-from contone.enhance.inversion.sampler import Rows
-from contone.enhance.inversion.sweeps import choose_sweeps
+from contone.enhance.inversion.sampler import Rows, choose_sweeps
 from contone.enhance.inversion.sweeps.compiled import CompiledSweeps
 from contone.enhance.inversion.sweeps.reference import ReferenceSweeps
 from contone.measurements import Order

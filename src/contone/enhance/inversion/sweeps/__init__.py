@@ -9,9 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
-from contone.backends import get_backend
 from contone.enhance.inversion.covariance import Precision
-from contone.measurements import IntervalRule
 from contone.typing import Array
 
 Sums = tuple[Array, Array, Array]
@@ -71,21 +69,3 @@ class Sweeps(ABC):
         each (n, q). What comes back are new log weights; None, and nothing done, where sweeps go one by one.
         """
         return None
-
-
-def choose_sweeps(Z: Array, rule: IntervalRule, bound: Bound) -> Sweeps:
-    """The quickest sweeps for log weights Z (q, n) that know all that binds them."""
-    kind, region = get_backend(Z).name, rule.region
-    if region is not None and bound.levels is None:
-        if kind == "numpy":
-            from contone.enhance.inversion.sweeps.compiled import CompiledSweeps
-
-            return CompiledSweeps(region)
-        if kind == "torch":
-            from contone.enhance.inversion.sweeps.gpu import FusedSweeps, can_fuse
-
-            if can_fuse(Z):
-                return FusedSweeps(rule)
-    from contone.enhance.inversion.sweeps.reference import ReferenceSweeps
-
-    return ReferenceSweeps(rule)

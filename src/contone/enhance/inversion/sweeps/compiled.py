@@ -1,20 +1,39 @@
-"""Sweeps of NumPy arrays as compiled loops (`loops`), rows in pieces, side by side on threads."""
+"""Sweeps of NumPy arrays as compiled loops, rows in pieces, side by side on threads; and the sums over draws.
+
+Importing this module imports numba.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from contone.enhance.inversion.covariance import FactorPrecision, Precision
 from contone.enhance.inversion.sweeps import Bound, Sums, Sweeps
+from contone.enhance.inversion.sweeps.elementary import compiled, exponentials, larger, logarithms, smaller
+from contone.enhance.inversion.sweeps.loops import (
+    BOUND,
+    FAR,
+    MASS,
+    draw,
+    draw_far,
+    find_ends,
+    load,
+    look_ahead,
+    multiply,
+    place,
+    put,
+    replace_ends,
+)
 from contone.measurements import Region
-from contone.runtime.threads import for_each
+from contone.runtime.machine import for_each
 
 PIECE_ROWS = 4096
 """At most how many rows one thread works on at a time."""
@@ -22,14 +41,6 @@ TILE_NUMBERS = 8192
 """About how many log weights are in a tile: with what belongs to them they fit into a processor's second cache."""
 MARGIN = {8: 1e-9, 4: 1e-5}
 """How far draws stay clear of the ends of their interval, by item size."""
-
-
-@cache
-def _loops() -> ModuleType:
-    """The compiled loops; numba is imported when they are first needed."""
-    from contone.enhance.inversion.sweeps import loops
-
-    return loops
 
 
 def compile_loops() -> None:
@@ -72,8 +83,10 @@ class CompiledSweeps(Sweeps):
         draws = (_laid_out(u, dtype), _laid_out(shift, dtype))
         roots = _laid_out(np.zeros(0) if root_weights is None else root_weights, dtype)
         how = (self.region.number, self.region.share, MARGIN[dtype.itemsize], reflect)
-        Z, work = _laid_out(Z, dtype), _loops().sweep
-        for_each(lambda s: work(Z, found, *rows, *form, *draws, roots, *how, s.start, s.stop, size), pieces_of(n))
+        Z = _laid_out(Z, dtype)
+        for_each(
+            lambda s: _sweep_rows(Z, found, *rows, *form, *draws, roots, *how, s.start, s.stop, size), pieces_of(n)
+        )
         return found
 
 
@@ -82,8 +95,8 @@ def add_draw(Z: np.ndarray, sums: Sums, resolution: float, lowest: float) -> Non
 
     1 - d is at least `resolution` in a logit, which is at least `lowest`.
     """
-    Z, size, work = np.ascontiguousarray(Z), tile_rows(len(Z)), _loops().add_draw
-    for_each(lambda s: work(Z, *sums, resolution, lowest, s.start, s.stop, size), pieces_of(Z.shape[1]))
+    Z, size = np.ascontiguousarray(Z), tile_rows(len(Z))
+    for_each(lambda s: _add_rows(Z, *sums, resolution, lowest, s.start, s.stop, size), pieces_of(Z.shape[1]))
 
 
 def pieces_of(n: int) -> Sequence[slice]:
@@ -117,3 +130,110 @@ def _form(precision: Precision) -> tuple[np.ndarray, ...]:
         own, shared = np.zeros(len(matrix)), np.zeros((len(matrix), 0))
         along, diagonal = matrix.sum(0), matrix.diagonal()
     return own, shared, matrix, along, 1.0 / diagonal
+
+
+@compiled
+def _sweep_rows(
+    Z_in, found, positive, state, is_zero, highest_zero, mean, own, shared, matrix, along, variances, u, shift, roots,
+    kind, share, margin, reflect, start, stop, size,
+):  # fmt: skip
+    """One sweep of the rows from `start` to `stop`, `size` at a time; see `CompiledSweeps.sweep` for the arrays."""
+    q, n_factors = len(Z_in), shared.shape[1]
+    by_factors, of_positive, of_negative = n_factors > 0, 1.0, 1.0
+    if kind == MASS:
+        of_positive, of_negative = 1.0 - share, -share
+    for a in range(start, stop, size):
+        m = min(size, stop - a)
+        b = a + m
+        Z, R, W, lows, highs = (
+            np.empty((q, m)),
+            np.empty((q, m)),
+            np.empty((q, m)),
+            np.empty((q, m)),
+            np.empty((q, m)),
+        )
+        root, lower, upper, left, right, below, above = (
+            np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+        )  # fmt: skip
+        centre, side, gradient, fresh, drawn = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+        balance, count, lowest, highest = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+        special = False
+        for i in range(m):
+            root[i] = roots[a + i] if len(roots) > 0 else 1.0
+            special |= state[a + i] != BOUND
+        load(Z_in, mean, a, b, along, shift[a:b], root, Z, R, lowest, highest)
+        look_ahead(positive, a, b, of_positive, of_negative, Z, W, lows, highs, balance, count, lowest, highest)
+        rows, coefficients = R, matrix
+        if by_factors:
+            rows, coefficients = np.empty((n_factors, m)), shared
+            for k in range(n_factors):
+                for i in range(m):
+                    rows[k, i] = 0.0
+            for j in range(q):
+                residual = R[j]
+                for k in range(n_factors):
+                    c, row = shared[j, k], rows[k]
+                    for i in range(m):
+                        row[i] -= c * residual[i]
+        for j in range(q):
+            here, w, marked = Z[j], W[j], positive[j, a:b]
+            for i in range(m):
+                drawn[i] = u[j, a + i]
+            find_ends(kind, share, marked, w, lows[j], highs[j], lowest, highest, count, balance, lower, upper)
+            if special:
+                zero = is_zero[j, a:b] if len(is_zero) > 0 else marked
+                replace_ends(
+                    state[a:b], marked, zero, highest_zero[a:b], lows[j], highs[j], lowest, highest, lower, upper
+                )
+            multiply(own[j], R[j], coefficients[j], rows, gradient)
+            place(here, gradient, variances[j], margin, root, lower, upper, centre, left, right, side)
+            draw(
+                here, variances[j], drawn, reflect, root, lower, upper, centre, left, right, side, below, above,
+                fresh,
+            )  # fmt: skip
+            furthest = math.inf
+            for i in range(m):
+                furthest = smaller(right[i], furthest)
+            if furthest < -FAR:
+                draw_far(variances[j], drawn, root, lower, upper, centre, left, right, side, fresh)
+            follow = shared[j]
+            put(
+                marked, of_positive, of_negative, found[j, a:b], fresh, here, R[j], w, balance, lowest, highest, follow,
+                rows,
+            )  # fmt: skip
+
+
+@compiled
+def _add_rows(Z_in, degrees, logits, squares, resolution, lowest, start, stop, size):
+    """Add the degrees, the logits and their squares of log weights (q, n) to three sums (q, n); rows as in `sweep`."""
+    q = len(Z_in)
+    for a in range(start, stop, size):
+        m = min(size, stop - a)
+        b = a + m
+        W, top, total, logit = np.empty((q, m)), np.empty(m), np.empty(m), np.empty(m)
+        for i in range(m):
+            top[i], total[i] = -math.inf, 0.0
+        for j in range(q):
+            z = Z_in[j, a:b]
+            for i in range(m):
+                top[i] = larger(top[i], np.float64(z[i]))
+        for j in range(q):
+            z, w = Z_in[j, a:b], W[j]
+            for i in range(m):
+                w[i] = z[i] - top[i]
+            exponentials(w)
+            for i in range(m):
+                total[i] += w[i]
+        for j in range(q):
+            z, w, degree, summed, square = Z_in[j, a:b], W[j], degrees[j, a:b], logits[j, a:b], squares[j, a:b]
+            for i in range(m):
+                logit[i] = larger(total[i] - w[i], resolution * total[i])
+            logarithms(logit)
+            for i in range(m):
+                logit[i] = larger(z[i] - top[i] - logit[i], lowest)
+            for i in range(m):
+                degree[i] += w[i] / total[i]
+            for i in range(m):
+                summed[i] += logit[i]
+            for i in range(m):
+                square[i] += logit[i] * logit[i]

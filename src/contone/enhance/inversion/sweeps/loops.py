@@ -1,4 +1,4 @@
-"""Loops over rows and labels that numba compiles: a Gibbs sweep of log weights, and the sums that averages are made of.
+"""The steps of a compiled sweep, loops over the rows of a tile.
 
 `reference.sweep` says what a sweep is. What differs here is the bookkeeping, so that a step takes O(1) operations per
 row beside Sigma^-1:
@@ -49,7 +49,7 @@ FAR = 25.0
 
 
 @compiled
-def _bound(kind, share, positive, W, lowest_ahead, highest_ahead, lowest, highest, count, balance, lower, upper):
+def find_ends(kind, share, positive, W, lowest_ahead, highest_ahead, lowest, highest, count, balance, lower, upper):
     """The weights between which a label keeps the labels of its rows; its own weight leaves the balance."""
     if kind == MASS:
         of_positive, of_negative, over_share = 1.0 / (1.0 - share), -1.0 / share, 1.0 / share
@@ -85,7 +85,7 @@ def _bound(kind, share, positive, W, lowest_ahead, highest_ahead, lowest, highes
 
 
 @compiled
-def _bind(state, positive, is_zero, highest_zero, lowest_ahead, highest_ahead, lowest, highest, lower, upper):
+def replace_ends(state, positive, is_zero, highest_zero, lowest_ahead, highest_ahead, lowest, highest, lower, upper):
     """The ends of rows that are relaxed or known, in place of those of their region."""
     for i in range(len(state)):
         if state[i] == RELAXED:
@@ -98,7 +98,7 @@ def _bind(state, positive, is_zero, highest_zero, lowest_ahead, highest_ahead, l
 
 
 @compiled
-def _multiply(own, residual, coefficients, rows, gradient):
+def multiply(own, residual, coefficients, rows, gradient):
     """own residual + coefficients rows, for numbers own and (k,) and rows (k, tile)."""
     m, k = len(residual), 0
     for i in range(m):
@@ -117,7 +117,7 @@ def _multiply(own, residual, coefficients, rows, gradient):
 
 
 @compiled
-def _place(here, gradient, variance, margin, root, lower, upper, centre, left, right, side):
+def place(here, gradient, variance, margin, root, lower, upper, centre, left, right, side):
     """Ends of log weights from those of weights; their centres, and the ends in standard deviations from there.
 
     Intervals on the right of zero are mirrored to the lower tail (`side` is -1), where Phi has more digits.
@@ -141,7 +141,7 @@ def _place(here, gradient, variance, margin, root, lower, upper, centre, left, r
 
 
 @compiled
-def _draw(here, variance, u, reflect, root, lower, upper, centre, left, right, side, below, above, fresh):
+def draw(here, variance, u, reflect, root, lower, upper, centre, left, right, side, below, above, fresh):
     """New log weights: draws, or reflections at the median of their interval."""
     m, scale, narrow = len(here), math.sqrt(variance), 1.0 / math.sqrt(variance)
     for i in range(m):
@@ -169,7 +169,7 @@ def _draw(here, variance, u, reflect, root, lower, upper, centre, left, right, s
 
 
 @compiled
-def _draw_far(variance, u, root, lower, upper, centre, left, right, side, fresh):
+def draw_far(variance, u, root, lower, upper, centre, left, right, side, fresh):
     """Draws that lie too far out for Phi, anew: the density in their interval is taken as exponential."""
     for i in range(len(u)):
         if right[i] < -FAR:
@@ -180,7 +180,7 @@ def _draw_far(variance, u, root, lower, upper, centre, left, right, side, fresh)
 
 
 @compiled
-def _put(positive, of_positive, of_negative, stored, fresh, here, residual, W, balance, lowest, highest, follow, rows):
+def put(positive, of_positive, of_negative, stored, fresh, here, residual, W, balance, lowest, highest, follow, rows):
     """Give a label the log weights `fresh`, as they are stored, and what follows from that."""
     m = len(here)
     for i in range(m):
@@ -205,7 +205,7 @@ def _put(positive, of_positive, of_negative, stored, fresh, here, residual, W, b
 
 
 @compiled
-def _load(Z_in, mean, a, b, along, shift, root, Z, R, top, pull):
+def load(Z_in, mean, a, b, along, shift, root, Z, R, top, pull):
     """Log weights (q, tile) below the row's largest, and residuals after the common shift of a row was redrawn."""
     m, total = len(top), 0.0
     for j in range(len(along)):
@@ -233,7 +233,7 @@ def _load(Z_in, mean, a, b, along, shift, root, Z, R, top, pull):
 
 
 @compiled
-def _look_ahead(positive, a, b, of_positive, of_negative, Z, W, lows, highs, balance, count, lowest, highest):
+def look_ahead(positive, a, b, of_positive, of_negative, Z, W, lows, highs, balance, count, lowest, highest):
     """Weights (q, tile), their balance, and the extremes of the labels after each one, from the last label on."""
     m = len(balance)
     for i in range(m):
@@ -256,108 +256,3 @@ def _look_ahead(positive, a, b, of_positive, of_negative, Z, W, lows, highs, bal
             highest[i] = larger(highest[i], 0.0 if marked[i] != 0 else w[i])
     for i in range(m):
         lowest[i], highest[i] = math.inf, 0.0
-
-
-@compiled
-def sweep(
-    Z_in, found, positive, state, is_zero, highest_zero, mean, own, shared, matrix, along, variances, u, shift, roots,
-    kind, share, margin, reflect, start, stop, size,
-):  # fmt: skip
-    """One sweep of the rows from `start` to `stop`, `size` at a time; see `compiled` for the arrays."""
-    q, n_factors = len(Z_in), shared.shape[1]
-    by_factors, of_positive, of_negative = n_factors > 0, 1.0, 1.0
-    if kind == MASS:
-        of_positive, of_negative = 1.0 - share, -share
-    for a in range(start, stop, size):
-        m = min(size, stop - a)
-        b = a + m
-        Z, R, W, lows, highs = (
-            np.empty((q, m)),
-            np.empty((q, m)),
-            np.empty((q, m)),
-            np.empty((q, m)),
-            np.empty((q, m)),
-        )
-        root, lower, upper, left, right, below, above = (
-            np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
-        )  # fmt: skip
-        centre, side, gradient, fresh, drawn = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
-        balance, count, lowest, highest = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
-        special = False
-        for i in range(m):
-            root[i] = roots[a + i] if len(roots) > 0 else 1.0
-            special |= state[a + i] != BOUND
-        _load(Z_in, mean, a, b, along, shift[a:b], root, Z, R, lowest, highest)
-        _look_ahead(positive, a, b, of_positive, of_negative, Z, W, lows, highs, balance, count, lowest, highest)
-        rows, coefficients = R, matrix
-        if by_factors:
-            rows, coefficients = np.empty((n_factors, m)), shared
-            for k in range(n_factors):
-                for i in range(m):
-                    rows[k, i] = 0.0
-            for j in range(q):
-                residual = R[j]
-                for k in range(n_factors):
-                    c, row = shared[j, k], rows[k]
-                    for i in range(m):
-                        row[i] -= c * residual[i]
-        for j in range(q):
-            here, w, marked = Z[j], W[j], positive[j, a:b]
-            for i in range(m):
-                drawn[i] = u[j, a + i]
-            _bound(kind, share, marked, w, lows[j], highs[j], lowest, highest, count, balance, lower, upper)
-            if special:
-                zero = is_zero[j, a:b] if len(is_zero) > 0 else marked
-                _bind(state[a:b], marked, zero, highest_zero[a:b], lows[j], highs[j], lowest, highest, lower, upper)
-            _multiply(own[j], R[j], coefficients[j], rows, gradient)
-            _place(here, gradient, variances[j], margin, root, lower, upper, centre, left, right, side)
-            _draw(
-                here, variances[j], drawn, reflect, root, lower, upper, centre, left, right, side, below, above,
-                fresh,
-            )  # fmt: skip
-            furthest = math.inf
-            for i in range(m):
-                furthest = smaller(right[i], furthest)
-            if furthest < -FAR:
-                _draw_far(variances[j], drawn, root, lower, upper, centre, left, right, side, fresh)
-            follow = shared[j]
-            _put(
-                marked, of_positive, of_negative, found[j, a:b], fresh, here, R[j], w, balance, lowest, highest, follow,
-                rows,
-            )  # fmt: skip
-
-
-@compiled
-def add_draw(Z_in, degrees, logits, squares, resolution, lowest, start, stop, size):
-    """Add the degrees, the logits and their squares of log weights (q, n) to three sums (q, n); rows as in `sweep`."""
-    q = len(Z_in)
-    for a in range(start, stop, size):
-        m = min(size, stop - a)
-        b = a + m
-        W, top, total, logit = np.empty((q, m)), np.empty(m), np.empty(m), np.empty(m)
-        for i in range(m):
-            top[i], total[i] = -math.inf, 0.0
-        for j in range(q):
-            z = Z_in[j, a:b]
-            for i in range(m):
-                top[i] = larger(top[i], np.float64(z[i]))
-        for j in range(q):
-            z, w = Z_in[j, a:b], W[j]
-            for i in range(m):
-                w[i] = z[i] - top[i]
-            exponentials(w)
-            for i in range(m):
-                total[i] += w[i]
-        for j in range(q):
-            z, w, degree, summed, square = Z_in[j, a:b], W[j], degrees[j, a:b], logits[j, a:b], squares[j, a:b]
-            for i in range(m):
-                logit[i] = larger(total[i] - w[i], resolution * total[i])
-            logarithms(logit)
-            for i in range(m):
-                logit[i] = larger(z[i] - top[i] - logit[i], lowest)
-            for i in range(m):
-                degree[i] += w[i] / total[i]
-            for i in range(m):
-                summed[i] += logit[i]
-            for i in range(m):
-                square[i] += logit[i] * logit[i]

@@ -1,0 +1,303 @@
+"""The Markov chain over items, persons and all parameters; every step is exact, and its sum is full Bayes.
+
+    z_i = mu_i + w_i^-1/2 e_i,   e_i ~ N(0, s^2 R),  tr R = r      items; w_i ~ Gamma(nu/2, nu/2)
+    mu_i = b + sum_m beta_m f_mi(m)                                 features, whose mean shares are given (`matching`)
+    b_w ~ N(0, tau^2), log a_w ~ N(0, kappa^2)                      persons, where they are known
+
+Steps are: items (`rows`), tails, coefficients (normal), shape R (inverse Wishart, corrected for the trace), spread s,
+persons (`persons`), and their tau and kappa. A scale given the values that it scales moves little where answers say
+little of these values, and so does the other way round where they say much: scales take both kinds of step in turn
+(Yu and Meng's interweaving).
+
+What the answers are is known to `likelihood` alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import helmert
+from scipy.special import gammainc, gammaincinv, gammaln
+from scipy.stats import invwishart
+
+from contone.enhance.inversion.people.likelihood import Responses, Traits
+from contone.enhance.inversion.people.persons import draw_persons, sort_by_person
+from contone.enhance.inversion.people.priors import Prior
+from contone.enhance.inversion.people.rows import draw_items, likelihood_of_items
+from contone.enhance.inversion.people.slices import slice_step
+from contone.runtime.threads import pieces_of, total
+
+Matrix = NDArray[np.float64]
+ACCEPTED = 0.35
+"""Share of steps of scales that are to be accepted; their length is chosen so during the burn-in."""
+N_SCALE_STEPS, N_PERSON_STEPS = 3, 2
+
+
+class Features(Protocol):
+    """A feature of the mean: one number per item and label, at any spread."""
+
+    def at(self, spread: float) -> Matrix:
+        """(n, q), rows with sum zero."""
+
+
+class Chain:
+    """The state of the chain, and its steps."""
+
+    def __init__(
+        self,
+        responses: Responses,
+        features: Sequence[Features],
+        prior: Prior,
+        rng: np.random.Generator,
+        *,
+        n_persons: int = 0,
+        known: Matrix | None = None,
+        centred: bool = True,
+    ) -> None:
+        """`known` (n, q) holds log weights that are known, NaN in rows where they are not."""
+        self.responses, self.features, self.prior, self.rng = responses, features, prior, rng
+        n, q = len(responses.first) - 1, responses.values.shape[1]
+        self.basis: Matrix = helmert(q).T if centred else np.eye(q)
+        self.r = self.basis.shape[1]
+        self.spread, self.shape = prior.spread.median, np.eye(self.r)
+        self.tail = len(prior.tails) // 2
+        self.weight = np.ones(n)
+        self.intercept, self.coefficients = np.zeros(self.r), np.full(len(features), 1.0 / max(len(features), 1))
+        self.traits = Traits(np.ones(n_persons + 1), np.zeros((n_persons + 1, q)))
+        self.tau, self.kappa = (prior.offset.median, prior.sharpness.median) if n_persons else (0.0, 0.0)
+        self.by_person = sort_by_person(responses, n_persons)
+        self.n_persons = n_persons
+        self.free: NDArray[np.bool_] = np.ones(n, bool) if known is None else np.asarray(np.isnan(known).any(axis=1))
+        self.mean = self.mean_at(self.spread, self.tau)
+        self.Z = self.mean.copy() if known is None else np.where(self.free[:, None], self.mean, known)
+        self.mode = self.mean.copy()
+        self.steps = {"spread": 0.1, "tau": 0.1, "kappa": 0.2}
+        self.adapting = True
+        self.moved = 1.0
+
+    def sweep(self) -> None:
+        """Every step once."""
+        self.draw_items()
+        self.draw_tails()
+        self.draw_coefficients()
+        self.draw_shape()
+        self.draw_spread()
+        if self.n_persons:
+            self.draw_persons()
+            self.draw_tau()
+            self.draw_kappa()
+
+    # Items
+
+    def draw_items(self) -> None:
+        """Log weights of items that are not known."""
+        P = self.basis @ np.linalg.inv(self.shape) @ self.basis.T / self.spread**2
+        if self.r < len(P):
+            P += 1.0 / len(P)  # the level of z, which nothing depends on, is standard normal
+        seed = int(self.rng.integers(2**62))
+        rows = (self.Z, self.mode, self.mean, self.weight, P, self.responses, self.traits, self.free)
+        moved = total(lambda piece: draw_items(*_ends(piece, len(self.Z)), seed, *rows), pieces_of(len(self.Z)))
+        self.moved = moved / max(int(self.free.sum()), 1)
+        if self.r < len(P):
+            self.Z -= self.Z.mean(axis=1, keepdims=True)
+
+    def likelihood(self, Z: Matrix) -> float:
+        """Log likelihood of all responses."""
+        n = len(Z)
+        return float(total(lambda p: likelihood_of_items(*_ends(p, n), Z, self.responses, self.traits), pieces_of(n)))
+
+    def squares(self, mean: Matrix | None = None) -> NDArray[np.float64]:
+        """(n,): (z - mu)' R^-1 (z - mu)."""
+        white = self.basis @ np.linalg.cholesky(np.linalg.inv(self.shape))
+        return np.asarray(np.square((self.Z - (self.mean if mean is None else mean)) @ white).sum(axis=1))
+
+    # Tails
+
+    def draw_tails(self) -> None:
+        """Degrees of freedom nu among those of the prior, weights summed out, and then the weights of items."""
+        tails, r = self.prior.tails, self.r
+        Q = self.squares() / self.spread**2
+        log_p = np.array([
+            len(Q) * (gammaln((nu + r) / 2) - gammaln(nu / 2) - r / 2 * math.log(nu))
+            - (nu + r) / 2 * np.log1p(Q / nu).sum()
+            for nu in tails
+        ])  # fmt: skip
+        p = np.exp(log_p - log_p.max())
+        self.tail = int(self.rng.choice(len(tails), p=p / p.sum()))
+        nu = tails[self.tail]
+        self.weight = self.rng.gamma((nu + r) / 2, 2.0 / (nu + Q))
+        self._turn_tails(Q)
+
+    def _turn_tails(self, Q: NDArray[np.float64]) -> None:
+        """To the next nu, with the same e and the same ranks of weights."""
+        other = self.tail + int(self.rng.choice([-1, 1]))
+        if not 0 <= other < len(self.prior.tails):
+            return
+        nu, after = self.prior.tails[self.tail], self.prior.tails[other]
+        rank = gammainc(nu / 2, nu * self.weight / 2)
+        weight = np.maximum(2.0 / after * gammaincinv(after / 2, rank), 1e-9)
+        factor = np.where(self.free, np.sqrt(self.weight / weight), 1.0)
+        Z = self.mean + factor[:, None] * (self.Z - self.mean)
+        held = ~self.free
+        ratio = self.likelihood(Z) - self.likelihood(self.Z)
+        ratio += float((self.r / 2 * np.log(weight / self.weight) - 0.5 * (weight - self.weight) * Q)[held].sum())
+        if math.log(self.rng.random()) < ratio:
+            self.tail, self.weight, self.Z = other, weight, Z
+
+    # The mean
+
+    def mean_at(self, spread: float, tau: float) -> Matrix:
+        """mu (n, q) at some spread and tau: a vote sees both."""
+        n, q = len(self.weight), self.basis.shape[0]
+        mean = np.tile(self.basis @ self.intercept, (n, 1)) if n else np.zeros((0, q))
+        for beta, feature in zip(self.coefficients, self.features, strict=True):
+            mean += beta * feature.at(math.hypot(spread, tau))
+        return mean
+
+    def draw_coefficients(self) -> None:
+        """Intercept and coefficients: a normal distribution, given z."""
+        r, L = self.r, np.linalg.inv(self.shape) / self.spread**2
+        U, w = self.Z @ self.basis, self.weight[:, None]
+        F = [feature.at(math.hypot(self.spread, self.tau)) @ self.basis for feature in self.features]
+        k = len(F)
+        A, c = np.zeros((r + k, r + k)), np.zeros(r + k)
+        A[:r, :r] = self.weight.sum() * L
+        c[:r] = L @ (w * U).sum(axis=0)
+        for m, f in enumerate(F):
+            weighted = w * f @ L
+            A[:r, r + m] = A[r + m, :r] = weighted.sum(axis=0)
+            c[r + m] = np.vdot(weighted, U)
+            A[r + m, r:] = [np.vdot(weighted, g) for g in F]
+        held = 1.0 / self.prior.coefficient**2
+        A[np.diag_indices(r + k)] += held
+        c[r:] += held / max(k, 1)
+        root = np.linalg.cholesky(A)
+        drawn = np.linalg.solve(root.T, np.linalg.solve(root, c) + self.rng.standard_normal(r + k))
+        self.intercept, self.coefficients = drawn[:r], drawn[r:]
+        self.mean = self.mean_at(self.spread, self.tau)
+
+    # Sigma = s^2 R
+
+    def draw_shape(self) -> None:
+        """R, tr R = r: proposed as an inverse Wishart draw, brought to its trace, and accepted by the difference."""
+        r = self.r
+        if r == 1:
+            return
+        E = (self.Z - self.mean) @ self.basis
+        S = (self.weight[:, None] * E).T @ E / self.spread**2
+        n0 = r - 1 + self.prior.shape
+        N, T = n0 + len(E), S + n0 * np.eye(r)
+        proposed = np.asarray(invwishart.rvs(N, T, random_state=self.rng)).reshape(r, r)
+        proposed *= r / np.trace(proposed)
+
+        def log_weight(R: Matrix) -> float:  # target over proposal; both have the trace fixed
+            inverse = np.linalg.inv(R)
+            here = -0.5 * n0 * r * math.log(np.trace(inverse)) - 0.5 * np.vdot(S, inverse)
+            return float(here + 0.5 * N * r * math.log(np.vdot(T, inverse)))
+
+        if math.log(self.rng.random()) < log_weight(proposed) - log_weight(self.shape):
+            self.shape = proposed
+
+    def draw_spread(self) -> None:
+        """s: given z, and then several times given e = (z - mu) / s."""
+        n, r, white = len(self.Z), self.r, self.basis @ np.linalg.cholesky(np.linalg.inv(self.shape))
+        root = np.sqrt(self.weight)[:, None]
+        U = root * (self.Z @ white)
+
+        def log_density(log_spread: float) -> float:
+            spread = math.exp(log_spread)
+            E = U - root * (self.mean_at(spread, self.tau) @ white)
+            square = float(np.vdot(E, E)) / spread**2
+            return self.prior.spread.log_density(log_spread) - n * r * log_spread - 0.5 * square
+
+        self.spread = math.exp(slice_step(log_density, math.log(self.spread), 0.1, self.rng))
+        self.mean = self.mean_at(self.spread, self.tau)
+        for _ in range(N_SCALE_STEPS):
+            self._scale("spread", self.prior.spread.log_density, self._with_spread)
+
+    def _with_spread(self, spread: float) -> float:
+        """Go there with e kept; what the log density of z that are known gains."""
+        mean = self.mean_at(spread, self.tau)
+        held, factor = ~self.free, spread / self.spread
+        gain = 0.0
+        if held.any():
+            gain += 0.5 * float((self.weight * self.squares())[held].sum()) / self.spread**2
+            gain -= 0.5 * float((self.weight * self.squares(mean))[held].sum()) / spread**2
+            gain -= int(held.sum()) * self.r * math.log(factor)
+        self.Z = np.where(held[:, None], self.Z, mean + factor * (self.Z - self.mean))
+        self.mean, self.spread = mean, spread
+        return gain
+
+    def _scale(self, name: str, prior: Callable[[float], float], go: Callable[[float], float]) -> None:
+        """One Metropolis step for the log of a scale, where `go` takes everything that it scales along."""
+        before = (self.Z, self.mean, self.traits, getattr(self, name))
+        here = self.likelihood(self.Z) + prior(math.log(before[3]))
+        log_value = math.log(before[3]) + self.steps[name] * self.rng.standard_normal()
+        gain = go(math.exp(log_value))
+        ratio = self.likelihood(self.Z) + prior(log_value) + gain - here
+        accepted = math.log(self.rng.random()) < ratio
+        if not accepted:
+            self.Z, self.mean, self.traits = before[:3]
+            setattr(self, name, before[3])
+        if self.adapting:
+            self.steps[name] *= math.exp(0.3 * (float(accepted) - ACCEPTED))
+
+    # Persons
+
+    def draw_persons(self) -> None:
+        """Offsets and sharpness of everybody."""
+        for _ in range(N_PERSON_STEPS):
+            seed = int(self.rng.integers(2**62))
+            draw_persons(seed, self.tau, self.kappa, self.Z, self.responses, self.traits, self.by_person)
+
+    def draw_tau(self) -> None:
+        """tau: given offsets, and then given offsets / tau."""
+        b: Matrix = self.traits.offset[1:]
+        count, size = float(len(b) * (b.shape[1] - 1)), float(np.vdot(b, b))
+
+        def log_density(log_tau: float) -> float:
+            tau = math.exp(log_tau)
+            square = float((self.weight * self.squares(self.mean_at(self.spread, tau))).sum()) / self.spread**2
+            return self.prior.offset.log_density(log_tau) - count * log_tau - 0.5 * size / tau**2 - 0.5 * square
+
+        self.tau = math.exp(slice_step(log_density, math.log(self.tau), 0.1, self.rng))
+        self.mean = self.mean_at(self.spread, self.tau)
+        for _ in range(N_SCALE_STEPS):
+            self._scale("tau", self.prior.offset.log_density, self._with_tau)
+
+    def _with_tau(self, tau: float) -> float:
+        mean = self.mean_at(self.spread, tau)
+        held, gain = ~self.free, 0.0
+        if held.any():
+            change = self.weight * (self.squares() - self.squares(mean))
+            gain = 0.5 * float(change[held].sum()) / self.spread**2
+        self.Z = np.where(held[:, None], self.Z, mean + self.Z - self.mean)
+        self.traits = self.traits._replace(offset=self.traits.offset * (tau / self.tau))
+        self.mean, self.tau = mean, tau
+        return gain
+
+    def draw_kappa(self) -> None:
+        """kappa: given the log of sharpness, and then given that over kappa."""
+        x = np.log(self.traits.sharpness[1:])
+        size = float(np.vdot(x, x))
+
+        def log_density(log_kappa: float) -> float:
+            return (
+                self.prior.sharpness.log_density(log_kappa) - len(x) * log_kappa - 0.5 * size / math.exp(2 * log_kappa)
+            )
+
+        self.kappa = math.exp(slice_step(log_density, math.log(self.kappa), 0.3, self.rng))
+        self._scale("kappa", self.prior.sharpness.log_density, self._with_kappa)
+
+    def _with_kappa(self, kappa: float) -> float:
+        self.traits = self.traits._replace(sharpness=self.traits.sharpness ** (kappa / self.kappa))
+        self.kappa = kappa
+        return 0.0
+
+
+def _ends(piece: slice, n: int) -> tuple[int, int]:
+    return piece.start or 0, n if piece.stop is None else piece.stop

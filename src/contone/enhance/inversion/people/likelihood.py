@@ -1,0 +1,112 @@
+"""The likelihood of answers: the only place that knows what people were asked.
+
+A *response* is what one person said about one item, a row of `values` (q,); NaN where a label was not on offer. Under
+votes it holds counts, and the person chooses label j with the chance
+
+    softmax(a_w z_i + b_w)_j        over the labels on offer.
+
+Person 0 is nobody in particular: a = 1, b = 0. Counts of people without names are one response of person 0.
+
+`log_likelihood` and `add_terms` are what the engine (`rows`, `persons`) asks of a kind of answer. A further kind is one
+more branch in these two.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from contone.enhance.inversion.sweeps.elementary import compiled
+from contone.typing import Array
+
+VOTES = 0
+"""Kinds of answers."""
+
+
+class Responses(NamedTuple):
+    """Responses, sorted by item: those of item i are rows first[i] to first[i + 1] of the others."""
+
+    kind: int
+    first: Array
+    """(n + 1,), whole numbers."""
+    person: Array
+    """(m,), whole numbers; 0 is nobody in particular."""
+    values: Array
+    """(m, q), NaN where a label was not on offer."""
+
+
+class Traits(NamedTuple):
+    """How persons answer; the first of them is nobody in particular."""
+
+    sharpness: Array
+    """a (W + 1,)."""
+    offset: Array
+    """b (W + 1, q)."""
+
+
+@compiled
+def log_likelihood(z, r, responses, traits):
+    """Log likelihood of response r, given the log weights z (q,) of its item, but for a constant."""
+    w = responses.person[r]
+    return _log_chance(z, responses.values[r], traits.sharpness[w], traits.offset[w])
+
+
+@compiled
+def add_terms(z, r, responses, traits, room, gradient, information):
+    """The same; adds its gradient (q,) by z and minus its second derivative (q, q), of which the lower triangle.
+
+    `room` (q,) is overwritten.
+    """
+    w = responses.person[r]
+    return _add_terms_of_vote(
+        z, responses.values[r], traits.sharpness[w], traits.offset[w], room, gradient, information
+    )
+
+
+@compiled
+def _log_chance(z, counts, a, b):
+    """Sum of counts_j log softmax(a z + b)_j over the labels on offer."""
+    top, n = -math.inf, 0.0
+    for j in range(len(z)):
+        if not math.isnan(counts[j]):
+            n += counts[j]
+            top = max(top, a * z[j] + b[j])
+    if n == 0.0:
+        return 0.0
+    total, chosen = 0.0, 0.0
+    for j in range(len(z)):
+        if not math.isnan(counts[j]):
+            x = a * z[j] + b[j] - top
+            total += math.exp(x)
+            chosen += counts[j] * x
+    return chosen - n * math.log(total)
+
+
+@compiled
+def _add_terms_of_vote(z, counts, a, b, p, gradient, information):
+    top, n = -math.inf, 0.0
+    for j in range(len(z)):
+        if not math.isnan(counts[j]):
+            n += counts[j]
+            top = max(top, a * z[j] + b[j])
+    if n == 0.0:
+        return 0.0
+    total, chosen = 0.0, 0.0
+    for j in range(len(z)):
+        p[j] = 0.0
+        if not math.isnan(counts[j]):
+            x = a * z[j] + b[j] - top
+            p[j] = math.exp(x)
+            total += p[j]
+            chosen += counts[j] * x
+    share, weight = 1.0 / total, a * a * n
+    for j in range(len(z)):
+        if not math.isnan(counts[j]):
+            p[j] *= share
+            gradient[j] += a * (counts[j] - n * p[j])
+            information[j, j] += weight * p[j]
+            for k in range(j + 1):
+                information[j, k] -= weight * p[j] * p[k]
+    return chosen - n * math.log(total)

@@ -1,0 +1,83 @@
+"""Draws of persons: offsets b_w and log sharpness by elliptical slice sampling, which needs the likelihood alone.
+
+    b_w ~ N(0, tau^2 (I - 11'/q)),   log a_w ~ N(0, kappa^2)
+
+A person's traits turn on an ellipse through where they are and a draw of their prior, to a point as likely as a height
+that was drawn before (Murray, Adams and MacKay 2010). No step size is to be chosen, and nothing is rejected.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contone.enhance.inversion.people.likelihood import Responses, log_likelihood
+from contone.enhance.inversion.people.streams import fill_normal, start_stream, uniform
+from contone.enhance.inversion.sweeps.elementary import compiled
+
+
+class ByPerson(NamedTuple):
+    """Which responses a person gave: numbers order[first[w]] to order[first[w + 1] - 1], and the item of each."""
+
+    first: NDArray[np.intp]
+    order: NDArray[np.intp]
+    item: NDArray[np.intp]
+
+
+def sort_by_person(responses: Responses, n_persons: int) -> ByPerson:
+    """Responses of persons 1 to n_persons; those of nobody in particular come first."""
+    order = np.argsort(responses.person, kind="stable")
+    first = np.searchsorted(responses.person[order], np.arange(n_persons + 2))
+    item = np.repeat(np.arange(len(responses.first) - 1), np.diff(responses.first))
+    return ByPerson(first, order, item)
+
+
+@compiled
+def likelihood_of_person(w, Z, responses, traits, by_person):
+    """Log likelihood of all responses of person w."""
+    total = 0.0
+    for k in range(by_person.first[w], by_person.first[w + 1]):
+        r = by_person.order[k]
+        total += log_likelihood(Z[by_person.item[r]], r, responses, traits)
+    return total
+
+
+@compiled
+def draw_persons(seed, tau, kappa, Z, responses, traits, by_person):
+    """One step for everybody but person 0; `traits` are changed in place."""
+    q = Z.shape[1]
+    state = np.zeros(1, np.uint64)
+    drawn, was = np.empty(q + 1), np.empty(q + 1)
+    for w in range(1, len(traits.sharpness)):
+        start_stream(state, seed, w)
+        fill_normal(state, drawn)
+        level = 0.0
+        for j in range(q):
+            level += drawn[j] / q
+        for j in range(q):
+            drawn[j] = tau * (drawn[j] - level)
+            was[j] = traits.offset[w, j]
+        drawn[q] *= kappa
+        was[q] = math.log(traits.sharpness[w])
+        height = likelihood_of_person(w, Z, responses, traits, by_person) + math.log(uniform(state))
+        angle = 2.0 * math.pi * uniform(state)
+        low, high = angle - 2.0 * math.pi, angle
+        while True:
+            c, s = math.cos(angle), math.sin(angle)
+            for j in range(q):
+                traits.offset[w, j] = c * was[j] + s * drawn[j]
+            traits.sharpness[w] = math.exp(c * was[q] + s * drawn[q])
+            if likelihood_of_person(w, Z, responses, traits, by_person) >= height:
+                break
+            if abs(angle) < 1e-12:  # rounding: this is where the person was
+                break
+            if angle < 0.0:
+                low = angle
+            else:
+                high = angle
+            angle = low + (high - low) * uniform(state)

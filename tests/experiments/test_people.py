@@ -1,0 +1,207 @@
+"""Answers of people: how they are split and read, what counting makes of them, and the comparison as a whole."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy.special import gammaln
+
+from contone import Temperature, Uniform
+from contone.exceptions import DataError, InputError
+from contone.experiments import answers as counters
+from contone.experiments.answers import Answers, marks, read_answers
+from contone.experiments.people import best_temperature, log_loss, outcome, people_table, plan_people, run_people
+from contone.experiments.store import Store
+
+
+@pytest.fixture
+def votes():
+    """40 items, 3 labels, 6 votes each by 5 people or unknown ones, simulated from degrees that X explains."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    Z = X @ rng.normal(size=(2, 3)) * 1.5
+    D = np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True)
+    item = np.repeat(np.arange(40), 6)
+    label = np.array([rng.choice(3, p=D[i]) for i in item])
+    return Answers(X, item, np.full(240, -1), label, ("a", "b", "c"))
+
+
+def save(folder, name, answers):
+    np.savez(
+        folder / f"{name}.npz",
+        X=answers.X.astype(np.float32),
+        item=answers.item.astype(np.int32),
+        worker=answers.worker.astype(np.int32),
+        label=answers.label.astype(np.int32),
+        labels=np.array(answers.labels),
+    )
+
+
+@pytest.mark.parametrize("k", [1, 3, 6, 9])
+def test_given_and_left_out_answers_are_all_of_them(votes, k):
+    given, left = votes.split(k, seed=1)
+    np.testing.assert_array_equal(given.counts() + left.counts(), votes.counts())
+    np.testing.assert_array_equal(given.n_answers(), min(k, 6))
+    again, _ = votes.split(k, seed=1)
+    np.testing.assert_array_equal(again.label, given.label)
+    if k == 3:
+        assert not np.array_equal(votes.split(k, seed=2)[0].counts(), given.counts())
+
+
+def test_every_answer_is_drawn_alike(votes):
+    drawn = np.mean([votes.split(2, seed)[0].counts() for seed in range(300)], axis=0)
+    np.testing.assert_allclose(drawn, votes.counts() / 3, atol=0.35)
+
+
+def test_several_marks_of_one_person_are_one_answer():
+    answers = Answers(
+        np.zeros((2, 1)),
+        np.array([0, 0, 0, 0, 1, 1]),
+        np.array([7, 7, 8, 9, 7, 7]),
+        np.array([0, 1, 1, 2, 0, 2]),
+        ("a", "b", "c"),
+    )
+    np.testing.assert_array_equal(answers.n_answers(), [3, 1])
+    for seed in range(10):
+        given, left = answers.split(1, seed)
+        np.testing.assert_array_equal(given.n_answers(), 1)
+        first = given.counts()[0]
+        assert tuple(first) in {(1, 1, 0), (0, 1, 0), (0, 0, 1)}
+        assert left.counts()[1].sum() == 0
+    np.testing.assert_array_equal(marks(answers, "majority"), [[0, 1, 0], [1, 0, 1]])
+    np.testing.assert_array_equal(marks(answers, "any"), [[1, 1, 1], [1, 0, 1]])
+
+
+def test_without_a_majority_those_named_most_often_are_marked():
+    answers = Answers(np.zeros((1, 1)), np.zeros(4, int), np.full(4, -1), np.array([0, 0, 1, 1]), ("a", "b", "c"))
+    np.testing.assert_array_equal(marks(answers, "majority"), [[1, 1, 0]])
+
+
+def test_counting_and_the_dirichlet_multinomial(votes):
+    given, _ = votes.split(4, 0)
+    counts = given.counts()
+    np.testing.assert_allclose(counters.count(given), (counts + 1 / 3) / 5)
+    found = counters.dirichlet_multinomial(given)
+    weights = np.linspace(0.05, 20, 4000)
+
+    def likelihood(a):
+        return np.sum(gammaln(a.sum()) - gammaln(a.sum() + 4) + (gammaln(a + counts) - gammaln(a)).sum(axis=1))
+
+    # R_ij = (c_ij + a_j) / (4 + s): two rows with different counts of a label give s, and then a.
+    i, j = np.argmin(counts[:, 0]), np.argmax(counts[:, 0])
+    total = (counts[j, 0] - counts[i, 0]) / (found[j, 0] - found[i, 0])
+    a = found[0] * total - counts[0]
+    np.testing.assert_allclose(found, (counts + a) / total, atol=1e-9)
+    assert a.sum() == pytest.approx(total - 4)
+    best = max(likelihood(w * a / a.sum()) for w in weights)
+    assert likelihood(a) >= best - 1e-6
+    for label in range(3):
+        for factor in (0.9, 1.1):
+            other = a.copy()
+            other[label] *= factor
+            assert likelihood(other) < likelihood(a)
+
+
+def test_with_one_answer_per_item_the_prior_weighs_one_answer(votes):
+    given, _ = votes.split(1, 0)
+    found = counters.dirichlet_multinomial(given)
+    shares = (given.counts().sum(axis=0) + 0.5) / 41.5
+    np.testing.assert_allclose(found, (given.counts() + shares) / 2)
+
+
+def test_dawid_and_skene_find_one_truth_and_who_knows_it():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 200)
+    item, worker = (A.ravel() for A in np.meshgrid(np.arange(200), np.arange(6), indexing="ij"))
+    skill = np.array([0.95, 0.9, 0.9, 0.5, 0.34, 0.34])
+    right = rng.random(1200) < skill[worker]
+    label = np.where(right, truth[item], rng.integers(0, 3, 1200))
+    answers = Answers(np.zeros((200, 1)), item, worker, label, ("a", "b", "c"))
+    found = counters.dawid_skene(answers)
+    majority = answers.counts().argmax(axis=1)
+    assert np.mean(found.argmax(axis=1) == truth) > np.mean(majority == truth)
+    assert np.mean(found.argmax(axis=1) == truth) > 0.97
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+
+
+def test_a_logistic_regression_tells_an_item_from_the_others(votes):
+    given, left = votes.split(3, 0)
+    found = counters.logistic_regression(given)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    assert log_loss(left.counts(), found) < log_loss(left.counts(), np.full((40, 3), 1 / 3))
+    other = Answers(given.X, given.item, given.worker, np.where(given.item == 7, 0, given.label), given.labels)
+    np.testing.assert_array_equal(counters.logistic_regression(other)[7], found[7])
+
+
+def test_log_loss_is_the_mean_over_items_and_is_clipped():
+    counts, R = np.array([[3.0, 1.0], [0.0, 1.0], [0.0, 0.0]]), np.array([[0.5, 0.5], [1.0, 0.0], [1.0, 0.0]])
+    assert log_loss(counts, R) == pytest.approx((math.log(2) - math.log(1e-9)) / 2, rel=1e-6)
+    tempered, exponent = best_temperature(counts, np.array([[0.9, 0.1], [0.1, 0.9], [0.5, 0.5]]))
+    assert tempered <= log_loss(counts, np.array([[0.9, 0.1], [0.1, 0.9], [0.5, 0.5]]))
+    assert exponent > 0
+
+
+def test_the_comparison_goes_on_where_it_stopped(votes, tmp_path):
+    folder = tmp_path / "sets"
+    folder.mkdir()
+    save(folder, "one", votes)
+    methods = {"Uniform": Uniform(), "Temperature": Temperature()}
+    cells = plan_people(folder, methods, answers=(1, 3), seeds=2)
+    store = Store(tmp_path / "store")
+    first = run_people(cells[:10], store)
+    again = run_people(cells, store)
+    assert first.failed == again.failed == 0
+    assert again.reused == first.done
+    table = people_table(store)
+    assert {"Counting", "Dirichlet-multinomial", "Dawid-Skene", "Uniform", "Temperature (any)"} <= set(table)
+    np.testing.assert_allclose(list(table["Uniform"].values()), math.log(3))
+    assert table["Temperature"]["one", 1] == table["Temperature (any)"]["one", 1]
+    cell = next(c for c in cells if c.row == "Temperature" and c.setting == {"k": 3} and c.seed == 1)
+    given, left = read_answers(folder / "one.npz").split(3, 1)
+    by_hand = log_loss(left.counts(), Temperature().fit_enhance(given.X, marks(given, "majority")))
+    assert outcome(cell)["scores"]["log_loss"] == pytest.approx(by_hand)
+    means = [np.mean(list(row.values())) for row in table.values()]
+    assert means == sorted(means)
+    assert all(
+        people_table(store, "log_loss_tempered")[r][c] <= v + 1e-9 for r, row in table.items() for c, v in row.items()
+    )
+
+
+def test_bad_sets_get_a_sentence(votes, tmp_path):
+    with pytest.raises(InputError, match="has no set of answers"):
+        plan_people(tmp_path, {})
+    save(tmp_path, "one", votes)
+    with pytest.raises(InputError, match="whole numbers of at least 1"):
+        plan_people(tmp_path, {}, answers=(0,))
+    np.savez(tmp_path / "two.npz", X=votes.X, item=votes.item)
+    with pytest.raises(DataError, match="has no array 'worker'"):
+        read_answers(tmp_path / "two.npz")
+    np.savez(
+        tmp_path / "two.npz",
+        X=votes.X,
+        item=votes.item + 1,
+        worker=votes.worker,
+        label=votes.label,
+        labels=["a", "b", "c"],
+    )
+    with pytest.raises(DataError, match="item must be between 0 and 39"):
+        read_answers(tmp_path / "two.npz")
+
+
+def test_the_command_prints_and_writes_the_table(votes, tmp_path, run):
+    folder = tmp_path / "sets"
+    folder.mkdir()
+    save(folder, "one", votes)
+    asked = ("benchmark", "--people", str(folder), "--methods", "temperature", "--seeds", "1", "--jobs", "1")
+    store = ("--store", str(tmp_path / "store"))
+    result = run(*asked, *store, "--out", str(tmp_path / "table.md"))
+    assert result.exit_code == 0, result.output
+    assert "Dirichlet-multinomial" in result.stdout
+    assert (tmp_path / "table.md").read_text().startswith("| Method | one, k = 1 | one, k = 3 |")
+    listed = json.loads(run(*asked, *store, "--json").stdout)
+    assert {"row", "set", "answers", "log_loss", "log_loss_tempered"} == set(listed[0])
+    assert run(*asked, *store, "--out", str(tmp_path / "table.tex")).exit_code == 2
+    assert run(*asked, *store, "--answers", "x").exit_code != 0
