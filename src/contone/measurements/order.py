@@ -19,8 +19,8 @@ from contone.typing import Array
 class Order(IntervalRule):
     """Larger numbers, degrees at least as large, no more: rankings, levels such as 0 to 3, and plain 0 and 1.
 
-    L holds whole numbers, of which only the order within a row counts; ties leave open which degree is the larger. It
-    leads back from labels only: `apply` would have to know how many levels to tell apart (`TopK` makes two).
+    L holds whole numbers, of which only the order within a row counts; ties leave open which degree is the larger.
+    `apply` would have to know how many levels to make (`TopK` makes two).
 
     Examples
     --------

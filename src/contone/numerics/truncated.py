@@ -15,7 +15,7 @@ from contone.backends import get_backend
 from contone.typing import Array
 
 TAIL = {8: 25.0, 4: 8.0}
-"""Distance from zero, in standard deviations, from which an interval is treated as exponential, by bytes a number."""
+"""Distance from zero, in standard deviations, from which an interval is treated as exponential, by item size."""
 
 
 def truncated_normal(lower: Array, upper: Array, u: Array) -> Array:

@@ -11,7 +11,7 @@ for each row r of labels of item i, with C = I - 11^T / q. The answer is the pos
 - tau^2 is inverse gamma. Its prior is worth one row, at a quarter of the variance between items.
 
 How well the rows of one item agree says how large tau is beside Sigma; it takes items with two rows or more. Items
-whose degrees are known stay at them, and tell of tau as well. `Items` has the same face as `sampler.Rows`, so that the
+whose degrees are known stay at them, and inform tau as well. `Items` has the methods of `sampler.Rows`, so that the
 parameters are learnt and calibrated by the same chains.
 """
 
@@ -114,7 +114,13 @@ class Items:
             self._draw_deviation(precision, rng)
 
     def _move_together(
-        self, mean: np.ndarray, precision: np.ndarray, weights_of_items: Array, rng: Any, *, reflect: bool
+        self,
+        mean: np.ndarray,
+        precision: np.ndarray,
+        weights_of_items: Array,
+        rng: np.random.Generator,
+        *,
+        reflect: bool,
     ) -> None:
         """Move every item and all its rows along each axis in turn; `weights_of_items` (m,) or 1, as in `Rows`."""
         q, m = self.Z.shape
@@ -140,7 +146,7 @@ class Items:
         self.rows.Z = Z
         self.Z = self.Z + moved
 
-    def _draw_items(self, mean: np.ndarray, precision: np.ndarray, weights: Array, rng: Any) -> None:
+    def _draw_items(self, mean: np.ndarray, precision: np.ndarray, weights: Array, rng: np.random.Generator) -> None:
         """z_i given all z_r, centred; known degrees stay, but for those that are given as zero."""
         q, m = self.Z.shape
         strength, directions = np.linalg.eigh(precision)
@@ -155,9 +161,15 @@ class Items:
         self.Z = drawn
 
     def _draw_zeros(
-        self, mean: np.ndarray, precision: np.ndarray, weights: Array, noise: np.ndarray, said: np.ndarray, rng: Any
+        self,
+        mean: np.ndarray,
+        precision: np.ndarray,
+        weights: Array,
+        noise: np.ndarray,
+        said: np.ndarray,
+        rng: np.random.Generator,
     ) -> np.ndarray:
-        """The items (q, m) with degrees given as zero drawn anew, each below what the person could have given."""
+        """The items (q, m) with degrees given as zero redrawn, each below what the person could have given."""
         Z = self.Z.copy()
         for j in np.flatnonzero(self.is_zero.any(axis=1)):
             slope = weights * (precision[j] @ (Z - mean)) + noise * (Z[j] - Z.mean(axis=0)) - said[j]
@@ -168,7 +180,7 @@ class Items:
             Z[j] = np.where(self.is_zero[j], below, Z[j])
         return _centred(Z)
 
-    def _draw_deviation(self, precision: np.ndarray, rng: Any) -> None:
+    def _draw_deviation(self, precision: np.ndarray, rng: np.random.Generator) -> None:
         """tau given all z."""
         q = len(self.Z)
         residual = _centred(self.rows.Z) - self.Z[:, self.item]

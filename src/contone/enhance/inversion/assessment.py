@@ -12,6 +12,7 @@ from contone.backends import get_backend, to_numpy
 from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.evidence import find_contradictions
 from contone.enhance.inversion.model import Fit
+from contone.enhance.inversion.shape_uncertainty import evenly
 from contone.exceptions import LabelWarning
 from contone.measurements import IntervalRule, Order
 from contone.measurements.order import has_levels
@@ -90,7 +91,7 @@ def report_rule(fit: Fit, X: Array, L: Array, D: Array, *, is_graded: bool = Fal
     if fit.rule.at_least_one:
         sizes = sizes[told & ~(xp.all(asked, axis=1) & (sizes == 0))]
     simulated = simulate_labels(fit, X, np.random.default_rng(0))
-    made = (simulated & to_numpy(asked[_evenly(X.shape[0], ASSESSED_ROWS)])).sum(axis=1)
+    made = (simulated & to_numpy(asked[evenly(X.shape[0], ASSESSED_ROWS)])).sum(axis=1)
     q = L.shape[1]
     given = to_numpy(backend.count_members(sizes, q + 1)) / sizes.shape[0]
     expected = np.bincount(made, minlength=q + 1) / len(made)
@@ -99,17 +100,12 @@ def report_rule(fit: Fit, X: Array, L: Array, D: Array, *, is_graded: bool = Fal
 
 def simulate_labels(fit: Fit, X: Array, rng: np.random.Generator, max_rows: int = ASSESSED_ROWS) -> np.ndarray:
     """Labels (m, q), bool, that the fitted model makes for at most `max_rows` of the rows X (n, d), evenly spaced."""
-    chosen = _evenly(X.shape[0], max_rows)
+    chosen = evenly(X.shape[0], max_rows)
     mean = to_numpy(fit.mean(X[chosen])).T
     C = logistic_normal.centring(mean.shape[1])
     covariance = fit.parameters.covariance + fit.annotator_deviation**2 * C
     noise = rng.standard_normal(mean.shape) @ logistic_normal.square_root(covariance).T
     return np.asarray(fit.rule._apply(softmax(mean + noise)), dtype=bool)
-
-
-def _evenly(n: int, max_rows: int) -> np.ndarray:
-    """The numbers of at most `max_rows` of n rows, evenly spaced."""
-    return np.linspace(0, n - 1, min(n, max_rows)).round().astype(int)
 
 
 def warn_of_denied_labels(report: RuleReport) -> None:
@@ -148,7 +144,7 @@ def warn_of_silent_rows(L: Array, rule: IntervalRule, graded: np.ndarray) -> Non
     if silent.any():
         warn(
             f"Y has rows without any label ({int(silent.sum())} of {len(silent)}, first row {int(silent.argmax())}): "
-            "they are left out of the fit and get what their features tell.",
+            "they are left out of the fit, and their degrees are predicted from their features.",
             LabelWarning,
         )
 

@@ -82,7 +82,7 @@ from contone.validation import (
 
 
 class Inversion(InductiveMixin, Enhancer):
-    """Bayesian inversion of the degradation: the mean of all distributions that degrade to L, weighted by a model.
+    """Bayesian inversion of the rule that made the labels: the mean of all distributions that give L, under a model.
 
     A confidence matrix in place of L counts by its support: a label is marked where its confidence is positive.
 
@@ -143,7 +143,7 @@ class Inversion(InductiveMixin, Enhancer):
     n_relaxed_ : int
         Rows that the rule cannot have made; only their order is used.
     samples_ : (n_samples, n, q)
-        Only with `n_samples` > 0 and n <= `max_rows`. Each of them degrades to exactly L (but for relaxed rows and
+        Only with `n_samples` > 0 and n <= `max_rows`. Each of them gives exactly L (but for relaxed rows and
         noise > 0).
 
     Examples
@@ -364,7 +364,7 @@ class Inversion(InductiveMixin, Enhancer):
         return self._expected_error
 
     def suggest(self, k: int = 30) -> np.ndarray:
-        """Numbers (k,) of the rows whose degrees would tell most about those of all rows, in the order of choice.
+        """Numbers (k,) of the rows whose degrees would say most about those of all rows, in the order of choice.
 
         They are chosen together, without near duplicates, among at most 500 rows that are not graded yet (fewer where
         fewer are left). Grade them and fit again with `degrees`.

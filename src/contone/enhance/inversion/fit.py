@@ -178,7 +178,7 @@ def _draw_prior(model: Fit, X: Array, n_samples: int, rng: np.random.Generator) 
 
 
 def _side_by_side(told: Posterior, prior: Posterior, silent: Array) -> Posterior:
-    """The posterior (n, q) of all rows: those that tell something, and the others, where `silent` (n,) is true."""
+    """The posterior (n, q) of all rows: those with labels, and the others, where `silent` (n,) is true."""
     xp = array_namespace(silent, told.mean)
 
     def put(A: Array, B: Array, axis: int = 0) -> Array:

@@ -211,7 +211,7 @@ class Fit:
 
 
 def labels_of(L: Array, item: np.ndarray | None, chosen: Any) -> tuple[Array, np.ndarray | None]:
-    """The labels of some rows; or those of some items (a slice, or rising numbers), and these numbered anew."""
+    """The labels of some rows; or those of some items (a slice, or rising numbers), and these numbered from 0."""
     if item is None:
         return L[chosen], None
     numbers = np.arange(item[-1] + 1)[chosen]

@@ -1,8 +1,8 @@
 """Which rule made the labels: the one that a name stands for, or the likeliest of several.
 
-What tells rules apart is how many labels the rows have: a share of mass, a threshold and a fixed number give different
-histograms of |L| for the same distributions. How the labels hang together matters as much, so every candidate is judged
-with a model that was fitted under it.
+Rules differ in how many labels the rows have: a share of mass, a threshold and a fixed number give different histograms
+of |L| for the same distributions. How the labels are correlated matters as much, so every candidate is judged with a
+model that was fitted under it.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ def _warn_if_open(ranked: list[tuple[IntervalRule, float]]) -> None:
     if first < CLEAR:
         others = "; ".join(f"{rule.in_words()} ({p:.0%})" for rule, p in ranked[1:4] if p > 0.01 or p == second)
         warn(
-            f'degradation="auto" took "{best.in_words()}" with a probability of only {first:.0%}: the numbers of '
-            f"labels per row do not tell it from {others}. Degrees differ between these rules; say how the labels were "
+            f'degradation="auto" took "{best.in_words()}" with a probability of only {first:.0%}: by the numbers of '
+            f"labels per row it could also be {others}. Degrees differ between these rules; say how the labels were "
             "made if you know.",
             LabelWarning,
         )

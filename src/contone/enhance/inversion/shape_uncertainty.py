@@ -61,8 +61,8 @@ class ShapeUncertainty:
         self.pairs = np.triu_indices(r) if n_labels <= MOST_LABELS else (np.arange(r), np.arange(r))
         self.n_shape, n_scores = len(self.pairs[0]), len(self.pairs[0]) + n_labels + r
         self.basis = helmert(n_labels) if n_labels > 1 else np.zeros((0, 1))
-        self.rows = _evenly(n_rows, MOST_ROWS)
-        self.few = _evenly(len(self.rows), FEW_ROWS if self.is_wanted else 0)
+        self.rows = evenly(n_rows, MOST_ROWS)
+        self.few = evenly(len(self.rows), FEW_ROWS if self.is_wanted else 0)
         self.count, self.counts = 0, np.zeros(2)
         self.halves = np.zeros((2, n_scores, len(self.rows) if self.is_wanted else 0))
         self.logits = np.zeros((2, n_labels, len(self.few)))  # sums, and sums of squares
@@ -148,9 +148,9 @@ def chain_noise(share: np.ndarray, weights: Sequence[float]) -> np.ndarray:
     return variance
 
 
-def _evenly(n: int, most: int) -> np.ndarray:
+def evenly(n: int, most: int) -> np.ndarray:
     """At most so many of n numbers, evenly spaced."""
-    return np.linspace(0, n - 1, min(most, n)).astype(int)
+    return np.linspace(0, n - 1, min(most, n)).round().astype(int)
 
 
 def _inverse(matrix: np.ndarray) -> np.ndarray:

@@ -170,7 +170,7 @@ def draw(here, variance, u, reflect, root, lower, upper, centre, left, right, si
 
 @compiled
 def draw_far(variance, u, root, lower, upper, centre, left, right, side, fresh):
-    """Draws that lie too far out for Phi, anew: the density in their interval is taken as exponential."""
+    """Draws that lie too far out for Phi, again: the density in their interval is taken as exponential."""
     for i in range(len(u)):
         if right[i] < -FAR:
             covered = -math.expm1(-smaller(-right[i] * (right[i] - left[i]), 80.0))

@@ -144,7 +144,7 @@ def sweep(
         Standard normal draws. A common shift of a row's log weights changes nothing that the labels see, so it is
         redrawn from the prior first; without that the walk along it is slow.
     reflect : bool
-        Reflect each log weight at the median of its conditional distribution instead of drawing it anew. That leaves
+        Reflect each log weight at the median of its conditional distribution instead of redrawing it. That leaves
         the distribution as it is (over-relaxation, Adler 1981, Neal 1998). Every other sweep so, and the errors of an
         average over sweeps cancel in pairs; reflections alone would not explore.
     root_weights : array, (n,), or None
