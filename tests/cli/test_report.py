@@ -59,11 +59,11 @@ def test_open_shows_the_page(run, store, tmp_path, monkeypatch):
     assert opened == [(tmp_path / "r.md").as_uri()]
 
 
-def test_errors_say_what_to_do(run, store, tmp_path):
+def test_errors_say_what_to_do(run, flat, store, tmp_path):
     missing = run("report", "--store", tmp_path / "nothing")
     assert missing.exit_code == 1
     assert "contone reproduce" in missing.stderr
     assert run("report", "--store", store, "--format", "pdf").exit_code == 2
     nowhere = run("report", "--store", store, "-o", tmp_path / "no" / "r.html")
     assert nowhere.exit_code == 2
-    assert "does not exist" in nowhere.stderr
+    assert "does not exist" in flat(nowhere.stderr)

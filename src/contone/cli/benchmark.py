@@ -6,12 +6,12 @@ import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.table import Table
 from rich.text import Text
 
 from contone.cli import experiment, options, terminal
 from contone.cli.method import find_method, known_methods
+from contone.cli.options import flag
 from contone.cli.people import benchmark_people
 from contone.pages import words
 
@@ -22,61 +22,22 @@ if TYPE_CHECKING:
 DEFAULT_STORE = Path("contone-benchmark")
 
 
-@options.grouped
+@options.command
 def benchmark(
     run: options.Run,
-    methods: Annotated[
-        str,
-        typer.Option(
-            help="Methods, with commas: NAME, 'NAME (PRESET)' or MODULE:CLASS of your own; 'all' for every one."
-        ),
-    ] = "all",
-    datasets: Annotated[
-        str,
-        typer.Option(
-            help="Data sets with known degrees, with commas: registered names, .mat, .npz, CSV or Parquet files."
-        ),
-    ] = "artificial",
-    spec: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A TOML file that names rows and data sets, in place of --methods."),
-    ] = None,
-    people: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            exists=True,
-            file_okay=False,
-            help="Judge by answers of people instead: .npz files with X, item, worker, label and labels.",
-        ),
-    ] = None,
-    answers: Annotated[str, typer.Option(help="Answers per item that methods are given, with --people.")] = "1,3",
-    degrees: Annotated[
-        str,
-        typer.Option(help="Columns of a table with the true degrees, names or patterns. [default: *_degree]"),
-    ] = "",
-    features: Annotated[
-        str, typer.Option(help="Columns of a table that are features. [default: all other numbers]")
-    ] = "",
-    store: Annotated[Path, typer.Option(help="Folder of the results; a run that stopped goes on from there.")] = (
-        DEFAULT_STORE
-    ),
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="Report to write: .html, .md, .tex or .json. [default: report.html in the folder of the results]",
-            show_default=False,
-        ),
-    ] = None,
-    show: Annotated[bool, typer.Option("--open/--no-open", help="Open the report in the browser.")] = False,
+    methods: Annotated[str, flag("--methods NAMES")] = "all",
+    datasets: Annotated[str, flag("--datasets NAMES")] = "artificial",
+    spec: Annotated[Path | None, flag("--spec FILE")] = None,
+    people: Annotated[Path | None, flag("--people FOLDER", exists=True, file_okay=False)] = None,
+    answers: Annotated[str, flag("--answers NUMBERS")] = "1,3",
+    degrees: Annotated[str, flag("--degrees NAMES")] = "",
+    features: Annotated[str, flag("--features NAMES")] = "",
+    store: Annotated[Path, flag("--store FOLDER")] = DEFAULT_STORE,
+    out: Annotated[Path | None, flag("--out -o FILE", show_default=False)] = None,
+    show: Annotated[bool, flag("--open/--no-open")] = False,
     force: options.Force = False,
-    estimate: Annotated[bool, typer.Option(help="Try each row briefly, and say what the run will take.")] = True,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the estimate (with --no-estimate: the number of cells) and stop.")
-    ] = False,
+    estimate: Annotated[bool, flag("--estimate/--no-estimate")] = True,
+    dry_run: Annotated[bool, flag("--dry-run")] = False,
 ) -> None:
     """Compare methods on data sets whose true degrees are known.
 
@@ -96,6 +57,37 @@ def benchmark(
     contone benchmark --methods all --datasets mine.csv --degrees "mood_*" --dry-run
 
     contone benchmark --methods glle,lp --people folder --answers 1,3
+
+    Parameters
+    ----------
+    run : Run
+        How the grid is run.
+    methods : names
+        Methods, with commas: NAME, 'NAME (PRESET)' or MODULE:CLASS of your own; 'all' for every one.
+    datasets : names
+        Data sets with known degrees, with commas: registered names, .mat, .npz, CSV or Parquet files.
+    spec : path
+        A TOML file that names rows and data sets, in place of --methods.
+    people : path
+        Judge by answers of people instead: .npz files with X, item, worker, label and labels.
+    answers : numbers
+        Answers per item that methods are given, with --people.
+    degrees : names
+        Columns of a table with the true degrees, names or patterns [default: *_degree].
+    features : names
+        Columns of a table that are features [default: all other numbers].
+    store : path
+        Folder of the results; a run that stopped goes on from there.
+    out : path
+        Report to write: .html, .md, .tex or .json [default: report.html in the folder of the results].
+    show : bool
+        Open the report in the browser.
+    force : bool
+        Overwrite what is there.
+    estimate : bool
+        Try each row briefly, and say what the run will take.
+    dry_run : bool
+        Print the estimate (with --no-estimate: the number of cells) and stop.
     """
     from contone.enhance.plugins import is_path
     from contone.experiments.benchmark import about_run, make_spec, plan_benchmark

@@ -9,18 +9,16 @@ import typer
 from contone.cli import options, terminal
 from contone.cli.enhance import check_page
 from contone.cli.method import Method, checked_rule
+from contone.cli.options import flag
 
 
-@options.grouped
+@options.command
 def check(
     file: options.File,
     reading: options.ReadingToPredict,
     method: Method,
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", metavar="PAGE", help="Write the checks with pictures as a page, .html."),
-    ] = None,
-    max_rows: Annotated[int, typer.Option("--rows", metavar="N", min=10, help="Rows to look at.")] = 1000,
+    output: Annotated[str | None, flag("--output -o PAGE")] = None,
+    max_rows: Annotated[int, flag("--rows N", min=10)] = 1000,
     as_json: options.AsJson = False,
     force: options.Force = False,
 ) -> None:
@@ -37,6 +35,23 @@ def check(
     contone check songs.csv --labels calm,happy,sad --rule everything -o check.html
 
     contone check songs.csv --labels calm,happy,sad --method glle -o check.html
+
+    Parameters
+    ----------
+    file : path
+        CSV, TSV, JSON lines, ARFF, libsvm (all also .gz), Parquet, Arrow or Excel; a row is an instance.
+    reading : Reading
+        Which columns are what.
+    method : Method
+        The method and its settings.
+    output : path
+        Write the checks with pictures as a page, .html.
+    max_rows : int
+        Rows to look at.
+    as_json : bool
+        Print JSON for programs.
+    force : bool
+        Overwrite what is there.
     """
     from contone.enhance.inversion import Inversion
     from contone.tables.targets import check_targets

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich import box
 from rich.markup import escape
 from rich.table import Table
 
 from contone.cli import options, terminal
 from contone.cli.method import Rule, checked_rule, find_method
+from contone.cli.options import flag
 
 if TYPE_CHECKING:
     from contone.trust import Comparison
@@ -20,29 +20,18 @@ METHODS = ("inversion", "glle", "lp", "lesc", "lemll", "km", "fcm", "lcdr")
 """What is compared unless the user says: methods that need no extra and are fast at the size of a rehearsal."""
 
 
-@options.grouped
+@options.command
 def compare(
     file: options.File,
     reading: options.ReadingToCompare,
-    method: Annotated[
-        list[str] | None,
-        typer.Option("--method", "-m", metavar="NAME", help="May be repeated; see: contone methods; or MODULE:CLASS."),
-    ] = None,
+    method: Annotated[options.Names, flag("--method -m NAME")] = None,
     rule: Rule = None,
-    replicates: Annotated[
-        int, typer.Option("--replicates", metavar="N", min=1, help="How many data sets to rehearse.")
-    ] = 5,
-    max_rows: Annotated[
-        int, typer.Option("--max-rows", metavar="N", min=2, help="Rehearse a sample of this many rows.")
-    ] = 2000,
-    budget: Annotated[
-        float | None, typer.Option("--budget", metavar="SECONDS", min=0, help="Time per method; slower ones run less.")
-    ] = 60.0,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", metavar="N", help="Processes.")] = 1,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed.")] = 0,
-    figure: Annotated[
-        Path | None, typer.Option("--figure", metavar="PATH", help="Draw the scores: .svg, .png or .pdf.")
-    ] = None,
+    replicates: Annotated[int, flag("--replicates N", min=1)] = 5,
+    max_rows: Annotated[int, flag("--max-rows N", min=2)] = 2000,
+    budget: Annotated[float | None, flag("--budget SECONDS", min=0)] = 60.0,
+    jobs: Annotated[int, flag("--jobs -j N")] = 1,
+    seed: Annotated[int, flag("--seed N", min=0)] = 0,
+    figure: Annotated[Path | None, flag("--figure PATH")] = None,
     force: options.Force = False,
     as_json: options.AsJson = False,
 ) -> None:
@@ -56,6 +45,34 @@ def compare(
     contone compare songs.csv --labels calm,happy,sad
 
     contone compare songs.parquet --labels 'mood_*' --method glle --method inversion --json
+
+    Parameters
+    ----------
+    file : path
+        CSV, TSV, JSON lines, ARFF, libsvm (all also .gz), Parquet, Arrow or Excel; a row is an instance.
+    reading : Reading
+        Which columns are what.
+    method : names
+        May be repeated; see: contone methods; or MODULE:CLASS.
+    rule : text
+        How the labels were made: main, everything, bar, best, order, auto; or cumulative:0.9, threshold:0.2, topk:3.
+        Default: main (main labels, more than half of the weight).
+    replicates : int
+        How many data sets to rehearse.
+    max_rows : int
+        Rehearse a sample of this many rows.
+    budget : float
+        Time per method; slower ones run less.
+    jobs : int
+        Processes.
+    seed : int
+        Random seed.
+    figure : path
+        Draw the scores: .svg, .png or .pdf.
+    force : bool
+        Overwrite what is there.
+    as_json : bool
+        Print JSON for programs.
     """
     from contone.enhance import Inversion
     from contone.pages import figures

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from contone.cli import options, terminal
+from contone.cli.options import flag
 from contone.exceptions import DataError
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ app = typer.Typer(no_args_is_help=True, help="Data sets with known distributions
 
 
 @app.command("list")
+@options.command
 def list_sets(as_json: options.AsJson = False) -> None:
     """List the data sets: size, what they hold, and where each file is found now.
 
@@ -35,6 +37,11 @@ def list_sets(as_json: options.AsJson = False) -> None:
     contone data list
 
     CONTONE_DATA=~/ldl contone data list --json
+
+    Parameters
+    ----------
+    as_json : bool
+        Print JSON for programs.
     """
     from contone import datasets
 
@@ -70,9 +77,9 @@ def list_sets(as_json: options.AsJson = False) -> None:
 
 
 @app.command()
+@options.command
 def fetch(
-    names: Annotated[list[str] | None, typer.Argument(help="Names of data sets, as 'contone data list' shows.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every data set in the registry.")] = False,
+    names: Annotated[options.Names, typer.Argument()] = None, everything: Annotated[bool, flag("--all")] = False
 ) -> None:
     """Download data sets into the cache, checked; prints the path of each file.
 
@@ -83,6 +90,13 @@ def fetch(
     contone data fetch sjaffe movie
 
     contone data fetch --all
+
+    Parameters
+    ----------
+    names : names
+        Names of data sets, as 'contone data list' shows.
+    everything : bool
+        Every data set in the registry.
     """
     from contone import datasets
 
@@ -114,10 +128,8 @@ def fetch(
 
 
 @app.command()
-def info(
-    name: Annotated[str, typer.Argument(help="Name of a data set, as 'contone data list' shows.")],
-    as_json: options.AsJson = False,
-) -> None:
+@options.command
+def info(name: Annotated[str, typer.Argument()], as_json: options.AsJson = False) -> None:
     """Describe one data set: size, labels per row, zeros, what to cite, licence.
 
     "Labels per row" is the mean number of logical labels under the usual degradation, CumulativeMass(0.5). Nothing is
@@ -128,6 +140,13 @@ def info(
     contone data info artificial
 
     contone data info yeast-alpha --json
+
+    Parameters
+    ----------
+    name : name
+        Name of a data set, as 'contone data list' shows.
+    as_json : bool
+        Print JSON for programs.
     """
     record = _describe(_known(name))
     if as_json:

@@ -5,22 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from contone.cli import options, terminal
 from contone.cli.method import Method
+from contone.cli.options import flag
 from contone.cli.terminal import usage_error
 
 if TYPE_CHECKING:
     from contone.tables.enhancing import EnhancedFile
 
-Page = Annotated[
-    str | None,
-    typer.Option("--report", metavar="PAGE", help="Also check the answer and write a page about it, .html."),
-]
 
-
-@options.grouped
+@options.command
 def enhance(
     file: options.File,
     output: options.Output,
@@ -29,26 +23,12 @@ def enhance(
     writing: options.Writing,
     worker: options.Worker = None,
     graded: options.Graded = None,
-    tune: Annotated[
-        bool, typer.Option("--tune", help="Choose the parameters on data like the table's whose truth is known.")
-    ] = False,
-    stream: Annotated[
-        bool | None,
-        typer.Option(
-            "--stream/--no-stream", help="Piece by piece, for large files. Default: where memory would not suffice."
-        ),
-    ] = None,
-    chunk_rows: Annotated[
-        int | None, typer.Option("--chunk-rows", metavar="N", min=1, help="Stream with this many rows per piece.")
-    ] = None,
-    sample_rows: Annotated[
-        int | None,
-        typer.Option("--sample-rows", metavar="N", min=2, help="Stream, and fit on this many rows (50,000)."),
-    ] = None,
-    save_model: Annotated[
-        str | None, typer.Option("--save-model", metavar="MODEL", help="Keep the fitted method for contone apply.")
-    ] = None,
-    report: Page = None,
+    tune: Annotated[bool, flag("--tune")] = False,
+    stream: Annotated[bool | None, flag("--stream/--no-stream")] = None,
+    chunk_rows: Annotated[int | None, flag("--chunk-rows N", min=1)] = None,
+    sample_rows: Annotated[int | None, flag("--sample-rows N", min=2)] = None,
+    save_model: Annotated[str | None, flag("--save-model MODEL")] = None,
+    report: Annotated[str | None, flag("--report PAGE")] = None,
 ) -> None:
     """Recover how much each label describes each row.
 
@@ -74,6 +54,35 @@ def enhance(
     contone enhance songs.csv --labels calm,happy,sad --graded graded.csv -o soft.csv
 
     contone enhance large.parquet --labels 'mood_*' --stream -o soft.parquet
+
+    Parameters
+    ----------
+    file : path
+        CSV, TSV, JSON lines, ARFF, libsvm (all also .gz), Parquet, Arrow or Excel; a row is an instance.
+    output : path
+        Where to write: .csv, .tsv, .parquet, .arrow, .jsonl or .xlsx; - is CSV on stdout.
+    reading : Reading
+        Which columns are what.
+    method : Method
+        The method and its settings.
+    writing : Writing
+        Which columns are added.
+    worker : name
+        Column of the annotator, for one row per (item, annotator, label).
+    graded : path
+        Degrees of some rows, graded by a person: see contone suggest.
+    tune : bool
+        Choose the parameters on data like the table's whose truth is known.
+    stream : bool
+        Piece by piece, for large files. Default: where memory would not suffice.
+    chunk_rows : int
+        Stream with this many rows per piece.
+    sample_rows : int
+        Stream, and fit on this many rows (50,000).
+    save_model : path
+        Keep the fitted method for contone apply.
+    report : path
+        Also check the answer and write a page about it, .html.
     """
     fresh = method.chosen(tune=tune)
     if report is not None and worker is not None:

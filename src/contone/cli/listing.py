@@ -20,12 +20,8 @@ if TYPE_CHECKING:
     from contone.base import Enhancer
 
 
-def methods(
-    name: Annotated[
-        str | None, typer.Argument(help="Show this one in full, with its parameters; may be MODULE:CLASS.")
-    ] = None,
-    as_json: options.AsJson = False,
-) -> None:
+@options.command
+def methods(name: Annotated[str | None, typer.Argument()] = None, as_json: options.AsJson = False) -> None:
     """List the methods: name, what it does, reference, whether it predicts new rows, presets.
 
     Methods of installed packages are among them (entry point group contone.enhancers).
@@ -37,6 +33,13 @@ def methods(
     contone methods temperature
 
     contone methods --json
+
+    Parameters
+    ----------
+    name : name
+        Show this one in full, with its parameters; may be MODULE:CLASS.
+    as_json : bool
+        Print JSON for programs.
     """
     if name is not None:
         cls = find_method(name, "NAME")
@@ -53,6 +56,7 @@ def methods(
         _print_methods(records)
 
 
+@options.command
 def measures(as_json: options.AsJson = False) -> None:
     """List the measures: name, which direction is better, formula (d is the truth, r the recovered degree).
 
@@ -61,6 +65,11 @@ def measures(as_json: options.AsJson = False) -> None:
     contone measures
 
     contone measures --json
+
+    Parameters
+    ----------
+    as_json : bool
+        Print JSON for programs.
     """
     from contone import measures as library
 

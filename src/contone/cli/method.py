@@ -9,39 +9,35 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from contone.cli import terminal
-from contone.cli.options import Group
+from contone.cli.options import Group, Names, flag
 from contone.cli.terminal import usage_error
 from contone.exceptions import InputError
 
 if TYPE_CHECKING:
     from contone.base import Enhancer
 
-Rule = Annotated[
-    str | None,
-    typer.Option(
-        "--rule",
-        metavar="RULE",
-        help="How the labels were made: main, everything, bar, best, order, auto; or cumulative:0.9, "
-        "threshold:0.2, topk:3. Default: main (main labels, more than half of the weight).",
-    ),
-]
+Rule = Annotated[str | None, flag("--rule RULE")]
 
 
 @dataclass
 class Settings(Group):
-    """Settings of a method."""
+    """Settings of a method.
 
-    param: Annotated[
-        list[str] | None,
-        typer.Option("--param", "-p", metavar="KEY=VALUE", help="A parameter of the method, may be repeated."),
-    ] = None
+    Attributes
+    ----------
+    param : texts
+        A parameter of the method, may be repeated.
+    rule : text
+        How the labels were made: main, everything, bar, best, order, auto; or cumulative:0.9, threshold:0.2, topk:3.
+        Default: main (main labels, more than half of the weight).
+    seed : int
+        Random seed of the method, for other draws.
+    """
+
+    param: Annotated[Names, flag("--param -p KEY=VALUE")] = None
     rule: Rule = None
-    seed: Annotated[
-        int | None, typer.Option("--seed", metavar="N", min=0, help="Random seed of the method, for other draws.")
-    ] = None
+    seed: Annotated[int | None, flag("--seed N", min=0)] = None
 
     def build(self, name: str = "inversion", preset: str | None = None, *, tune: bool = False) -> Enhancer:
         """The method of that name with these settings."""
@@ -58,21 +54,18 @@ class Settings(Group):
 
 @dataclass
 class Method(Settings):
-    """A method and its settings."""
+    """A method and its settings.
 
-    method: Annotated[
-        str | None,
-        typer.Option(
-            "--method",
-            "-m",
-            metavar="NAME",
-            help="See: contone methods; best (chosen on a rehearsal); or a class of your own, MODULE:CLASS. "
-            "Default: inversion.",
-        ),
-    ] = None
-    preset: Annotated[
-        str | None, typer.Option("--preset", metavar="NAME", help="Settings of that name, e.g. paper.")
-    ] = None
+    Attributes
+    ----------
+    method : name
+        See: contone methods; best (chosen on a rehearsal); or a class of your own, MODULE:CLASS. Default: inversion.
+    preset : name
+        Settings of that name, e.g. paper.
+    """
+
+    method: Annotated[str | None, flag("--method -m NAME")] = None
+    preset: Annotated[str | None, flag("--preset NAME")] = None
 
     def chosen(self, *, tune: bool = False) -> Enhancer:
         """The method that was typed."""

@@ -5,22 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from rich import box
 from rich.table import Table
 
 from contone.cli import options, terminal
 from contone.cli.method import Method, find_method
+from contone.cli.options import argument, flag
 
-Model = Annotated[
-    Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="A file that contone fit wrote.")
-]
+Model = Annotated[Path, argument("MODEL")]
 
 
-@options.grouped
+@options.command
 def fit(
     file: options.File,
-    output: Annotated[str, typer.Option("--output", "-o", metavar="MODEL", help="Where to write the model.")],
+    output: Annotated[str, flag("--output -o MODEL")],
     reading: options.Reading,
     method: Method,
     worker: options.Worker = None,
@@ -34,6 +32,23 @@ def fit(
     Examples:
 
     contone fit songs.csv --labels calm,happy,sad -o moods.contone
+
+    Parameters
+    ----------
+    file : path
+        CSV, TSV, JSON lines, ARFF, libsvm (all also .gz), Parquet, Arrow or Excel; a row is an instance.
+    output : path
+        Where to write the model.
+    reading : Reading
+        Which columns are what.
+    method : Method
+        The method and its settings.
+    worker : name
+        Column of the annotator, for one row per (item, annotator, label).
+    graded : path
+        Degrees of some rows, graded by a person: see contone suggest.
+    force : bool
+        Overwrite what is there.
     """
     from contone.tables import fit_file
 
@@ -51,12 +66,12 @@ def fit(
     terminal.say(f"wrote {output}: {type(model.method).__name__}, {model.n_rows:,} rows, {len(model.labels)} labels")
 
 
-@options.grouped
+@options.command
 def apply(
     model: Model,
     file: options.File,
     output: options.Output,
-    reading: options.ReadingText,
+    reading: options.TextFile,
     writing: options.Writing,
     trust: options.Trust = None,
 ) -> None:
@@ -68,6 +83,21 @@ def apply(
     Examples:
 
     contone apply moods.contone new_songs.csv -o soft.csv
+
+    Parameters
+    ----------
+    model : path
+        A file that contone fit wrote.
+    file : path
+        CSV, TSV, JSON lines, ARFF, libsvm (all also .gz), Parquet, Arrow or Excel; a row is an instance.
+    output : path
+        Where to write: .csv, .tsv, .parquet, .arrow, .jsonl or .xlsx; - is CSV on stdout.
+    reading : TextFile
+        How a text file is written.
+    writing : Writing
+        Which columns are added.
+    trust : names
+        A method of your own that may be in the model; installed ones may be.
     """
     from contone.tables import apply_model
     from contone.tables.columns import listed
@@ -91,12 +121,22 @@ def trusted_methods(typed: list[str] | None) -> list[str]:
     return [name for name in typed or [] if find_method(name, "--trust")]
 
 
+@options.command
 def show(model: Model, as_json: options.AsJson = False, trust: options.Trust = None) -> None:
     """Show what a model file holds: method, parameters, labels, features.
 
     Examples:
 
     contone show moods.contone
+
+    Parameters
+    ----------
+    model : path
+        A file that contone fit wrote.
+    as_json : bool
+        Print JSON for programs.
+    trust : names
+        A method of your own that may be in the model; installed ones may be.
     """
     from contone.tables import load_table_model
     from contone.tables.columns import listed
@@ -124,15 +164,12 @@ def show(model: Model, as_json: options.AsJson = False, trust: options.Trust = N
     terminal.out().print(table)
 
 
+@options.command
 def evaluate(
-    truth: Annotated[Path, typer.Argument(metavar="TRUTH", exists=True, dir_okay=False, help="Degrees that are true.")],
-    answer: Annotated[
-        Path, typer.Argument(metavar="ANSWER", exists=True, dir_okay=False, help="What contone enhance wrote.")
-    ],
-    suffix: Annotated[str, typer.Option("--suffix", help="How the columns of degrees end.")] = "_degree",
-    item: Annotated[
-        str | None, typer.Option("--item", metavar="NAME", help="Column that names the rows. Default: by their order.")
-    ] = None,
+    truth: Annotated[Path, argument("TRUTH")],
+    answer: Annotated[Path, argument("ANSWER")],
+    suffix: Annotated[str, flag("--suffix TEXT")] = "_degree",
+    item: Annotated[str | None, flag("--item NAME")] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Say how close degrees are to the truth, beside baselines that know nothing of the features.
@@ -140,6 +177,19 @@ def evaluate(
     Examples:
 
     contone evaluate truth.csv soft.csv
+
+    Parameters
+    ----------
+    truth : path
+        Degrees that are true.
+    answer : path
+        What contone enhance wrote.
+    suffix : text
+        How the columns of degrees end.
+    item : name
+        Column that names the rows. Default: by their order.
+    as_json : bool
+        Print JSON for programs.
     """
     from contone import measures
     from contone.tables import evaluate_file

@@ -1,12 +1,15 @@
 """Options that several commands share, as groups: one home for their names, their words and their defaults.
 
-A command names a group as one parameter, ``reading: Reading``; `grouped` turns each field of the group into an option.
+A command says in its signature what its options are called (`flag`) and in its docstring what they mean. It names a
+group as one parameter, ``reading: Reading``; `command` turns each field of the group into an option of its own.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -14,28 +17,62 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 
-def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameters may be groups: each field of a group becomes an option of its own."""
+def flag(text: str, **limits: Any) -> Any:
+    """An option by its names and its metavar, ``"--labels -l NAMES"``; `limits` as typer has them."""
+    *names, last = text.split()
+    return typer.Option(*names, *([last] if last.startswith("-") else []),
+                        metavar=None if last.startswith("-") else last, **limits)  # fmt: skip
+
+
+def argument(metavar: str) -> Any:
+    """A file that must be there."""
+    return typer.Argument(metavar=metavar, exists=True, dir_okay=False)
+
+
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """A command for typer: groups are spread, and what its docstring says of parameters is their help."""
     parameters, groups = [], dict[str, Any]()
-    for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
-        group = parameter.annotation
-        if not is_dataclass(group):
-            parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY))
-            continue
-        groups[name], kinds = group, get_type_hints(group, include_extras=True)
+    for name, parameter in inspect.signature(function, eval_str=True).parameters.items():
+        group: Any = parameter.annotation
+        if is_dataclass(group):
+            groups[name] = group
+            kinds, lines = get_type_hints(group, include_extras=True), list(reversed(group.__mro__))
+            # What a group adds to the one that it derives from comes first: labels before separators.
+            home = {n: i for i, c in reversed([*enumerate(lines)]) for n in inspect.get_annotations(c)}
+            ordered = sorted(fields(group), key=lambda f: -home[f.name])
+            spread = [(f.name, f.default, kinds[f.name], _meaning(group, f.name)) for f in ordered]
+        else:
+            spread = [(name, parameter.default, group, _meaning(function, name))]
         parameters += [
-            inspect.Parameter(f.name, parameter.KEYWORD_ONLY, default=f.default, annotation=kinds[f.name])
-            for f in fields(group)
+            inspect.Parameter(n, parameter.KEYWORD_ONLY, default=default, annotation=_with_help(kind, meaning))
+            for n, default, kind, meaning in spread
         ]
 
     def call(**given: Any) -> None:
         made = {name: group(**{f.name: given.pop(f.name) for f in fields(group)}) for name, group in groups.items()}
-        command(**made, **given)
+        function(**made, **given)
 
-    call.__name__, call.__doc__, call.__module__ = command.__name__, command.__doc__, command.__module__
+    call.__name__, call.__module__ = function.__name__, function.__module__
+    call.__doc__ = inspect.cleandoc(function.__doc__ or "").partition("\n\nParameters\n")[0]
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return call
+
+
+def _meaning(owner: Any, name: str) -> str:
+    """What the docstring of a command or group, or of one it derives from, says of a parameter."""
+    for place in getattr(owner, "__mro__", (owner,)):
+        text = inspect.cleandoc(place.__doc__ or "")
+        found = re.search(rf"^{name} : .*\n((?:    .*\n?)+)", text, flags=re.MULTILINE)
+        if found is not None:
+            return " ".join(found[1].split())
+    return ""
+
+
+def _with_help(kind: Any, meaning: str) -> Any:
+    option = copy(kind.__metadata__[0])
+    option.help = meaning or option.help
+    return Annotated[kind.__origin__, option]
 
 
 class Group:
@@ -47,184 +84,136 @@ class Group:
         return {name: value for name, value in found.items() if value is not None}
 
 
-# ------------------------------------------------------------------------------------------------------- the table
-
-File = Annotated[
-    Path,
-    typer.Argument(
-        metavar="FILE",
-        exists=True,
-        dir_okay=False,
-        help="CSV, TSV, JSON lines, ARFF, libsvm (all also .gz), Parquet, Arrow or Excel; a row is an instance.",
-    ),
-]
 Names = list[str] | None
-Item = Annotated[
-    str | None, typer.Option("--item", metavar="NAME", help="Column of the item, for one row per (item, label).")
-]
-Worker = Annotated[
-    str | None,
-    typer.Option("--worker", metavar="NAME", help="Column of the annotator, for one row per (item, annotator, label)."),
-]
-Graded = Annotated[
-    Path | None,
-    typer.Option(
-        "--graded",
-        metavar="GRADED",
-        exists=True,
-        dir_okay=False,
-        help="Degrees of some rows, graded by a person: see contone suggest.",
-    ),
-]
-Unlabelled = Annotated[
-    str,
-    typer.Option("--unlabelled", metavar="HOW", help="Rows without a label: method (its own way), predict, drop."),
-]
-
-
-Separator = Annotated[
-    str | None, typer.Option("--separator", metavar="CHAR", help="Between columns of a text file. Default: found out.")
-]
-Decimal = Annotated[
-    str | None, typer.Option("--decimal", metavar="CHAR", help="Decimal mark: . or a comma. Default: found out.")
-]
-LabelSeparator = Annotated[
-    str | None,
-    typer.Option("--label-separator", metavar="TEXT", help="Between the labels of one column such as a|b|c."),
-]
+File = Annotated[Path, argument("FILE")]
+Output = Annotated[str, flag("--output -o OUT")]
+Force = Annotated[bool, flag("--force")]
+AsJson = Annotated[bool, flag("--json")]
+Store = Annotated[Path, typer.Option()]
+Worker = Annotated[str | None, flag("--worker NAME")]
+Graded = Annotated[Path | None, flag("--graded GRADED", exists=True, dir_okay=False)]
+Trust = Annotated[Names, flag("--trust MODULE:CLASS")]
 
 
 @dataclass
-class ReadingText(Group):
-    """How a text file is written."""
+class TextFile(Group):
+    """How a text file is written.
 
-    separator: Separator = None
-    decimal: Decimal = None
-    label_separator: LabelSeparator = None
+    Attributes
+    ----------
+    separator : character
+        Between columns of a text file. Default: found out.
+    decimal : character
+        Decimal mark: . or a comma. Default: found out.
+    label_separator : text
+        Between the labels of one column such as a|b|c.
+    """
+
+    separator: Annotated[str | None, flag("--separator CHAR")] = None
+    decimal: Annotated[str | None, flag("--decimal CHAR")] = None
+    label_separator: Annotated[str | None, flag("--label-separator TEXT")] = None
 
 
 @dataclass
-class Reading(Group):
-    """Which columns are what, and how the file is read."""
+class Reading(TextFile):
+    """Which columns are what, and how the file is read.
 
-    labels: Annotated[
-        Names,
-        typer.Option(
-            "--labels",
-            "-l",
-            metavar="NAMES",
-            help="Label columns: a,b,c; 'genre_*'; last:6; f10:f16; @names.txt; labels.xml. "
-            "Default: what the format says (ARFF, libsvm).",
-        ),
-    ] = None
-    features: Annotated[
-        Names,
-        typer.Option(
-            "--features", "-f", metavar="NAMES", help="Default: every other numeric column that is not an id."
-        ),
-    ] = None
-    ids: Annotated[
-        Names,
-        typer.Option(
-            "--id", metavar="NAMES", help="Columns to carry along, not to learn from; graded rows are found by them."
-        ),
-    ] = None
-    categorical: Annotated[
-        Names,
-        typer.Option(
-            "--categorical", metavar="NAMES", help="Features whose entries name classes: one column per class."
-        ),
-    ] = None
-    text: Annotated[
-        Names,
-        typer.Option("--text", metavar="NAMES", help="Columns of free text to learn from; others are carried along."),
-    ] = None
-    separator: Separator = None
-    decimal: Decimal = None
-    label_separator: LabelSeparator = None
-    item: Item = None
-    missing: Annotated[
-        str,
-        typer.Option("--missing", metavar="HOW", help="Missing features: impute (with an indicator), drop, error."),
-    ] = "impute"
-    unlabelled: Unlabelled = "method"
+    Attributes
+    ----------
+    labels : names
+        Label columns: a,b,c; 'genre_*'; last:6; f10:f16; @names.txt; labels.xml. Default: what the format says (ARFF,
+        libsvm).
+    features : names
+        Default: every other numeric column that is not an id.
+    ids : names
+        Columns to carry along, not to learn from; graded rows are found by them.
+    categorical : names
+        Features whose entries name classes: one column per class.
+    text : names
+        Columns of free text to learn from; others are carried along.
+    item : name
+        Column of the item, for one row per (item, label).
+    missing : word
+        Missing features: impute (with an indicator), drop, error.
+    unlabelled : word
+        Rows without a label: method (its own way), predict, drop.
+    """
+
+    labels: Annotated[Names, flag("--labels -l NAMES")] = None
+    features: Annotated[Names, flag("--features -f NAMES")] = None
+    ids: Annotated[Names, flag("--id NAMES")] = None
+    categorical: Annotated[Names, flag("--categorical NAMES")] = None
+    text: Annotated[Names, flag("--text NAMES")] = None
+    item: Annotated[str | None, flag("--item NAME")] = None
+    missing: Annotated[str, flag("--missing HOW")] = "impute"
+    unlabelled: Annotated[str, flag("--unlabelled HOW")] = "method"
 
 
 @dataclass
 class ReadingToPredict(Reading):
     """The same, where rows without a label are predicted unless something else is asked for."""
 
-    unlabelled: Unlabelled = "predict"
+    unlabelled: Annotated[str, flag("--unlabelled HOW")] = "predict"
 
 
 @dataclass
 class ReadingToCompare(Reading):
     """The same, where rows without a label are left out unless something else is asked for."""
 
-    unlabelled: Unlabelled = "drop"
-
-
-# ------------------------------------------------------------------------------------------------------ the answer
-
-Output = Annotated[
-    str,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="OUT",
-        help="Where to write: .csv, .tsv, .parquet, .arrow, .jsonl or .xlsx; - is CSV on stdout.",
-    ),
-]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-Trust = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--trust", metavar="MODULE:CLASS", help="A method of your own that may be in the model; installed ones may be."
-    ),
-]
+    unlabelled: Annotated[str, flag("--unlabelled HOW")] = "drop"
 
 
 @dataclass
 class Writing(Group):
-    """Which columns are added to the table."""
+    """Which columns are added to the table.
 
-    suffix: Annotated[
-        str, typer.Option("--suffix", help="Name of the new columns: label + suffix. '' replaces the labels.")
-    ] = "_degree"
+    Attributes
+    ----------
+    suffix : text
+        Name of the new columns: label + suffix. '' replaces the labels.
+    overwrite : bool
+        Overwrite what is there.
+    digits : int
+        Decimals of the degrees; rows still sum to 1.
+    intervals : float
+        Add LABEL_low and LABEL_high at this level, e.g. 0.9.
+    top : int
+        Add the names of the first K labels: top_1, top_2.
+    degrees_as : word
+        columns; or one column called degrees that holds a list or a struct.
+    """
+
+    suffix: Annotated[str, flag("--suffix TEXT")] = "_degree"
     overwrite: Force = False
-    digits: Annotated[
-        int | None,
-        typer.Option("--digits", metavar="N", min=1, max=15, help="Decimals of the degrees; rows still sum to 1."),
-    ] = None
-    intervals: Annotated[
-        float | None,
-        typer.Option("--intervals", metavar="LEVEL", help="Add LABEL_low and LABEL_high at this level, e.g. 0.9."),
-    ] = None
-    top: Annotated[
-        int | None, typer.Option("--top", metavar="K", min=1, help="Add the names of the first K labels: top_1, top_2.")
-    ] = None
-    degrees_as: Annotated[
-        str,
-        typer.Option(
-            "--degrees-as", metavar="WAY", help="columns; or one column called degrees that holds a list or a struct."
-        ),
-    ] = "columns"
-
-
-# -------------------------------------------------------------------------------------------------- runs of experiments
+    digits: Annotated[int | None, flag("--digits N", min=1, max=15)] = None
+    intervals: Annotated[float | None, flag("--intervals LEVEL")] = None
+    top: Annotated[int | None, flag("--top K", min=1)] = None
+    degrees_as: Annotated[str, flag("--degrees-as WAY")] = "columns"
 
 
 @dataclass
 class Run(Group):
-    """How a grid of experiments is run."""
+    """How a grid of experiments is run.
 
-    seeds: Annotated[int | None, typer.Option(min=1, help="Seeds of each random method. [default: 3]")] = None
-    max_rows: Annotated[
-        int | None,
-        typer.Option(min=2, help="A random sample of this many rows stands for every larger data set."),
-    ] = None
-    jobs: Annotated[int, typer.Option(help="Number of processes; -1 for one per core.")] = -1
-    backend: Annotated[str, typer.Option(help="loky (this machine) or dask (a cluster).")] = "loky"
-    address: Annotated[str, typer.Option(help="Scheduler of the dask cluster, e.g. tcp://host:8786.")] = ""
-    as_json: Annotated[bool, typer.Option("--json", help="Print the whole summary as JSON.")] = False
+    Attributes
+    ----------
+    seeds : int
+        Seeds of each random method [default: 3].
+    max_rows : int
+        A random sample of this many rows stands for every larger data set.
+    jobs : int
+        Number of processes; -1 for one per core.
+    backend : word
+        loky (this machine) or dask (a cluster).
+    address : text
+        Scheduler of the dask cluster, e.g. tcp://host:8786.
+    as_json : bool
+        Print the whole summary as JSON.
+    """
+
+    seeds: Annotated[int | None, flag("--seeds N", min=1)] = None
+    max_rows: Annotated[int | None, flag("--max-rows N", min=2)] = None
+    jobs: Annotated[int, flag("--jobs N")] = -1
+    backend: Annotated[str, flag("--backend NAME")] = "loky"
+    address: Annotated[str, flag("--address URL")] = ""
+    as_json: AsJson = False

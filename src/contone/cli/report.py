@@ -9,26 +9,18 @@ from typing import Annotated
 import typer
 
 from contone.cli import options, terminal
+from contone.cli.options import flag
 from contone.cli.reproduce import DEFAULT_STORE
 
 FORMATS = ("html", "json", "markdown", "latex")
 
 
+@options.command
 def report(
-    store: Annotated[
-        Path, typer.Option(help="Folder of the results that 'reproduce' or 'benchmark' wrote.")
-    ] = DEFAULT_STORE,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="File to write; - for stdout.", show_default=False),
-    ] = None,
-    form: Annotated[
-        str,
-        typer.Option(
-            "--format", help=f"{', '.join(FORMATS)}; without it, what the file's name says.", metavar="FORMAT"
-        ),
-    ] = "",
-    show: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = False,
+    store: Annotated[Path, flag("--store FOLDER")] = DEFAULT_STORE,
+    out: Annotated[Path | None, flag("--out -o FILE", show_default=False)] = None,
+    form: Annotated[str, flag("--format FORMAT")] = "",
+    show: Annotated[bool, flag("--open/--no-open")] = False,
     force: options.Force = False,
 ) -> None:
     """Make the report from stored results.
@@ -41,6 +33,19 @@ def report(
     contone report --open
 
     contone report --store contone-results -o results.tex
+
+    Parameters
+    ----------
+    store : path
+        Folder of the results that 'reproduce' or 'benchmark' wrote.
+    out : path
+        File to write; - for stdout.
+    form : word
+        html, json, markdown, latex; without it, what the file's name says.
+    show : bool
+        Open the page in the browser.
+    force : bool
+        Overwrite what is there.
     """
     from contone.exceptions import DataError
     from contone.experiments.report import make, render

@@ -5,32 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from contone.cli import experiment, options, terminal
 from contone.cli.method import find_method, known_methods
+from contone.cli.options import flag
 
 DEFAULT_STORE = Path("contone-results")
 
 
-@options.grouped
+@options.command
 def reproduce(
     run: options.Run,
-    store: Annotated[Path, typer.Option(help="Folder of the results; a run that stopped goes on from there.")] = (
-        DEFAULT_STORE
-    ),
-    only: Annotated[
-        str, typer.Option(help="Experiments, with commas: recovery,ranks,augmentation,ablation,sensitivity,prediction.")
-    ] = "",
-    datasets: Annotated[
-        str, typer.Option(help="Data sets or groups (paper, yeast), with commas, in place of each experiment's own.")
-    ] = "",
-    methods: Annotated[
-        str,
-        typer.Option(
-            help="Methods (or MODULE:CLASS of your own) or rows, with commas; baselines and references are always run."
-        ),
-    ] = "",
+    store: Annotated[Path, flag("--store FOLDER")] = DEFAULT_STORE,
+    only: Annotated[str, flag("--only NAMES")] = "",
+    datasets: Annotated[str, flag("--datasets NAMES")] = "",
+    methods: Annotated[str, flag("--methods NAMES")] = "",
 ) -> None:
     """Run the paper's experiments on the data available locally.
 
@@ -40,6 +28,19 @@ def reproduce(
     Example:
 
     contone reproduce --only recovery --datasets artificial --methods LP
+
+    Parameters
+    ----------
+    run : Run
+        How the grid is run.
+    store : path
+        Folder of the results; a run that stopped goes on from there.
+    only : names
+        Experiments, with commas: recovery,ranks,augmentation,ablation,sensitivity,prediction.
+    datasets : names
+        Data sets or groups (paper, yeast), with commas, in place of each experiment's own.
+    methods : names
+        Methods (or MODULE:CLASS of your own) or rows, with commas; baselines and references are always run.
     """
     from contone.experiments.plan import make_plan
     from contone.experiments.store import Store

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from contone.cli import options, terminal
 from contone.cli.method import Settings
+from contone.cli.options import flag
 
 
-@options.grouped
+@options.command
 def suggest(
     file: options.File,
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output", "-o", metavar="OUT", help="A page with sliders (.html), or a spreadsheet (.csv, .tsv)."
-        ),
-    ],
+    output: options.Output,
     reading: options.ReadingToPredict,
     settings: Settings,
-    number: Annotated[int, typer.Option("--number", "-n", metavar="N", min=1, help="How many rows.")] = 30,
+    number: Annotated[int, flag("--number -n N", min=1)] = 30,
     graded: options.Graded = None,
     force: options.Force = False,
 ) -> None:
@@ -36,6 +30,23 @@ def suggest(
     contone suggest songs.csv --labels calm,happy,sad -n 30 -o grade.html
 
     contone enhance songs.csv --labels calm,happy,sad --graded graded.csv -o soft.csv
+
+    Parameters
+    ----------
+    file : path
+        CSV, TSV, JSON lines, ARFF, libsvm (all also .gz), Parquet, Arrow or Excel; a row is an instance.
+    output : path
+        A page with sliders (.html), or a spreadsheet (.csv, .tsv).
+    reading : Reading
+        Which columns are what.
+    settings : Settings
+        Settings of inversion.
+    number : int
+        How many rows.
+    graded : path
+        Rows graded before: suggest others.
+    force : bool
+        Overwrite what is there.
     """
     from contone.tables import suggest_file
 

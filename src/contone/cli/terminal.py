@@ -10,9 +10,10 @@ import json
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import Any
+from itertools import count
+from typing import Any, NamedTuple
 
 import typer
 from rich.console import Console
@@ -20,7 +21,9 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -95,21 +98,31 @@ def usage_error(message: str, option: str) -> typer.BadParameter:
 
 
 @contextmanager
+def bar(message: str, *columns: ProgressColumn, total: float | None = None, done: int = 0) -> Iterator[_Task]:
+    """A bar with these columns on a terminal, gone at the end."""
+    shown = (SpinnerColumn(), TextColumn("{task.description}", markup=False), *columns, TimeElapsedColumn())
+    with Progress(*shown, console=messages(), transient=True) as progress:
+        yield _Task(progress, progress.add_task(clean(message), total=total, completed=done))
+
+
+class _Task(NamedTuple):
+    progress: Progress
+    number: TaskID
+
+
+@contextmanager
 def working(message: str, after: Callable[[], str] | None = None) -> Iterator[None]:
     """Show that something goes on: a spinner and a clock on a terminal; the line that stays is `after()` or message."""
-    console = messages()
-    if not console.is_terminal:
-        if after is None:
-            say(message)
-        yield
-        if after is not None:
-            say(after())
+    if messages().is_terminal:
+        with bar(message):
+            yield
+        say(message if after is None else after())
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        progress.add_task(clean(message), total=None)
-        yield
-    say(message if after is None else after())
+    if after is None:
+        say(message)
+    yield
+    if after is not None:
+        say(after())
 
 
 LONG_FIT = 20.0
@@ -121,28 +134,19 @@ FEW_STEPS = 3
 @contextmanager
 def fitting(message: str) -> Iterator[None]:
     """Around a fit: on a terminal an estimate of a long one and a bar, as soon as its first steps are done."""
-    console = messages()
-    if not console.is_terminal:
+    if not messages().is_terminal:
         say(message)
         yield
         return
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(clean(message), total=None)
-        told: list[str] = []
+    with bar(message, BarColumn(), TimeRemainingColumn()) as task:
+        announced: list[str] = []
 
         def hear(report: Report) -> None:
-            if report.done >= FEW_STEPS and report.expected_seconds >= LONG_FIT and report.name not in told:
-                told.append(report.name)
+            if report.done >= FEW_STEPS and report.expected_seconds >= LONG_FIT and report.name not in announced:
+                announced.append(report.name)
                 line = f"  about {shown_time(report.expected_seconds)} for {report.total} steps of {report.name}"
-                bar.console.print(clean(line), markup=False, soft_wrap=True)
-            bar.update(task, completed=report.done, total=report.total)
+                task.progress.console.print(clean(line), markup=False, soft_wrap=True)
+            task.progress.update(task.number, completed=report.done, total=report.total)
 
         with listening(hear):
             yield
@@ -164,50 +168,33 @@ def shown_time(seconds: float) -> str:
 
 @contextmanager
 def counting(message: str, total: int, done: int = 0) -> Iterator[Callable[[], None]]:
-    """A bar on a terminal, lines elsewhere, for `total` steps of which `done` are there; call what it gives a step."""
-    console = messages()
-    if console.is_terminal:
-        columns = (
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-        )
-        with Progress(*columns, console=console, transient=True) as progress:
-            task = progress.add_task(clean(message), total=total, completed=done)
-            yield lambda: progress.advance(task)
+    """A bar on a terminal, lines elsewhere, for `total` steps of which `done` are there; call the result per step."""
+    if messages().is_terminal:
+        with bar(message, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), total=total, done=done) as task:
+            yield lambda: task.progress.advance(task.number)
         say(message)
         return
-    count = done
     say(f"{message} ({total} parts)")
+    steps = count(done + 1)
 
     def advance() -> None:
-        nonlocal count
-        count += 1
-        if count * 10 // total > (count - 1) * 10 // total:  # at most ten lines
-            say(f"  {count} of {total}")
+        step = next(steps)
+        if step * 10 // total > (step - 1) * 10 // total:  # at most ten lines
+            say(f"  {step} of {total}")
 
     yield advance
 
 
 class TerminalProgress(FileProgress):
-    """What work on a file tells, as messages and bars on stderr."""
+    """What work on a file says, as messages and bars on stderr."""
 
-    def note(self, message: str) -> None:
-        say(message)
+    note = staticmethod(say)
+    working = staticmethod(working)
+    fitting = staticmethod(fitting)
+    counting = staticmethod(counting)
 
     def warn(self, message: str) -> None:
         say(message, style="yellow")
-
-    def working(self, message: str) -> AbstractContextManager[None]:
-        return working(message)
-
-    def fitting(self, message: str) -> AbstractContextManager[None]:
-        return fitting(message)
-
-    def counting(self, message: str, total: int, done: int = 0) -> AbstractContextManager[Callable[[], None]]:
-        return counting(message, total, done)
 
 
 @contextmanager

@@ -11,19 +11,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from contone.exceptions import MissingExtraError
-from contone.tables.progress import Progress
-from contone.tables.settings import Reading, Streaming, Writing
+from contone.tables.progress import Progress as Progress
+from contone.tables.settings import Reading as Reading
+from contone.tables.settings import Streaming as Streaming
+from contone.tables.settings import Writing as Writing
 
 if TYPE_CHECKING:
-    from contone.tables.applying import apply_model
-    from contone.tables.enhancing import enhance_file, fit_file
-    from contone.tables.evaluation import evaluate_file
-    from contone.tables.in_memory import enhance_table
-    from contone.tables.model_file import load_table_model
-    from contone.tables.reading import Problem, read_table
-    from contone.tables.suggesting import suggest_file
-    from contone.tables.vectorizing import vectorizer
-    from contone.tables.writing import write_answer
+    from contone.tables.applying import apply_model as apply_model
+    from contone.tables.enhancing import enhance_file as enhance_file
+    from contone.tables.enhancing import fit_file as fit_file
+    from contone.tables.evaluation import evaluate_file as evaluate_file
+    from contone.tables.in_memory import enhance_table as enhance_table
+    from contone.tables.model_file import load_table_model as load_table_model
+    from contone.tables.reading import Problem as Problem
+    from contone.tables.reading import read_table as read_table
+    from contone.tables.suggesting import suggest_file as suggest_file
+    from contone.tables.vectorizing import vectorizer as vectorizer
+    from contone.tables.writing import write_answer as write_answer
 
 HOMES = {
     "Problem": "reading",
@@ -39,24 +43,6 @@ HOMES = {
     "write_answer": "writing",
 }
 """Where each of the public names is defined."""
-
-__all__ = [
-    "Problem",
-    "Progress",
-    "Reading",
-    "Streaming",
-    "Writing",
-    "apply_model",
-    "enhance_file",
-    "enhance_table",
-    "evaluate_file",
-    "fit_file",
-    "load_table_model",
-    "read_table",
-    "suggest_file",
-    "vectorizer",
-    "write_answer",
-]
 
 
 def __getattr__(name: str) -> Any:

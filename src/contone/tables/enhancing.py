@@ -16,7 +16,7 @@ from contone.runtime import machine
 from contone.tables import formats, pieces
 from contone.tables.columns import Columns
 from contone.tables.fitting import FittedProblem, FittedRows, fit_problem, named_method, with_intervals
-from contone.tables.model_file import TableModel, load_table_model, path_of, table_model
+from contone.tables.model_file import TableModel, load_table_model, path_of
 from contone.tables.progress import Progress
 from contone.tables.reading import check_input, read_problem
 from contone.tables.settings import (
@@ -195,9 +195,9 @@ def fit_file(
 
 def model_of(fitted: FittedProblem) -> TableModel:
     """The model of a fitted problem."""
-    problem = fitted.problem
-    n_rows = int(fitted.fitted_rows.sum())
-    return table_model(fitted.method, problem.columns, problem.label_reading, problem.encoder, n_rows)
+    problem, n_rows = fitted.problem, int(fitted.fitted_rows.sum())
+    is_set = problem.label_reading.is_set
+    return TableModel(fitted.method, problem.columns, problem.label_names, is_set, problem.encoder, n_rows)
 
 
 # ----------------------------------------------------------------------------------------------- which way it goes

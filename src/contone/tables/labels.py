@@ -7,17 +7,17 @@ whole: a blank is a *no* only where no word of any label column says no.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from contone.exceptions import ArgumentError, DataError, LabelError
 
 if TYPE_CHECKING:
+    from contone.tables.pieces import Pieces
     from contone.tables.table import Table
-    from contone.tables.text import ColumnKind
 
 YES = frozenset({"1", "1.0", "+1", "true", "t", "yes", "y", "x", "on", "+", "✓", "✔", "ja", "oui", "si", "sí"})
 NO = frozenset({"0", "0.0", "-0.0", "false", "f", "no", "n", "off", "-", "nein", "non"})
@@ -28,23 +28,6 @@ DELIMITERS = ("|", ";", ",", "/")
 
 Words = tuple[str, ...] | None
 """The different entries of a column in lower case, "" for a blank one; None for more than `MOST_WORDS`."""
-
-
-class Source(Protocol):
-    """What can be read piece by piece: a table in one piece, or a file in many."""
-
-    @property
-    def label_names(self) -> Sequence[str]: ...
-    @property
-    def categories(self) -> Sequence[str]: ...
-    @property
-    def kinds(self) -> Mapping[str, ColumnKind]: ...
-    @property
-    def is_text(self) -> bool: ...
-    @property
-    def schema(self) -> Mapping[str, pl.DataType]: ...
-    def words(self, columns: Sequence[str]) -> dict[str, Words]: ...
-    def read(self) -> Iterator[tuple[int, Table]]: ...
 
 
 @dataclass(frozen=True)
@@ -72,7 +55,7 @@ class LabelReading:
         return pl.DataFrame([as_numbers(c, m) for c, m in zip(columns, self.meanings.values(), strict=True)])
 
 
-def decide(source: Source, columns: Sequence[str], separator: str | None) -> LabelReading:
+def decide(source: Table | Pieces, columns: Sequence[str], separator: str | None) -> LabelReading:
     """How the labels in these columns are written; a column of sets is read through for the names in it."""
     words, first = source.words(columns), columns[0]
     kind = source.schema[first]

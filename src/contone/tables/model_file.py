@@ -11,7 +11,6 @@ from contone.exceptions import DataError
 from contone.models import read_model, save_model
 from contone.tables.columns import Columns
 from contone.tables.encoder import ColumnEncoder
-from contone.tables.labels import LabelReading
 
 
 @dataclass(frozen=True)
@@ -36,13 +35,6 @@ class TableModel:
             "n_rows": self.n_rows,
         }
         save_model(self.method, path, details=details)
-
-
-def table_model(
-    method: Enhancer, chosen: Columns, read: LabelReading, encoder: ColumnEncoder, n_rows: int
-) -> TableModel:
-    """A model of `n_rows` rows, ready to be saved."""
-    return TableModel(method, chosen, list(read.names), read.is_set, encoder, n_rows)
 
 
 def path_of(method: object) -> str:

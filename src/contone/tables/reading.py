@@ -19,6 +19,7 @@ from contone.tables.columns import Columns
 from contone.tables.encoder import ColumnEncoder, described
 from contone.tables.label_names import Exact, expand
 from contone.tables.labels import LabelReading, Words
+from contone.tables.pieces import Pieces
 from contone.tables.progress import Progress
 from contone.tables.settings import Reading, ReadingOptions
 from contone.tables.table import Table, numeric_columns
@@ -228,7 +229,7 @@ def pose(table: Table, reading: Reading, progress: Progress) -> Problem:
     return replace(problem, X=X if problem.groups is None else X[problem.groups], notes=tuple(notes))
 
 
-def understand(source: labels.Source, reading: Reading, note: Callable[[str], None]) -> tuple[Columns, LabelReading]:
+def understand(source: Table | Pieces, reading: Reading, note: Callable[[str], None]) -> tuple[Columns, LabelReading]:
     """Which column is what, and what the words of the labels mean; the same for a table and for a file in pieces."""
     chosen = choose_columns(source, reading)
     read = labels.decide(source, chosen.labels, reading.label_separator)
@@ -247,7 +248,7 @@ def understand(source: labels.Source, reading: Reading, note: Callable[[str], No
     return chosen, read
 
 
-def choose_columns(source: labels.Source, reading: Reading) -> Columns:
+def choose_columns(source: Table | Pieces, reading: Reading) -> Columns:
     """The part of each column by what was asked for, what the format says, and what the columns hold."""
     schema = source.schema
     typed = expand(reading.labels) or [Exact(name) for name in source.label_names]

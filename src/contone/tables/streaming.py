@@ -20,7 +20,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -36,7 +35,7 @@ from contone.tables.columns import Columns
 from contone.tables.encoder import ColumnEncoder, described
 from contone.tables.fitting import FittedRows, intervals_of, refuse_without_features
 from contone.tables.labels import LabelReading
-from contone.tables.model_file import path_of, table_model
+from contone.tables.model_file import TableModel, path_of
 from contone.tables.progress import Progress
 from contone.tables.reading import encode, encoder_for, features_of, understand
 from contone.tables.settings import STDOUT, Reading, Streaming, Writing
@@ -122,7 +121,8 @@ def stream_file(request: Request, save_to: str | None = None) -> Job:
         checkpoint.empty(folder)
         if save_to is not None:
             n_rows = len(job.method.label_distributions_)
-            table_model(job.method, job.columns, job.labels, job.encoder, n_rows).save(save_to)
+            model = TableModel(job.method, job.columns, job.labels.names, job.labels.is_set, job.encoder, n_rows)
+            model.save(save_to)
     return job
 
 
@@ -345,24 +345,10 @@ def _merge(done: list[checkpoint.Part], job: Job) -> None:
 
 
 def _merge_parquet(done: list[checkpoint.Part], path: Path, most_rows: int) -> None:
-    """One part after the other through polars' writer, which takes the next one when it is ready for it."""
-    from polars.io.plugins import register_io_source
-
-    failed: list[Exception] = []
-
-    def frames(*_: Any) -> Iterator[pl.DataFrame]:
-        for part in done:
-            try:
-                content = part.read()
-            except (ContoneError, OSError) as error:
-                failed.append(error)
-                raise
-            yield pl.read_parquet(content)
-
+    """The parts, each as it was written, through polars' own reader and writer, which take one after the other."""
+    for part in done:
+        part.read()
     try:
-        schema = pl.scan_parquet(done[0].path, glob=False).collect_schema()
-        register_io_source(frames, schema=schema).sink_parquet(path, row_group_size=most_rows)
+        pl.scan_parquet([part.path for part in done], glob=False).sink_parquet(path, row_group_size=most_rows)
     except pl.exceptions.PolarsError as error:
-        if failed:
-            raise failed[0] from error
         raise OutputError(f"Cannot merge the parts: {str(error).strip().splitlines()[0]}.") from error
