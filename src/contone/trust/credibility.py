@@ -16,6 +16,7 @@ from contone.backends import to_numpy
 from contone.base import Enhancer, check_whole_numbers
 from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.expected_error import ExpectedError
+from contone.enhance.inversion.fit import choose_rows
 from contone.enhance.inversion.logistic_normal import Parameters
 from contone.exceptions import ArgumentError, InputError
 from contone.measurements import IntervalRule, parse_rule
@@ -26,7 +27,6 @@ from contone.trust.calibration import SHORT
 from contone.trust.check_result import DOUBTFUL, FINE, OFF, Check, Finding
 from contone.trust.row_summaries import (
     SHOWN,
-    choose_rows,
     find_doubtful,
     floats,
     in_memory,
@@ -112,7 +112,7 @@ def check(
     names = tuple(border.label_names)
     if isinstance(fitted, Inversion):
         return _look(fitted, X_checked, L_checked, names, n_replicates, max_rows, random_state)
-    rows = choose_rows(n, max_rows, random_state)
+    rows = choose_rows(n, max_rows, np.random.default_rng(random_state))
     X_some, L_some = in_memory(X_checked, L_checked, rows, max_rows, random_state)
     told = ~np.asarray(silent_rows(L_some))  # nothing can be compared with in rows without a label
     if told.sum() < 2:
@@ -136,7 +136,7 @@ def _look(
     method: Inversion, X: Data, L: Array, names: tuple[str, ...], n_replicates: int, max_rows: int, seed: int
 ) -> Check:
     n = L.shape[0]
-    rows = choose_rows(n, max_rows, seed)
+    rows = choose_rows(n, max_rows, np.random.default_rng(seed))
     X_some, L_some = in_memory(X, L, rows, max_rows, seed)
     L_some = method.degradation_.forget_silent(L_some)
     D, lower, upper = (taken(A, rows) for A in (method.posterior_.mean, *method.intervals_(0.9)))

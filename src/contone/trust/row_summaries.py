@@ -19,13 +19,6 @@ DOUBT_FROM = 0.2
 DOUBT_SWEEPS = 60
 
 
-def choose_rows(n: int, max_rows: int, seed: int) -> np.ndarray:
-    """The rows that `take_sample` takes."""
-    if n <= max_rows:
-        return np.arange(n)
-    return np.sort(np.random.default_rng(seed).choice(n, max_rows, replace=False, shuffle=False))
-
-
 def in_memory(X: Data, L: Array, rows: np.ndarray, max_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Some rows of X (n, d) and L (n, q), as NumPy arrays."""
     if not get_backend(X).in_memory:
