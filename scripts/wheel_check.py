@@ -4,7 +4,8 @@
 
 Checks that every file of the package is in the wheel (templates, specifications, styles, py.typed) and nothing else,
 that the library works with its required dependencies only, that the command says what to install where its extra is
-missing, and that it works with the extra. Needs Python with venv and pip, and a package index.
+missing, and that it works with the extra; the same for pages, whose extra is `report`. Needs Python with venv and pip,
+and a package index.
 """
 
 from __future__ import annotations
@@ -49,6 +50,9 @@ def main() -> int:
         step("the command says what it needs", lambda: check_without_extra(python, folder))
         step("install its command line", lambda: pip(python, f"{wheel}[cli]"))
         step("the command works", lambda: check_command(python, folder))
+        step("a page says what it needs", lambda: check_without_report(python, folder))
+        step("install the report", lambda: pip(python, f"{wheel}[report]"))
+        step("a page is written", lambda: check_report(python, folder))
     print("the wheel is good")
     return 0
 
@@ -134,6 +138,23 @@ def check_command(python: Path, folder: Path) -> None:
     run(contone, "enhance", "in.csv", "--labels", "a,b", "-m", "temperature", "-o", "out.csv", cwd=folder)
     if len((folder / "out.csv").read_text(encoding="utf-8").splitlines()) != 4:
         sys.exit("contone enhance did not write three rows")
+
+
+PAGE = ("check", "in.csv", "--labels", "a,b", "-m", "temperature", "-o", "page.html")
+
+
+def check_without_report(python: Path, folder: Path) -> None:
+    done = run(python, "-m", "contone", *PAGE, cwd=folder, expected=1)
+    if "contone[report]" not in done.stderr or "Traceback" in done.stderr:
+        sys.exit(f"without matplotlib a page says: {done.stderr}")
+
+
+def check_report(python: Path, folder: Path) -> None:
+    rows = "".join(f"{i / 7:.3f},{i % 2},{int(i % 3 > 0)},{int(i % 6 < 3)}\n" for i in range(60))
+    (folder / "in.csv").write_text(f"x,a,b,c\n{rows}", encoding="utf-8")
+    run(python, "-m", "contone", *PAGE, "--unlabelled", "drop", cwd=folder)
+    if b"</html>" not in (folder / "page.html").read_bytes():
+        sys.exit("contone check did not write a page")
 
 
 if __name__ == "__main__":

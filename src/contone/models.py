@@ -65,7 +65,7 @@ class StoredModel:
 
 
 def save_model(
-    method: EstimatorLike, path: str | os.PathLike[str], *, details: Mapping[str, Any] | None = None
+    method: EstimatorLike, path: str | os.PathLike[str], *, details: Mapping[str, object] | None = None
 ) -> None:
     """Write a fitted method to a file, whole or not at all; `load_model` gives it back with the same answers.
 
@@ -96,7 +96,7 @@ def save_model(
                 np.lib.format.write_array(stream, array, allow_pickle=False)
 
 
-def load_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
+def load_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> EstimatorLike:
     """The fitted method of a file that `save_model` wrote. Reading a file never runs code that came with it.
 
     Parameters

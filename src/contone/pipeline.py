@@ -15,7 +15,7 @@ from sklearn import pipeline as sklearn_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from contone.base import Estimator
-from contone.typing import Array, Data
+from contone.typing import Array, Data, EstimatorLike
 from contone.validation import open_border, refuse_other_index
 from contone.validation.groups import border_of_items
 
@@ -49,13 +49,13 @@ class Pipeline(sklearn_pipeline.Pipeline):  # numpydoc ignore=PR02
     True
     """
 
-    def fit(self, X: Data, y: Data = None, **params: Any) -> Self:
+    def fit(self, X: Data, y: Data = None, **params: object) -> Self:
         """Fit all steps, the enhancer last, to features X (n, d) and labels y (n, q)."""
         refuse_other_index(X, y)
         super().fit(X, y, **params)
         return self
 
-    def fit_enhance(self, X: Data, Y: Data, **params: Any) -> Data:
+    def fit_enhance(self, X: Data, Y: Data, **params: object) -> Data:
         """Fit all steps and return the distributions (n, q) of these rows in the kind of container that Y came in."""
         self.fit(X, Y, **params)
         method = self.steps[-1][1]
@@ -71,11 +71,11 @@ class Pipeline(sklearn_pipeline.Pipeline):  # numpydoc ignore=PR02
         enhance = self.steps[-1][1].enhance
         return enhance(self._transformed(X), Y)
 
-    def intervals(self, X: Data, Y: Data = None, level: float = 0.9) -> tuple[Any, Any]:
+    def intervals(self, X: Data, Y: Data = None, level: float = 0.9) -> tuple[Data, Data]:
         """Credible intervals of any rows, where the enhancer at the end gives them."""
         check_is_fitted(self)
         refuse_other_index(X, Y)
-        found: tuple[Any, Any] = self.steps[-1][1].intervals(self._transformed(X), Y, level)
+        found: tuple[Data, Data] = self.steps[-1][1].intervals(self._transformed(X), Y, level)
         return found
 
     def set_output(self, *, transform: str | None = None) -> Self:
@@ -98,7 +98,7 @@ class Pipeline(sklearn_pipeline.Pipeline):  # numpydoc ignore=PR02
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
-def make_pipeline(*steps: Any, memory: Any = None, verbose: bool = False) -> Pipeline:
+def make_pipeline(*steps: EstimatorLike, memory: object = None, verbose: bool = False) -> Pipeline:
     """A `Pipeline` whose steps are named after their classes, as scikit-learn's `make_pipeline` names them.
 
     Parameters

@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from sklearn.base import clone
@@ -26,7 +26,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from contone.base import Enhancer
 from contone.exceptions import ContoneError, LabelWarning, NearUniformWarning, RankWarning
-from contone.typing import Array, Data
+from contone.typing import Array, Data, EstimatorLike
 
 Check: TypeAlias = Callable[[Enhancer], None]
 
@@ -397,11 +397,11 @@ def assert_distributions(D: Data, shape: tuple[int, ...]) -> None:
     np.testing.assert_allclose(D.sum(axis=1), 1.0, atol=1e-12)
 
 
-def _copy(enhancer: Enhancer) -> Any:
+def _copy(enhancer: Enhancer) -> EstimatorLike:
     return clone(enhancer)
 
 
-def _fit(enhancer: Enhancer, X: Data, L: Array) -> tuple[Any, Any]:
+def _fit(enhancer: Enhancer, X: Data, L: Array) -> tuple[EstimatorLike, Array]:
     """A copy, fitted, and what `fit_enhance` returned."""
     method = _copy(enhancer)
     with _quiet():

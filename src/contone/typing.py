@@ -34,5 +34,11 @@ Seed: TypeAlias = int | np.random.RandomState | None
 Matrix: TypeAlias = npt.NDArray[np.float64]
 """A NumPy array of numbers in double precision."""
 
+Function: TypeAlias = Callable[..., Any]
+"""A function that is handed on: what it takes and gives is agreed between who wrote it and who calls it."""
+
+Numbers: TypeAlias = tuple[Any, ...]
+"""Numbers and small arrays, as functions of rows give them: they can be added."""
+
 Operator: TypeAlias = Callable[[Array], Array]
 """A linear map V (n, q) -> A V (n, q) that is never written down as a matrix."""

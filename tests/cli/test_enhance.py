@@ -92,6 +92,24 @@ def test_settings_reach_the_method(folder, run):
     assert set(pl.read_csv("soft.csv")["calm_degree"]) == {1 / 3}
 
 
+def test_a_seed_is_the_random_state_of_the_method(folder, run, flat):
+    short = ("enhance", "songs.csv", "--labels", "calm,happy,sad", "-p", "n_sweeps=8", "-p", "n_burn=2")
+    for name, more in (("a", ("--seed", "3")), ("b", ("-p", "random_state=3")), ("c", ("--seed", "4"))):
+        assert run(*short, *more, "-o", f"{name}.csv").exit_code == 0
+    a, b, c = ((folder / f"{name}.csv").read_bytes() for name in "abc")
+    assert a == b != c
+    result = run("enhance", *SONGS, "--seed", "3", "-o", "soft.csv")
+    assert result.exit_code == 2
+    assert "Temperature draws no random numbers" in flat(result.stderr)
+
+
+def test_digits_shorten_the_answer(folder, run):
+    assert run("enhance", *SONGS, "--digits", "2", "-o", "soft.csv").exit_code == 0
+    D = pl.read_csv("soft.csv").select(DEGREES).to_numpy()
+    np.testing.assert_array_equal(D, D.round(2))
+    np.testing.assert_allclose(D.sum(axis=1), 1.0, atol=1e-14)
+
+
 def test_the_default_is_the_best_method_there_is(folder, run):
     result = run("enhance", *SONGS[:3], "-o", "soft.csv")
     assert result.exit_code == 0, result.output

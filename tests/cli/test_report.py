@@ -65,5 +65,5 @@ def test_errors_say_what_to_do(run, store, tmp_path):
     assert "contone reproduce" in missing.stderr
     assert run("report", "--store", store, "--format", "pdf").exit_code == 2
     nowhere = run("report", "--store", store, "-o", tmp_path / "no" / "r.html")
-    assert nowhere.exit_code == 1
+    assert nowhere.exit_code == 2
     assert "does not exist" in nowhere.stderr

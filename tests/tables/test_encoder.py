@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 
 import numpy as np
 import pandas as pd
@@ -82,6 +83,38 @@ def test_it_takes_its_place_in_a_pipeline(small):
     pipeline = make_pipeline(vectorizer(), contone.LCdr.preset("tuned"))
     pipeline.fit(frame, L)
     assert pipeline.predict(frame).shape == L.shape
+
+
+def test_a_name_is_a_name_and_must_be_there():
+    frame = pd.DataFrame({"title": ["slow piano", "fast drums", "slow drums"] * 4, "x": range(12)})
+    one, several = (vectorizer(text=names).fit(frame) for names in ("title", ["title"]))
+    np.testing.assert_array_equal(one.transform(frame), several.transform(frame))
+    assert one.steps_[0].kind == "text"
+    assert vectorizer(categorical="x").fit(frame).steps_[1].kind == "category"
+    for wrong in ({"text": ["titel"]}, {"categorical": "z"}):
+        with pytest.raises(FeatureError, match="there is no column"):
+            vectorizer(**wrong).fit(frame)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_pipeline_with_a_frame_in_front_goes_into_a_model_file(small, tmp_path):
+    X, L, _ = small
+    frame = pl.DataFrame(X, schema=list("abcde")).with_columns(kind=pl.Series(["u", "v"] * 30))
+    pipeline = contone.make_pipeline(vectorizer(categorical="kind"), contone.Inversion(n_sweeps=6, n_burn=2))
+    save_model(pipeline.fit(frame, L), tmp_path / "m")
+    again = read_model(tmp_path / "m").method
+    np.testing.assert_array_equal(again.enhance(frame, L), pipeline.enhance(frame, L))
+
+
+def test_a_wide_table_does_not_cost_a_millisecond_per_column(tmp_path):
+    d = 10_000
+    numbers = np.random.default_rng(0).normal(size=(6, d)).round(4)
+    lines = [",".join([*map(str, row), str(i % 2), str(1 - i % 2)]) for i, row in enumerate(numbers)]
+    (tmp_path / "wide.csv").write_text(",".join([*(f"f{j}" for j in range(d)), "a", "b"]) + "\n" + "\n".join(lines))
+    started = time.process_time()
+    problem = contone.read_table(tmp_path / "wide.csv", labels="a,b")
+    assert time.process_time() - started < 5.0  # 30 s where columns are looked at one by one
+    np.testing.assert_array_equal(problem.X, numbers)
 
 
 def test_its_state_fits_into_a_model_file(small, tmp_path):

@@ -136,6 +136,24 @@ def test_a_damaged_plan_is_no_plan(folder, content):
     assert Path("o.csv").read_text() == EXPECTED
 
 
+@pytest.mark.parametrize("name", ["plan.json", "model.contone"])
+def test_one_changed_byte_of_plan_or_model_starts_the_run_afresh(folder, name):
+    where = unfinished(folder)
+    content = bytearray((where / name).read_bytes())
+    place = content.find(b'"starts": [0, 1') + 11 if name == "plan.json" else len(content) // 2
+    content[place] ^= 1
+    (where / name).write_bytes(bytes(content))
+    warned: list[str] = []
+
+    class Listen(Progress):
+        def warn(self, message):
+            warned.append(message)
+
+    stream(chunk_rows=1, progress=Listen())
+    assert warned == ["the unfinished run cannot be resumed (its files are damaged): starting afresh"]
+    assert Path("o.csv").read_text() == EXPECTED
+
+
 def test_a_damaged_model_starts_the_run_afresh(folder):
     where = unfinished(folder)
     (where / "model.contone").write_bytes(b"not a model")

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -84,6 +85,31 @@ def test_what_does_not_fit_the_model_is_refused_by_name(here):
         apply_model("m.contone", "new.csv", "o.csv")
     fitted("lp")
     with pytest.raises(ArgumentError, match="LP gives the degrees of the rows it was fitted on only"):
+        apply_model("m.contone", "t.csv", "o.csv")
+    assert not Path("o.csv").exists()
+
+
+def test_classes_that_a_model_has_never_seen_are_named(here):
+    fitted("temperature")
+    warned: list[str] = []
+
+    class Listen(contone.tables.Progress):
+        def warn(self, message):
+            warned.append(message)
+
+    here.with_columns(zone=pl.Series([9, *here["zone"][1:]])).write_csv("new.csv")
+    apply_model("m.contone", "new.csv", "o.csv", progress=Listen())
+    assert warned == ["  'zone' holds classes that the model has never seen: 9; read as none of its own"]
+    apply_model("m.contone", "t.csv", "p.csv", progress=Listen())
+    assert len(warned) == 1
+
+
+def test_a_model_whose_labels_were_shortened_is_refused(here):
+    fitted("temperature")
+    model = load_table_model("m.contone")
+    columns = replace(model.columns, labels=model.columns.labels[:2])
+    replace(model, labels=model.labels[:2], columns=columns).save("m.contone")
+    with pytest.raises(contone.exceptions.ContoneError):
         apply_model("m.contone", "t.csv", "o.csv")
     assert not Path("o.csv").exists()
 

@@ -7,6 +7,7 @@ import pytest
 from scipy.special import expit, ndtri
 
 from contone.trust.calibration import histogram, rank_finding, ranks_of
+from contone.trust.check_result import FINE, UNTOLD
 
 
 @pytest.fixture(scope="module")
@@ -44,3 +45,10 @@ def test_a_wrong_posterior_is_named(posterior, wrong, words):
     found = rank_finding(_ranks(posterior, **wrong))
     assert found.verdict != "fine"
     assert words in found.sentence
+
+
+def test_a_handful_of_rows_tells_nothing():
+    """Three standard errors of the share of a bin, 3 sqrt(0.09 / n), are the share itself, 0.1, at n = 81."""
+    even = (np.arange(100)[:, None] + 0.5) / 100
+    assert rank_finding(np.random.default_rng(0).permutation(even)[:80].reshape(4, 20, 1)).verdict == UNTOLD
+    assert rank_finding(even.reshape(4, 25, 1)).verdict == FINE

@@ -14,8 +14,9 @@ import contone
 from contone import LEMLL, LP, Check, CumulativeMass, Inversion, Logical, Temperature, Threshold, TopK
 from contone.exceptions import ArgumentError, InputError
 from contone.numerics.simplex import softmax
-from contone.trust import any_method, predictive
-from contone.trust.credibility import DOUBTFUL, FINE, OFF
+from contone.trust import hidden_labels, method_checks, model_checks, predictive
+from contone.trust.check_result import DOUBTFUL, FINE, OFF, UNTOLD
+from contone.trust.credibility import expected_error_of
 
 SHORT = {"n_sweeps": 60, "n_burn": 20}
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -46,7 +47,7 @@ def checked():
 
 def test_data_from_the_model_pass(checked):
     verdicts = {f.name: f.verdict for f in checked.findings}
-    assert all(v in (FINE, DOUBTFUL, OFF) for v in verdicts.values())
+    assert all(v in (UNTOLD, FINE, DOUBTFUL, OFF) for v in verdicts.values())
     for name in ("cardinality", "frequency", "patterns", "calibration", "spread"):
         assert verdicts[name] == FINE, name
     assert verdicts["rule"] == DOUBTFUL  # it always matters to labels like these
@@ -118,17 +119,17 @@ def test_the_expected_error_of_the_models_own_answer_is_its_own():
     X, D = drawn(n=60)
     L = CumulativeMass().apply(D).astype(float)
     model = Inversion(n_sweeps=30, n_burn=10).fit(X, L)
-    own, _ = any_method._expected_error(model, X, L, model.label_distributions_)
+    own, _ = expected_error_of(model, X, L, model.label_distributions_)
     assert own.mean == pytest.approx(model.expected_error_.mean)
     np.testing.assert_allclose(own.rows, model.expected_error_.rows)
-    worse, _ = any_method._expected_error(model, X, L, np.full_like(L, 0.2))
+    worse, _ = expected_error_of(model, X, L, np.full_like(L, 0.2))
     assert worse.mean > own.mean
 
 
 def test_agreement_counts_pairs():
     L = np.array([[1.0, 0.0, np.nan], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
     D = np.array([[0.4, 0.6, 0.0], [0.3, 0.5, 0.3], [0.2, 0.3, 0.5]])
-    shares, agreed, n_pairs = any_method.agreement(L, D)
+    shares, agreed, n_pairs = method_checks.agreement(L, D)
     np.testing.assert_allclose(shares, [0.25, 1.0, np.nan])  # 0.4 < 0.6 is wrong, 0.3 and 0.3 are equal
     assert (agreed, n_pairs) == (0.5, 3)
 
@@ -184,7 +185,7 @@ def test_correlations_and_patterns():
 def test_small_tables_say_that_hidden_labels_were_not_tried():
     """Too few can be hidden: no finding, and a sentence; the other checks are made."""
     L = np.vstack([np.eye(2), np.eye(2), np.ones((2, 2))])
-    finding, said = any_method.find_hidden_entries(Temperature(), np.arange(6.0)[:, None], L, 0)
+    finding, said = method_checks.find_hidden_labels(Temperature(), np.arange(6.0)[:, None], L, 0)
     assert finding == ()
     assert "too few to say anything" in said
 
@@ -207,3 +208,22 @@ def test_replicates_have_the_tails_and_the_errors_of_the_fit(rule):
         assert (whole**2).mean() / whole.mean() ** 2 == pytest.approx(expected, rel=0.12)
         if noise:  # a tenth of the entries is wrong, so that rows differ from what the rule makes
             assert (labels != np.stack([fit.rule.apply(d) for d in D])).mean() == pytest.approx(0.1, abs=0.01)
+
+
+def test_a_check_whose_band_holds_everything_says_that_it_tells_nothing():
+    """Replicates that differ by half of the rows among themselves: no set of labels could be found to differ."""
+    L, shares = np.ones((40, 4)), predictive.cardinality_shares
+
+    def verdict(*replicates):
+        contrast = predictive.compare_summaries(shares, L, np.stack(replicates), [str(k) for k in range(5)])
+        return model_checks._contrast("n", "t", contrast, 1.0, "Numbers differ", "share", 0.05).verdict
+
+    wide = [np.ones((40, 4)) if k % 2 else np.zeros((40, 4)) for k in range(20)]
+    assert verdict(*wide) == UNTOLD
+    assert verdict(*[np.ones((40, 4))] * 20) == FINE
+    assert verdict(*[np.zeros((40, 4))] * 20) == OFF
+    found = hidden_labels.HiddenEntries(0.5, 0.3, {"label frequencies": 0.5, "uniform": 0.7}, 20, "entries")
+    assert method_checks.hidden_finding(found, "it").verdict == UNTOLD
+    assert method_checks.hidden_finding(replace(found, error=0.01), "it").verdict == FINE
+    assert method_checks.hidden_finding(replace(found, error=0.01, loss=0.6), "it").verdict == DOUBTFUL
+    assert method_checks.hidden_finding(replace(found, error=0.01, loss=0.8), "it").verdict == OFF

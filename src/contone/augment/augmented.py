@@ -6,7 +6,7 @@ the HSIC projection X~ = X P replaces the features X, and any enhancer is run on
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -149,7 +149,7 @@ def _transform(reducer: EstimatorLike, X: Array) -> Array:
     return reducer.transform_checked(X) if isinstance(reducer, HSICReducer) else reducer.transform(X)
 
 
-def _step(given: Any, default: type) -> Any:
+def _step(given: EstimatorLike, default: type) -> EstimatorLike:
     """A fresh estimator for a step that is "default", an estimator or None."""
     if given is None:
         return None

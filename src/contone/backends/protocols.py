@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 from array_api_compat import array_namespace
 
-from contone.typing import Array, Operator
+from contone.typing import Array, Function, Operator
 
 
 class Groups(NamedTuple):
@@ -32,13 +32,13 @@ class Graph(Protocol):
     def update(
         self,
         F: Array,
-        function: Callable[..., Any],
+        function: Function,
         changed: Sequence[Array],
         given: Sequence[Array] = (),
         *,
         summed: bool = True,
-        **shared: Any,
-    ) -> tuple[tuple[Array, ...], Any]:
+        **shared: object,
+    ) -> tuple[tuple[Array, ...], Array]:
         """As `Backend.update`; the function gets rows of A F before everything else."""
 
     def diagonal_plus(self, diagonal: Array, scale: float) -> Operator:
@@ -67,10 +67,10 @@ class GraphInMemory(Graph, Protocol):
 class Draws(Protocol):
     """Random numbers for rows, as arrays of the kind that the rows are in; shapes end with the number of rows."""
 
-    def random(self, size: Any) -> Array:
+    def random(self, size: int | tuple[int, ...]) -> Array:
         """Uniform draws in [0, 1)."""
 
-    def standard_normal(self, size: Any) -> Array:
+    def standard_normal(self, size: int | tuple[int, ...]) -> Array:
         """Standard normal draws."""
 
 

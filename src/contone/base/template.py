@@ -126,7 +126,7 @@ class Estimator(CheckedEstimator):
 
 def can_enhance_new_rows(method: EstimatorLike) -> bool:
     """Whether a method (class or instance) has `enhance`, for rows that it was not fitted on."""
-    cls: Any = method if isinstance(method, type) else type(method)
+    cls: EstimatorLike = method if isinstance(method, type) else type(method)
     return bool(cls._enhance is not Enhancer._enhance)
 
 
@@ -207,9 +207,9 @@ class Enhancer(Estimator, ABC):
             lines.append(f"largest mean degrees: {shown}{', ...' if q > 5 else ''}")
         return lines
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+    def _repr_mimebundle_(self, **kwargs: object) -> Record:
         """For notebooks: what a fit found, above the parameters."""
-        bundle = super()._repr_mimebundle_(**kwargs)
+        bundle: Record = super()._repr_mimebundle_(**kwargs)
         if "text/html" in bundle and hasattr(self, "label_distributions_"):
             bundle["text/html"] = f"<pre>{html.escape(self.summary())}</pre>{bundle['text/html']}"
         return bundle
@@ -345,7 +345,7 @@ def _enhance_or_predict(method: EstimatorLike, X: Array, L: Array) -> Array:
         if not backend.in_memory:  # what is in lazy rows is not known yet
             return method._enhance(X, L)
         raise words.silent_rows_refused(method, f"rows without any label ({int(silent.sum())} of {len(L)})")
-    # Any labels will do in rows whose answer is not used.
+    # Other labels do as well in rows whose answer is not used.
     xp = array_namespace(L)
     filled = xp.where(silent[:, None], xp.ones_like(L), L)
     return xp.where(silent[:, None], method._predict(X), method._enhance(X, filled))
@@ -359,7 +359,7 @@ def on_simplex(D: Array, shape: tuple[int, ...], estimator: EstimatorLike) -> Ar
     return get_backend(D).map_rows(partial(_repaired, name=name), D, columns=shape[1])
 
 
-def _repaired(D: Data, name: str) -> Any:
+def _repaired(D: Array, name: str) -> Array:
     xp = array_namespace(D)
     if not bool(xp.all(xp.isfinite(D))):
         raise AnswerError(f"{name} gave an answer with NaN in it.")
@@ -373,7 +373,7 @@ def _repaired(D: Data, name: str) -> Any:
     return D / xp.sum(D, axis=1, keepdims=True)
 
 
-def refuse_other_kinds(estimator: EstimatorLike, *arrays: Any) -> None:
+def refuse_other_kinds(estimator: EstimatorLike, *arrays: Data) -> None:
     """Refuse dask arrays for an estimator that needs all rows in memory."""
     if get_backend(*arrays).name == "dask" and "dask" not in getattr(estimator, "kinds", ()):
         raise words.not_lazy(estimator)

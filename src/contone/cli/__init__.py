@@ -9,8 +9,11 @@ import traceback
 from contextlib import suppress
 from typing import Any, NoReturn
 
-EXTRA = frozenset({"typer", "click", "rich", "polars", "jinja2", "matplotlib", "scikit_posthocs"})
-"""Modules of the optional dependency group `cli`."""
+EXTRAS = {
+    **dict.fromkeys(("typer", "click", "rich", "polars", "jinja2"), "cli"),
+    **dict.fromkeys(("matplotlib", "scikit_posthocs"), "report"),
+}
+"""Modules that the commands need, and the extra that brings each."""
 INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 and the number of the signal."""
 
@@ -28,12 +31,17 @@ def main() -> None:
         _flush(end)
         raise
     except Exception as error:
-        if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in EXTRA:
-            needed = f"contone: the command line needs {error.name}, which is not installed"
-            _leave(f"{needed}: pip install 'contone[cli]'", code=2)
+        missing = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+        if missing in EXTRAS:
+            _leave(f"contone: this needs {missing}, which is not installed: {install(missing)}", code=2)
         if "--debug" in sys.argv:
             raise
         _leave(f"error: {error}" if isinstance(error, OSError) else _locate(error), code=1)
+
+
+def install(module: str) -> str:
+    """How to get a module that is missing."""
+    return f"pip install 'contone[{EXTRAS[module]}]'"
 
 
 def _locate(error: Exception) -> str:

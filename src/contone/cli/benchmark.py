@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from contone.cli import experiment, terminal
+from contone.cli import experiment, options, terminal
 from contone.cli.method import find_method, known_methods
 from contone.cli.people import benchmark_people
 from contone.pages import words
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 DEFAULT_STORE = Path("contone-benchmark")
 
 
+@options.grouped
 def benchmark(
+    run: options.Run,
     methods: Annotated[
         str,
         typer.Option(
@@ -70,19 +72,11 @@ def benchmark(
         ),
     ] = None,
     show: Annotated[bool, typer.Option("--open/--no-open", help="Open the report in the browser.")] = False,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Seeds of each random method. [default: 3]")] = None,
-    max_rows: Annotated[
-        int | None,
-        typer.Option(min=2, help="A random sample of this many rows stands for every larger data set."),
-    ] = None,
-    jobs: Annotated[int, typer.Option(help="Number of processes; -1 for one per core.")] = -1,
-    backend: Annotated[str, typer.Option(help="loky (this machine) or dask (a cluster).")] = "loky",
-    address: Annotated[str, typer.Option(help="Scheduler of the dask cluster, e.g. tcp://host:8786.")] = "",
+    force: options.Force = False,
     estimate: Annotated[bool, typer.Option(help="Try each row briefly, and say what the run will take.")] = True,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the estimate (with --no-estimate: the number of cells) and stop.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the whole summary as JSON.")] = False,
 ) -> None:
     """Compare methods on data sets whose true degrees are known.
 
@@ -108,17 +102,21 @@ def benchmark(
     from contone.experiments.report.make import make_report
     from contone.experiments.report.render import FORMATS, save
     from contone.experiments.store import Store
-    from contone.runtime.files import check_target
     from contone.runtime.machine import check_jobs
+    from contone.tables.targets import check_targets
 
+    terminal.need_report()
     folder = Store(store).checked()
     known_methods()  # says which packages are left out
-    check_jobs(jobs)
+    check_jobs(run.jobs)
     formats = tuple(FORMATS) if people is None else (".md", ".json")
-    if out is not None:
-        if out.suffix.lower() not in formats:
-            raise terminal.usage_error(f"the suffix must be one of {', '.join(formats)}.", "--out")
-        check_target(out, overwrite=True)
+    if out is not None and out.suffix.lower() not in formats:
+        raise terminal.usage_error(f"the suffix must be one of {', '.join(formats)}.", "--out")
+    inputs: list[str | Path] = [
+        *([spec] if spec is not None else []),
+        *(name for name in experiment.listed(datasets) if "." in name),
+    ]
+    check_targets(inputs, {"out": out}, overwrite=force)
     target = out if out is not None else store / "report.html"
     typed = experiment.listed(methods)
     for name in typed:
@@ -126,7 +124,7 @@ def benchmark(
             find_method(name, "--methods")
     if people is not None:
         numbers = [int(k) if k.isdigit() else 0 for k in experiment.listed(answers)]
-        benchmark_people(people, typed, numbers, seeds=seeds or 3, jobs=jobs, store=folder, out=out, as_json=as_json)
+        benchmark_people(people, typed, numbers, run, store=folder, out=out)
         return
     made = make_spec("all" if typed == ["all"] else typed, spec=spec)
     plan = plan_benchmark(
@@ -135,25 +133,25 @@ def benchmark(
         folder,
         degrees=experiment.listed(degrees),
         features=experiment.listed(features),
-        seeds=seeds,
-        max_rows=max_rows,
+        seeds=run.seeds,
+        max_rows=run.max_rows,
         given=spec is None,
     )
-    expected = _estimate(plan, folder, jobs, show=dry_run) if estimate and plan.cells else None
+    expected = _estimate(plan, folder, run.jobs, show=dry_run) if estimate and plan.cells else None
     if dry_run:
         if not estimate:
             terminal.say(f"{words.count(len(plan.cells), 'cell')}, with those that are in the store already")
         experiment.say_what_is_missing(plan)
         return
     about = about_run(plan, made, experiment.command())
-    progress = experiment.carry_out(plan, folder, about, jobs=jobs, backend=backend, address=address, expected=expected)
+    progress = experiment.carry_out(plan, folder, about, run, expected=expected)
     report = make_report(folder)
     with terminal.working("drawing"):
         save(report, target)
     terminal.say(f"report: {target}")
     if show:
         webbrowser.open(target.resolve().as_uri())
-    experiment.print_results(report, progress, store, as_json=as_json)
+    experiment.print_results(report, progress, store, as_json=run.as_json)
 
 
 def _estimate(plan: Plan, store: Any, jobs: int, *, show: bool) -> dict[str, float]:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from contone.cli import options, terminal
-from contone.cli.enhance import refuse_other_pages
+from contone.cli.enhance import check_page
 from contone.cli.method import Method, checked_rule
 
 
@@ -43,7 +43,7 @@ def check(
     from contone.trust import page
     from contone.trust.table_check import check_file
 
-    refuse_other_pages(output, "--output")
+    check_page(output, "--output")
     check_targets([file], {"target": output}, overwrite=force)
     rule, method.rule = method.rule, None
     chosen, model = method.chosen(), None

@@ -66,6 +66,7 @@ def compare(
 
     check_jobs(jobs)
     if figure is not None:
+        terminal.need_report()
         figures.check_path(figure)
     check_targets([file], {"figure": figure}, overwrite=force)
     names = method or list(METHODS)

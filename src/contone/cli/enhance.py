@@ -78,7 +78,7 @@ def enhance(
     fresh = method.chosen(tune=tune)
     if report is not None and worker is not None:
         raise usage_error("the checks know one set of labels per row: leave it out with --worker.", "--report")
-    refuse_other_pages(report, "--report")
+    check_page(report, "--report")
     from contone.tables import enhance_file
     from contone.tables.targets import check_targets
 
@@ -153,7 +153,9 @@ def error_fell(before: float, after: float) -> str:
     return f"graded rows: the expected error (mean KL) {how} from {before:.3g} to {after:.3g}{moved}"
 
 
-def refuse_other_pages(page: str | None, option: str) -> None:
-    """Refuse a page whose name does not say that it is one."""
+def check_page(page: str | None, option: str) -> None:
+    """Refuse before any work a page that could not be drawn after it, or whose name does not say that it is one."""
     if page is not None and not page.lower().endswith((".html", ".htm")):
         raise usage_error(f"{page} must end in .html.", option)
+    if page is not None:
+        terminal.need_report()

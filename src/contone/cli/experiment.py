@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.table import Column, Table
 from rich.text import Text
 
-from contone.cli import terminal
+from contone.cli import INTERRUPTED, terminal
+from contone.cli.options import Run
 from contone.pages import words
 
 if TYPE_CHECKING:
@@ -33,14 +35,7 @@ def command() -> str:
 
 
 def carry_out(
-    plan: Plan,
-    store: Store,
-    about: dict[str, Any],
-    *,
-    jobs: int,
-    backend: str,
-    address: str,
-    expected: dict[str, float] | None = None,
+    plan: Plan, store: Store, about: dict[str, Any], how: Run, *, expected: dict[str, float] | None = None
 ) -> Any:
     """Run a plan with its progress on stderr; what is finished stays in the store when it is stopped."""
     from contone.experiments.run import run
@@ -49,21 +44,13 @@ def carry_out(
     if not plan.cells:
         terminal.say("nothing to run: none of these data sets is available locally.", style="bold red")
         raise typer.Exit(1)
+    start = partial(run, plan.cells, store, jobs=how.jobs, backend=how.backend, address=how.address or None)
     try:
         with display() as observer:
-            return run(
-                plan.cells,
-                store,
-                jobs=jobs,
-                backend=backend,
-                address=address or None,
-                observer=observer,
-                about=about,
-                expected=expected,
-            )
+            return start(observer=observer, about=about, expected=expected)
     except KeyboardInterrupt:
         terminal.say(f"stopped; {len(store)} finished cells are kept in {store.root}. Run the same command to go on.")
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def print_results(report: Report, progress: Any, store: Path, *, as_json: bool) -> None:

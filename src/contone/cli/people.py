@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from contone.cli import experiment, terminal
+from contone.cli import INTERRUPTED, experiment, options, terminal
 
 if TYPE_CHECKING:
     from contone.experiments.store import Store
@@ -21,12 +21,10 @@ def benchmark_people(
     folder: Path,
     methods: list[str],
     answers: list[int],
+    run: options.Run,
     *,
-    seeds: int,
-    jobs: int,
     store: Store,
     out: Path | None,
-    as_json: bool,
 ) -> None:
     """Run what is missing, and print the table; write it to `out`, as Markdown or JSON."""
     from contone.enhance import methods as all_methods
@@ -35,13 +33,13 @@ def benchmark_people(
     from contone.trust.trial import named_methods
 
     chosen = list(all_methods().values()) if methods == ["all"] else methods
-    cells = plan_people(folder, named_methods(chosen), answers=answers, seeds=seeds)
+    cells = plan_people(folder, named_methods(chosen), answers=answers, seeds=run.seeds or 3)
     try:
         with experiment.display() as observer:
-            progress = run_people(cells, store, jobs=jobs, observer=observer)
+            progress = run_people(cells, store, jobs=run.jobs, observer=observer)
     except KeyboardInterrupt:
         terminal.say(f"stopped; {len(store)} finished cells are kept in {store.root}. Run the same command to go on.")
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
     loss, tempered = people_table(store), people_table(store, "log_loss_tempered")
     record = [
         {"row": row, "set": name, "answers": k, "log_loss": value, "log_loss_tempered": tempered[row][name, k]}
@@ -52,7 +50,7 @@ def benchmark_people(
         text = markdown(loss) if out.suffix.lower() == ".md" else json.dumps(record, indent=2) + "\n"
         with replacing(out) as temporary:
             temporary.write_text(text, encoding="utf-8")
-    if as_json:
+    if run.as_json:
         terminal.print_json(record)
     else:
         _print(loss)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from contone.cli import terminal
+from contone.cli import options, terminal
 from contone.cli.reproduce import DEFAULT_STORE
 
 FORMATS = ("html", "json", "markdown", "latex")
@@ -29,6 +29,7 @@ def report(
         ),
     ] = "",
     show: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = False,
+    force: options.Force = False,
 ) -> None:
     """Make the report from stored results.
 
@@ -45,8 +46,10 @@ def report(
     from contone.experiments.report import make, render
     from contone.experiments.store import Store
     from contone.reproduction.report import make as make_of_paper
-    from contone.runtime.files import check_target, replacing
+    from contone.runtime.files import replacing
+    from contone.tables.targets import check_targets
 
+    terminal.need_report()
     by_name = render.FORMATS.get(out.suffix.lower(), "") if out is not None else ""
     form = form or by_name or "html"
     if form not in FORMATS:
@@ -60,10 +63,10 @@ def report(
     if str(target) == "-":
         typer.echo(render.render(make_report(folder), form), nl=False)
         return
-    check_target(target, overwrite=True)
+    check_targets([], {"out": target}, overwrite=force)
     with terminal.working("reading the results and drawing"):
         text = render.render(make_report(folder), form)
-    with replacing(target) as temporary:
+    with replacing(target, overwrite=force) as temporary:
         temporary.write_text(text, encoding="utf-8")
     terminal.say(f"report: {target}")
     if show:

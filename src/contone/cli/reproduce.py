@@ -7,13 +7,15 @@ from typing import Annotated
 
 import typer
 
-from contone.cli import experiment, terminal
+from contone.cli import experiment, options, terminal
 from contone.cli.method import find_method, known_methods
 
 DEFAULT_STORE = Path("contone-results")
 
 
+@options.grouped
 def reproduce(
+    run: options.Run,
     store: Annotated[Path, typer.Option(help="Folder of the results; a run that stopped goes on from there.")] = (
         DEFAULT_STORE
     ),
@@ -29,15 +31,6 @@ def reproduce(
             help="Methods (or MODULE:CLASS of your own) or rows, with commas; baselines and references are always run."
         ),
     ] = "",
-    seeds: Annotated[int | None, typer.Option(min=1, help="Seeds of each random method.")] = None,
-    max_rows: Annotated[
-        int | None,
-        typer.Option(min=2, help="A random sample of this many rows stands for every larger data set."),
-    ] = None,
-    jobs: Annotated[int, typer.Option(help="Number of processes; -1 for one per core.")] = -1,
-    backend: Annotated[str, typer.Option(help="loky (this machine) or dask (a cluster).")] = "loky",
-    address: Annotated[str, typer.Option(help="Scheduler of the dask cluster, e.g. tcp://host:8786.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the whole summary as JSON.")] = False,
 ) -> None:
     """Run the paper's experiments on the data available locally.
 
@@ -53,6 +46,7 @@ def reproduce(
     from contone.reproduction.report.make import make_report
     from contone.reproduction.specs import GROUPS, sources, specs
 
+    terminal.need_report()
     folder = Store(store).checked()
     known_methods()  # says which packages are left out
     known = specs()
@@ -64,8 +58,8 @@ def reproduce(
         sources(chosen),
         dataset_names=experiment.listed(datasets),
         method_names=[_method_name(name) for name in experiment.listed(methods)],
-        seeds=seeds,
-        max_rows=max_rows,
+        seeds=run.seeds,
+        max_rows=run.max_rows,
         groups=GROUPS,
     )
     about = {
@@ -74,8 +68,8 @@ def reproduce(
         "missing_methods": plan.missing_methods,
         "whole": not methods,
     }
-    progress = experiment.carry_out(plan, folder, about, jobs=jobs, backend=backend, address=address)
-    experiment.print_results(make_report(folder), progress, store, as_json=as_json)
+    progress = experiment.carry_out(plan, folder, about, run)
+    experiment.print_results(make_report(folder), progress, store, as_json=run.as_json)
 
 
 def _method_name(name: str) -> str:

@@ -11,6 +11,7 @@ import unicodedata
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from importlib.util import find_spec
 from typing import Any
 
 import typer
@@ -26,6 +27,8 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from contone.cli import install
+from contone.exceptions import MissingExtraError
 from contone.runtime.progress import Report, listening
 from contone.tables.progress import Progress as FileProgress
 
@@ -77,6 +80,13 @@ def plain_text(text: str) -> Text:
 def print_json(value: Any) -> None:
     """A result for programs."""
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def need_report() -> None:
+    """Refuse before any work what would be drawn or tested after it, where the extra `report` is not installed."""
+    for module in ("matplotlib", "scikit_posthocs"):
+        if find_spec(module) is None:
+            raise MissingExtraError(f"Pages and pictures need {module}, which is not installed: {install(module)}.")
 
 
 def usage_error(message: str, option: str) -> typer.BadParameter:

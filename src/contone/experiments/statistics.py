@@ -135,7 +135,7 @@ def _nemenyi(methods: list[str], values: np.ndarray) -> dict[str, dict[str, floa
         from scikit_posthocs import posthoc_nemenyi_friedman
     except ImportError as error:
         raise MissingExtraError(
-            "Comparing methods needs scikit-posthocs, which is not installed: pip install 'contone[cli]'."
+            "Comparing methods needs scikit-posthocs, which is not installed: pip install 'contone[report]'."
         ) from error
     # One row per data set, one column per method; the test is two-sided, so the measure's direction does not matter.
     table = posthoc_nemenyi_friedman(values.T).to_numpy()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from array_api_compat import array_namespace
 
@@ -24,7 +24,7 @@ def query_neighbours(X: Array, queries: Array, k: int) -> Neighbours:
     return get_backend(X, queries).query_neighbours(X, queries, k)
 
 
-def local_neighbours(X: Array, k: int) -> tuple[Neighbours, Any]:
+def local_neighbours(X: Array, k: int) -> tuple[Neighbours, Array]:
     """The same with the rows renumbered so that neighbours are near each other, and that order: see `in_order`.
 
     Products with the graph of a million rows spend their time waiting for memory; with neighbours near each other the

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, svds
@@ -78,7 +77,7 @@ def _sparse_principal_map(X: Data, n_components: int) -> PrincipalMap:
     return PrincipalMap(Standardisation(mean * unit, scale * unit), found.components)
 
 
-def _divided(X: Data, unit: np.ndarray) -> Any:
+def _divided(X: Array, unit: np.ndarray) -> Array:
     """A sparse X with every column in its unit, within reach of what can be computed with."""
     divided = X.copy()
     with np.errstate(over="ignore"):

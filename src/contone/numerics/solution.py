@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from contone.typing import Record
+from contone.typing import Array, Record
 
 
 @dataclass(frozen=True)
@@ -28,13 +27,13 @@ class Solution:
         Anything else worth knowing: plain values only.
     """
 
-    value: Any
+    value: Array
     objective: float = float("nan")
     residual: float = 0.0
     n_iter: int = 0
     converged: bool = True
     info: Record = field(default_factory=dict)
 
-    def with_value(self, value: Any, **info: Any) -> Solution:
+    def with_value(self, value: Array, **info: object) -> Solution:
         """The same certificate for an answer that was made from this one, with more to know about it."""
         return replace(self, value=value, info={**self.info, **info})

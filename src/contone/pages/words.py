@@ -74,7 +74,7 @@ def count(amount: int, noun: str) -> str:
     >>> count(1, "data set"), count(3, "data set")
     ('1 data set', '3 data sets')
     """
-    return f"{amount} {noun}" if amount == 1 else f"{amount} {noun}s"
+    return f"{amount:,} {noun}" if amount == 1 else f"{amount:,} {noun}s"
 
 
 def clip(text: str, length: int = 28) -> str:

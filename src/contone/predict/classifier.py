@@ -1,4 +1,4 @@
-"""Any classifier as a label distribution learner.
+"""A classifier of any kind as a label distribution learner.
 
 A classifier that minimises sum_i loss(x_i, y_i), y_i one class, learns from degrees d_i through
 

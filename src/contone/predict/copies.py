@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import narwhals.stable.v1 as nw
 import numpy as np
@@ -89,7 +89,7 @@ def weighted_rows(X: Data, D: Data, *, min_degree: float = 0.0) -> WeightedRows:
     return WeightedRows(_copied(X, row), label if names is None else np.asarray(names)[label], weight, row)
 
 
-def _copied(X: Data, row: np.ndarray) -> Any:
+def _copied(X: Data, row: np.ndarray) -> Data:
     """Rows of X, some of them several times, in the kind of container it came in."""
     frame = as_frame(X)
     if frame is not None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import xlogy
@@ -295,6 +295,6 @@ def root_mean_square(X: np.ndarray) -> np.ndarray:
     return np.where(rms > 0, rms, 1.0)
 
 
-def append_row(A: np.ndarray, row: Any) -> np.ndarray:
+def append_row(A: np.ndarray, row: Array | float) -> np.ndarray:
     """A (d, q) with one more row, given as a number or (q,)."""
     return np.vstack([A, np.broadcast_to(row, (1, A.shape[1]))])

@@ -1,4 +1,4 @@
-"""Any regressor with several outputs as a label distribution learner.
+"""A regressor of any kind with several outputs as a label distribution learner.
 
     target="clip":       fit x -> d,              p(x) = max(prediction, floor), renormalised
     target="logratio":   fit x -> clr(d),         p(x) = softmax(prediction)

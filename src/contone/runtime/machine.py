@@ -29,6 +29,7 @@ import joblib
 from threadpoolctl import ThreadpoolController
 
 from contone.exceptions import InputError, MemoryEstimateError
+from contone.typing import Array
 
 LIMIT_VARIABLE = "CONTONE_MEMORY_LIMIT"
 UNITS = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
@@ -279,7 +280,7 @@ def one_blas_thread() -> AbstractContextManager[None]:
 
 
 @contextmanager
-def threads_for(*arrays: Any, shares_rows: bool = False) -> Iterator[None]:
+def threads_for(*arrays: Array, shares_rows: bool = False) -> Iterator[None]:
     """A context for work on these arrays: BLAS and OpenMP keep to one thread where their numbers are few.
 
     A method makes hundreds of products with them. Shared between threads, small ones take longer than alone, since the

@@ -99,11 +99,18 @@ def words_of_columns(frame: pl.DataFrame) -> dict[str, Words]:
     >>> words_of_columns(pl.DataFrame({"a": ["Yes", "no", None, "yes "], "b": [[1], [2], [], []]}))
     {'a': ('', 'no', 'yes'), 'b': None}
     """
-    flat = [name for name, kind in frame.schema.items() if not (kind.is_nested() or kind == pl.Object)]
-    entry = pl.all().unique().cast(pl.String).str.strip_chars().str.to_lowercase().fill_null("")
-    found = frame.select(flat).select(entry.unique().head(MOST_WORDS + 1).implode())
-    words = {column.name: column[0].to_list() for column in found}
-    return {c: tuple(sorted(words[c])) if c in words and len(words[c]) <= MOST_WORDS else None for c in frame.columns}
+    return {column.name: _words_of(column) for column in frame}
+
+
+def _words_of(column: pl.Series) -> Words:
+    if column.dtype.is_nested() or column.dtype == pl.Object:
+        return None
+    # A set, not a query: a column of a wide table must not cost a millisecond.
+    few = column.unique() if len(column) > 100 else column
+    if len(few) > 100 and few.dtype != pl.String:
+        return None
+    found = {"" if v is None else v.strip().lower() for v in few.cast(pl.String).to_list()}
+    return tuple(sorted(found)) if len(found) <= MOST_WORDS else None
 
 
 def joined_words(a: Words, b: Words) -> Words:

@@ -11,13 +11,15 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from contone.exceptions import DataError
 from contone.tables.labels import Words, joined_words, words_of_columns
@@ -32,6 +34,8 @@ SHOWN = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars (|)"}
 UTF8 = "utf-8"
 CODE = r"^\s*(?:\+|-?\d{17,}\s*$)"
 """Numbers that look like codes: a telephone number, or more digits than a double holds."""
+BLOCK_CELLS = 4_000_000
+"""Cells that are looked at together."""
 LONG_NUMBER = r"^-?\d{16,}$"
 LEADING_ZERO = r"^[+-]?0\d"
 KINDS: tuple[pl.DataType, ...] = (pl.Null(), pl.Int64(), pl.Float64(), pl.Boolean(), pl.String())
@@ -126,33 +130,12 @@ class ColumnKind:
 
 
 def kinds_of(frame: pl.DataFrame, decimal: str = ".") -> dict[str, ColumnKind]:
-    """The narrowest kind that every entry of a column of text allows, for all columns at once."""
-    texts = [name for name, kind in frame.schema.items() if kind == pl.String]
-    if not texts:
-        return {name: ColumnKind(kind, words=None) for name, kind in frame.schema.items()}
-    written = frame.select(texts).select(_entry(pl.all()))
-    rest = written.select(pl.when(~pl.all().str.to_lowercase().is_in(sorted(STRAY))).then(pl.all()).name.keep())
-    words = words_of_columns(frame.select(texts))
-    kinds = {}
-    for name, all_entries, entries in zip(texts, _facts(written, decimal), _facts(rest, decimal), strict=True):
-        kind, n = _kind_of(entries), all_entries["entries"]
-        has_stray = entries["entries"] < n
-        if n == 0:
-            kind = ColumnKind(pl.Null())
-        elif has_stray and (not kind.is_number or kind.dtype == pl.Boolean):
-            kind, has_stray = _kind_of(all_entries), False
-        stray = sorted(set(written[name].filter(rest[name].is_null()).drop_nulls().unique())) if has_stray else []
-        marks = {mark: all_entries[mark] for mark in ("code", "long")}
-        kinds[name] = replace(kind, stray=tuple(stray[:5]), n_entries=n, words=words[name], **marks)
-    numbers = [name for name, kind in kinds.items() if kind.is_number]
-    values = read_columns(frame.select(numbers), kinds, decimal)
-    back = values.select(_written(values.schema[name], name, decimal) for name in numbers)
-    given = frame.select(pl.col(name).fill_null("") for name in numbers)
-    for j, name in enumerate(numbers):
-        is_as_written = not (kinds[name].percent or kinds[name].stray) and back.to_series(j).equals(given.to_series(j))
-        kinds[name] = replace(kinds[name], exact=is_as_written)
+    """The narrowest kind that every entry of a column of text allows, for all columns of a frame."""
     # Lists that were made from rows are no text.
-    return {name: kinds.get(name, ColumnKind(kind, words=None)) for name, kind in frame.schema.items()}
+    kinds = {name: ColumnKind(kind, words=None) for name, kind in frame.schema.items()}
+    for names in _blocks(frame, [name for name, kind in kinds.items() if kind.dtype == pl.String]):
+        kinds |= _kinds_of_block(frame.select(names), decimal)
+    return kinds
 
 
 def kind_of(column: pl.Series, decimal: str = ".") -> ColumnKind:
@@ -160,69 +143,109 @@ def kind_of(column: pl.Series, decimal: str = ".") -> ColumnKind:
     return kinds_of(column.to_frame(), decimal)[column.name]
 
 
-def _facts(entries: pl.DataFrame, decimal: str) -> list[dict[str, Any]]:
-    """What decides the kind of each column: how many entries there are, how many are numbers, and so on."""
-    entry, number = pl.all(), _pointed(pl.all(), decimal).cast(pl.Float64, strict=False)
-    share = _pointed(entry.str.strip_chars_end("% "), decimal).cast(pl.Float64, strict=False)
-    asked = {
-        "entries": entry.count(),
-        "numbers": number.count(),
-        "whole": entry.cast(pl.Int64, strict=False).count(),
-        "truths": entry.str.to_lowercase().is_in(["true", "false"]).sum(),
-        "shares": (entry.str.ends_with("%") & share.is_not_null()).sum(),
-        "zeros": entry.str.contains(LEADING_ZERO).any(),
-        "code": entry.str.contains(CODE).any(),
-        "long": entry.str.contains(LONG_NUMBER).any(),
-        "odd": entry.filter(number.is_null()).drop_nulls().first(),
+def _blocks(frame: pl.DataFrame, names: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Columns of text, so many at a time that they can be worked on as one long column.
+
+    A column by itself costs a millisecond, which many columns of few rows cannot afford.
+    """
+    size = max(BLOCK_CELLS // max(frame.height, 1), 1)
+    yield from (names[start : start + size] for start in range(0, len(names), size))
+
+
+def _kinds_of_block(frame: pl.DataFrame, decimal: str) -> dict[str, ColumnKind]:
+    text = pl.concat([column.alias("") for column in frame], rechunk=True)
+    entry, shape = _entries(text), (frame.width, frame.height)
+
+    def each(found: pl.Series) -> NDArray[np.bool_]:
+        return np.asarray(found.fill_null(False).to_numpy(), dtype=bool).reshape(shape)
+
+    lower, number, whole = entry.str.to_lowercase(), _numbers(entry, decimal), entry.cast(pl.Int64, strict=False)
+    percent = entry.str.ends_with("%") & _numbers(entry.str.strip_chars_end("% "), decimal).is_not_null()
+    there, stray = each(entry.is_not_null()), each(lower.is_in(sorted(STRAY)))
+    facts = {
+        "numbers": each(number.is_not_null()),
+        "whole": each(whole.is_not_null()),
+        "truths": each(lower.is_in(["true", "false"])),
+        "shares": each(percent),
+        "zeros": each(entry.str.contains(LEADING_ZERO)),
     }
-    rows = [entries.select(expression).row(0) for expression in asked.values()]
-    return [dict(zip(asked, row, strict=True)) for row in zip(*rows, strict=True)]
+    code, long = (np.asarray(each(entry.str.contains(mark)).any(axis=1)) for mark in (CODE, LONG_NUMBER))
+    blank = text.fill_null("")
+    as_written = {
+        kind: np.asarray(each(_written(values, decimal) == blank).all(axis=1))
+        for kind, values in (("Int64", whole), ("Float64", number.fill_nan(None)), ("Boolean", lower))
+    }
+    words, kinds = words_of_columns(frame), {}
+    n, n_rest = there.sum(axis=1), (there & ~stray).sum(axis=1)
+    of_all, of_rest = ({what: (found & keep).sum(axis=1) for what, found in facts.items()} for keep in (there, ~stray))
+    for j, name in enumerate(frame.columns):
+        kind = _kind_of(int(n_rest[j]), {what: int(counts[j]) for what, counts in of_rest.items()})
+        is_stray = stray[j] if kind.is_number and kind.dtype != pl.Boolean else np.zeros_like(stray[j])
+        if n[j] == 0:
+            kind = ColumnKind(pl.Null())
+        elif n_rest[j] < n[j] and not is_stray.any():  # words for missing numbers where there are no numbers
+            kind = _kind_of(int(n[j]), {what: int(counts[j]) for what, counts in of_all.items()})
+        column = entry.slice(j * frame.height, frame.height)
+        odd = np.flatnonzero(there[j] & ~facts["numbers"][j])
+        kinds[name] = replace(
+            kind,
+            exact=not kind.is_number
+            or bool(not kind.percent and not is_stray.any() and as_written[str(kind.dtype)][j]),
+            code=bool(code[j]),
+            long=bool(long[j]),
+            stray=tuple(sorted(set(column.filter(is_stray)))[:5]) if is_stray.any() else (),
+            n_entries=int(n[j]),
+            odd=column[int(odd[0])] if kind.dtype == pl.String and odd.size else "",
+            words=words[name],
+        )
+    return kinds
 
 
-def _kind_of(fact: Mapping[str, Any]) -> ColumnKind:
-    n = fact["entries"]
-    if n == 0 or fact["zeros"]:  # 00123 is a name, not a number
+def _kind_of(n: int, counts: Mapping[str, int]) -> ColumnKind:
+    """The kind of n entries, of which so many are numbers, and so on."""
+    if n == 0 or counts["zeros"]:  # 00123 is a name, not a number
         return ColumnKind(pl.String())
-    if fact["numbers"] == n:
-        return ColumnKind(pl.Int64() if fact["whole"] == n else pl.Float64(), n_numbers=n)
-    if fact["truths"] == n:
+    if counts["numbers"] == n:
+        return ColumnKind(pl.Int64() if counts["whole"] == n else pl.Float64(), n_numbers=n)
+    if counts["truths"] == n:
         return ColumnKind(pl.Boolean())
-    if fact["shares"] == n:
+    if counts["shares"] == n:
         return ColumnKind(pl.Float64(), percent=True)
-    return ColumnKind(pl.String(), n_numbers=fact["numbers"], odd=fact["odd"] or "")
+    return ColumnKind(pl.String(), n_numbers=counts["numbers"])
 
 
 def read_columns(frame: pl.DataFrame, kinds: Mapping[str, ColumnKind], decimal: str = ".") -> pl.DataFrame:
     """Text as the given kinds; an empty entry, or a word that stands for one, is missing."""
-    return frame.select(_reading(name, kinds[name], decimal) for name in frame.columns)
+    ways: dict[str, Callable[[pl.Series], pl.Series]] = {
+        "Boolean": lambda entry: entry.str.to_lowercase() == "true",
+        "Int64": lambda entry: entry.cast(pl.Int64, strict=False),
+        "Float64": lambda entry: _numbers(entry, decimal).fill_nan(None),
+        "percent": lambda entry: _numbers(entry.str.strip_chars_end("% "), decimal) / 100,
+    }
+    found = {column.name: column for column in frame}
+    for way, read in ways.items():
+        of_kind = [c for c in found if way == ("percent" if kinds[c].percent else str(kinds[c].dtype))]
+        for names in _blocks(frame, of_kind):
+            values = read(_entries(pl.concat([found[name].alias("") for name in names], rechunk=True)))
+            found |= {name: values.slice(j * frame.height, frame.height).alias(name) for j, name in enumerate(names)}
+    return pl.DataFrame(list(found.values()))
 
 
-def _reading(name: str, kind: ColumnKind, decimal: str) -> pl.Expr:
-    if not kind.is_number:
-        return pl.col(name)
-    entry = _entry(pl.col(name))
-    if kind.dtype == pl.Boolean:
-        return entry.str.to_lowercase() == "true"
-    if kind.percent:
-        return _pointed(entry.str.strip_chars_end("% "), decimal).cast(pl.Float64, strict=False) / 100
-    if kind.dtype == pl.Int64:
-        return entry.cast(pl.Int64, strict=False)
-    return _pointed(entry, decimal).cast(pl.Float64, strict=False).fill_nan(None)
+def _entries(text: pl.Series) -> pl.Series:
+    """Entries without blanks around them; a blank one is missing."""
+    stripped = text.str.strip_chars()
+    return stripped.set(stripped == "", None)
 
 
-def _entry(column: pl.Expr) -> pl.Expr:
-    """An entry without blanks around it; a blank one is missing."""
-    return column.str.strip_chars().replace("", None)
+def _numbers(entry: pl.Series, decimal: str) -> pl.Series:
+    pointed = entry if decimal == "." else entry.str.replace(decimal, ".", literal=True)
+    return pointed.cast(pl.Float64, strict=False)
 
 
-def _pointed(column: pl.Expr, decimal: str) -> pl.Expr:
-    return column if decimal == "." else column.str.replace(decimal, ".", literal=True)
-
-
-def _written(kind: pl.DataType, name: str, decimal: str) -> pl.Expr:
+def _written(values: pl.Series, decimal: str) -> pl.Series:
     """Values as they would be written."""
-    text = pl.col(name).cast(pl.String).fill_null("")
-    return text.str.replace(".", decimal, literal=True) if decimal != "." and kind == pl.Float64 else text
+    text = values.cast(pl.String).fill_null("")
+    return text.str.replace(".", decimal, literal=True) if decimal != "." and values.dtype == pl.Float64 else text
 
 
 def opened(path: Path) -> IO[bytes]:

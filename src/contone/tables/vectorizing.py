@@ -1,14 +1,15 @@
-"""Data frames as they are to numbers, as a scikit-learn pipeline."""
+"""Data frames as they are to numbers, as a step of a pipeline."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from contone.exceptions import ArgumentError, MissingExtraError
-
-if TYPE_CHECKING:
-    from sklearn.pipeline import Pipeline
+from contone.tables.encoder import ColumnEncoder
+from contone.tables.settings import as_names
 
 
 def vectorizer(
@@ -17,13 +18,14 @@ def vectorizer(
     text: Sequence[str] = (),
     missing: str = "impute",
     automatic: bool = False,
-) -> Pipeline:
-    """A scikit-learn pipeline from a data frame as it is to a matrix of numbers, as `enhance_file` makes it.
+) -> ColumnEncoder | Pipeline:
+    """A transformer from a data frame as it is to a matrix of numbers, as `enhance_file` makes it.
 
     Missing numbers become the median of their column beside a column that says where, categories one column per class,
     texts a few numbers each, dates days, and constant columns are left out. This is `ColumnEncoder`: what a column is
     comes from its type and from what is named here, so that the same frame gives the same columns whatever its entries
-    are, and its fitted state is plain values, which a model file can hold without a pickle.
+    are, and its fitted state is plain values, which a model file can hold without a pickle:
+    ``save_model(contone.make_pipeline(vectorizer(), Inversion()).fit(frame, labels), "m.contone")``.
 
     With `automatic`, skrub's `TableVectorizer` decides by what the columns hold: strings that are numbers or dates are
     read as such, strings with many values are taken as text, a date becomes its year, month, day and so on. That is the
@@ -31,20 +33,16 @@ def vectorizer(
 
     Parameters
     ----------
-    categorical : sequence of str, default=()
+    categorical : str or sequence of str, default=()
         Columns of numbers that name classes; columns of strings are categories unless they are `text`.
-    text : sequence of str, default=()
+    text : str or sequence of str, default=()
         Columns of free text.
     missing : {"impute", "error"}, default="impute"
     automatic : bool, default=False
         Let skrub decide (``pip install 'contone[text]'``); the other arguments are then left at their defaults.
     """
-    from sklearn.pipeline import make_pipeline
-
-    from contone.tables.encoder import ColumnEncoder
-
     if not automatic:
-        return make_pipeline(ColumnEncoder(categorical=tuple(categorical), text=tuple(text), missing=missing))
+        return ColumnEncoder(categorical=as_names(categorical), text=as_names(text), missing=missing)
     if categorical or text or missing != "impute":
         raise ArgumentError("skrub decides what each column is: leave the other arguments out.", "automatic")
     try:
@@ -53,6 +51,4 @@ def vectorizer(
         raise MissingExtraError(
             "vectorizer(automatic=True) needs skrub, which is not installed: pip install 'contone[text]'."
         ) from error
-    from sklearn.impute import SimpleImputer
-
     return make_pipeline(TableVectorizer(), SimpleImputer(strategy="median", add_indicator=True))

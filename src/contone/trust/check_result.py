@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import html
-import math
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 
 from contone.enhance.inversion.expected_error import ExpectedError
+from contone.runtime.plain import plain
 from contone.typing import Record
 
-FINE, DOUBTFUL, OFF = "fine", "doubtful", "off"
+UNTOLD, FINE, DOUBTFUL, OFF = "tells nothing here", "fine", "doubtful", "off"
 MODEL = "Inversion"
 """The method whose model says how labels are made."""
 
@@ -22,7 +23,7 @@ class Finding:
     ----------
     name, title : str
     verdict : str
-        "fine", "doubtful" or "off".
+        "fine", "doubtful" or "off"; "tells nothing here" where chance alone could explain anything.
     value : float
         The number that the verdict is about.
     sentence : str
@@ -43,6 +44,28 @@ class Finding:
     lower: tuple[float, ...] = field(default=(), repr=False)
     upper: tuple[float, ...] = field(default=(), repr=False)
     axis: str = field(default="", repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        title: str,
+        verdict: str,
+        value: float,
+        sentence: str,
+        shown: Mapping[str, float],
+        axis: str,
+        lower: Iterable[float] = (),
+        upper: Iterable[float] = (),
+    ) -> Finding:
+        """A finding with its picture as numbers by category."""
+        observed, low, high = (tuple(map(float, values)) for values in (shown.values(), lower, upper))
+        return cls(name, title, verdict, value, sentence, tuple(shown), observed, low, high, axis)
+
+
+def graded(value: float, fine: float, doubtful: float) -> str:
+    """The verdict on a value that should be small: fine up to one bound, doubtful up to the other."""
+    return FINE if value <= fine else DOUBTFUL if value <= doubtful else OFF
 
 
 @dataclass(frozen=True)
@@ -135,7 +158,7 @@ class Check:
     @property
     def verdict(self) -> str:
         """The worst verdict of all."""
-        return max((f.verdict for f in self.findings), key=[FINE, DOUBTFUL, OFF].index, default=FINE)
+        return max((f.verdict for f in self.findings), key=[UNTOLD, FINE, DOUBTFUL, OFF].index, default=FINE)
 
     def headline(self) -> str:
         """Rule, weight and expected error in one sentence."""
@@ -153,7 +176,10 @@ class Check:
     def counted(self) -> str:
         """How many checks had which verdict."""
         verdicts = [f.verdict for f in self.findings]
-        return ", ".join(f"{verdicts.count(v)} {v}" for v in (FINE, DOUBTFUL, OFF) if v in verdicts) + " of the checks"
+        return (
+            ", ".join(f"{verdicts.count(v)} {v}" for v in (FINE, DOUBTFUL, OFF, UNTOLD) if v in verdicts)
+            + " of the checks"
+        )
 
     def __str__(self) -> str:
         width = max((len(f.verdict) for f in self.findings), default=0)
@@ -161,28 +187,12 @@ class Check:
         return "\n".join([*lines, *(f"next: {text}" for text in self.advice)])
 
     def to_dict(self) -> Record:
-        """Plain values for JSON."""
+        """Plain values for JSON; what is infinite is None."""
         error = self.expected_error
         ends = {"mean": error.mean, "lower": error.lower, "upper": error.upper}
-        return {
-            "method": self.method,
-            "rule": self.rule,
-            "rule_words": self.rule_words,
-            "explained": self.explained,
-            "yes_weight": self.yes_weight,
-            "verdict": self.verdict,
-            "expected_error": {k: v if math.isfinite(v) else None for k, v in ends.items()},
-            "findings": [vars(f) | {"categories": list(f.categories)} for f in self.findings],
-            "labels": [vars(label) for label in self.labels],
-            "ambiguous": [vars(row) for row in self.ambiguous],
-            "doubtful": [vars(row) for row in self.doubtful],
-            "pairs": [list(pair) for pair in self.pairs],
-            "advice": list(self.advice),
-            "not_checked": list(self.not_checked),
-            "n_rows": self.n_rows,
-            "n_checked": self.n_checked,
-            "n_fitted": self.n_fitted,
-        }
+        own = {f.name: getattr(self, f.name) for f in fields(self)}
+        found: Record = plain({**own, "verdict": self.verdict, "expected_error": ends})
+        return found
 
     def _repr_html_(self) -> str:
         rows = "".join(

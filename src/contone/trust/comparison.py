@@ -22,6 +22,7 @@ from contone.enhance import Inversion, Logical, Temperature, Uniform
 from contone.exceptions import ArgumentError
 from contone.limits import recovered
 from contone.measures import MEASURES, evaluate
+from contone.pages import words
 from contone.runtime.machine import check_jobs
 from contone.runtime.plain import plain
 from contone.trust.hidden_labels import can_be_asked, score_hidden_entries
@@ -302,8 +303,8 @@ def _deviation(values: list[float]) -> float:
 
 def _head(comparison: Comparison) -> str:
     return (
-        f"Expected scores on {_counted(comparison.n_replicates, 'rehearsed data set')} of "
-        f"{_counted(comparison.n_rows, 'row')} and {_counted(comparison.n_labels, 'label')}"
+        f"Expected scores on {words.count(comparison.n_replicates, 'rehearsed data set')} of "
+        f"{words.count(comparison.n_rows, 'row')} and {words.count(comparison.n_labels, 'label')}"
     )
 
 
@@ -315,8 +316,8 @@ def rows_for_people(comparison: Comparison) -> list[tuple[str, ...]]:
         ahead = "" if math.isnan(s.ahead) else f"{s.ahead:.0%}"
         remark = s.errors[0] if s.errors else ""
         if s.scores:
-            cells = (_percent(s.recovered), *(f"{s.scores[m]:.4f}" for m in ("kl",)), _number(s.deviations["kl"]))
-            cells += (f"{s.scores['chebyshev']:.4f}", f"{s.scores['cosine']:.4f}", ahead)
+            shown = (s.scores["kl"], s.deviations["kl"], s.scores["chebyshev"], s.scores["cosine"])
+            cells = (words.percent(s.recovered), *map(words.number, shown), ahead)
         else:
             cells = ("failed", "", "", "", "", "")
         mark = " †" if s.hidden == "rows" else ""
@@ -371,15 +372,3 @@ def _draw(comparison: Comparison) -> Figure:
     axis.grid(axis="x", alpha=0.3)
     svg.bare(axis, "left", "top", "right")
     return figure
-
-
-def _counted(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
-
-
-def _percent(share: float) -> str:
-    return f"{share:.0%}" if math.isfinite(share) else ""
-
-
-def _number(value: float) -> str:
-    return f"{value:.4f}" if math.isfinite(value) else ""

@@ -35,6 +35,8 @@ class Contrast(NamedTuple):
     """Half the sum of absolute differences from the mean of the replicates (for shares: total variation)."""
     p: float
     """Share of replicates that are at least as far from the mean of the others."""
+    chance: float
+    """The distance that one replicate in twenty exceeds: what chance alone can do."""
 
 
 def replicate_labels(
@@ -68,7 +70,8 @@ def compare_summaries(
     own = 0.5 * np.abs(made - (r * expected - made) / max(r - 1, 1)).sum(axis=1)
     lower, upper = np.percentile(made, BAND, axis=0)
     farther = float(np.mean(own >= distance))
-    return Contrast(tuple(categories), observed, expected, lower, upper, float(distance), farther)
+    chance = float(np.percentile(own, BAND[1]))
+    return Contrast(tuple(categories), observed, expected, lower, upper, float(distance), farther, chance)
 
 
 def cardinality_shares(L: np.ndarray) -> np.ndarray:

@@ -33,7 +33,8 @@ from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.model import Fit
 from contone.exceptions import ArgumentError, LabelWarning
 from contone.runtime.warnings import warn
-from contone.typing import Array, Data
+from contone.trust.predictive import cardinality_shares
+from contone.typing import Array, Data, Matrix
 from contone.validation import NOTHING_KNOWN, KnownDegrees, check_degrees, check_training
 
 MISFIT = 0.1
@@ -159,7 +160,7 @@ class Rehearsal:
         n = L_checked.shape[0]
         known = _read_degrees(degrees, border.label_names, n, X, Y)
         rows = choose_rows(n, max_rows, np.random.default_rng(random_state), known.rows)
-        X_some, L_some = _in_memory(X_checked, L_checked, rows)
+        X_some, L_some = rows_in_memory(X_checked, L_checked, rows)
         graded = _graded(known, rows, L_some.shape)
         fitted.fit(X_some, L_some, degrees=graded)
         rng = np.random.default_rng(random_state)
@@ -194,7 +195,7 @@ class Rehearsal:
         return tuple(found)
 
 
-def _in_memory(X: Array, L: Array, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def rows_in_memory(X: Array, L: Array, rows: np.ndarray) -> tuple[Matrix, Matrix]:
     """Some rows of X (n, d) and L (n, q), as NumPy arrays."""
     if not get_backend(X).in_memory:
         return take_rows(X, L, rows)
@@ -252,15 +253,11 @@ def _compare_cardinalities(L: np.ndarray, replicates: tuple[Replicate, ...]) -> 
     The latter is the largest distance between two replicates, or twice the bound sqrt(k / n) / 2 on the mean distance
     of n draws from their distribution over k values.
     """
-    shares = np.stack([_cardinality_shares(r.labels) for r in replicates])
-    real = _cardinality_shares(L)
+    shares = np.stack([cardinality_shares(r.labels) for r in replicates])
+    real = cardinality_shares(L)
     apart = 0.5 * np.abs(shares[:, None] - shares[None, :]).sum(axis=2)
     chance = np.sqrt(np.count_nonzero(real + shares.sum(axis=0)) / len(L))
     return float(0.5 * np.abs(real - shares.mean(axis=0)).sum()), float(max(apart.max(), chance))
-
-
-def _cardinality_shares(L: np.ndarray) -> np.ndarray:
-    return np.bincount((L > 0).sum(axis=1), minlength=L.shape[1] + 1) / len(L)
 
 
 def _reasons_to_doubt(misfit: float, chance: float, relaxed: float) -> tuple[str, ...]:

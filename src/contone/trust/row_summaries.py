@@ -6,11 +6,10 @@ import numpy as np
 
 from contone.backends import get_backend, to_numpy
 from contone.enhance.inversion import Inversion
-from contone.enhance.inversion.blocks import take_sample
 from contone.exceptions import InputError
 from contone.trust.check_result import DoubtfulEntry, LabelSummary, RowSummary
 from contone.trust.doubtful import doubtful_labels
-from contone.typing import Array, Data
+from contone.typing import Array, Matrix
 
 SHOWN = 20
 """Rows, labels or pairs that a list shows."""
@@ -19,28 +18,14 @@ DOUBT_FROM = 0.2
 DOUBT_SWEEPS = 60
 
 
-def choose_rows(n: int, max_rows: int, seed: int) -> np.ndarray:
-    """The rows that `take_sample` takes."""
-    if n <= max_rows:
-        return np.arange(n)
-    return np.sort(np.random.default_rng(seed).choice(n, max_rows, replace=False, shuffle=False))
-
-
-def in_memory(X: Data, L: Array, rows: np.ndarray, max_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Some rows of X (n, d) and L (n, q), as NumPy arrays."""
-    if not get_backend(X).in_memory:
-        return take_sample(X, L, max_rows, seed)[:2]
-    return to_numpy(X[rows]).astype(float), to_numpy(L[rows]).astype(float)
-
-
-def taken(A: Array, rows: np.ndarray) -> np.ndarray:
-    """Some rows of any array, as a NumPy array."""
+def taken(A: Array, rows: np.ndarray) -> Matrix:
+    """Some rows of any array, in memory."""
     backend = get_backend(A)
-    return np.asarray(to_numpy(backend.compute(A[rows])[0] if not backend.in_memory else A[rows]), dtype=float)
+    return np.asarray(to_numpy(A[rows] if backend.in_memory else backend.compute(A[rows])[0]), dtype=np.float64)
 
 
 def summarize_labels(
-    L: np.ndarray, D: np.ndarray, names: tuple[str, ...], ends: tuple[np.ndarray, np.ndarray] | None = None
+    L: Matrix, D: Matrix, names: tuple[str, ...], ends: tuple[Matrix, Matrix] | None = None
 ) -> tuple[LabelSummary, ...]:
     """Each label of L (m, q) with its degrees D (m, q) and the ends of their intervals, if there are any."""
     found = []
@@ -53,7 +38,7 @@ def summarize_labels(
 
 
 def summarize_rows(
-    score: np.ndarray, numbers: np.ndarray, L: np.ndarray, D: np.ndarray, names: tuple[str, ...]
+    score: Matrix, numbers: np.ndarray, L: Matrix, D: Matrix, names: tuple[str, ...]
 ) -> tuple[RowSummary, ...]:
     """The rows with the highest scores (m,)."""
     highest = np.argsort(-score, kind="stable")[:SHOWN]
@@ -61,7 +46,7 @@ def summarize_rows(
 
 
 def find_doubtful(
-    model: Inversion, X: np.ndarray, L: np.ndarray, D: np.ndarray, numbers: np.ndarray, names: tuple[str, ...]
+    model: Inversion, X: Matrix, L: Matrix, D: Matrix, numbers: np.ndarray, names: tuple[str, ...]
 ) -> tuple[tuple[DoubtfulEntry, ...], str]:
     """The labels that look wrong to a fitted model, the most doubtful first; and why none could be looked for."""
     try:
@@ -75,7 +60,7 @@ def find_doubtful(
     ), ""
 
 
-def strongest_pairs(covariance: np.ndarray, names: tuple[str, ...]) -> tuple[tuple[str, str, float], ...]:
+def strongest_pairs(covariance: Matrix, names: tuple[str, ...]) -> tuple[tuple[str, str, float], ...]:
     """The pairs of labels with the largest correlations in a covariance (q, q)."""
     deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
     correlation = covariance / np.outer(deviation, deviation)
@@ -85,13 +70,8 @@ def strongest_pairs(covariance: np.ndarray, names: tuple[str, ...]) -> tuple[tup
     return tuple((names[first[k]], names[second[k]], float(values[k])) for k in order)
 
 
-def floats(values: np.ndarray) -> tuple[float, ...]:
-    """Plain numbers."""
-    return tuple(float(v) for v in values)
-
-
 def _described(
-    labels: np.ndarray, degrees: np.ndarray, names: tuple[str, ...]
+    labels: Matrix, degrees: Matrix, names: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[tuple[str, float], ...]]:
     """The labels that a row has, and its three largest degrees."""
     marked = tuple(names[j] for j in np.flatnonzero(labels > 0))

@@ -18,7 +18,7 @@ from contone.numerics.solution import Solution
 from contone.trust.rehearsal import Rehearsal
 from contone.trust.search import Found, search
 from contone.trust.trial import named_methods
-from contone.typing import Array, Data, Domains, EstimatorLike, Record
+from contone.typing import Array, Domains, EstimatorLike, Record
 from contone.validation import NOTHING_KNOWN, KnownDegrees
 
 DEFAULT_METHODS = ("temperature", "lp", "glle", "lesc", "lemll", "inversion")
@@ -68,6 +68,20 @@ class _Rehearsed(Graded):
         info = {"rehearsed_score": found.best.score, "temperature": found.best.temperature}
         solution: Solution = self.best_estimator_.solution_
         return solution.with_value(self.best_estimator_.label_distributions_, **info)
+
+    @available_if(lambda self: hasattr(self._chosen(), "predict"))
+    def predict(self, X: Array) -> Array:
+        """Label distributions (m, q) of new rows, where the method can predict them; a frame in gives a frame out."""
+        return InductiveMixin.predict(self, X)
+
+    @available_if(lambda self: hasattr(self._chosen(), "enhance"))
+    def enhance(self, X: Array, Y: Array) -> Array:
+        """Label distributions (m, q) of new rows that have labels, where the method can predict them."""
+        return Enhancer.enhance(self, X, Y)
+
+    def _chosen(self) -> Enhancer | None:
+        """The method that was chosen; before, the one to be tuned, if there is one."""
+        return getattr(self, "best_estimator_", getattr(self, "enhancer", None))
 
     def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
         return self.best_estimator_._enhance(X, L)
@@ -175,16 +189,6 @@ class Tuned(_Rehearsed):
         self.rehearsal_warnings_, self.rehearsal_remarks_ = rehearsal.warnings, rehearsal.remarks
         return self._fit_best(self.enhancer, found, X, L, known)
 
-    @available_if(lambda self: hasattr(self.enhancer, "predict"))
-    def predict(self, X: Data) -> Data:
-        """Label distributions (m, q) of new rows, where the enhancer can tell them; a frame in gives a frame out."""
-        return InductiveMixin.predict(self, X)
-
-    @available_if(lambda self: hasattr(self.enhancer, "enhance"))
-    def enhance(self, X: Data, Y: Data) -> Data:
-        """Label distributions (m, q) of new rows that have labels, where the enhancer can tell them."""
-        return Enhancer.enhance(self, X, Y)
-
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
         return float(self.enhancer._fit_bytes(n, d, q))
 
@@ -273,16 +277,6 @@ class Best(_Rehearsed):
             },
         }
         return self._fit_best(named[self.best_name_], found[self.best_name_], X, L, known)
-
-    @available_if(lambda self: hasattr(getattr(self, "best_estimator_", None), "predict"))
-    def predict(self, X: Data) -> Data:
-        """Label distributions (m, q) of new rows, where the chosen method can tell them."""
-        return InductiveMixin.predict(self, X)
-
-    @available_if(lambda self: hasattr(getattr(self, "best_estimator_", None), "enhance"))
-    def enhance(self, X: Data, Y: Data) -> Data:
-        """Label distributions (m, q) of new rows that have labels, where the chosen method can tell them."""
-        return Enhancer.enhance(self, X, Y)
 
 
 def as_columns(found: Found) -> dict[str, list[Any]]:

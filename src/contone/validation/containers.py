@@ -31,8 +31,8 @@ class Border:
     """How an answer leaves: the container it is wrapped in, its index and its column names."""
 
     label_names: list[str]
-    frame: Any = None
-    model: Any = None
+    frame: Data = None
+    model: Array = None
     """The tensor or dask array whose kind, device, precision or blocks the answer shares."""
 
     def wrap(self, D: Array) -> Data:
@@ -74,7 +74,7 @@ def open_border(container: Data, label_names: Sequence[str]) -> Border:
     return Border(list(label_names), as_frame(container), model)
 
 
-def index_of(container: Data) -> Any:
+def index_of(container: Data) -> Data:
     """The index of a pandas object; None for anything else."""
     index = getattr(container, "index", None)
     return index if nw.dependencies.is_pandas_index(index) else None
@@ -99,7 +99,7 @@ def refuse_other_index(X: Data, Y: Data, name: str = "Y") -> None:
     )
 
 
-def open_labels(Y: Data, *, name: str, estimator: EstimatorLike) -> tuple[Any, Border]:
+def open_labels(Y: Data, *, name: str, estimator: EstimatorLike) -> tuple[Array, Border]:
     """Y as a float64 matrix (n, q), or a floating tensor for an estimator that takes them, and its way out."""
     if Y is None:
         raise missing_labels(name, estimator)
@@ -143,7 +143,7 @@ def infinite_label(name: str, row: int) -> LabelError:
     return LabelError(f"{name} has a missing (NaN) or infinite entry in row {row}: say 0 or 1 for every label.")
 
 
-def numbers_from_objects(Y: Data) -> Any:
+def numbers_from_objects(Y: Data) -> Data:
     """Y with NaN in place of None, pd.NA and nulls, where its other entries are numbers or truth values.
 
     A column or array of objects that holds anything else stays as it is, for the checks that follow.
@@ -282,14 +282,14 @@ def refuse_beyond_squares(name: str, largest: np.ndarray) -> None:
             )
 
 
-def place_beside(X: Data, labels: Array) -> Any:
+def place_beside(X: Array, labels: Array) -> Array:
     """Labels as the method wants them: a tensor beside a tensor X, else a read-only array."""
     if is_torch_array(X):
         return _as_tensor(labels, X)
     return read_only(np.asarray(get_backend(labels).to_numpy(labels), dtype=np.float64))
 
 
-def _as_tensor(A: Array, model: Any) -> Any:
+def _as_tensor(A: Array, model: Array) -> Array:
     """A on the device of the tensor `model`, and in its precision if that is a floating one."""
     import torch
 
@@ -306,7 +306,7 @@ def first_row(condition: Array) -> int:
     return int(np.flatnonzero(condition)[0])
 
 
-def read_only(A: Array) -> Any:
+def read_only(A: Array) -> Array:
     """The same array behind a view that cannot be written to: the caller's data is never changed."""
     if isinstance(A, np.ndarray):
         A = A.view()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Sequence
+from typing import NamedTuple
 
 import narwhals.stable.v1 as nw
 import numpy as np
@@ -44,7 +44,7 @@ def check_degrees(degrees: Data, names: Sequence[str], n: int, X: Data, Y: Data)
     )
 
 
-def check_degrees_of_items(degrees: Data, names: Sequence[str], items: Sequence[Any]) -> KnownDegrees:
+def check_degrees_of_items(degrees: Data, names: Sequence[str], items: Sequence[Hashable]) -> KnownDegrees:
     """Known distributions of some of the items of a fit with groups, in their order or as a pandas frame by item."""
     n = len(items)
     opened = _open_degrees(degrees, names, n, lambda index: _find_items(index, items))
@@ -88,7 +88,7 @@ def _check_values(values: np.ndarray, rows: np.ndarray, names: Sequence[str], ex
 
 
 def _open_degrees(
-    degrees: Data, names: Sequence[str], n: int, find: Callable[[Any], np.ndarray]
+    degrees: Data, names: Sequence[str], n: int, find: Callable[[Data], np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Values (m, q) in the order of the labels, and the row number (m,) of each."""
     if is_dask_array(degrees):
@@ -115,14 +115,14 @@ def _open_degrees(
     return values, find(index)
 
 
-def _as_numbers(values: Any) -> np.ndarray:
+def _as_numbers(values: Data) -> np.ndarray:
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputTypeError(f"degrees must hold numbers, NaN where they are not known: {error}.") from error
 
 
-def _find_items(index: Any, items: Sequence[Any]) -> np.ndarray:
+def _find_items(index: Data, items: Sequence[Hashable]) -> np.ndarray:
     """The number of every item that a pandas index names."""
     number = {item: i for i, item in enumerate(items)}
     found = [number.get(item) for item in index.tolist()]
@@ -136,7 +136,7 @@ def _find_items(index: Any, items: Sequence[Any]) -> np.ndarray:
     return np.array(found, dtype=np.int64)
 
 
-def _find_rows(index: Any, n: int, X: Data, Y: Data) -> np.ndarray:
+def _find_rows(index: Data, n: int, X: Data, Y: Data) -> np.ndarray:
     """The row number of every entry of a pandas index, by the index of Y or X, or else as a number."""
     known = [nw.maybe_get_index(frame) for frame in (as_frame(Y), as_frame(X)) if frame is not None]
     reference = next((i for i in known if i is not None), None)

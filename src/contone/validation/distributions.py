@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -59,7 +58,7 @@ def check_distributions(D: Data, *, name: str = "D") -> Array:
     return D / total[:, None]
 
 
-def check_shares(counts: Any, *, name: str = "D") -> Array:
+def check_shares(counts: Data, *, name: str = "D") -> Array:
     """Counts (or weights) of each label as shares of their row; NaN in a row without any."""
     found = _check_not_negative(counts, name)
     total = found.sum(axis=1, keepdims=True)

@@ -6,7 +6,6 @@ They are imported here and nowhere else: should a release of scikit-learn move t
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
 
 from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, StrOptions
 
@@ -15,7 +14,7 @@ from contone.exceptions import ArgumentError
 __all__ = ["HasMethods", "Interval", "InvalidParameterError", "StrOptions", "check_whole_numbers"]
 
 
-def check_whole_numbers(function: str, least: dict[str, int], **arguments: Any) -> None:
+def check_whole_numbers(function: str, least: dict[str, int], **arguments: object) -> None:
     """Refuse arguments of a function that are not whole numbers, or below the least that it can use."""
     for name, value in arguments.items():
         if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least[name]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import narwhals.stable.v1 as nw
 import numpy as np
@@ -21,7 +22,7 @@ class Grouping(NamedTuple):
 
     item: np.ndarray
     """(n,) number of the item of every row."""
-    names: list[Any]
+    names: list[Hashable]
     """The m items, as they were named."""
     X: np.ndarray
     """(m, d) features: the mean over the rows of an item."""
@@ -37,7 +38,7 @@ def check_groups(groups: Data, X: Data, border: Border) -> Grouping:
             "blocks. Pass NumPy arrays (X.compute()), or fit to a sample of the items."
         )
     named = _read_names(groups, X.shape[0])
-    number: dict[Any, int] = {}
+    number: dict[Hashable, int] = {}
     item = np.array([number.setdefault(name, len(number)) for name in named], dtype=np.int64)
     features, first = to_numpy(X), np.unique(item, return_index=True)[1]
     means: np.ndarray = np.stack([np.bincount(item, weights=column) for column in features.T], axis=1)
@@ -61,7 +62,7 @@ def check_groups(groups: Data, X: Data, border: Border) -> Grouping:
     return Grouping(item, list(number), read_only(means), border_of_items(border, first, list(number)))
 
 
-def _read_names(groups: Data, n: int) -> list[Any]:
+def _read_names(groups: Data, n: int) -> list[Hashable]:
     frame = as_frame(groups)
     if isinstance(frame, nw.DataFrame):
         raise InputError("groups must be one column that names the item of every row; it is a frame: pass the column.")
@@ -79,7 +80,7 @@ def _read_names(groups: Data, n: int) -> list[Any]:
     return named
 
 
-def border_of_items(border: Border, first: np.ndarray, names: list[Any]) -> Border:
+def border_of_items(border: Border, first: np.ndarray, names: list[Hashable]) -> Border:
     """The way out for items, of which each has its first row in the frame that came in."""
     if border.frame is None:
         return border

@@ -229,9 +229,9 @@ class Findings:
     """The first label there that is not 0 or 1."""
     off_value: float = 0.0
     """Its value; the sum of the row where there is none."""
-    lowest: Any = np.inf
+    lowest: Array = np.inf
     """(q,) the smallest entry of every label; inf where all are NaN."""
-    highest: Any = -np.inf
+    highest: Array = -np.inf
     """(q,) the largest; -inf where all are NaN."""
 
     def __add__(self, later: Findings) -> Findings:
@@ -393,7 +393,7 @@ def able_methods(kind: str, *, inductive: bool = False, around_others: bool = Fa
     Estimators around others are left out, as they do what those do, unless asked for.
     """
     package = sys.modules["contone"]
-    methods: list[Any] = [
+    methods: list[EstimatorLike] = [
         cls for cls in (getattr(package, name) for name in package.__all__) if hasattr(cls, "_fit_enhance")
     ]
     able = [cls for cls in methods if kind in cls.kinds or (inductive and hasattr(cls, "predict"))]

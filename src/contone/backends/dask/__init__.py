@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
 import dask.array as da
 import numpy as np
@@ -14,8 +13,8 @@ from contone.backends.numpy import Backend
 from contone.backends.numpy.neighbours import Neighbours
 from contone.backends.protocols import Groups
 from contone.runtime import machine
-from contone.runtime.machine import pieces_of
-from contone.typing import Array, Operator
+from contone.runtime.machine import Piece, Result, pieces_of
+from contone.typing import Array, Function, Numbers, Operator
 
 _HOST = Backend()
 
@@ -29,22 +28,22 @@ class DaskBackend(Backend):
     # Rows
 
     def map_rows(
-        self, function: Callable[..., Array], *arrays: Array, columns: int, dtype: Any = np.float64, **shared: Array
+        self, function: Callable[..., Array], *arrays: Array, columns: int, dtype: type = np.float64, **shared: Array
     ) -> Array:
         return rows.map_rows(function, *arrays, columns=columns, dtype=dtype, **shared)
 
-    def sum_rows(self, function: Callable[..., Any], *arrays: Array) -> Callable[..., tuple[Any, ...]]:
+    def sum_rows(self, function: Function, *arrays: Array) -> Callable[..., Numbers]:
         return tasks.sum_rows(function, *arrays)
 
     def update(
         self,
-        function: Callable[..., Any],
+        function: Function,
         changed: Sequence[Array],
         given: Sequence[Array] = (),
         *,
         summed: bool = True,
-        **shared: Any,
-    ) -> tuple[tuple[Array, ...], Any]:
+        **shared: object,
+    ) -> tuple[tuple[Array, ...], Array]:
         return tasks.update(None, None, function, changed, given, summed, shared)
 
     def scratch(self, A: Array) -> Array:
@@ -107,7 +106,7 @@ class DaskBackend(Backend):
     def edge_graph(self, indices: Array, weights: Array) -> graph.BlockGraph:
         return graph.edge_graph(indices, weights)
 
-    def local_neighbours(self, X: Array, k: int) -> tuple[Neighbours, Any]:
+    def local_neighbours(self, X: Array, k: int) -> tuple[Neighbours, Array]:
         return neighbours.local_neighbours(X, k)
 
     def put_back(self, A: Array, order: Array) -> Array:
@@ -124,7 +123,7 @@ class DaskBackend(Backend):
 
     # Sampling: rows are sampled on the workers, as NumPy arrays
 
-    def map_blocks(self, function: Callable[[Any], Any], blocks: Iterable[Any]) -> Iterator[Any]:
+    def map_blocks(self, function: Callable[[Piece], Result], blocks: Iterable[Piece]) -> Iterator[Result]:
         return map(function, blocks)
 
     # Checks
@@ -136,7 +135,7 @@ class DaskBackend(Backend):
     def check_matrix(self, A: Array, name: str) -> Array:
         return checks.check_matrix(A, name)
 
-    def each_block(self, function: Callable[..., Any], *arrays: Array) -> Sequence[Any]:
+    def each_block(self, function: Callable[..., Result], *arrays: Array) -> Sequence[Result]:
         return rows.each_block(function, *arrays)
 
     def check_later(self, A: Array, check: Callable[[Array, int], None]) -> Array:

@@ -7,10 +7,10 @@ block of F while F (n, q) is small, and only these rows where it is large. What 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,7 +20,7 @@ from contone.backends.dask import tasks
 from contone.backends.dask.rows import block_starts, persist
 from contone.backends.dask.tasks import Handle
 from contone.backends.numpy.graph import NumpyGraph
-from contone.typing import Array, Operator
+from contone.typing import Array, Function, Operator
 
 NO_EDGE = float(np.finfo(float).smallest_normal / np.finfo(float).eps)
 """A weight so small that a row with no larger one counts as isolated."""
@@ -63,13 +63,13 @@ class BlockGraph:
     def update(
         self,
         F: Array,
-        function: Callable[..., Any],
+        function: Function,
         changed: Sequence[Array],
         given: Sequence[Array] = (),
         *,
         summed: bool = True,
-        **shared: Any,
-    ) -> tuple[tuple[Array, ...], Any]:
+        **shared: object,
+    ) -> tuple[tuple[Array, ...], Array]:
         wiring, inputs = self._wiring(), self._inputs(F)
         rows = zip(wiring.local, wiring.needed, inputs, strict=True)
         return tasks.update(_products, rows, function, changed, given, summed, shared)
@@ -195,7 +195,7 @@ def _gathered(needed: list[np.ndarray], inputs: list[tuple[int, bool, np.ndarray
     return out
 
 
-def _products(local: sp.csr_array, needed: list[np.ndarray], inputs: list[tuple[int, bool, np.ndarray]]) -> Any:
+def _products(local: sp.csr_array, needed: list[np.ndarray], inputs: list[tuple[int, bool, np.ndarray]]) -> Function:
     """The step F -> function(rows of A F, ...) on a block, piece by piece, from the rows of F that it needs."""
     F = _gathered(needed, inputs) if inputs else np.zeros((local.shape[1], 1))
     return partial(NumpyGraph(local).update, F)
@@ -211,12 +211,16 @@ def _add_diagonal(product: np.ndarray, out: np.ndarray, V: np.ndarray, diagonal:
     out += product
 
 
-def _row_sums(block: sp.csr_array) -> Any:
+def _row_sums(block: sp.csr_array) -> Array:
     return np.asarray(block.sum(axis=1)).ravel()
 
 
 def _scaled(
-    block: sp.csr_array, local: sp.csr_array, needed: list[np.ndarray], inputs: Any, left: np.ndarray
+    block: sp.csr_array,
+    local: sp.csr_array,
+    needed: list[np.ndarray],
+    inputs: list[tuple[int, bool, np.ndarray]],
+    left: np.ndarray,
 ) -> sp.csr_array:
     data = block.data * np.repeat(left, np.diff(block.indptr))
     if inputs:
@@ -238,11 +242,11 @@ def _union(block: sp.csr_array, turned: sp.csr_array, by: str) -> sp.csr_array:
     return (block + turned if by == "sum" else block.maximum(turned)).tocsr()
 
 
-def _item(values: list[Any], position: int) -> Any:
+def _item(values: list[Array], position: int) -> Array:
     return values[position]
 
 
-def _picked(F: np.ndarray, rows: np.ndarray) -> Any:
+def _picked(F: np.ndarray, rows: np.ndarray) -> Array:
     return F[rows]
 
 
@@ -259,7 +263,7 @@ def _own_components(block: sp.csr_array, start: int, end: int) -> tuple[int, np.
 
 
 def _joints(
-    local: sp.csr_array, needed: list[np.ndarray], inputs: Any, own: np.ndarray
+    local: sp.csr_array, needed: list[np.ndarray], inputs: list[tuple[int, bool, np.ndarray]], own: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Which components edges of a block join, every pair once."""
     if not inputs:

@@ -21,7 +21,7 @@ other blocks. No step compares all rows with all lists, and nothing of size n co
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import faiss
 import numpy as np
@@ -255,7 +255,7 @@ def _plan(samples: list[tuple[np.ndarray, np.ndarray]], lists: int, n_groups: in
     return Plan(trained, ends, unit, centre, X[asked], numbers[asked])
 
 
-def _assign(X: np.ndarray, plan: Plan, k: int, start: int) -> tuple[Any, ...]:
+def _assign(X: np.ndarray, plan: Plan, k: int, start: int) -> tuple[Array, ...]:
     """The list (b,) of every row, how many rows are in each group, the nearest rows of the sampled ones here (their
     distances and lists), and what goes to each group."""
     X = X / plan.unit
@@ -302,7 +302,13 @@ class _TreeRows:
         self.X = X
 
     def nearest(
-        self, asked: np.ndarray, points: np.ndarray, visits: np.ndarray, k: int, candidates: int, itself: Any
+        self,
+        asked: np.ndarray,
+        points: np.ndarray,
+        visits: np.ndarray,
+        k: int,
+        candidates: int,
+        itself: np.ndarray | None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """As `ListedRows.nearest`, of all lists of the group."""
         wanted = min(k + (itself is not None), len(self.X))
@@ -315,7 +321,7 @@ class _TreeRows:
         return np.where(np.isinf(distances), -1, places), distances
 
 
-def _searchable(plan: Plan, home: Home, g: int, points: np.ndarray) -> Any:
+def _searchable(plan: Plan, home: Home, g: int, points: np.ndarray) -> ListedRows | _TreeRows:
     if home.X.shape[1] <= LOW_DIMENSION:
         return _TreeRows(home.X)
     first, end = _lists_of(plan, g)
@@ -327,7 +333,7 @@ def _lists_of(plan: Plan, g: int) -> tuple[int, int]:
     return (int(plan.ends[g - 1]) if g else 0), int(plan.ends[g])
 
 
-def _visit(plan: Plan, home: Home, g: int, probes: int) -> tuple[Any, ...]:
+def _visit(plan: Plan, home: Home, g: int, probes: int) -> tuple[Array, ...]:
     """The lists (c, p) of its own group, numbered from 0, that each row visits, -1 for those of others; and the guests
     that group g sends to every group."""
     visits, _ = plan.lists.visit(single(home.X, plan.centre), home.member, probes)
@@ -354,7 +360,7 @@ def _guests(home: Home, row: np.ndarray, lists: np.ndarray) -> Guests:
 
 def _search_lists(
     plan: Plan, home: Home, ids: np.ndarray, g: int, own: np.ndarray, guests: list[Guests], k: int, candidates: int
-) -> tuple[Any, ...]:
+) -> tuple[Array, ...]:
     """What the rows of a group find at home, indices and distances (c, k), and what guests from every group find."""
     points = single(home.X, plan.centre)
     rows = _searchable(plan, home, g, points)
@@ -363,7 +369,9 @@ def _search_lists(
     return (np.where(places < 0, -1, ids[places]), distances), *answers
 
 
-def _answer(plan: Plan, rows: Any, ids: np.ndarray, guests: Guests, k: int, candidates: int) -> Answers:
+def _answer(
+    plan: Plan, rows: ListedRows | _TreeRows, ids: np.ndarray, guests: Guests, k: int, candidates: int
+) -> Answers:
     points = single(guests.X, plan.centre)
     places, distances = rows.nearest(guests.X, points, guests.visits, k, candidates, None)
     guest, column = np.nonzero(places >= 0)

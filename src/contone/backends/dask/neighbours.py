@@ -9,9 +9,10 @@ B^2 tasks; a task holds two blocks of features, and the blocks of a search are s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import dask.array as da
 import numpy as np
@@ -48,7 +49,7 @@ def nearest_neighbours(X: Array, k: int) -> Neighbours:
     return Neighbours(put_back(found.indices), put_back(found.distances), engine_of(found), found.recall)
 
 
-def local_neighbours(X: Array, k: int) -> tuple[Neighbours, Any]:
+def local_neighbours(X: Array, k: int) -> tuple[Neighbours, Array]:
     """The same in an order in which neighbours are near each other, and that order; slice(None) stands for none."""
     if not by_lists(X):
         return nearest_neighbours(X, k), slice(None)
@@ -74,7 +75,7 @@ def query_neighbours(X: Array, queries: Array, k: int) -> DaskNeighbours:
     return _as_arrays(_search(X, queries, k, same=False), queries, k)
 
 
-def _search(X: Array, queries: Array, k: int, *, same: bool) -> list[Any]:
+def _search(X: Array, queries: Array, k: int, *, same: bool) -> list[Array]:
     """A delayed (indices, distances) for every block of queries."""
     search, database, start = delayed(_nearest_in_block, pure=True), X.to_delayed().ravel(), block_starts(X)
     merge = partial(_nearest_of_parts, k=k)
@@ -84,10 +85,10 @@ def _search(X: Array, queries: Array, k: int, *, same: bool) -> list[Any]:
     ]
 
 
-def _as_arrays(found: Any, queries: Array, k: int) -> DaskNeighbours:
+def _as_arrays(found: Sequence[Array], queries: Array, k: int) -> DaskNeighbours:
     sizes = queries.chunks[0]
 
-    def column(position: int, dtype: Any) -> Array:
+    def column(position: int, dtype: type) -> Array:
         parts = [delayed(_item)(f, position) for f in found]
         return da.concatenate([da.from_delayed(p, (m, k), dtype=dtype) for p, m in zip(parts, sizes, strict=True)])
 

@@ -6,7 +6,6 @@ For B blocks and G groups that is B G parts; the numbers travel between workers 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -73,12 +72,12 @@ def _sent(A: np.ndarray, member: np.ndarray, ends: np.ndarray) -> tuple[np.ndarr
     return tuple(np.split(A[order], starts))
 
 
-def _sorted_places(members: list[np.ndarray]) -> Any:
+def _sorted_places(members: list[np.ndarray]) -> Array:
     """The places, among all that a group receives, list by list."""
     return np.argsort(np.concatenate(members), kind="stable")
 
 
-def _received(parts: list[np.ndarray], places: np.ndarray) -> Any:
+def _received(parts: list[np.ndarray], places: np.ndarray) -> Array:
     return np.concatenate(parts)[places]
 
 

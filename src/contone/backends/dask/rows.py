@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
 
 import dask.array as da
 import numpy as np
@@ -18,6 +17,7 @@ from dask.delayed import delayed
 
 from contone.backends.numpy import random_signs
 from contone.backends.numpy.neighbours import EXACT_ROWS
+from contone.runtime.machine import Result
 from contone.typing import Array
 
 FAN = 8
@@ -25,7 +25,7 @@ FAN = 8
 
 
 def map_rows(
-    function: Callable[..., Array], *arrays: Array, columns: int, dtype: Any = np.float64, **shared: Array
+    function: Callable[..., Array], *arrays: Array, columns: int, dtype: type = np.float64, **shared: Array
 ) -> Array:
     """function(rows of every array, **shared) -> (m, columns), lazily; what is `shared` goes to each worker once."""
     chunks = next(A.chunks[0] for A in arrays if isinstance(A, da.Array))
@@ -33,7 +33,7 @@ def map_rows(
     return da.map_blocks(function, *arrays, chunks=(chunks, (columns,)), meta=np.empty((0, 0), dtype=dtype), **once)
 
 
-def combine(function: Callable[[list[Any]], Any], parts: Sequence[Any]) -> Any:
+def combine(function: Callable[[list[Array]], Array], parts: Sequence[Array]) -> Array:
     """One delayed value from many, by a tree of calls function([some of them])."""
     task, level = delayed(function, pure=False), list(parts)
     while len(level) > 1:
@@ -48,7 +48,7 @@ def compute(*arrays: Array) -> tuple[Array, ...]:
     return found
 
 
-def each_block(function: Callable[..., Any], *arrays: Array) -> tuple[Any, ...]:
+def each_block(function: Callable[..., Result], *arrays: Array) -> tuple[Result, ...]:
     """function(rows of every array) of every block of rows, in one pass; only the results are kept."""
     task = delayed(function, pure=False)
     return compute(*(task(*rows) for rows in zip(*(A.to_delayed().ravel() for A in arrays), strict=True)))
@@ -92,7 +92,7 @@ def signs(A: Array, columns: int) -> Array:
     return da.concatenate(made)
 
 
-def _signs(block: int, rows: int, columns: int) -> Any:
+def _signs(block: int, rows: int, columns: int) -> Array:
     return np.random.default_rng([0, block]).choice([-1.0, 1.0], size=(rows, columns))
 
 

@@ -23,7 +23,7 @@ from dask.delayed import delayed
 
 from contone.backends.dask.rows import FAN, persist
 from contone.backends.numpy import Backend, add_parts
-from contone.typing import Array, Record
+from contone.typing import Array, Function, Numbers, Record
 
 Handle = Any
 _HOST = Backend()
@@ -46,10 +46,10 @@ class _Unwritten(NamedTuple):
     """A block of it."""
 
     shape: tuple[int, ...]
-    dtype: Any
+    dtype: Handle
 
 
-def run(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Handle]:
+def run(function: Function, arguments: Iterable[tuple[Handle, ...]]) -> list[Handle]:
     """A handle for function(*a) for every tuple a of arguments, which may be or hold handles.
 
     All tasks go to the scheduler in one message: one by one they cost it, and this process, several times as much.
@@ -61,7 +61,7 @@ def run(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> l
     return found
 
 
-def run_on_rows(function: Callable[..., Any], arrays: Sequence[Array], arguments: Iterable[tuple[Any, ...]]) -> Any:
+def run_on_rows(function: Function, arrays: Sequence[Array], arguments: Iterable[tuple[Handle, ...]]) -> Handle:
     """Handles for function(rows of every lazy array, *a), block by block; what is lazy is computed and not kept."""
     task = delayed(function, pure=False)
     blocks = zip(*(A.to_delayed().ravel() for A in arrays), strict=True)
@@ -80,7 +80,7 @@ def items(handles: Sequence[Handle], n: int, first: int = 0) -> list[list[Handle
     return [found[i : i + len(handles)] for i in range(0, len(found), len(handles))]
 
 
-def fetch(handles: Sequence[Handle]) -> list[Any]:
+def fetch(handles: Sequence[Handle]) -> list[Handle]:
     """The values, small ones, in this process."""
     client = _client()
     return list(handles) if client is None else list(client.gather(list(handles)))
@@ -108,14 +108,14 @@ def entries_of(A: Array) -> list[Handle]:
 
 
 def update(
-    prepare: Callable[..., Any] | None,
-    prepared: Iterable[tuple[Any, ...]] | None,
-    function: Callable[..., Any],
+    prepare: Function | None,
+    prepared: Iterable[tuple[Handle, ...]] | None,
+    function: Function,
     changed: Sequence[Array],
     given: Sequence[Array],
     summed: bool,
     shared: Record,
-) -> tuple[tuple[Array, ...], Any]:
+) -> tuple[tuple[Array, ...], Array]:
     """`Backend.update`, one task per block, in which the rows go by in pieces as they do in
     memory; `prepare` makes the step on a block, one like `Graph.update` in memory, of the tuple `prepared` for it."""
     columns = [entries_of(A) for A in changed], [entries_of(A) for A in given]
@@ -133,14 +133,14 @@ def update(
 
 
 def _update(
-    prepare: Callable[..., Callable[..., Any]] | None,
-    function: Callable[..., Any],
+    prepare: Callable[..., Function] | None,
+    function: Function,
     summed: bool,
     shared: Record,
-    prepared: tuple[Any, ...],
-    changed: list[Any],
-    given: list[Any],
-) -> Any:
+    prepared: tuple[Handle, ...],
+    changed: list[Handle],
+    given: list[Handle],
+) -> Handle:
     rows = [np.empty(*A) if isinstance(A, _Unwritten) else np.array(_taken(A)) for A in changed]
     others = [_taken(A) for A in given]
     step = _HOST.update if prepare is None else prepare(*prepared)
@@ -149,12 +149,12 @@ def _update(
     return results[0] if len(results) == 1 else results
 
 
-def sum_rows(function: Callable[..., Any], *arrays: Array) -> Callable[..., tuple[Any, ...]]:
+def sum_rows(function: Function, *arrays: Array) -> Callable[..., Numbers]:
     """`Backend.sum_rows`: a task per block, piece by piece in it, and a tree of sums."""
     blocks = list(zip(*map(entries_of, arrays), strict=True))
     work = partial(_summed, function)
 
-    def total(*given: Any) -> tuple[Any, ...]:
+    def total(*given: object) -> Numbers:
         parts = run(work, [(given, some) for some in blocks])
         while len(parts) > FAN:
             parts = run(add_parts, [(parts[i : i + FAN],) for i in range(0, len(parts), FAN)])
@@ -163,19 +163,19 @@ def sum_rows(function: Callable[..., Any], *arrays: Array) -> Callable[..., tupl
     return total
 
 
-def _summed(function: Callable[..., Any], given: tuple[Any, ...], rows: tuple[Any, ...]) -> tuple[Any, ...]:
+def _summed(function: Function, given: tuple[Handle, ...], rows: tuple[Handle, ...]) -> tuple[Handle, ...]:
     return _HOST.sum_rows(function, *map(_taken, rows))(*given)
 
 
 def as_array(
-    handles: Sequence[Handle], rows: Iterable[int], columns: int | None = None, dtype: Any = np.float64
+    handles: Sequence[Handle], rows: Iterable[int], columns: int | None = None, dtype: Handle = np.float64
 ) -> Array:
     """The array (n, columns), or (n,), whose blocks of rows these are."""
     name = f"rows-{uuid4().hex}"
     tail = () if columns is None else (0,)
     chunks = (tuple(int(m) for m in rows), *(() if columns is None else ((columns,),)))
     cluster = _client() is not None
-    graph: dict[Any, Any] = {}
+    graph: dict[tuple[str | int, ...], Handle] = {}
     for i, handle in enumerate(handles):
         if isinstance(handle, Entry):
             handle = (_item, *handle) if cluster else _item(*handle)
@@ -183,7 +183,7 @@ def as_array(
     return da.Array(graph, name, chunks, dtype=dtype)
 
 
-def _form(A: Array) -> tuple[Any, ...]:
+def _form(A: Array) -> tuple[Handle, ...]:
     """Rows per block, columns and type of A, for `as_array`."""
     A = A.model if isinstance(A, Blank) else A
     return A.chunks[0], A.shape[1] if A.ndim > 1 else None, A.dtype
@@ -208,13 +208,13 @@ def worker_bytes() -> float | None:
     return float(sum(limits)) if limits and all(limits) else float("inf")
 
 
-def _client() -> Any:
+def _client() -> Handle:
     """The client of the cluster that dask would use here and now; None where it would use this process."""
     owner = getattr(get_scheduler(), "__self__", None)
     return owner if hasattr(owner, "submit") and hasattr(owner, "gather") else None
 
 
-def _is_held(value: Any, client: Any) -> bool:
+def _is_held(value: Handle, client: Handle) -> bool:
     """Whether a graph holds the result for a key, or an entry of it: on the cluster, or, without one, here."""
     if isinstance(value, tuple):
         return len(value) == 3 and value[0] is _item and _is_held(value[1], client)
@@ -225,22 +225,22 @@ def _is_held(value: Any, client: Any) -> bool:
     )
 
 
-def _resolved(value: Any) -> Any:
+def _resolved(value: Handle) -> Handle:
     """What a graph holds for a key that has been computed: itself, or wrapped by newer versions of dask."""
     if isinstance(value, tuple) and len(value) == 3 and value[0] is _item:
         return Entry(*value[1:])
     return value.value if type(value).__name__ == "DataNode" else value
 
 
-def _value(persisted: Any) -> Handle:
+def _value(persisted: Handle) -> Handle:
     """The handle behind a persisted delayed value."""
     return _resolved(dict(persisted.__dask_graph__())[persisted.key])
 
 
-def _item(values: Any, position: int) -> Any:
+def _item(values: Handle, position: int) -> Handle:
     return values[position]
 
 
-def _taken(value: Any) -> Any:
+def _taken(value: Handle) -> Handle:
     """What a task was given, or the entry of it that was meant."""
     return _item(*value) if isinstance(value, Entry) else value

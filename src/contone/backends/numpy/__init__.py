@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
-from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -23,7 +22,8 @@ from contone.backends.numpy.neighbours import Neighbours
 from contone.backends.protocols import Draws, Graph, Groups, invert
 from contone.exceptions import InputTypeError, ShapeError
 from contone.runtime import machine
-from contone.typing import Array, Operator
+from contone.runtime.machine import Piece, Result
+from contone.typing import Array, Function, Numbers, Operator
 
 FEW_COLUMNS = 64
 """Up to so many columns a maximum is taken column by column: NumPy is many times slower over a short last axis."""
@@ -40,21 +40,21 @@ class Backend:
     # Rows: functions of them, and arrays of one kind as arrays of another
 
     def map_rows(
-        self, function: Callable[..., Array], *arrays: Array, columns: int, dtype: Any = np.float64, **shared: Array
+        self, function: Callable[..., Array], *arrays: Array, columns: int, dtype: type = np.float64, **shared: Array
     ) -> Array:
         """function(rows of every array, **shared) -> (m, columns), for all rows; `shared` is in memory."""
         return function(*arrays, **shared)
 
-    def sum_rows(self, function: Callable[..., Any], *arrays: Array) -> Callable[..., tuple[Any, ...]]:
+    def sum_rows(self, function: Function, *arrays: Array) -> Callable[..., Numbers]:
         """The map a -> sum over blocks of function(a..., rows of every array), a tuple of numbers or small arrays.
 
         The order of the summation depends on the blocks alone, not on which worker or thread is faster.
         """
         pieces = self.pieces(arrays[0])
 
-        def all_rows(*given: Any) -> tuple[Any, ...]:
-            def work(rows: slice) -> tuple[Any, ...]:
-                found: tuple[Any, ...] = function(*given, *(A[rows] for A in arrays))
+        def all_rows(*given: object) -> Numbers:
+            def work(rows: slice) -> Numbers:
+                found: Numbers = function(*given, *(A[rows] for A in arrays))
                 return found
 
             return add_parts(list(machine.side_by_side(work, pieces))) if len(pieces) > 1 else work(slice(None))
@@ -63,13 +63,13 @@ class Backend:
 
     def update(
         self,
-        function: Callable[..., Any],
+        function: Function,
         changed: Sequence[Array],
         given: Sequence[Array] = (),
         *,
         summed: bool = True,
-        **shared: Any,
-    ) -> tuple[tuple[Array, ...], Any]:
+        **shared: object,
+    ) -> tuple[tuple[Array, ...], Array]:
         """One step of a solver: function(rows of `changed`..., rows of `given`..., **shared), for all rows, in pieces.
 
         The function writes over the rows of `changed` and returns numbers. What comes back is `changed`, with these
@@ -77,7 +77,7 @@ class Backend:
         in memory are written over; others are left as they were.
         """
 
-        def work(rows: slice) -> Any:
+        def work(rows: slice) -> Array:
             return function(*(A[rows, ...] for A in changed), *(A[rows, ...] for A in given), **shared)
 
         pieces = self.pieces((*changed, *given)[0])
@@ -173,7 +173,7 @@ class Backend:
         """The directed graph with weight w_ir (n, k) on the edge from row i to the row indices_ir."""
         return graph.edge_graph(indices, weights)
 
-    def local_neighbours(self, X: Array, k: int) -> tuple[Neighbours, Any]:
+    def local_neighbours(self, X: Array, k: int) -> tuple[Neighbours, Array]:
         """The same neighbourhoods as those of `nearest_neighbours` with the rows renumbered so that neighbours are near
         each other, and that order, for `take_rows` and `put_back`; slice(None) where nothing was renumbered.
 
@@ -219,7 +219,7 @@ class Backend:
         """How many rows with q labels to sample at once: `max_rows`, or more where starting work is what takes time."""
         return max_rows
 
-    def map_blocks(self, function: Callable[[Any], Any], blocks: Iterable[Any]) -> Iterator[Any]:
+    def map_blocks(self, function: Callable[[Piece], Result], blocks: Iterable[Piece]) -> Iterator[Result]:
         """function(block) of every block, in their order, side by side where that pays."""
         return machine.side_by_side(function, blocks)
 
@@ -237,7 +237,7 @@ class Backend:
             raise InputTypeError(f"{name} must hold numbers; it holds {A.dtype}.")
         return A
 
-    def each_block(self, function: Callable[..., Any], *arrays: Array) -> Sequence[Any]:
+    def each_block(self, function: Callable[..., Result], *arrays: Array) -> Sequence[Result]:
         """function(rows of every array) of every block of rows, in order and in one pass; its results are small."""
         return [function(*arrays)]
 
@@ -256,7 +256,7 @@ class SparseBackend(Backend):
         return np.asarray(A.toarray() if hasattr(A, "toarray") else A)
 
 
-def add_parts(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+def add_parts(parts: list[Numbers]) -> Numbers:
     """The sums of tuples, entry by entry, in their order."""
     return tuple(sum(values[1:], start=values[0]) for values in zip(*parts, strict=True))
 

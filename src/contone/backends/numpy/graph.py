@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse import csgraph
 
 from contone.runtime.machine import for_each, pieces_of, total
-from contone.typing import Operator
+from contone.typing import Array, Function, Operator
 
 Block = tuple[slice, sp.csr_array]
 
@@ -19,7 +18,7 @@ Block = tuple[slice, sp.csr_array]
 class NumpyGraph:
     """A (n, n) as `matrix`, a CSR array."""
 
-    def __init__(self, matrix: Any) -> None:
+    def __init__(self, matrix: sp.csr_array) -> None:
         self.matrix: sp.csr_array = matrix if isinstance(matrix, sp.csr_array) else sp.csr_array(matrix)
 
     @property
@@ -38,14 +37,14 @@ class NumpyGraph:
     def update(
         self,
         F: np.ndarray,
-        function: Callable[..., Any],
+        function: Function,
         changed: Sequence[np.ndarray],
         given: Sequence[np.ndarray] = (),
         *,
         summed: bool = True,
-        **shared: Any,
-    ) -> tuple[tuple[np.ndarray, ...], Any]:
-        def work(block: Block) -> Any:
+        **shared: object,
+    ) -> tuple[tuple[np.ndarray, ...], Array]:
+        def work(block: Block) -> Array:
             rows, S = block
             return function(S @ F, *(A[rows] for A in changed), *(A[rows] for A in given), **shared)
 

@@ -6,7 +6,6 @@ In the memory of the host the engines for NumPy arrays search for neighbours: th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,6 +18,7 @@ from contone.backends.protocols import Draws, Groups
 from contone.backends.torch import duplicates, graph, memory, neighbours
 from contone.backends.torch.draws import FEW, TensorDraws
 from contone.exceptions import InputTypeError, ShapeError
+from contone.runtime.machine import Piece, Result
 from contone.typing import Array
 
 NUMBERS_PER_BLOCK = 2**24
@@ -122,7 +122,7 @@ class TorchBackend(Backend):
     def rows_per_block(self, X: Tensor, q: int, max_rows: int) -> int:
         return max(NUMBERS_PER_BLOCK // q, 1) if X.is_cuda and len(X) * q > FEW else max_rows
 
-    def map_blocks(self, function: Callable[[Any], Any], blocks: Iterable[Any]) -> Iterator[Any]:
+    def map_blocks(self, function: Callable[[Piece], Result], blocks: Iterable[Piece]) -> Iterator[Result]:
         return map(function, blocks)
 
     # Checks

@@ -7,7 +7,7 @@ same answer there, but another one than on the host, from the same distribution.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -19,9 +19,9 @@ FEW = 2**19
 class Source(Protocol):
     """What draws on the host: NumPy's Generator, or anything that looks like it."""
 
-    def random(self, size: Any) -> np.ndarray: ...
-    def standard_normal(self, size: Any) -> np.ndarray: ...
-    def integers(self, low: int, high: int) -> Any: ...
+    def random(self, size: int | tuple[int, ...]) -> np.ndarray: ...
+    def standard_normal(self, size: int | tuple[int, ...]) -> np.ndarray: ...
+    def integers(self, low: int, high: int) -> int: ...
 
 
 class TensorDraws:

@@ -6,17 +6,16 @@ two runs on a GPU give the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from contone.typing import Operator
+from contone.typing import Array, Function, Operator
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,13 +43,13 @@ class TorchGraph:
     def update(
         self,
         F: Tensor,
-        function: Callable[..., Any],
+        function: Function,
         changed: Sequence[Tensor],
         given: Sequence[Tensor] = (),
         *,
         summed: bool = True,
-        **shared: Any,
-    ) -> tuple[tuple[Tensor, ...], Any]:
+        **shared: object,
+    ) -> tuple[tuple[Tensor, ...], Array]:
         numbers = function(self.matmul(F), *changed, *given, **shared)
         return tuple(changed), numbers if summed else None
 

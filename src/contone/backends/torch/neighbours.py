@@ -17,14 +17,13 @@ rows that it cannot certify.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
 from contone.backends.torch import screen
 from contone.backends.torch.kernels import can_launch
 from contone.backends.torch.memory import available_bytes
-from contone.typing import Data
 
 try:  # Triton comes with torch's CUDA builds only
     import triton
@@ -205,7 +204,9 @@ if triton is not None:  # pragma: no cover - compiled, not traced
             tl.store(target, minima, mask=inside[:, None] & (group < n_groups)[None, :])
 
 
-def _fused_group_minima(queries: Data, points: Any, norms: Any, n_groups: int) -> torch.Tensor:
+def _fused_group_minima(
+    queries: torch.Tensor, points: torch.Tensor, norms: torch.Tensor, n_groups: int
+) -> torch.Tensor:
     """Stage 1 as one kernel: distances live in registers only."""
     rows, columns, span = 128, 128, 32
     out = torch.empty((len(queries), n_groups), dtype=torch.float32, device=points.device)
