@@ -7,9 +7,9 @@ from contone import GLLE, LEMLL, LP, CumulativeMass, Logical, Temperature, Unifo
 from contone.base import can_enhance_new_rows
 from contone.enhance import glle, lemll
 from contone.exceptions import LabelError, LabelWarning
+from contone.measurements import asked_frequencies
 from contone.numerics.kernel import gaussian_matrix
 from contone.numerics.simplex import softmax
-from contone.numerics.unasked import asked_frequencies
 from contone.validation import able_methods
 
 QUICK = {"n_sweeps": 12, "n_burn": 4, "pretrain_epochs": 2, "epochs": 2, "max_iter": 30, "n_init": 1}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,6 +11,11 @@ import numpy.typing as npt
 Array: TypeAlias = Any
 """An array of any kind that `contone.backends` knows: NumPy, torch or dask. Type checkers have no common type for them;
 shapes and kinds are in the docstrings."""
+
+Arrays: TypeAlias = Sequence[Array]
+
+Step: TypeAlias = tuple[tuple[Array, ...], Array]
+"""What a step of a solver gives: the arrays that it changed, and the numbers that it summed over all rows."""
 
 Data: TypeAlias = Any
 """What users hand in and get back, before it is checked and after it is wrapped: an array of any kind, a sparse matrix,

@@ -200,6 +200,10 @@ def test_the_commands_of_a_models_life(here, run, flat):
     result = run("evaluate", "o.csv", "o.csv", "--json")
     assert json.loads(result.stdout)["scores"]["answer"]["kl"] == pytest.approx(0.0, abs=1e-12)
     assert "kl ↓" in run("evaluate", "o.csv", "o.csv").stdout
+    asked = run("evaluate", "o.csv", "o.csv", "--measure", "total_variation", "--measure", "top1", "--json")
+    assert json.loads(asked.stdout)["scores"]["answer"] == {"total_variation": 0.0, "top1": 1.0}
+    assert "kendall ↑" in run("evaluate", "o.csv", "o.csv", "--measure", "all").stdout
+    assert "no measure 'kld'" in run("evaluate", "o.csv", "o.csv", "--measure", "kld").stderr
     Path("bad.contone").write_text("x")
     result = run("show", "bad.contone")
     assert result.exit_code == 1

@@ -47,7 +47,7 @@ def test_a_million_rows_and_many_labels_stay_small(found):
     many = tuple(replace(found.labels[0], name=f"label {k} " + "x" * 30) for k in range(5000))
     text = page.document(replace(found, labels=many, n_rows=1_000_000), "large.parquet")
     assert len(text.encode()) < 2_000_000
-    assert "1,000,000 rows, 5000 labels, enhanced by Inversion; this page looks at 80 rows drawn at random" in text
+    assert "1,000,000 rows, 5,000 labels, enhanced by Inversion; this page looks at 80 rows drawn at random" in text
     streamed = page.document(replace(found, findings=(), n_rows=1_000_000, n_fitted=50_000), "large.parquet")
     assert "fitted to a sample of 50,000 rows; this page looks at 80 rows drawn at random among these" in streamed
     assert "4800 more are not shown" in text

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from array_api_compat import array_namespace
 
-from contone.typing import Array, Function, Operator
+from contone.typing import Array, Arrays, Function, Operator, Step
 
 
 class Groups(NamedTuple):
@@ -33,12 +32,12 @@ class Graph(Protocol):
         self,
         F: Array,
         function: Function,
-        changed: Sequence[Array],
-        given: Sequence[Array] = (),
+        changed: Arrays,
+        given: Arrays = (),
         *,
         summed: bool = True,
         **shared: object,
-    ) -> tuple[tuple[Array, ...], Array]:
+    ) -> Step:
         """As `Backend.update`; the function gets rows of A F before everything else."""
 
     def diagonal_plus(self, diagonal: Array, scale: float) -> Operator:

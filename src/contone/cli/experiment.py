@@ -20,8 +20,9 @@ from contone.pages import words
 
 if TYPE_CHECKING:
     from contone.experiments.plan import Plan
-    from contone.experiments.report.blocks import Cell, Report
+    from contone.experiments.report.parts import Report
     from contone.experiments.store import Store
+    from contone.pages.blocks import Cell
 
 
 def listed(text: str) -> list[str]:

@@ -170,6 +170,7 @@ def evaluate(
     answer: Annotated[Path, argument("ANSWER")],
     suffix: Annotated[str, flag("--suffix TEXT")] = "_degree",
     item: Annotated[str | None, flag("--item NAME")] = None,
+    measure: Annotated[options.Names, flag("--measure NAME")] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Say how close degrees are to the truth, beside baselines that know nothing of the features.
@@ -177,6 +178,8 @@ def evaluate(
     Examples:
 
     contone evaluate truth.csv soft.csv
+
+    contone evaluate truth.csv soft.csv --measure kl --measure spearman
 
     Parameters
     ----------
@@ -188,22 +191,25 @@ def evaluate(
         How the columns of degrees end.
     item : name
         Column that names the rows. Default: by their order.
+    measure : names
+        Measure to report, once each ('contone measures'); 'all' for every one.
     as_json : bool
         Print JSON for programs.
     """
     from contone import measures
     from contone.tables import evaluate_file
 
-    found = evaluate_file(truth, answer, suffix=suffix, item=item)
+    asked = "all" if measure == ["all"] else measure or None
+    found = evaluate_file(truth, answer, suffix=suffix, item=item, measures=asked)
     if as_json:
         terminal.print_json({"labels": list(found.labels), "rows": found.n_rows, "scores": found.scores})
         return
     table = Table("Measure", *found.scores, box=box.SIMPLE_HEAD, pad_edge=False)
-    for name, measure in measures.MEASURES.items():
+    for name, reported in measures.chosen(asked).items():
         values = {who: scores[name] for who, scores in found.scores.items()}
-        best = max(values.values()) if measure.greater_is_better else min(values.values())
+        best = max(values.values()) if reported.greater_is_better else min(values.values())
         cells = [f"[bold]{v:.4f}[/]" if v == best else f"{v:.4f}" for v in values.values()]
-        table.add_row(f"{name} {measure.arrow}", *cells)
+        table.add_row(f"{name} {reported.arrow}", *cells)
     terminal.out().print(table)
     terminal.say(f"{found.n_rows:,} rows, {len(found.labels)} labels; the best of a line in bold")
 

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from contone.cli import INTERRUPTED, experiment, options, terminal
+from contone.pages import words
 
 if TYPE_CHECKING:
     from contone.experiments.store import Store
@@ -74,13 +75,17 @@ def markdown(table: dict[str, dict[tuple[str, int], Any]]) -> str:
 
 def _print(table: dict[str, dict[tuple[str, int], Any]]) -> None:
     best = _best(table)
-    shown = Table(title="log loss of the left-out answers, nats", box=None, pad_edge=False)
-    shown.add_column("method", no_wrap=True)
-    for name, k in best:
-        shown.add_column(Text(f"{name} {k}"), justify="right")
-    for row, cells in table.items():
-        shown.add_row(Text(row), *(Text(_shown(v), style="bold" if v == best[c] else "") for c, v in cells.items()))
-    terminal.out().print(shown)
+    for k in dict.fromkeys(k for _, k in best):
+        columns = [column for column in best if column[1] == k]
+        title = f"log loss of the left-out answers in nats, given {words.count(k, 'answer')} per item"
+        shown = Table(title=title, box=None, pad_edge=False)
+        shown.add_column("method", no_wrap=True)
+        for name, _ in columns:
+            shown.add_column(Text(name), justify="right", min_width=6)
+        for row, cells in table.items():
+            marked = (Text(_shown(cells[c]), style="bold" if cells[c] == best[c] else "") for c in columns)
+            shown.add_row(Text(row), *marked)
+        terminal.out().print(shown)
 
 
 def _best(table: dict[str, dict[tuple[str, int], Any]]) -> dict[tuple[str, int], float]:

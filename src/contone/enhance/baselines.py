@@ -17,10 +17,9 @@ from scipy.special import logsumexp
 
 from contone.backends import get_backend, to_numpy
 from contone.base import Enhancer, Interval, StrOptions, fit_checked
-from contone.measurements import has_unasked
+from contone.measurements import asked_frequencies, fill_unasked, has_unasked
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
-from contone.numerics.unasked import asked_frequencies, fill_unasked
 from contone.typing import Array, Domains
 from contone.validation import silent_rows
 from contone.validation.containers import default_names

@@ -35,6 +35,7 @@ from sklearn.utils import check_random_state
 
 from contone.backends import Graph, get_backend, like, to_numpy
 from contone.base import Enhancer, InductiveMixin, Interval, StrOptions, refuse_setting
+from contone.measurements import asked_frequencies
 from contone.numerics.graphs import (
     affinity_graph,
     in_order,
@@ -50,7 +51,6 @@ from contone.numerics.optimise import lbfgs
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax, to_distributions
 from contone.numerics.solution import Solution
-from contone.numerics.unasked import asked_frequencies
 from contone.typing import Array, Domains, Operator, Presets, Record
 from contone.validation import silent_rows
 

@@ -23,13 +23,12 @@ from scipy.linalg import cholesky, solve_triangular
 from sklearn.kernel_approximation import Nystroem
 
 from contone.base import Enhancer, InductiveMixin, Interval, StrOptions
-from contone.measurements import has_unasked
+from contone.measurements import asked_frequencies, fill_unasked, has_unasked
 from contone.numerics.lle import lle_matrix, lle_weights
 from contone.numerics.optimise import lbfgs
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
-from contone.numerics.unasked import asked_frequencies, fill_unasked
 from contone.typing import Array, Domains, Presets, Seed
 
 

@@ -15,11 +15,10 @@ from sklearn.utils import check_random_state
 
 from contone.backends import get_backend, like, to_numpy
 from contone.base import Enhancer, InductiveMixin, Interval, StrOptions, refuse_setting
-from contone.measurements import has_unasked
+from contone.measurements import asked_frequencies, fill_unasked, has_unasked
 from contone.numerics.optimise import lbfgs, sgd
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
-from contone.numerics.unasked import asked_frequencies, fill_unasked
 from contone.typing import Array, Domains, Seed
 
 

@@ -26,7 +26,7 @@ from contone.typing import Record
 
 if TYPE_CHECKING:  # `import contone` stays light: what runs an experiment is loaded when one is run
     from contone.experiments.plan import Plan
-    from contone.experiments.report.blocks import Report
+    from contone.experiments.report.parts import Report
     from contone.experiments.run import Observer
 
 Method = str | Enhancer | type[Enhancer]

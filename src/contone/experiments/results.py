@@ -10,13 +10,11 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
-from typing import Literal, TypeAlias
 
 from contone.experiments.describe import canonical
 from contone.experiments.store import Store
+from contone.pages.blocks import Kind
 from contone.typing import Record
-
-Kind: TypeAlias = Literal["method", "baseline", "oracle"]
 
 
 @dataclass(frozen=True)

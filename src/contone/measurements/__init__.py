@@ -6,7 +6,7 @@ usual ones.
 """
 
 from contone.measurements.bar import Threshold
-from contone.measurements.base import Measurement, has_unasked
+from contone.measurements.base import Measurement, asked_frequencies, fill_unasked, has_unasked
 from contone.measurements.intervals import IntervalRule, Others, Region
 from contone.measurements.mass import CumulativeMass
 from contone.measurements.names import RuleText, known_rules, parse_rule
@@ -23,6 +23,8 @@ __all__ = [
     "RuleText",
     "Threshold",
     "TopK",
+    "asked_frequencies",
+    "fill_unasked",
     "has_unasked",
     "known_rules",
     "parse_rule",

@@ -7,6 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from contone.pages import escape
+from contone.pages.blocks import Document
 
 HERE = "contone.pages"
 
@@ -35,6 +36,12 @@ def render(template: str, packages: Sequence[str] = (), **values: Any) -> str:
     )
     text = environment.get_template(template).render(**values, css=_part("page.css"), js=_part("page.js"))
     return escape.printable(text.lstrip()) + "\n"
+
+
+def page(document: Document) -> str:
+    """A document of blocks as one text."""
+    contents = [{"id": section.name, "title": section.title} for section in document.sections]
+    return render("report.html.j2", title=document.title, document=document, contents=contents)
 
 
 def _loader(packages: Sequence[str]) -> Callable[[str], str | None]:

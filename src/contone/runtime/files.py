@@ -40,27 +40,21 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterat
     """
     target = Path(os.path.realpath(path))  # a link stays a link; what it points at is replaced
     check_target(target, overwrite=overwrite)
-    try:
+    with _in_words(target):
         handle, name = tempfile.mkstemp(prefix=_prefix(target.name), suffix=".part", dir=target.parent)
-    except OSError as error:
-        raise _cannot_write(target, error) from error
-    temporary = Path(name)
-    try:
-        _try_lock(handle)  # shows other processes that this file has an owner
-        yield temporary
-        os.chmod(temporary, _mode(target))
-        with open(temporary, "rb") as written:
-            os.fsync(written.fileno())  # a full disk or a failing one shows here, not after the move
-        check_target(target, overwrite=overwrite)  # again: it may have appeared meanwhile
-        os.replace(temporary, target)
-    except OSError as error:
-        if isinstance(error, OutputError):
-            raise
-        raise _cannot_write(target, error) from error
-    finally:
-        os.close(handle)
-        with suppress(OSError):
-            temporary.unlink()
+        temporary = Path(name)
+        try:
+            _try_lock(handle)  # shows other processes that this file has an owner
+            yield temporary
+            os.chmod(temporary, _mode(target))
+            with open(temporary, "rb") as written:
+                os.fsync(written.fileno())  # a full disk or a failing one shows here, not after the move
+            check_target(target, overwrite=overwrite)  # again: it may have appeared meanwhile
+            os.replace(temporary, target)
+        finally:
+            os.close(handle)
+            with suppress(OSError):
+                temporary.unlink()
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> list[Path]:
@@ -93,9 +87,7 @@ def remove_leftovers(path: str | os.PathLike[str]) -> list[Path]:
 def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> None:
     """Refuse a target that cannot become a file, before any work is done for it."""
     target = Path(path)
-    try:
-        if "\0" in str(target):
-            raise OutputError("Cannot write to a name with a zero byte in it.")
+    with _in_words(target):  # no permission to look, a name that is too long
         if not target.parent.is_dir():
             raise OutputError(f"The folder {target.parent} does not exist: create it first.")
         if target.is_dir():
@@ -104,10 +96,6 @@ def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> None:
             raise OutputError(f"{target} is not a regular file and is left alone.")
         if target.exists() and not overwrite:
             raise OutputError(f"{target} exists already and is left alone.")
-    except (OSError, ValueError) as error:  # no permission to look, a name that is too long, a zero byte in it
-        if isinstance(error, OutputError):
-            raise
-        raise _cannot_write(target, error) from error
     if not os.access(target.parent, os.W_OK | os.X_OK):
         raise OutputError(f"Cannot write {target}: no permission to write in the folder {target.parent}.")
 
@@ -126,18 +114,12 @@ def check_regular(path: str | os.PathLike[str]) -> None:
 def check_folder(path: str | os.PathLike[str]) -> None:
     """Refuse a folder in which nothing can be written, before any work is done for it; it may still be missing."""
     folder = Path(path)
-    try:
-        if "\0" in str(folder):
-            raise OutputError("Cannot write to a name with a zero byte in it.")
+    with _in_words(folder):
         there = next(place for place in (folder, *folder.absolute().parents) if os.path.lexists(place))
         if not there.is_dir():
             raise OutputError(f"{there} is not a folder: name one, or a new one, to keep results in.")
-        if len(os.fsencode(folder.name)) > 255:
-            raise OutputError(f"The name of the folder {folder} is too long: at most 255 bytes.")
-    except (OSError, ValueError) as error:
-        if isinstance(error, OutputError):
-            raise
-        raise _cannot_write(folder, error) from error
+        if len(os.fsencode(folder.name)) > LONGEST_NAME:
+            raise OutputError(f"The name of the folder {folder} is too long: at most {LONGEST_NAME} bytes.")
     if not os.access(there, os.W_OK | os.X_OK):
         raise OutputError(f"Cannot write to {folder}: no permission to write in the folder {there}.")
 
@@ -156,7 +138,7 @@ def open_private_folder(path: Path) -> Path:
 
     A symbolic link is never followed: what it points at was not made by us.
     """
-    try:
+    with _in_words(path):
         with suppress(FileExistsError):
             path.mkdir(mode=0o700)
         status = os.lstat(path)
@@ -168,10 +150,6 @@ def open_private_folder(path: Path) -> Path:
             raise OutputError(f"{path} belongs to another user and is left alone: choose another output.")
         if os.name == "posix" and status.st_mode & 0o077:
             path.chmod(0o700)
-    except OSError as error:
-        if isinstance(error, OutputError):
-            raise
-        raise _cannot_write(path, error) from error
     return path
 
 
@@ -199,10 +177,8 @@ def hidden_sibling(target: Path, ending: str) -> Path:
 
 def _open_lock(path: Path, purpose: str) -> int:
     while True:
-        try:
+        with _in_words(path):
             handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
-        except OSError as error:
-            raise _cannot_write(path, error) from error
         if not _try_lock(handle):
             owner = os.read(handle, 200).decode("utf-8", "replace")
             os.close(handle)
@@ -256,5 +232,14 @@ def _mode(target: Path) -> int:
     return 0o666 & ~mask
 
 
-def _cannot_write(target: Path, error: Exception) -> OutputError:
-    return OutputError(f"Cannot write {target}: {getattr(error, 'strerror', None) or error}.")
+@contextmanager
+def _in_words(target: Path) -> Iterator[None]:
+    """An error of the operating system as one of ours, which names the target."""
+    if "\0" in str(target):
+        raise OutputError("Cannot write to a name with a zero byte in it.")
+    try:
+        yield
+    except OutputError:
+        raise
+    except OSError as error:
+        raise OutputError(f"Cannot write {target}: {error.strerror or error}.") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,9 +11,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from contone import measures
 from contone.enhance import Logical, Temperature
 from contone.exceptions import ArgumentError, DataError
+from contone.measures import evaluate
 from contone.tables import columns, formats, labels
 from contone.tables.labels import LabelReading
 from contone.tables.reading import check_input
@@ -32,11 +33,19 @@ class Evaluation:
     scores: dict[str, dict[str, float]]
 
 
-def evaluate_file(truth: Place, answer: Place, *, suffix: str = "_degree", item: str | None = None) -> Evaluation:
+def evaluate_file(
+    truth: Place,
+    answer: Place,
+    *,
+    suffix: str = "_degree",
+    item: str | None = None,
+    measures: str | Iterable[str] | None = None,
+) -> Evaluation:
     """Score the degrees of an answer against the true ones, row by row, or by a column that names the rows.
 
     The labels are those columns of the answer that end in `suffix`; the truth has them under the same name, or under
     the label's own. Where the answer still has the 0/1 labels, baselines that need them stand beside the uniform one.
+    `measures` as in `contone.evaluate`: the seven of the field's tables where none are named.
     """
     for path in (truth, answer):
         check_input(Path(path))
@@ -58,7 +67,7 @@ def evaluate_file(truth: Place, answer: Place, *, suffix: str = "_degree", item:
             nothing = np.zeros((len(L), 1))
             rows["logical"] = Logical().fit_enhance(nothing, L)
             rows["temperature"] = Temperature().fit_enhance(nothing, L)
-    scores = {name: {k: float(m(D, found_D)) for k, m in measures.MEASURES.items()} for name, found_D in rows.items()}
+    scores = {name: dict(evaluate(D, found_D, measures)) for name, found_D in rows.items()}
     return Evaluation(tuple(names), len(D), scores)
 
 

@@ -28,9 +28,8 @@ from contone.enhance import Inversion, Temperature, Uniform
 from contone.enhance.inversion.chances import chances
 from contone.enhance.inversion.model import Fit
 from contone.exceptions import ArgumentError, InputError
-from contone.measurements import Order
+from contone.measurements import Order, asked_frequencies
 from contone.numerics.label_score import fit_map, standardized_logs
-from contone.numerics.unasked import asked_frequencies
 from contone.typing import Array, EstimatorLike
 
 OWN, FREQUENCIES = "the method", "label frequencies"

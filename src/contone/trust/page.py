@@ -6,21 +6,23 @@ import datetime
 import os
 import platform
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contone.pages import html, svg, words
+from contone.pages.blocks import Block, Cell, Charts, Column, Document, Grid, Heading, Items, Row, Section, Text
 from contone.pages.svg import Chart
 from contone.runtime.files import replacing
-from contone.trust.check_result import MODEL, Check, DoubtfulEntry, Finding, RowSummary
-from contone.typing import Record
+from contone.trust.check_result import MODEL, Check, DoubtfulEntry, Finding, LabelSummary, RowSummary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_LABELS = 200
-"""Labels that the table of degrees shows."""
-ENDS = ("frequency", "degree", "lower", "upper")
+MOST_LABELS, MOST_MARKED = 200, 12
+"""Labels that the table of degrees shows, and marked labels that a row names."""
+BAR = 6.0
+"""Length of the longest bar."""
 ASSUMES = {
     "CumulativeMass": "Marked are a row's largest labels, just as many as are needed for that share of its weight.",
     "Threshold": "Marked are the labels of a row whose weight passes the bar, and the largest one where none does.",
@@ -28,57 +30,23 @@ ASSUMES = {
     "Order": "Marked labels have more weight than the others; how much more, the labels do not say.",
 }
 """What each rule assumes, by its class."""
+COUNTED = "Rows are counted from 0, as in the file without its header."
 
 
 def document(check: Check, source: str = "The data") -> str:
     """The page as one text."""
     import contone
 
-    kept = sorted(check.labels, key=lambda label: -label.degree)[:MOST_LABELS]
-    widest = max((label.degree for label in kept), default=1.0) or 1.0
-    return html.render(
-        "check.html.j2",
-        ("contone.trust",),
-        title=f"Can these degrees be believed? {words.clip(source, 60)}",
-        source=source,
-        generated=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        contents=[
-            {"id": "summary", "title": "In short"},
-            {"id": "checks", "title": "Checks"},
-            {"id": "labels", "title": "Degrees by label"},
-            {"id": "ambiguous", "title": "Ambiguous rows"},
-            {"id": "doubtful", "title": "Doubtful labels"},
-            {"id": "pairs", "title": "Labels together"},
-        ],
-        n_rows=f"{check.n_rows:,}",
-        n_checked=f"{check.n_checked:,}",
-        n_labels=len(check.labels),
-        sampled=_sampled(check),
-        method=check.method,
-        is_model=check.method == MODEL,
-        has_intervals=any(label.lower is not None for label in check.labels),
-        not_checked=list(check.not_checked),
-        headline=check.headline(),
-        assumption=_assumption(check),
-        advice=list(check.advice),
-        findings=[
-            {"title": f.title, "verdict": f.verdict, "sentence": f.sentence, "charts": _charts(f)}
-            for f in check.findings
-        ],
-        labels=[
-            {
-                "name": label.name,
-                **{k: getattr(label, k) for k in ENDS},
-                **{f"{k}_text": _percent(getattr(label, k)) for k in ENDS},
-                "width": f"{6 * label.degree / widest:.2f}",
-            }
-            for label in kept
-        ],
-        labels_left=len(check.labels) - len(kept),
-        ambiguous=[_row(r) for r in check.ambiguous],
-        doubtful=[_entry(e) for e in check.doubtful],
-        pairs=[{"first": a, "second": b, "value": v, "text": f"{v:+.2f}".replace("-", "−")} for a, b, v in check.pairs],
-        versions=f"contone {contone.__version__}, Python {platform.python_version()}",
+    generated = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return html.page(
+        Document(
+            f"Can these degrees be believed? {words.clip(source, 60)}",
+            f"{source}: {words.count(check.n_rows, 'row')}, {words.count(len(check.labels), 'label')}, enhanced by "
+            f"{check.method}{_sampled(check)}. Page made {generated}.",
+            (_summary(check), _checks(check), _labels(check), _ambiguous(check), _doubtful(check), _pairs(check)),
+            f"contone {contone.__version__}, Python {platform.python_version()}. Expected error: KL(D || D^) over "
+            "models that the labels allow; no truth was used.",
+        )
     )
 
 
@@ -90,14 +58,93 @@ def write(check: Check, path: str | os.PathLike[str], source: str = "The data", 
     return Path(path)
 
 
-def _assumption(check: Check) -> str:
+def _summary(check: Check) -> Section:
     assumed = ASSUMES.get(check.rule.partition("(")[0], "")
     if "at_least_one=False" in check.rule:
         assumed = "Marked are the labels of a row whose weight passes the bar; a row where none does has no label."
     rule = f"The rule is {check.rule}. {assumed}".strip()
+    if check.method != MODEL:
+        rule = f"{check.method} assumes no rule; it is compared with Inversion's model of the same rows. {rule}"
+    blocks: list[Block] = [Text(check.headline(), "strong"), Text(rule)]
+    blocks += [Heading("What to do next"), Items(check.advice)] if check.advice else []
+    return Section("summary", "In short", tuple(blocks))
+
+
+def _checks(check: Check) -> Section:
+    question = "Do the degrees agree with the labels, and with a model of how labels are made?"
+    note = "None of these checks needs the truth."
     if check.method == MODEL:
-        return rule
-    return f"{check.method} assumes no rule; it is compared with Inversion's model of the same rows. {rule}"
+        question = "Does the model make labels like these, and does the answer depend on what nobody knows?"
+        note += " Dots are your labels; bars are where the model expects 90 % of such data."
+    blocks: list[Block] = [Text(note, "note")]
+    for finding in check.findings:
+        blocks.append(Heading(finding.title, tag=finding.verdict, state=finding.verdict))
+        blocks += [Text(finding.sentence), Charts(partial(_charts, finding), "checks")]
+    return Section("checks", "Checks", (*blocks, *(Text(text, "note") for text in check.not_checked)), question)
+
+
+def _labels(check: Check) -> Section:
+    kept = sorted(check.labels, key=lambda label: -label.degree)[:MOST_LABELS]
+    widest = max((label.degree for label in kept), default=1.0) or 1.0
+    has_intervals = any(label.lower is not None for label in check.labels)
+    note = "Mean degree over the rows"
+    note += ", and the typical 90 % interval of a single row (median ends)." if has_intervals else "."
+    left = len(check.labels) - len(kept)
+    if left:
+        note += f" The {len(kept)} labels with the largest mean degree; {left} more are not shown."
+
+    def row(label: LabelSummary) -> Row:
+        ends = (label.lower, label.upper) if has_intervals else ()
+        marked, degree, *others = (Cell(_percent(v), v) for v in (label.frequency, label.degree, *ends))
+        bar = round(BAR * label.degree / widest, 2)
+        return Row(label.name, (marked, Cell(degree.text, degree.value, bar=bar), *others))
+
+    titles = ["Marked", "Mean degree", *(["Lower", "Upper"] if has_intervals else [])]
+    columns = tuple(Column(title, "descending") for title in titles)
+    grid = Grid("Degrees by label", columns, tuple(map(row, kept)), "Label")
+    question = "How much does each label describe the rows?"
+    return Section("labels", grid.title, (Text(note, "note"), grid), question)
+
+
+def _ambiguous(check: Check) -> Section:
+    columns = (Column("Expected KL", "descending"), *(Column(t, is_text=True) for t in ("Marked", "Largest degrees")))
+    rows = [Row(str(r.row), (Cell(f"{r.score:.3g}", r.score), *_described(r))) for r in check.ambiguous]
+    grid = Grid("The most ambiguous rows", columns, tuple(rows), "Row")
+    note = Text(f"Rows with the largest expected error (KL). {COUNTED}", "note")
+    return Section("ambiguous", grid.title, (note, grid), "Where would a person's opinion help most?")
+
+
+def _doubtful(check: Check) -> Section:
+    question = "Which labels do the features and the other labels speak against?"
+    title = "Labels that look wrong"
+    if not check.doubtful:
+        blocks: tuple[Block, ...] = (Text("No label looks wrong, or none could be doubted under this rule."),)
+        return Section("doubtful", title, blocks, question)
+    rows = []
+    for entry in check.doubtful:
+        given = "marked" if entry.given else "not marked"
+        wrong = Cell(f"{100 * entry.probability:.0f} %", entry.probability)
+        rows.append(Row(str(entry.row), (Cell(entry.label), Cell(given), wrong, *_described(entry))))
+    titles = {"Label": True, "Given as": True, "Wrong with": False, "Marked": True, "Largest degrees": True}
+    columns = tuple(Column(name, "descending", is_text) for name, is_text in titles.items())
+    note = Text(
+        "Probability that an entry is wrong, if 5 % of them were, or what the parameter noise says "
+        "(contone.doubtful_labels). High values may be slips, or simply rare rows.",
+        "note",
+    )
+    return Section("doubtful", title, (note, Grid(title, columns, tuple(rows), "Row")), question)
+
+
+def _pairs(check: Check) -> Section:
+    rows = [Row(a, (Cell(b), Cell(f"{v:+.2f}".replace("-", "−"), v))) for a, b, v in check.pairs]
+    columns = (Column("Label", is_text=True), Column("Correlation", "descending"))
+    grid = Grid("Labels that go together", columns, tuple(rows), "Label")
+    beyond = " beyond what the features explain" if check.method == MODEL else ""
+    note = (
+        f"Correlation of the log degrees{beyond}. Degrees of a row sum to 1, so that labels compete: values are a "
+        "little negative where nothing goes on."
+    )
+    return Section("pairs", grid.title, (Text(note, "note"), grid))
 
 
 def _sampled(check: Check) -> str:
@@ -113,25 +160,10 @@ def _percent(share: float | None) -> str:
     return "" if share is None else f"{100 * share:.1f} %"
 
 
-def _row(row: RowSummary) -> Record:
-    return {"row": row.row, "score": row.score, "score_text": f"{row.score:.3g}", **_described(row)}
-
-
-def _entry(entry: DoubtfulEntry) -> Record:
-    return {
-        "row": entry.row,
-        "label": entry.label,
-        "given": "marked" if entry.given else "not marked",
-        "score": entry.probability,
-        "score_text": f"{100 * entry.probability:.0f} %",
-        **_described(entry),
-    }
-
-
-def _described(row: RowSummary | DoubtfulEntry) -> dict[str, str]:
-    marked = ", ".join(row.marked[:12]) + (f" and {len(row.marked) - 12} more" if len(row.marked) > 12 else "")
-    degrees = ", ".join(f"{name} {100 * value:.0f} %" for name, value in row.degrees)
-    return {"marked": marked, "degrees": degrees}
+def _described(row: RowSummary | DoubtfulEntry) -> tuple[Cell, Cell]:
+    more = len(row.marked) - MOST_MARKED
+    marked = ", ".join(row.marked[:MOST_MARKED]) + (f" and {more} more" if more > 0 else "")
+    return Cell(marked), Cell(", ".join(f"{name} {100 * value:.0f} %" for name, value in row.degrees))
 
 
 def _charts(finding: Finding) -> list[Chart]:

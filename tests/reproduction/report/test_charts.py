@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from contone.experiments.report.blocks import Grid
 from contone.experiments.report.charts import critical_difference, examples, recovered
 from contone.experiments.report.charts.examples import Instance
 from contone.experiments.report.ranks import MeasureRanks, RankGroup
@@ -16,6 +15,7 @@ from contone.experiments.report.scores import share_grid
 from contone.experiments.results import Result, Results
 from contone.experiments.statistics import Ranking
 from contone.pages import svg
+from contone.pages.blocks import Grid
 from contone.reproduction.report.charts import ablation, augmentation, sensitivity
 from contone.reproduction.report.charts.augmentation import Bar
 from contone.reproduction.report.published import published_figures

@@ -77,10 +77,12 @@ def test_the_overview_counts_every_figure(figures):
 @pytest.mark.parametrize("store", ["bare_store", "full_store"])
 @pytest.mark.parametrize("form", sorted({*FORMATS.values()} - {"html"}))
 def test_every_rendering_of_every_store(store, form, request):
-    text = render(make_report(request.getfixturevalue(store)), form)
+    report = make_report(request.getfixturevalue(store))
+    text = render(report, form)
     assert len(text) > 1000
     assert text.endswith("\n")
-    assert "None" not in text
+    own = replace(report, sections=tuple(s for s in report.sections if s.name != "failures"))  # no code of tracebacks
+    assert "None" not in render(own, form)
 
 
 @pytest.mark.parametrize("form", sorted({*FORMATS.values()}))

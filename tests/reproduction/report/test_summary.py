@@ -14,13 +14,13 @@ from contone.experiments.cells import Cell
 from contone.experiments.data import load
 from contone.experiments.describe import describe
 from contone.experiments.plan import make_plan
-from contone.experiments.report.blocks import Charts, Pictures
 from contone.experiments.report.parts import missing_data
 from contone.experiments.report.render import as_plain
 from contone.experiments.results import load_results
 from contone.experiments.run import run
 from contone.experiments.spec import read_spec
 from contone.experiments.store import Store
+from contone.pages.blocks import Charts, Pictures
 from contone.reproduction import paper
 from contone.reproduction.report.charts import sensitivity
 from contone.reproduction.report.make import _rank_groups, make_report

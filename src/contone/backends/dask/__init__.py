@@ -14,7 +14,7 @@ from contone.backends.numpy.neighbours import Neighbours
 from contone.backends.protocols import Groups
 from contone.runtime import machine
 from contone.runtime.machine import Piece, Result, pieces_of
-from contone.typing import Array, Function, Numbers, Operator
+from contone.typing import Array, Arrays, Function, Numbers, Operator, Step
 
 _HOST = Backend()
 
@@ -36,14 +36,8 @@ class DaskBackend(Backend):
         return tasks.sum_rows(function, *arrays)
 
     def update(
-        self,
-        function: Function,
-        changed: Sequence[Array],
-        given: Sequence[Array] = (),
-        *,
-        summed: bool = True,
-        **shared: object,
-    ) -> tuple[tuple[Array, ...], Array]:
+        self, function: Function, changed: Arrays, given: Arrays = (), *, summed: bool = True, **shared: object
+    ) -> Step:
         return tasks.update(None, None, function, changed, given, summed, shared)
 
     def scratch(self, A: Array) -> Array:

@@ -20,7 +20,7 @@ from contone.backends.dask import tasks
 from contone.backends.dask.rows import block_starts, persist
 from contone.backends.dask.tasks import Handle
 from contone.backends.numpy.graph import NumpyGraph
-from contone.typing import Array, Function, Operator
+from contone.typing import Array, Arrays, Function, Operator, Step
 
 NO_EDGE = float(np.finfo(float).smallest_normal / np.finfo(float).eps)
 """A weight so small that a row with no larger one counts as isolated."""
@@ -64,12 +64,12 @@ class BlockGraph:
         self,
         F: Array,
         function: Function,
-        changed: Sequence[Array],
-        given: Sequence[Array] = (),
+        changed: Arrays,
+        given: Arrays = (),
         *,
         summed: bool = True,
         **shared: object,
-    ) -> tuple[tuple[Array, ...], Array]:
+    ) -> Step:
         wiring, inputs = self._wiring(), self._inputs(F)
         rows = zip(wiring.local, wiring.needed, inputs, strict=True)
         return tasks.update(_products, rows, function, changed, given, summed, shared)

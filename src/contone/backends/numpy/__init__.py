@@ -23,7 +23,7 @@ from contone.backends.protocols import Draws, Graph, Groups, invert
 from contone.exceptions import InputTypeError, ShapeError
 from contone.runtime import machine
 from contone.runtime.machine import Piece, Result
-from contone.typing import Array, Function, Numbers, Operator
+from contone.typing import Array, Arrays, Function, Numbers, Operator, Step
 
 FEW_COLUMNS = 64
 """Up to so many columns a maximum is taken column by column: NumPy is many times slower over a short last axis."""
@@ -62,14 +62,8 @@ class Backend:
         return all_rows
 
     def update(
-        self,
-        function: Function,
-        changed: Sequence[Array],
-        given: Sequence[Array] = (),
-        *,
-        summed: bool = True,
-        **shared: object,
-    ) -> tuple[tuple[Array, ...], Array]:
+        self, function: Function, changed: Arrays, given: Arrays = (), *, summed: bool = True, **shared: object
+    ) -> Step:
         """One step of a solver: function(rows of `changed`..., rows of `given`..., **shared), for all rows, in pieces.
 
         The function writes over the rows of `changed` and returns numbers. What comes back is `changed`, with these

@@ -6,7 +6,6 @@ two runs on a GPU give the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from contone.typing import Array, Function, Operator
+from contone.typing import Arrays, Function, Operator, Step
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,12 +43,12 @@ class TorchGraph:
         self,
         F: Tensor,
         function: Function,
-        changed: Sequence[Tensor],
-        given: Sequence[Tensor] = (),
+        changed: Arrays,
+        given: Arrays = (),
         *,
         summed: bool = True,
         **shared: object,
-    ) -> tuple[tuple[Tensor, ...], Array]:
+    ) -> Step:
         numbers = function(self.matmul(F), *changed, *given, **shared)
         return tuple(changed), numbers if summed else None
 

@@ -1,6 +1,6 @@
 """The parameters of the model from labelled rows: Gibbs draws of the rows and of the parameters in turn.
 
-- z given the rest: a sweep of `gibbs`;
+- z given the rest: a sweep of `sweeps`;
 - B and the weight theta of the features given z: conjugate draws;
 - Sigma: its mode given z, averaged over sweeps with falling weights (stochastic approximation EM);
 - the overall spread s of z: from the histogram of |L_i|, by simulation. Left to the sampler alone, s would creep to

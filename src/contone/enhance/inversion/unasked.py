@@ -19,8 +19,7 @@ from array_api_compat import array_namespace
 
 from contone.backends import to_numpy
 from contone.enhance.inversion.flips import NO_FLIPS, Flips
-from contone.measurements import IntervalRule, Order, TopK, has_unasked
-from contone.numerics.unasked import asked_frequencies
+from contone.measurements import IntervalRule, Order, TopK, asked_frequencies, has_unasked
 from contone.typing import Array
 from contone.validation import silent_rows
 

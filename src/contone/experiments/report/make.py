@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 
 from contone.experiments.report import parts, ranks
-from contone.experiments.report.blocks import Block, Grid, Heading, Report, Section, Text
 from contone.experiments.report.charts.critical_difference import MIN_DATASETS
+from contone.experiments.report.parts import Report
 from contone.experiments.report.scores import SHARES, score_folds, share_grid
 from contone.experiments.results import Results, load_results
 from contone.experiments.store import Store
 from contone.pages import words
+from contone.pages.blocks import Block, Grid, Heading, Section, Text
 from contone.typing import Record
 
 RANKS_TITLE, RANKS_QUESTION = "Ranks and tests", "Are the differences between the methods more than chance?"
@@ -42,16 +43,9 @@ def make_report(store: Store) -> Report:
         *last,
     ]
     n_methods = sum(kind == "method" for kind in kinds.values())
-    return Report(
-        str(about.get("title", "Label enhancement methods compared")),
-        f"{words.count(n_methods, 'method')} on {words.count(len(datasets), 'data set')}.",
-        tuple(sentences),
-        shares,
-        tuple(sections),
-        tuple(text for text, _ in parts.failures(results)),
-        parts.count_stale(results),
-        results.damaged,
-    )
+    title = str(about.get("title", "Label enhancement methods compared"))
+    counted = f"{words.count(n_methods, 'method')} on {words.count(len(datasets), 'data set')}."
+    return parts.as_report(results, title, counted, sections, sentences, shares)
 
 
 def _scores(results: Results, experiment: str, shares: Grid, question: str) -> Section:

@@ -6,14 +6,21 @@ import math
 import re
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 from contone import enhance, measures
-from contone.experiments.report.blocks import (
+from contone.experiments.report.charts import examples, manifold, recovered
+from contone.experiments.report.scores import REPORTED
+from contone.experiments.results import Results
+from contone.experiments.store import Store
+from contone.pages import words
+from contone.pages.blocks import (
     Block,
     Cell,
     Charts,
     Column,
+    Document,
     Fold,
     Grid,
     Items,
@@ -23,11 +30,6 @@ from contone.experiments.report.blocks import (
     Terms,
     Text,
 )
-from contone.experiments.report.charts import examples, manifold, recovered
-from contone.experiments.report.scores import REPORTED
-from contone.experiments.results import Results
-from contone.experiments.store import Store
-from contone.pages import words
 from contone.typing import Record
 
 KINDS = {"Baseline": "A row that uses no features.", "Oracle": "A row that has seen the truth, so it cannot be best."}
@@ -39,6 +41,45 @@ SHARE_NOTE = (
 )
 WARNINGS_SHOWN = 5
 """At most how many different warnings of a row are listed."""
+FOOT = (
+    "Made with contone. All numbers come from the store of the runs; the page needs no network and nothing beside it."
+)
+
+
+@dataclass(frozen=True)
+class Report(Document):
+    """Everything that a report on experiments says: the page, and what the command line tells of it.
+
+    Attributes
+    ----------
+    title, about, sections, foot
+        The page.
+    sentences : tuple of str
+        What was asked and what came out.
+    shares : Grid
+        The recovered shares, the best row first.
+    failures : tuple of str
+        A sentence per cell that raised.
+    stale : int
+        Table cells that come from earlier code, data or parameters.
+    damaged : tuple of str
+        Files of the store that were left out, and why.
+    """
+
+    sentences: tuple[str, ...] = ()
+    shares: Grid = field(default_factory=lambda: Grid("", (), ()))
+    failures: tuple[str, ...] = ()
+    stale: int = 0
+    damaged: tuple[str, ...] = ()
+
+
+def as_report(
+    results: Results, title: str, about: str, sections: Sequence[Section], sentences: Sequence[str], shares: Grid
+) -> Report:
+    """The sections with what the results say of the runs."""
+    failed = tuple(text for text, _ in failures(results))
+    told = tuple(sentences), shares, failed, count_stale(results), results.damaged
+    return Report(title, about, tuple(sections), FOOT, *told)
 
 
 def summary_section(

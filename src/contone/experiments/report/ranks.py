@@ -8,11 +8,11 @@ from functools import partial
 
 from contone import measures
 from contone.experiments import statistics
-from contone.experiments.report.blocks import Block, Cell, Charts, Column, Fold, Grid, Heading, Row, Section, Text
 from contone.experiments.report.charts import critical_difference
 from contone.experiments.report.scores import REPORTED, short
 from contone.experiments.results import Results
 from contone.experiments.statistics import Ranking, Wilcoxon
+from contone.pages.blocks import Block, Cell, Charts, Column, Fold, Grid, Heading, Row, Section, Text
 
 RANK_TOLERANCE, P_TOLERANCE = 0.0051, 1e-6
 """Printed ranks and p-values further than this from ours are marked."""

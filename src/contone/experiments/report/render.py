@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from contone.exceptions import InputError
-from contone.experiments.report import latex, markdown
-from contone.experiments.report.blocks import Block, Charts, Fold, Pictures, Report
-from contone.pages import html
+from contone.experiments.report.parts import Report
+from contone.pages import html, latex, markdown
+from contone.pages.blocks import Block, Charts, Fold, Pictures
 from contone.runtime.files import replacing
 from contone.runtime.plain import plain
 
@@ -28,10 +28,7 @@ def render(report: Report, form: str) -> str:
         return markdown.document(report)
     if form == "latex":
         return latex.document(report)
-    contents = [{"id": section.name, "title": section.title} for section in report.sections]
-    return html.render(
-        "report.html.j2", ("contone.experiments.report",), report=report, title=report.title, contents=contents
-    )
+    return html.page(report)
 
 
 def as_plain(report: Report) -> dict[str, object]:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from contone import measures
-from contone.experiments.report.blocks import Block, Cell, Column, Fold, Grid, Row
-from contone.experiments.results import Kind, Result, Results
+from contone.experiments.results import Result, Results
 from contone.limits import recovered
 from contone.pages import words
+from contone.pages.blocks import Block, Cell, Column, Fold, Grid, Kind, Row
 
 REPORTED = ("kl", "chebyshev", "clark", "canberra", "cosine", "intersection")
 """The measures of the tables. The recovered share is made of the first."""

@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from contone.experiments.report import parts, ranks
-from contone.experiments.report.blocks import (
+from contone.experiments.report.make import furthest, mean_shares
+from contone.experiments.report.parts import Report
+from contone.experiments.report.ranks import RankGroup
+from contone.experiments.report.scores import REPORTED, SHARES, score_folds, share_grid
+from contone.experiments.results import Results, load_results
+from contone.experiments.store import Store
+from contone.pages import words
+from contone.pages.blocks import (
     Block,
     Cell,
     Charts,
@@ -14,17 +21,10 @@ from contone.experiments.report.blocks import (
     Fold,
     Grid,
     Heading,
-    Report,
     Row,
     Section,
     Text,
 )
-from contone.experiments.report.make import furthest, mean_shares
-from contone.experiments.report.ranks import RankGroup
-from contone.experiments.report.scores import REPORTED, SHARES, score_folds, share_grid
-from contone.experiments.results import Results, load_results
-from contone.experiments.store import Store
-from contone.pages import words
 from contone.reproduction import paper
 from contone.reproduction.errata import Evidence, errata
 from contone.reproduction.paper.counterparts import counterparts
@@ -101,28 +101,21 @@ def make_report(store: Store) -> Report:
     fill = "contone reproduce --only recovery --datasets artificial"
     instances, manifold, last = parts.closing_sections(results, MAIN, store, shares, fill)
     ranked = ranks.section(every["ranks"].title, every["ranks"].question, RANK_WARNING, _rank_groups(results))
-    return Report(
-        TITLE,
-        f"The experiments of {paper.CITATION} Run again with contone.",
-        tuple(sentences),
-        shares,
-        (
-            summary,
-            sections["recovery"],
-            ranked,
-            sections["augmentation"],
-            sections["ablation"],
-            _sensitivity(curves),
-            sections["prediction"],
-            instances,
-            manifold,
-            _errata_section(found),
-            *last,
-        ),
-        tuple(text for text, _ in parts.failures(results)),
-        parts.count_stale(results),
-        results.damaged,
-    )
+    order = [
+        summary,
+        sections["recovery"],
+        ranked,
+        sections["augmentation"],
+        sections["ablation"],
+        _sensitivity(curves),
+        sections["prediction"],
+        instances,
+        manifold,
+        _errata_section(found),
+        *last,
+    ]
+    about = f"The experiments of {paper.CITATION} Run again with contone."
+    return parts.as_report(results, TITLE, about, order, sentences, shares)
 
 
 def _experiment(results: Results, name: str, figures: Sequence[Published], more: Sequence[Block]) -> Section:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from statistics import median
 
 from contone import measures
-from contone.experiments.report.blocks import Block, Cell, Column, Grid, Heading, Row, Text
 from contone.experiments.report.scores import ENDS, ends, short
 from contone.experiments.results import Results
 from contone.pages import words
+from contone.pages.blocks import Block, Cell, Column, Grid, Heading, Row, Text
 from contone.reproduction import paper
 from contone.reproduction.paper.counterparts import Counterparts, counterparts
 from contone.reproduction.verdicts import RULES, Verdict, verdict

@@ -29,7 +29,7 @@ from contone.enhance.inversion.people.persons import draw_persons, sort_by_perso
 from contone.enhance.inversion.people.priors import Prior
 from contone.enhance.inversion.people.rows import draw_items, likelihood_of_items
 from contone.enhance.inversion.people.slices import slice_step
-from contone.runtime.threads import pieces_of, total
+from contone.runtime.machine import pieces_of, total
 
 Matrix = NDArray[np.float64]
 ACCEPTED = 0.35
@@ -183,24 +183,10 @@ class Chain:
     # Sigma = s^2 R
 
     def draw_shape(self) -> None:
-        """R, tr R = r: proposed as an inverse Wishart draw, brought to its trace, and accepted by the difference."""
-        r = self.r
-        if r == 1:
-            return
+        """R given z."""
         E = (self.Z - self.mean) @ self.basis
         S = (self.weight[:, None] * E).T @ E / self.spread**2
-        n0 = r - 1 + self.prior.shape
-        N, T = n0 + len(E), S + n0 * np.eye(r)
-        proposed = np.asarray(invwishart.rvs(N, T, random_state=self.rng)).reshape(r, r)
-        proposed *= r / np.trace(proposed)
-
-        def log_weight(R: Matrix) -> float:  # target over proposal; both have the trace fixed
-            inverse = np.linalg.inv(R)
-            here = -0.5 * n0 * r * math.log(np.trace(inverse)) - 0.5 * np.vdot(S, inverse)
-            return float(here + 0.5 * N * r * math.log(np.vdot(T, inverse)))
-
-        if math.log(self.rng.random()) < log_weight(proposed) - log_weight(self.shape):
-            self.shape = proposed
+        self.shape = draw_shape_of(S, len(E), self.shape, self.prior.shape, self.rng)
 
     def draw_spread(self) -> None:
         """s: given z, and then several times given e = (z - mu) / s."""
@@ -257,7 +243,10 @@ class Chain:
     def draw_tau(self) -> None:
         """tau: given offsets, and then given offsets / tau."""
         b: Matrix = self.traits.offset[1:]
-        count, size = float(len(b) * (b.shape[1] - 1)), float(np.vdot(b, b))
+        self._draw_tau_given(len(b) * (b.shape[1] - 1), float(np.vdot(b, b)))
+
+    def _draw_tau_given(self, count: int, size: float) -> None:
+        """tau where `size` is the sum of squares of `count` numbers with variance tau^2."""
 
         def log_density(log_tau: float) -> float:
             tau = math.exp(log_tau)
@@ -301,3 +290,24 @@ class Chain:
 
 def _ends(piece: slice, n: int) -> tuple[int, int]:
     return piece.start or 0, n if piece.stop is None else piece.stop
+
+
+def draw_shape_of(S: Matrix, n: int, R: Matrix, worth: float, rng: np.random.Generator) -> Matrix:
+    """A covariance (r, r) with trace r, of n rows with squares S, from R; the belief in I is worth r - 1 + worth rows.
+
+    It is proposed as an inverse Wishart draw, brought to its trace, and accepted by the difference.
+    """
+    r = len(S)
+    if r == 1:
+        return R
+    n0 = r - 1 + worth
+    N, T = n0 + n, S + n0 * np.eye(r)
+    proposed: Matrix = np.asarray(invwishart.rvs(N, T, random_state=rng)).reshape(r, r)
+    proposed *= r / np.trace(proposed)
+
+    def log_weight(R: Matrix) -> float:  # target over proposal; both have the trace fixed
+        inverse = np.linalg.inv(R)
+        here = -0.5 * n0 * r * math.log(np.trace(inverse)) - 0.5 * np.vdot(S, inverse)
+        return float(here + 0.5 * N * r * math.log(np.vdot(T, inverse)))
+
+    return proposed if math.log(rng.random()) < log_weight(proposed) - log_weight(R) else R

@@ -18,10 +18,13 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+
+from contone.enhance.inversion.people.levels import add_terms_of_levels, log_chance_of_levels
 from contone.enhance.inversion.sweeps.elementary import compiled
 from contone.typing import Array
 
-VOTES = 0
+VOTES, LEVELS = 0, 1
 """Kinds of answers."""
 
 
@@ -44,12 +47,16 @@ class Traits(NamedTuple):
     """a (W + 1,)."""
     offset: Array
     """b (W + 1, q)."""
+    cuts: Array = np.zeros((1, 0))
+    """Cut points (W + 1, K), of levels only."""
 
 
 @compiled
 def log_likelihood(z, r, responses, traits):
     """Log likelihood of response r, given the log weights z (q,) of its item, but for a constant."""
     w = responses.person[r]
+    if responses.kind == LEVELS:
+        return log_chance_of_levels(z, responses.values[r], traits.sharpness[w], traits.offset[w], traits.cuts[w])
     return _log_chance(z, responses.values[r], traits.sharpness[w], traits.offset[w])
 
 
@@ -60,6 +67,10 @@ def add_terms(z, r, responses, traits, room, gradient, information):
     `room` (q,) is overwritten.
     """
     w = responses.person[r]
+    if responses.kind == LEVELS:
+        return add_terms_of_levels(
+            z, responses.values[r], traits.sharpness[w], traits.offset[w], traits.cuts[w], gradient, information
+        )
     return _add_terms_of_vote(
         z, responses.values[r], traits.sharpness[w], traits.offset[w], room, gradient, information
     )

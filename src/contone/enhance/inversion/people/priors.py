@@ -45,3 +45,16 @@ class Prior:
     """tau."""
     sharpness: LogNormal = LogNormal(0.3, 0.7)
     """kappa: standard deviation of the log sharpness of persons."""
+
+
+@dataclass(frozen=True)
+class LevelsPrior(Prior):
+    """What is believed of marks and levels before any is seen: measured, as for votes, in `benchmarks/marks.py`."""
+
+    spread: LogNormal = LogNormal(1.7, 0.35)
+    stretch: LogNormal = LogNormal(0.3, 0.7)
+    """gamma: standard deviation of the log of how far apart a person's cut points are."""
+    range_of_cuts: float = 4.0
+    """From the first cut point to the last: the typical step is a (K - 1)-th of it."""
+    step: float = 1.0
+    """Standard deviation of the log of a step from one cut point to the next."""

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from contone.experiments.data import load
 from contone.experiments.describe import build
-from contone.experiments.report.blocks import Grid, Picture
 from contone.experiments.results import Result
 from contone.experiments.store import Store
+from contone.pages.blocks import Grid, Picture
 from contone.pages.figures import manifold_image, tones
 
 PIXELS = 360

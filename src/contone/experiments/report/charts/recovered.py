@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from contone.experiments.report.blocks import Grid, Row
 from contone.pages import svg, words
+from contone.pages.blocks import Grid, Row
 from contone.pages.svg import Chart
 
 if TYPE_CHECKING:

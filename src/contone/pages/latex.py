@@ -1,10 +1,10 @@
-"""report -> LaTeX: its tables, for papers (packages: booktabs)."""
+"""document -> LaTeX: its tables, for papers (packages: booktabs)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from contone.experiments.report.blocks import Cell, Grid, Report
+from contone.pages.blocks import Cell, Document, Grid
 from contone.pages.escape import identifier
 from contone.pages.escape import latex as escape
 
@@ -12,14 +12,14 @@ TABLES = ("rows", "provenance", "summary", "errata")
 """Sections whose tables are about the run and not about its results: left out."""
 
 
-def document(report: Report) -> str:
+def document(content: Document) -> str:
     """All tables of results, to be included in a document of one's own."""
     lines = [
-        f"% {escape(report.title)}. Made from stored results by: contone report --format latex",
+        f"% {escape(content.title)}. Made from stored results by: contone report --format latex",
         "% Needs \\usepackage{booktabs}. Best in bold, among rows that have not seen the truth; (o): those that have.",
         "",
     ]
-    for section in report.sections:
+    for section in content.sections:
         for k, grid in enumerate(section.grids() if section.name not in TABLES else ()):
             lines += _table(grid, f"{section.title}: {grid.title}", f"{identifier(section.name)}-{k + 1}")
     return "\n".join(lines).rstrip() + "\n"

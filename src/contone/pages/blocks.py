@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
-from contone.experiments.results import Kind
 from contone.pages.svg import Chart
+
+Kind: TypeAlias = Literal["method", "baseline", "oracle"]
+"""What a row is about: only the first may be best without a word beside its name."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,8 @@ class Cell:
         Whether it is the best of its column among the rows that have not seen the truth.
     state : str
         How it is marked: "failed", "off", a verdict, or not at all.
+    bar : float
+        Length of a bar before the text, from 0 to 1.
     """
 
     text: str = ""
@@ -32,6 +36,7 @@ class Cell:
     best: bool = False
     note: str = ""
     state: str = ""
+    bar: float = 0.0
 
     @property
     def order(self) -> str:
@@ -74,16 +79,17 @@ class Grid:
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading inside a section, with a mark beside it."""
+    """A heading inside a section, with a mark beside it, which `state` colours."""
 
     text: str
     anchor: str = ""
     tag: str = ""
+    state: str = ""
 
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph; `style` is "", "note" (small print) or "pre" (as it stands), `code` a command after it."""
+    """A paragraph; `style` is "", "note" (small print), "strong" or "pre" (as it stands), `code` a command after it."""
 
     text: str
     style: str = ""
@@ -167,33 +173,13 @@ def _grids(blocks: Sequence[Block]) -> list[Grid]:
 
 
 @dataclass(frozen=True)
-class Report:
-    """Everything that a report says.
-
-    Attributes
-    ----------
-    title, about : str
-    sentences : tuple of str
-        What was asked and what came out.
-    shares : Grid
-        The recovered shares, the best row first.
-    sections : tuple of Section
-    failures : tuple of str
-        A sentence per cell that raised.
-    stale : int
-        Table cells that come from earlier code, data or parameters.
-    damaged : tuple of str
-        Files of the store that were left out, and why.
-    """
+class Document:
+    """A page: its title, a line below it, its sections, and a line at its foot."""
 
     title: str
     about: str
-    sentences: tuple[str, ...]
-    shares: Grid
     sections: tuple[Section, ...] = field(repr=False)
-    failures: tuple[str, ...] = ()
-    stale: int = 0
-    damaged: tuple[str, ...] = ()
+    foot: str = ""
 
     def section(self, name: str) -> Section:
         """The section of that name."""

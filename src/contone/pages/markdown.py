@@ -1,23 +1,23 @@
-"""report -> Markdown: every word and every table of it; pictures are left to the page."""
+"""document -> Markdown: every word and every table of it; pictures are left to the page."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 
-from contone.experiments.report.blocks import Block, Cell, Fold, Grid, Heading, Items, Report, Row, Terms, Text
+from contone.pages.blocks import Block, Cell, Document, Fold, Grid, Heading, Items, Row, Terms, Text
 from contone.pages.escape import markdown as escape
 
 
-def document(report: Report) -> str:
+def document(content: Document) -> str:
     """The report as one text."""
     lines = [
-        f"# {escape(report.title)}",
+        f"# {escape(content.title)}",
         "",
-        f"{escape(report.about)} Made from stored results by `contone report`.",
+        f"{escape(content.about)} Made from stored results by `contone report`.",
         "",
     ]
-    for section in report.sections:
+    for section in content.sections:
         lines += [f"## {escape(section.title)}", ""]
         lines += [escape(section.question), ""] if section.question else []
         lines += _blocks(section.blocks, 3)

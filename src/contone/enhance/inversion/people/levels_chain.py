@@ -1,0 +1,165 @@
+"""The Markov chain for levels and marks: that of `chain`, with cut points and with persons of their own bar.
+
+    P(y_wij >= l) = F(a_w z_ij + b_wj - g_w c_l)                levels; c_1 = 0 < c_2 < ... < c_K are common
+    b_w ~ N(0, T), T = tau^2 V, tr V = q;  log a_w ~ N(0, kappa^2);  log g_w ~ N(0, gamma^2)
+
+b_w is the person's bar (all labels alike) and leaning (label by label) in one: T says how they go together. The level
+of z means something here, so that z has q coordinates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contone.enhance.inversion.people.chain import Chain, Features, Matrix, draw_shape_of
+from contone.enhance.inversion.people.levels import cut_value, draw_traits
+from contone.enhance.inversion.people.likelihood import Responses
+from contone.enhance.inversion.people.priors import LevelsPrior
+from contone.enhance.inversion.people.slices import slice_step
+
+TWICE = 0.25
+"""Labels of one answer go together for two reasons: the item has both, or the person thinks of both. One answer per
+item cannot tell them apart; the spread, left free, then ran to 4 where two answers per item say 2 (brighter_ron)."""
+
+
+class LevelsChain(Chain):
+    """The state of the chain, and its steps.
+
+    Where fewer than `TWICE` of the items have two answers, the spread stays at its median: it is not in the data.
+    """
+
+    prior: LevelsPrior
+
+    def __init__(
+        self,
+        responses: Responses,
+        features: Sequence[Features],
+        prior: LevelsPrior,
+        rng: np.random.Generator,
+        *,
+        n_persons: int = 0,
+        n_cuts: int = 1,
+    ) -> None:
+        q = responses.values.shape[1]
+        self.gaps = _first_gaps(responses.values, n_cuts)
+        self.log_stretch = np.zeros(n_persons + 1)
+        self.offset_shape: Matrix = np.eye(q)
+        self.gamma = prior.stretch.median if n_persons else 0.0
+        super().__init__(responses, features, prior, rng, n_persons=n_persons, centred=False)
+        self.traits = self.traits._replace(cuts=self.cuts())
+        n_answers = np.diff(responses.first)
+        self.spread_is_open = bool(np.mean(n_answers[n_answers > 0] > 1) < TWICE)
+        self.by_level = _sort_by_level(responses, n_cuts)
+
+    def cuts(self) -> Matrix:
+        """(W + 1, K)."""
+        common = np.concatenate([[0.0], np.cumsum(self.gaps)])
+        cuts: Matrix = np.exp(self.log_stretch)[:, None] * common
+        return cuts
+
+    def sweep(self) -> None:
+        """Every step once."""
+        super().sweep()
+        if len(self.gaps):
+            self.draw_cuts()
+        if self.n_persons and self.by_person.first[1] == 0:
+            self.draw_level()
+
+    def draw_spread(self) -> None:
+        """s, where several answers to one item tell it from the noise of one answer."""
+        if not self.spread_is_open:
+            super().draw_spread()
+
+    def draw_persons(self) -> None:
+        """Offsets, sharpness and stretch of everybody."""
+        precision = np.linalg.inv(self.offset_shape) / self.tau**2
+        log_sharpness, common = np.log(self.traits.sharpness), self.traits.cuts[0].copy()
+        deviations = np.array([self.kappa, self.gamma])
+        seed = int(self.rng.integers(2**62))
+        known = (self.Z, self.responses, self.traits.offset, self.by_person)
+        draw_traits(seed, precision, deviations, common, log_sharpness, self.log_stretch, *known)
+        self.traits = self.traits._replace(sharpness=np.exp(log_sharpness), cuts=self.cuts())
+
+    def draw_tau(self) -> None:
+        """T = tau^2 V: V and tau given offsets, and then tau given offsets / tau."""
+        b = self.traits.offset[1:]
+        self.offset_shape = draw_shape_of(b.T @ b / self.tau**2, len(b), self.offset_shape, self.prior.shape, self.rng)
+        size = float(np.vdot(b @ np.linalg.inv(self.offset_shape), b))
+        self._draw_tau_given(b.size, size)
+
+    def draw_kappa(self) -> None:
+        """kappa and gamma."""
+        super().draw_kappa()
+        if len(self.gaps) == 0:
+            return
+        size = float(np.vdot(self.log_stretch, self.log_stretch))
+        prior, count = self.prior.stretch.log_density, self.n_persons
+
+        def log_density(log_gamma: float) -> float:
+            return prior(log_gamma) - count * log_gamma - 0.5 * size / math.exp(2 * log_gamma)
+
+        self.gamma = math.exp(slice_step(log_density, math.log(self.gamma), 0.3, self.rng))
+
+    def draw_cuts(self) -> None:
+        """Every common cut point but the first between its neighbours, given everything else."""
+        person, label, item, level, first = self.by_level
+        M = self.traits.sharpness[person] * self.Z[item, label] + self.traits.offset[person, label]
+        stretch, common = np.exp(self.log_stretch)[person], self.traits.cuts[0].copy()
+        typical = math.log(self.prior.range_of_cuts / (len(common) - 1))
+
+        def log_prior(gap: float) -> float:  # of the gap itself: its log is normal
+            return -0.5 * ((math.log(gap) - typical) / self.prior.step) ** 2 - math.log(gap)
+
+        for k in range(1, len(common)):
+            low = common[k - 1]
+            high = common[k + 1] if k + 1 < len(common) else math.inf
+
+            def log_density(c: float, k: int = k, low: float = low, high: float = high) -> float:
+                if not low < c < high:
+                    return -math.inf
+                common[k] = c
+                beside = log_prior(high - c) if high < math.inf else 0.0
+                return float(log_prior(c - low) + beside + cut_value(k, common, M, stretch, level, first))
+
+            width = 6.0 / math.sqrt(1.0 + 0.1 * (first[k + 2] - first[k]))
+            common[k] = slice_step(log_density, float(common[k]), width, self.rng)
+        self.gaps = np.diff(common)
+        self.traits = self.traits._replace(cuts=self.cuts())
+
+    def draw_level(self) -> None:
+        """What no answer sees: z_j + d_j for all items, and b_wj - a_w d_j for all persons."""
+        a, b = self.traits.sharpness[1:], self.traits.offset[1:]
+        precision, held = np.linalg.inv(self.offset_shape) / self.tau**2, 1.0 / self.prior.coefficient**2
+        A = held * np.eye(self.r) + float(a @ a) * precision
+        c = precision @ (a @ b) - held * self.intercept
+        root = np.linalg.cholesky(A)
+        d = np.linalg.solve(root.T, np.linalg.solve(root, c) + self.rng.standard_normal(self.r))
+        self.intercept = self.intercept + d
+        self.Z, self.mean, self.mode = self.Z + d, self.mean + d, self.mode + d
+        offset = self.traits.offset - self.traits.sharpness[:, None] * d
+        offset[0] = 0.0
+        self.traits = self.traits._replace(offset=offset)
+
+
+def _first_gaps(levels: Matrix, n_cuts: int) -> NDArray[np.float64]:
+    """Gaps (K - 1,) between cut points that fit how often each level was given."""
+    asked = levels[~np.isnan(levels)]
+    counts = np.bincount(asked.astype(int), minlength=n_cuts + 1) + 0.5
+    above = counts[::-1].cumsum()[::-1][1:] / counts.sum()
+    gaps: NDArray[np.float64] = np.maximum(np.diff(-1.4 * np.log(above / (1.0 - above))), 1e-2)
+    return gaps
+
+
+def _sort_by_level(responses: Responses, n_cuts: int) -> tuple[NDArray[np.intp], ...]:
+    """Person, label, item and level of every answer about one label, sorted by level; and where each level starts."""
+    item_of = np.repeat(np.arange(len(responses.first) - 1), np.diff(responses.first))
+    row, label = np.nonzero(~np.isnan(responses.values))
+    level = responses.values[row, label].astype(np.intp)
+    order = np.argsort(level, kind="stable")
+    row, label, level = row[order], label[order], level[order]
+    first = np.searchsorted(level, np.arange(n_cuts + 2))
+    return responses.person[row], label, item_of[row], level, first
