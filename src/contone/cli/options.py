@@ -36,7 +36,10 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         group: Any = parameter.annotation
         if is_dataclass(group):
             groups[name] = group
-            kinds, lines = get_type_hints(group, include_extras=True), list(reversed(group.__mro__))
+            kinds, lines = (
+                get_type_hints(group, include_extras=True),
+                list(reversed(inspect.getmro(parameter.annotation))),
+            )
             # What a group adds to the one that it derives from comes first: labels before separators.
             home = {n: i for i, c in reversed([*enumerate(lines)]) for n in inspect.get_annotations(c)}
             ordered = sorted(fields(group), key=lambda f: -home[f.name])
