@@ -87,6 +87,9 @@ class Items:
         self.is_zero = self.held & (np.asarray(grades.degrees).T <= 0)
         self.highest_zero = np.log(grades.bound / np.asarray(grades.degrees).max(axis=1))
 
+    def exact_labels(self) -> None:
+        """None: what annotators mark is not what the degrees of an item give."""
+
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """As for `Rows`."""
         return self.rows.moments()

@@ -376,7 +376,7 @@ class Inversion(InductiveMixin, Enhancer):
         """Credible intervals for every degree of the training rows: lower and upper ends, each (n, q)."""
         check_level(level)
         check_is_fitted(self)
-        return self.posterior_.intervals(level, self.fit_.spread_deviation, self.fit_.shape_shares)
+        return self.posterior_.intervals(level, self.fit_.spread_deviation, self.fit_.shape_shares, self.fit_.rule)
 
     def intervals(self, X: Any, Y: Any = None, level: float = 0.9) -> tuple[Any, Any]:
         """Credible intervals for every degree of any rows: lower and upper ends, each (m, q).
@@ -393,7 +393,7 @@ class Inversion(InductiveMixin, Enhancer):
         else:
             checked, L, border = check_new_rows(self, X, Y, self.label_names_)
             found = self._posterior_of(checked, L)
-        lower, upper = found.intervals(level, self.fit_.spread_deviation, self.fit_.shape_shares)
+        lower, upper = found.intervals(level, self.fit_.spread_deviation, self.fit_.shape_shares, self.fit_.rule)
         return self.wrapped(border, X, lower), self.wrapped(border, X, upper)
 
     def _enhance(self, X: Array, L: Array) -> Array:

@@ -107,7 +107,7 @@ def fit(
         directions, tau = with_tails(directions, found.tail), rows.typical_deviation(redraws(settings) // 2)
         model = replace(model, **found._asdict(), directions=directions, annotator_deviation=tau)
     if m <= settings.max_rows and grades is None:
-        return model, averages.posterior(rows.n_relaxed)
+        return model, averages.posterior(rows.n_relaxed, rows.exact_labels())
     posterior = model.posterior(X, L, rng, item, settings.n_samples if m <= settings.max_rows else 0)
     return model, posterior if grades is None else posterior.with_known(grades)
 
@@ -194,4 +194,5 @@ def _side_by_side(told: Posterior, prior: Posterior, silent: Array) -> Posterior
         put(told.logit_width, prior.logit_width),
         told.n_relaxed,
         samples,
+        None if told.labels is None else put(told.labels, array_namespace(prior.mean).full_like(prior.mean, np.nan)),
     )

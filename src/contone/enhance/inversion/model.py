@@ -190,12 +190,12 @@ class Fit:
         precision = logistic_normal.precision(self._covariance() if rows.takes_factors else self.parameters.covariance)
         averages = Averages(rows.Z, n_samples, n_sweeps - n_burn)
         if n_samples == 0 and rows.run(mean, precision, draws, n_sweeps, n_burn, averages):
-            return averages.posterior(rows.n_relaxed)
+            return averages.posterior(rows.n_relaxed, rows.exact_labels())
         for k in range(n_sweeps):
             rows.sweep(mean, precision, draws, reflect=k % 2 == 1)
             if k >= n_burn:
                 averages.add(rows.Z)
-        return averages.posterior(rows.n_relaxed)
+        return averages.posterior(rows.n_relaxed, rows.exact_labels())
 
     def _covariance(self) -> Covariance:
         """Sigma by its factors, where it still is what they make: `replace` may have given the model another one."""

@@ -14,6 +14,7 @@ from scipy.special import ndtri
 
 from contone.backends import get_backend, like, to_numpy
 from contone.enhance.inversion.evidence import Grades
+from contone.measurements import IntervalRule
 from contone.numerics.simplex import softmax
 from contone.typing import Array
 
@@ -34,10 +35,15 @@ class Posterior:
     """Rows that the rule cannot have made."""
     samples: Array | None = None
     """Draws of the distributions (n_samples, n, q), where they were asked for."""
+    labels: Array | None = None
+    """Labels (n, q) that the rule makes of the degrees without exception, NaN in other rows; None: there are none."""
 
     def __getitem__(self, rows: Array) -> Posterior:
         """Of some of the rows; samples are left behind."""
-        return Posterior(self.mean[rows], self.logit_centre[rows], self.logit_width[rows], self.n_relaxed)
+        labels = None if self.labels is None else self.labels[rows]
+        return Posterior(
+            self.mean[rows], self.logit_centre[rows], self.logit_width[rows], self.n_relaxed, labels=labels
+        )
 
     def with_known(self, grades: Grades) -> Posterior:
         """The same, with the degrees that are known in their rows."""
@@ -50,21 +56,30 @@ class Posterior:
             xp.where(known, xp.zeros_like(D), self.logit_width),
             self.n_relaxed,
             samples,
+            None if self.labels is None else xp.where(known, xp.full_like(D, xp.nan), self.labels),
         )
 
     def intervals(
-        self, level: float, spread_deviation: float, shape_shares: np.ndarray | None = None
+        self,
+        level: float,
+        spread_deviation: float,
+        shape_shares: np.ndarray | None = None,
+        rule: IntervalRule | None = None,
     ) -> tuple[Array, Array]:
         """Credible intervals, central on the logit scale: lower and upper ends (n, q).
 
         The chain runs at one spread. What is not known of it, r = `spread_deviation` relative to the spread, is added
         here: to first order the distance of a logit from that of 1 / q is in proportion to the spread, so the variance
         v at distance c becomes (1 + r^2) v + r^2 c^2. It runs at one shape of Sigma, too: what is not known of that
-        adds a share k_j of the variance, `shape_shares` (q,), so that v is (1 + k_j) times that of the chain.
+        adds a share k_j of the variance, `shape_shares` (q,), so that v is (1 + k_j) times that of the chain. Ends stay
+        within what the `rule` allows for the labels of a row.
         """
         width = self.total_width(spread_deviation, shape_shares)
         half = float(ndtri(0.5 + level / 2)) * width
-        return _expit(self.logit_centre - half), _expit(self.logit_centre + half)
+        ends = _expit(self.logit_centre - half), _expit(self.logit_centre + half)
+        if rule is None or self.labels is None:
+            return ends
+        return rule.confine(ends[0], self.labels), rule.confine(ends[1], self.labels)
 
     def total_width(self, spread_deviation: float, shape_shares: np.ndarray | None = None) -> Array:
         """Standard deviation of the logits (n, q), with what is not known of parameters in it; see `intervals`."""
@@ -83,12 +98,14 @@ def joined(parts: list[Posterior]) -> Posterior:
     """Posteriors of rows, one after the other; draws are kept where there is one part."""
     if len(parts) == 1:
         return parts[0]
-    concat = array_namespace(parts[0].mean).concat
+    xp = array_namespace(parts[0].mean)
+    concat = xp.concat
     return Posterior(
         concat([part.mean for part in parts]),
         concat([part.logit_centre for part in parts]),
         concat([part.logit_width for part in parts]),
         sum(part.n_relaxed for part in parts),
+        labels=concat([xp.full_like(p.mean, xp.nan) if p.labels is None else p.labels for p in parts]),
     )
 
 
@@ -134,8 +151,8 @@ class Averages:
         add_draw(Z, (self.degrees.T, self.logits.T, self.squares.T), resolution, lowest)
         self.paths.append(_some_logits(Z, *self.watched, resolution, lowest))
 
-    def posterior(self, n_relaxed: int) -> Posterior:
-        """What the sums say of the rows."""
+    def posterior(self, n_relaxed: int, labels: Array | None = None) -> Posterior:
+        """What the sums say of the rows; see `Posterior.labels`."""
         xp = array_namespace(self.degrees)
         centre = self.logits / self.n
         width = xp.clip(self.squares / self.n - centre * centre, min=0.0) ** 0.5
@@ -144,7 +161,7 @@ class Averages:
         if self.in_numpy:
             mean, centre, width = (np.ascontiguousarray(A) for A in (mean, centre, width))
             mean /= mean.sum(axis=1, keepdims=True)  # sums of single precision
-        return Posterior(mean, centre, width, n_relaxed, samples)
+        return Posterior(mean, centre, width, n_relaxed, samples, labels)
 
     def diagnostics(self) -> tuple[float, float]:
         """Median effective sample size and 95 % quantile of split R-hat over the watched degrees that move."""

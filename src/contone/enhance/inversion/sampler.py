@@ -126,6 +126,15 @@ class Rows:
             held = held | self.grades.known
         self.proposed = [xp.nonzero(~self.asked[j, :] & ~held)[0] for j in range(len(labels))]
 
+    def exact_labels(self) -> Array | None:
+        """Labels (n, q) that the degrees of the rows give without exception, NaN in other rows; see `Posterior`."""
+        if self.noise > 0 or self.by_level:
+            return None
+        backend, xp = get_backend(self.Z), array_namespace(self.Z)
+        labels = xp.astype(self.given, self.Z.dtype) if self.labels is None else self.labels
+        bound = ~self.relaxed if self.n_relaxed or self.grades is None else ~(self.relaxed | self.grades.known)
+        return backend.transpose(xp.where(bound[None, :], labels, xp.full_like(labels, xp.nan)))
+
     deviation = 0.0
     """Standard deviation of what separates the log weights that the labels see from Z: nothing here."""
 
