@@ -66,7 +66,7 @@ class Items:
         tail: float = math.inf,
     ) -> None:
         self.rule, self.item, self.tail = rule, item, tail
-        self.rows = Rows(rule, L, 0.0)
+        self.rows = Rows(rule, L)
         self.n_relaxed = self.rows.n_relaxed
         self.first = np.flatnonzero(np.diff(item, prepend=-1))
         self.count = np.bincount(item)

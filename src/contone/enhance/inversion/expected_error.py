@@ -37,7 +37,7 @@ from contone.backends import get_backend, to_numpy
 from contone.enhance.inversion import logistic_normal, simulate
 from contone.enhance.inversion.chain import count_labels, estimate_spread, simulated_rows
 from contone.enhance.inversion.evidence import variance_factor
-from contone.enhance.inversion.logistic_normal import Counts, Parameters
+from contone.enhance.inversion.logistic_normal import NO_FLIPS, Counts, Flips, Parameters
 from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.posterior import Posterior
 from contone.enhance.inversion.sampler import Rows
@@ -106,6 +106,7 @@ class ErrorSample:
         rule: IntervalRule,
         graded: np.ndarray | None = None,
         numbers: np.ndarray | None = None,
+        noise: Flips = NO_FLIPS,
     ) -> ErrorSample:
         """At most `SAMPLE_ROWS` rows, evenly spaced in an order of no meaning.
 
@@ -119,7 +120,7 @@ class ErrorSample:
         X_some = X[chosen] if is_sparse else np.asarray(to_numpy(X[chosen]), dtype=float)
         named = chosen if numbers is None else np.asarray(numbers)[chosen]
         known = np.isin(named, [] if graded is None else graded)
-        counts, L_some = count_labels(L, rule), rule.forget_silent(L_some)
+        counts, L_some = count_labels(L, rule, noise), noise.forget_silent(rule, L_some)
         return cls(X_some, L_some, D_some, counts, n, named, known)
 
 

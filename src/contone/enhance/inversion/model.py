@@ -20,7 +20,7 @@ from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.annotators import Items
 from contone.enhance.inversion.chain import Settings, show_progress
 from contone.enhance.inversion.covariance import FEW_LABELS, Covariance, FactorCovariance
-from contone.enhance.inversion.logistic_normal import Parameters, Spread
+from contone.enhance.inversion.logistic_normal import NO_FLIPS, Flips, Parameters, Spread
 from contone.enhance.inversion.posterior import Averages, Posterior, joined
 from contone.enhance.inversion.sampler import MANY_ROWS, Rows
 from contone.measurements import IntervalRule
@@ -166,10 +166,10 @@ class Fit:
         """The same for all rows at once; `rng` draws uniform and normal numbers, whose shapes end with m."""
         if L.shape[1] == 1:
             return certain(L[: X.shape[0]])
-        silent = silent_items(self.rule, L, item)
+        silent = silent_items(self.rule, L, item, self.settings.noise)
         if bool(silent.all()):
             return self.prior(X)
-        found = self._sampled(X, self.rule.forget_silent(L), rng, n_samples, item, single)
+        found = self._sampled(X, self.settings.noise.forget_silent(self.rule, L), rng, n_samples, item, single)
         if not bool(silent.any()):
             return found
         xp, prior = array_namespace(L), self.prior(X)
@@ -219,9 +219,9 @@ def labels_of(L: Array, item: np.ndarray | None, chosen: Any) -> tuple[Array, np
     return L[rows], np.searchsorted(numbers, item[rows])
 
 
-def silent_items(rule: IntervalRule, L: Array, item: np.ndarray | None) -> Array:
+def silent_items(rule: IntervalRule, L: Array, item: np.ndarray | None, noise: Flips = NO_FLIPS) -> Array:
     """Which rows (or items, all of whose rows) have labels that say nothing, bool (m,)."""
-    silent = rule.silent(L)
+    silent = noise.silent(rule, L)
     return silent if item is None else np.bincount(item, weights=~silent) == 0
 
 
