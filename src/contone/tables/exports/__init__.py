@@ -12,7 +12,7 @@ from typing import Protocol, cast
 
 from contone.exceptions import DataError
 from contone.tables.exports import argilla, doccano, label_studio, lewidi, prodigy
-from contone.tables.exports.answers import Answers
+from contone.tables.answers import Answers
 from contone.tables.exports.records import read_records
 
 __all__ = ["Answers", "read_answers", "read_export"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from contone.exceptions import DataError
-from contone.tables.exports.answers import Answers, Collector, Kind
+from contone.tables.answers import Answers, Collector, Kind
 
 FLAT = ".responses"
 ABOUT = ("id", "_server_id", "external_id", "status", "inserted_at", "updated_at")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 
 from contone.exceptions import DataError
-from contone.tables.exports.answers import Answers, Collector
+from contone.tables.answers import Answers, Collector
 
 TYPES = ("choices", "taxonomy", "rating", "ranker")
 MINIMAL = {"annotator", "annotation_id", "lead_time"}

@@ -1,15 +1,16 @@
 """Answers of people, whatever tool they gave them in: who said what about which item.
 
-Each file beside this one turns the export of one tool into `Answers`; from there on they are one table, a row per
-answer, with a column for the item, one for the person, one per label, and the item's own fields.
+`contone.tables.exports` makes them from the exports of tools, `contone.tables.gathering` from tables; from there on
+they are one.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -18,86 +19,68 @@ from numpy.typing import NDArray
 from contone.exceptions import DataError
 
 Kind = Literal["votes", "marks", "levels", "ranks"]
-KINDS = {
-    "votes": "one label each",
-    "marks": "any number of labels",
-    "levels": "a level from {low:g} to {high:g}",
-    "ranks": "labels in order",
-}
-
 NUMBERS = (({bool}, pl.Boolean), ({int}, pl.Int64), ({int, float}, pl.Float64))
-
-
-class Columns(NamedTuple):
-    """Names of the columns of a table of answers."""
-
-    item: str
-    worker: str | None
-    labels: list[str]
 
 
 @dataclass(frozen=True)
 class Answers:
     """One question, answered by people about items."""
 
-    tool: str
-    question: str
-    kind: Kind
-    items: list[Hashable]
-    """What the tool calls each item."""
+    items: pl.DataFrame
+    """A row per item, with its name (`key`) and what is known about it."""
     item: NDArray[np.int64]
-    """Of each answer, a number into `items` (m,)."""
-    workers: list[Hashable]
+    """Of each answer, the row of `items` (m,)."""
+    workers: list[str]
     worker: NDArray[np.int64]
     """Of each answer, a number into `workers` (m,); -1 where nobody is named."""
     labels: list[str]
     Y: NDArray[np.float32]
     """What each answer says of each label (m, q): 0 or 1, a level, or the higher the further up; NaN: not on offer."""
-    fields: dict[str, list[object]]
-    """What the tool holds about the items themselves: texts, numbers."""
+    kind: Kind | None = None
+    """What an answer is, where the tool says so."""
+    key: str = ""
+    """The column of `items` with their names; "" where they have none."""
+    tool: str = ""
+    question: str = ""
     reference: dict[int, list[str]] = field(default_factory=dict)
     """Items whose answer was marked as the right one; these are not among the answers."""
     skipped: tuple[tuple[str, int], ...] = ()
     """Answers that were left out, and why."""
+    shown: str = ""
+    """What the question is about, by the tool's name of it (`to_name` of Label Studio)."""
 
     def in_words(self) -> str:
         """What was read, in one sentence."""
         by = f" by {len(self.workers):,} people" if self.workers else ""
-        levels = self.Y[~np.isnan(self.Y)]
-        how = KINDS[self.kind].format(low=levels.min(initial=0.0), high=levels.max(initial=0.0))
-        said = f"{self.tool}: {len(self.item):,} answers{by} about {len(self.items):,} items"
-        said += f", question {self.question!r}, {how}" if self.question else f", {how}"
+        said = f"{self.tool}: " if self.tool else ""
+        said += f"{len(self.item):,} answers{by} about {self.items.height:,} items"
+        said += f", question {self.question!r}" if self.question else ""
         said += f"; {len(self.reference):,} items with a reference answer" if self.reference else ""
         left_out = [f"{count:,} {why}" for why, count in self.skipped if count]
-        return said + (f" ({', '.join(left_out)} left out)" if left_out else "") + "."
+        return said + (f" ({', '.join(left_out)} left out)" if left_out else "")
 
-    def counts(self) -> NDArray[np.float64]:
-        """How many chose each label of each item (items, q); NaN where a label was never on offer for an item."""
-        found = np.zeros((len(self.items), len(self.labels)))
-        np.add.at(found, self.item, np.nan_to_num(self.Y))
-        offered = np.zeros_like(found)
-        np.add.at(offered, self.item, (~np.isnan(self.Y)).astype(float))
-        asked = np.isin(np.arange(len(self.items)), self.item)
-        return np.where((offered == 0) & asked[:, None], np.nan, found)
+    def by_item(self) -> Answers:
+        """The same answers, those of an item one after the other."""
+        order = np.argsort(self.item, kind="stable")
+        return replace(self, item=self.item[order], worker=self.worker[order], Y=self.Y[order])
 
-    def frame(self) -> tuple[pl.DataFrame, Columns]:
-        """A row per answer, and which of its columns are what; names are told apart from those of the fields."""
-        taken = set(self.fields)
-        item, worker, *labels = [_free(name, taken) for name in ("item", "worker", *self.labels)]
-        order = self.item.tolist()
-        columns = [_column(name, [values[i] for i in order]) for name, values in self.fields.items()]
-        columns.append(_column(item, [self.items[i] for i in order]))
-        if self.workers:
-            columns.append(_column(worker, [self.workers[w] if w >= 0 else None for w in self.worker.tolist()]))
-        columns += [pl.Series(name, self.Y[:, j], nan_to_null=True) for j, name in enumerate(labels)]
-        return pl.DataFrame(columns), Columns(item, worker if self.workers else None, labels)
+    @cached_property
+    def annotators(self) -> tuple[str, ...] | None:
+        """Who gave each answer; None where nobody is named, and "" for an answer without a name among others."""
+        names = np.array([*self.workers, ""], dtype=object)
+        return tuple(names[self.worker]) if self.workers else None
+
+    @property
+    def n_answers(self) -> NDArray[np.int64]:
+        """How many answers each item has."""
+        return np.bincount(self.item, minlength=self.items.height)
 
 
 class Collector:
     """Answers as they come, one after the other."""
 
     def __init__(self, tool: str, question: str = "") -> None:
-        self.tool, self.question = tool, question
+        self.tool, self.question, self.shown = tool, question, ""
         self.items: dict[Hashable, int] = {}
         self.workers: dict[Hashable, int] = {}
         self.labels: dict[str, int] = {}
@@ -168,19 +151,22 @@ class Collector:
         if kind is None:
             kind = "votes" if all(len(labels) == 1 for labels, _, _ in self._said) else "marks"
         names = list(dict.fromkeys(name for fields in self.fields for name in fields))
+        item = _free("item", set(names))
+        known = {name: [fields.get(name) for fields in self.fields] for name in names}
         return Answers(
-            self.tool,
-            self.question,
-            kind,
-            list(self.items),
+            pl.DataFrame([_column(item, list(self.items)), *(_column(name, known[name]) for name in names)]),
             np.array(self._item, dtype=np.int64),
-            list(self.workers),
+            [str(name) for name in self.workers],
             np.array(self._worker, dtype=np.int64),
             list(self.labels),
             Y,
-            {name: [fields.get(name) for fields in self.fields] for name in names},
+            kind,
+            item,
+            self.tool,
+            self.question,
             self.reference,
             tuple(self.skipped.items()),
+            self.shown,
         )
 
 
