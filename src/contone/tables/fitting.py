@@ -21,9 +21,14 @@ from contone.exceptions import ArgumentError, LabelError
 from contone.tables.columns import Columns
 from contone.tables.progress import Progress
 from contone.tables.reading import Problem, refuse_few_labelled
-from contone.validation import silent_rows
 
 Matrix = NDArray[np.float64]
+
+
+PEOPLE = ("votes", "marks", "levels")
+"""Rules under which persons differ."""
+UNSET = "cumulative"
+"""The rule of a method that was not told any."""
 
 
 class GivesIntervals(Protocol):
@@ -133,6 +138,13 @@ def refuse_without_features(method: Enhancer, chosen: Columns) -> None:
         )
 
 
+def read_by(method: Enhancer, rule: str) -> None:
+    """Let a method read the labels by a rule, if it has one that nobody has set."""
+    known = method.get_params(deep=False)
+    if known.get("degradation") == UNSET:
+        method.set_params(degradation=rule)
+
+
 def intervals_of(
     method: object, X: Matrix, Y: pl.DataFrame | None, level: float | None
 ) -> tuple[Matrix, Matrix] | None:
@@ -145,10 +157,13 @@ def intervals_of(
 
 def fit_problem(problem: Problem, method: Enhancer, progress: Progress) -> FittedProblem:
     """Fit on all rows, or on those with a label: then the others are predicted."""
-    refuse_without_features(method, problem.columns)
-    labelled = ~np.asarray(silent_rows(problem.marks))
+    if problem.answers is None:
+        refuse_without_features(method, problem.columns)
+    if problem.rule is not None:
+        read_by(method, problem.rule)
+    labelled, is_answered = problem.labelled, problem.groups is not None
     with progress.fitting(f"enhancing with {type(method).__name__}"):
-        if problem.reading.unlabelled == "predict" and not labelled.all():
+        if (problem.reading.unlabelled == "predict" or is_answered) and not labelled.all():
             return _fit_labelled(problem, method, labelled, progress)
         try:
             _fit(problem, method)
@@ -189,4 +204,6 @@ def _fit(problem: Problem, method: Enhancer) -> None:
         if "groups" not in inspect.signature(method.fit).parameters:
             raise ArgumentError(f"{type(method).__name__} takes one annotator per item; inversion takes any.", "worker")
         evidence["groups"] = problem.groups
+        if problem.annotators is not None and problem.rule in PEOPLE:
+            evidence["annotators"] = np.array(problem.annotators, dtype=object)
     method.fit(problem.X, problem.Y, **evidence)

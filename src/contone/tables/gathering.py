@@ -23,15 +23,12 @@ from contone.tables.label_names import expand
 from contone.tables.settings import Reading
 from contone.tables.table import Table
 
-CROWD_KIT = {"item": "task", "worker": "worker", "labels": ("label",)}
-"""Columns of a crowd-kit frame, by the part that they play."""
-
 
 def gather(table: Table, reading: Reading, note: Callable[[str], None]) -> Answers | None:
     """The answers in a table; None where each row is an item of its own, or names one of its labels."""
     there = table.stored.columns
     if reading == replace(reading, labels=(), item=None, worker=None) and {"task", "worker", "label"} <= set(there):
-        reading = replace(reading, **CROWD_KIT)
+        reading = replace(reading, item="task", worker="worker", labels=("label",))
     item, worker = reading.item, reading.worker
     if item is None and worker is None:
         return None
@@ -113,7 +110,7 @@ def _items(
 
 
 def _people(frame: pl.DataFrame, people: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
-    """Names of the persons, and the number (m,) of the person of every row; -1 for a blank name, or without a column."""
+    """Names of the persons, and the number (m,) of the person of every row; -1 for a blank name, or no column."""
     if not people:
         return [], np.full(frame.height, -1, dtype=np.int64)
     said = frame[people[0]].cast(pl.String).fill_null("").str.strip_chars()

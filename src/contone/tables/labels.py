@@ -167,7 +167,9 @@ def as_indicators(column: pl.Series, delimiter: str, names: Sequence[str]) -> pl
     >>> as_indicators(pl.Series("mood", ["calm|sad", "happy", ""]), "|", ["calm", "happy", "sad"]).rows()
     [(1.0, 0.0, 1.0), (0.0, 1.0, 0.0), (0.0, 0.0, 0.0)]
     """
-    return pl.DataFrame(indicators(exploded(column, delimiter), len(column), names), schema=list(names)).cast(pl.Float64)
+    return pl.DataFrame(indicators(exploded(column, delimiter), len(column), names), schema=list(names)).cast(
+        pl.Float64
+    )
 
 
 def exploded(column: pl.Series, delimiter: str) -> pl.DataFrame:

@@ -124,12 +124,19 @@ def _refuse_taken(made: list[str], degrees: list[str], chosen: Columns) -> None:
 
 
 def answer_frame(
-    writing: Writing, table: Table, chosen: Columns, read: LabelReading, D: Matrix, ends: Ends | None = None
+    writing: Writing,
+    table: Table,
+    chosen: Columns,
+    read: LabelReading,
+    D: Matrix,
+    ends: Ends | None = None,
+    beside: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """A table, or a piece of one, with the new columns, as the target's format takes it."""
     as_written = set(chosen.as_written)
     used = [n for n in (*([] if read.is_set else chosen.labels), *chosen.features) if n not in as_written]
     new = added_columns(writing, chosen, read.names, D, ends)
+    new = pl.DataFrame([*(beside if beside is not None else ()), *new])
     frame = table.with_columns(new, used, as_text=is_text(writing.target))
     if formats.target_suffix(writing.target) not in formats.FLAT:
         return frame
@@ -162,5 +169,5 @@ def write_answer(
 
 def write_problem(problem: Problem, D: Matrix, writing: Writing, ends: Ends | None = None) -> None:
     """The table with the new columns, whole or not at all."""
-    frame = answer_frame(writing, problem.table, problem.columns, problem.label_reading, D, ends)
+    frame = answer_frame(writing, problem.table, problem.columns, problem.label_reading, D, ends, problem.beside)
     formats.write(frame, writing.target, overwrite=writing.overwrite, dialect=problem.table.dialect)
