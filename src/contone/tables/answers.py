@@ -7,6 +7,7 @@ they are one.
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,6 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from contone.exceptions import DataError
+from contone.tables.table import Table, Written
 
 Kind = Literal["votes", "marks", "levels", "ranks"]
 NUMBERS = (({bool}, pl.Boolean), ({int}, pl.Int64), ({int, float}, pl.Float64))
@@ -46,8 +48,19 @@ class Answers:
     """Items whose answer was marked as the right one; these are not among the answers."""
     skipped: tuple[tuple[str, int], ...] = ()
     """Answers that were left out, and why."""
+    asked: str = ""
+    """What the tool calls a question of this kind."""
     shown: str = ""
     """What the question is about, by the tool's name of it (`to_name` of Label Studio)."""
+    fields: list[Mapping[str, object]] = field(default_factory=list, repr=False)
+    """What the tool holds about each item, as it was."""
+    written: Written = field(default_factory=Written, repr=False)
+    """How the table is written that they come from."""
+
+    @property
+    def table(self) -> Table:
+        """The items as a table."""
+        return Table(self.items, **self.written)
 
     def in_words(self) -> str:
         """What was read, in one sentence."""
@@ -80,20 +93,21 @@ class Collector:
     """Answers as they come, one after the other."""
 
     def __init__(self, tool: str, question: str = "") -> None:
-        self.tool, self.question, self.shown = tool, question, ""
+        self.tool, self.question, self.asked, self.shown = tool, question, "", ""
         self.items: dict[Hashable, int] = {}
         self.workers: dict[Hashable, int] = {}
         self.labels: dict[str, int] = {}
         self.fields: list[Mapping[str, object]] = []
         self.reference: dict[int, list[str]] = {}
         self.skipped: dict[str, int] = {}
-        self._item: list[int] = []
-        self._worker: list[int] = []
-        self._said: list[tuple[list[int], list[float] | None, list[int] | None]] = []
+        self._item, self._worker = array("q"), array("q")
+        # What answers say, flat (number of the answer, of the label, level): a million small lists would cost minutes.
+        self._answer, self._label, self._level = array("q"), array("q"), array("d")
+        self._offered: dict[int, list[int]] = {}
 
     def __len__(self) -> int:
         """How many answers there are."""
-        return len(self._said)
+        return len(self._item)
 
     def sharing_items(self, question: str) -> Collector:
         """A collector for another question about the same items."""
@@ -122,13 +136,16 @@ class Collector:
         offered: Sequence[str] | None = None,
     ) -> None:
         """One answer: labels (with a level each, or without), and what was on offer where that differs by item."""
-        self.offer(offered or ())
-        self.offer(labels)
+        number = len(self._item)
+        if offered is not None:
+            self.offer(offered)
+            self._offered[number] = [self.labels[label] for label in offered]
         self._item.append(item)
         self._worker.append(-1 if worker is None else self.workers.setdefault(worker, len(self.workers)))
-        on_offer = None if offered is None else [self.labels[label] for label in offered]
-        values = None if levels is None else list(levels)
-        self._said.append(([self.labels[label] for label in labels], values, on_offer))
+        for k, label in enumerate(labels):
+            self._answer.append(number)
+            self._label.append(self.labels.setdefault(label, len(self.labels)))
+            self._level.append(1.0 if levels is None else levels[k])
 
     def skip(self, why: str) -> None:
         """An answer that does not count."""
@@ -136,29 +153,31 @@ class Collector:
 
     def finish(self, kind: Kind | None = None) -> Answers:
         """All answers; without a kind, votes where every answer has exactly one label, and marks elsewhere."""
-        if not self._said:
+        if not self._item:
             left_out = ", ".join(f"{count:,} {why}" for why, count in self.skipped.items())
             raise DataError(
                 f"This {self.tool} export holds no answers{f' ({left_out})' if left_out else ''}:"
                 " export items that people have annotated."
             )
-        Y = np.zeros((len(self._said), len(self.labels)), dtype=np.float32)
-        for row, (labels, levels, offered) in zip(Y, self._said, strict=True):
-            if offered is not None:
-                row[:] = np.nan
-                row[offered] = 0.0
-            row[labels] = 1.0 if levels is None else levels
+        m, order = len(self._item), in_order(list(self.labels))
+        place = np.array([order.index(label) for label in self.labels], dtype=np.int64)
+        Y = np.zeros((m, len(order)), dtype=np.float32)
+        for number, offered in self._offered.items():
+            Y[number] = np.nan
+            Y[number, place[offered]] = 0.0
+        answer = np.frombuffer(self._answer, dtype=np.int64)
+        Y[answer, place[np.frombuffer(self._label, dtype=np.int64)]] = np.frombuffer(self._level)
         if kind is None:
-            kind = "votes" if all(len(labels) == 1 for labels, _, _ in self._said) else "marks"
+            kind = "votes" if (np.bincount(answer, minlength=m) == 1).all() else "marks"
         names = list(dict.fromkeys(name for fields in self.fields for name in fields))
         item = _free("item", set(names))
         known = {name: [fields.get(name) for fields in self.fields] for name in names}
         return Answers(
             pl.DataFrame([_column(item, list(self.items)), *(_column(name, known[name]) for name in names)]),
-            np.array(self._item, dtype=np.int64),
+            np.frombuffer(self._item, dtype=np.int64),
             [str(name) for name in self.workers],
-            np.array(self._worker, dtype=np.int64),
-            list(self.labels),
+            np.frombuffer(self._worker, dtype=np.int64),
+            order,
             Y,
             kind,
             item,
@@ -166,8 +185,18 @@ class Collector:
             self.question,
             self.reference,
             tuple(self.skipped.items()),
+            self.asked,
             self.shown,
+            self.fields,
         )
+
+
+def in_order(names: list[str]) -> list[str]:
+    """Names of labels by the alphabet, numbers by their size."""
+    try:
+        return sorted(names, key=float)
+    except ValueError:
+        return sorted(names)
 
 
 def _free(name: str, taken: set[str]) -> str:

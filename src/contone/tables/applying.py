@@ -67,7 +67,7 @@ def read_for(model: TableModel, source: Table | Answers, reading: Reading, progr
 
     Of an export the items are predicted, whatever people said of them.
     """
-    table, key = (source, None) if isinstance(source, Table) else (Table(source.items), source.key)
+    table, key = (source, None) if isinstance(source, Table) else (source.table, source.key)
     table = embeddings.join(table, reading, key)
     features = _features(table, model)
     for name, unseen in model.encoder.unseen_classes(features).items():

@@ -18,10 +18,13 @@ from numpy.typing import NDArray
 
 from contone.exceptions import ArgumentError, DataError
 from contone.tables import columns, labels
-from contone.tables.answers import Answers
+from contone.tables.answers import Answers, in_order
 from contone.tables.label_names import expand
 from contone.tables.settings import Reading
 from contone.tables.table import Table
+
+FEW_REPEATED = 0.05
+"""Share of rows up to which a person's second row about an item is a second answer; more are sets of labels."""
 
 
 def gather(table: Table, reading: Reading, note: Callable[[str], None]) -> Answers | None:
@@ -47,7 +50,7 @@ def gather(table: Table, reading: Reading, note: Callable[[str], None]) -> Answe
         return _row_per_label(table, roles[0], people, names[0], reading, note)
     Y = labels.LabelReading(names, labels.meanings(table.words(names), table.numeric)).read(table)
     items, place = _items(table.stored, roles[0], roles, note)
-    return Answers(items, place, *_people(table.stored, people), names, _matrix(Y), key=roles[0])
+    return Answers(items, place, *_people(table.stored, people), names, _matrix(Y), key=roles[0], written=table.written)
 
 
 def _row_per_label(
@@ -61,15 +64,23 @@ def _row_per_label(
     items, place = _items(stored, item, [item, *people, label], note)
     workers, worker = _people(stored, people)
     pairs = labels.exploded(said, reading.label_separator or "")
-    names = _in_order(pairs["name"].unique().to_list())
+    names = in_order(pairs["name"].unique().to_list())
     if not names:
         raise DataError(f"the label column {label!r} names no label in any row.")
-    keys = np.stack([place, worker, np.arange(len(place)) * ((worker < 0) | (reading.rule == "votes"))], axis=1)
-    _, first, answer = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    pair = place * (len(workers) + 1) + worker
+    repeated = 1.0 - len(np.unique(pair)) / len(pair)
+    are_votes = reading.rule == "votes" or (reading.rule is None and repeated < FEW_REPEATED)
+    if people and are_votes and repeated:
+        note(f"{repeated:.1%} of the answers are by somebody who answered about the item before: each counts")
+    alone = (worker < 0) | are_votes
+    keys = np.where(alone, np.arange(len(pair)) + pair.max(initial=0) + 1, pair)
+    _, first, answer = np.unique(keys, return_index=True, return_inverse=True)
     Y = np.zeros((len(first), len(names)), dtype=np.float32)
     Y[answer.ravel()[pairs["row"].to_numpy()], labels.codes(pairs["name"], names)] = 1.0
     order = np.argsort(first)
-    return Answers(items, place[first[order]], workers, worker[first[order]], names, Y[order], key=item)
+    return Answers(
+        items, place[first[order]], workers, worker[first[order]], names, Y[order], key=item, written=table.written
+    )
 
 
 def _column_per_person(table: Table, people: list[str], reading: Reading, note: Callable[[str], None]) -> Answers:
@@ -83,11 +94,11 @@ def _column_per_person(table: Table, people: list[str], reading: Reading, note: 
     asked = (cells.fill_null("").str.strip_chars() != "").to_numpy()
     place, worker = np.tile(np.arange(items.height), len(people)), np.repeat(np.arange(len(people)), items.height)
     pairs = labels.exploded(cells.filter(asked), reading.label_separator or "")
-    names = _in_order(pairs["name"].unique().to_list())
+    names = in_order(pairs["name"].unique().to_list())
     if not names:
         raise DataError(f"the columns {columns.shown(people)} hold no answer.")
     Y = labels.indicators(pairs, int(asked.sum()), names)
-    return Answers(items, place[asked], people, worker[asked], names, Y, key=reading.item or "")
+    return Answers(items, place[asked], people, worker[asked], names, Y, key=reading.item or "", written=table.written)
 
 
 def _items(
@@ -124,14 +135,6 @@ def _named(column: pl.Series) -> pl.Series:
         return column
     text = column.cast(pl.String)
     return text.str.strip_suffix(".0") if text.drop_nulls().str.contains(r"^\s*(-?\d+\.0)?\s*$").all() else text
-
-
-def _in_order(names: list[str]) -> list[str]:
-    """Names of labels by the alphabet, numbers by their size."""
-    try:
-        return sorted(names, key=float)
-    except ValueError:
-        return sorted(names)
 
 
 def _matrix(Y: pl.DataFrame) -> NDArray[np.float32]:

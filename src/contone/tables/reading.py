@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -112,6 +112,13 @@ class Problem:
             return [str(number) for number in self.numbers]
         return [" ".join("" if v is None else str(v) for v in row) for row in stored.select(keys).iter_rows()]
 
+    @property
+    def item_names(self) -> list[Hashable]:
+        """The item (r,) of each row of Y by its name, or by its number where names are not unique."""
+        names: list[Hashable] = list(self.row_names)
+        names = names if len(set(names)) == len(names) else list(range(len(names)))
+        return names if self.groups is None else [names[i] for i in self.groups]
+
     @cached_property
     def marks(self) -> NDArray[np.float64]:
         """Labels (n, q) per item: what any of its annotators marked."""
@@ -128,6 +135,15 @@ class Problem:
         if self.groups is None:
             return ~np.asarray(silent_rows(self.marks))
         return np.isin(np.arange(len(self.numbers)), self.groups)
+
+    def of_one_source(self, what: str) -> Problem:
+        """The problem itself, if each row is an item; answers of several people are refused."""
+        if self.groups is not None:
+            raise ArgumentError(
+                f"{what} is for tables with one row per item; answers of several people have contone enhance --report.",
+                "source",
+            )
+        return self
 
     def subset(self, keep: NDArray[np.bool_]) -> Problem:
         """The same for some items, given by a mask (n,)."""
@@ -216,7 +232,8 @@ def read_file(source: Path, reading: Reading, progress: Progress) -> Table | Ans
     if found is None:
         found = formats.read(source, progress.note, separator=reading.separator, decimal=reading.decimal)
         if not reading.labels and not reading.worker:
-            found = exports.answers_in(found.stored, reading.question) or found
+            answers = exports.answers_in(found.stored, reading.question)
+            found = found if answers is None else replace(answers, written=found.written)
     formats.refuse_changed(source, before)
     return found
 
@@ -231,7 +248,7 @@ def pose(source: Table | Answers, reading: Reading, progress: Progress) -> Probl
 
     given = gathering.gather(source, reading, note) if isinstance(source, Table) else source
     if given is not None:
-        problem = _of_people(given.by_item(), source, reading, note)
+        problem = _of_people(given.by_item(), reading, note)
     elif isinstance(source, Table):
         problem = _of_table(source, reading, note)
     table, read, chosen = problem.table, problem.label_reading, problem.columns
@@ -259,20 +276,17 @@ def _of_table(table: Table, reading: Reading, note: Callable[[str], None]) -> Pr
     """A row per item, or a row per item and label; features are still to be encoded."""
     if reading.item:
         stored = labels.one_row_per_item(table.stored, reading.item, expand(reading.labels)[0])
-        table = Table(stored, table.is_text, dialect=table.dialect)
+        table = Table(stored, **table.written)
     table = embeddings.join(table, reading, None)
     chosen, read = understand(table, reading, note)
     nothing, numbers = np.empty((table.n_rows, 0)), np.arange(table.n_rows)
     return Problem(nothing, read.read(table), numbers, table, chosen, reading, read, encoder_for(reading, chosen))
 
 
-def _of_people(answers: Answers, source: Table | Answers, reading: Reading, note: Callable[[str], None]) -> Problem:
+def _of_people(answers: Answers, reading: Reading, note: Callable[[str], None]) -> Problem:
     """A row per answer; features are still to be encoded."""
     note(answers.in_words())
-    table = Table(answers.items)
-    if isinstance(source, Table):
-        table = Table(answers.items, source.is_text, dialect=source.dialect, categories=source.categories)
-    table = embeddings.join(table, reading, answers.key or None)
+    table = embeddings.join(answers.table, reading, answers.key or None)
     ids = (*reading.ids, *([Exact(answers.key)] if answers.key else []))
     chosen = choose_columns(table, replace(reading, labels=(), ids=ids), labels_elsewhere=True)
     read, Y = LabelReading(answers.labels), pl.DataFrame(answers.Y, schema=answers.labels)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypedDict
 
 import numpy as np
 import polars as pl
@@ -18,6 +19,13 @@ from contone.exceptions import DataError
 from contone.tables import text
 from contone.tables.labels import Words, words_of_columns
 from contone.tables.text import ColumnKind
+
+
+class Written(TypedDict, total=False):
+    """How a file is written."""
+
+    is_text: bool
+    dialect: text.Dialect
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,11 @@ class Table:
     label_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     embedded: pl.DataFrame = field(default_factory=pl.DataFrame)
+
+    @property
+    def written(self) -> Written:
+        """How the file is written that a table made from this one is like."""
+        return {"is_text": self.is_text, "dialect": self.dialect}
 
     @property
     def n_rows(self) -> int:

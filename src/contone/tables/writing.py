@@ -11,7 +11,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from contone.exceptions import ArgumentError
-from contone.tables import excel, formats
+from contone.runtime.files import replacing
+from contone.tables import excel, exports, formats
+from contone.tables.answers import Answers
 from contone.tables.columns import Columns
 from contone.tables.labels import LabelReading
 from contone.tables.reading import Problem
@@ -43,10 +45,14 @@ def check_format(writing: Writing) -> None:
         )
 
 
-def check_answer(writing: Writing, table: Table, chosen: Columns, names: Sequence[str]) -> None:
+def check_answer(
+    writing: Writing, table: Table, chosen: Columns, names: Sequence[str], answers: Answers | None = None
+) -> None:
     """Refuse before the fit a table that the target cannot hold, and new columns that are there already."""
     degree_columns(writing, chosen, names)
-    if not table.is_text:
+    if formats.target_suffix(writing.target) == ".json":
+        exports.refuse_unless_returnable(answers)
+    elif not table.is_text:
         formats.refuse_unwritable(table.stored, writing.target)
 
 
@@ -69,10 +75,9 @@ def added_columns(
             for j, name in enumerate(names):
                 new += [pl.Series(f"{name}_low", ends[0][:, j]), pl.Series(f"{name}_high", ends[1][:, j])]
     else:
-        shown = {ONE_COLUMN: D}
-        if ends is not None:
-            shown |= {f"{ONE_COLUMN}_low": ends[0], f"{ONE_COLUMN}_high": ends[1]}
+        shown = {ONE_COLUMN: D} | ({} if ends is None else {"lower": ends[0], "upper": ends[1]})
         new = [_in_one(column, names, values, writing.degrees_as) for column, values in shown.items()]
+        new.append(pl.Series("entropy", entropy(D)))
     if writing.top:
         texts = [_quoted(name) if is_text(writing.target) else name for name in names]
         new += [
@@ -81,6 +86,11 @@ def added_columns(
         ]
     _refuse_taken([column.name for column in new], degrees if writing.degrees_as == "columns" else [], chosen)
     return pl.DataFrame(new)
+
+
+def entropy(D: Matrix) -> Matrix:
+    """Entropy (n,) of distributions D (n, q), in nats: 0 where one label has all, log q where all have the same."""
+    return np.asarray(-(D * np.log(np.where(D > 0, D, 1.0))).sum(axis=1))
 
 
 def rounded(D: Matrix, digits: int) -> Matrix:
@@ -163,11 +173,15 @@ def write_answer(
     """
     wanted = Writing(str(target), **writing)
     check_format(wanted)
-    check_answer(wanted, problem.table, problem.columns, problem.label_names)
+    check_answer(wanted, problem.table, problem.columns, problem.label_names, problem.answers)
     write_problem(problem, check_distributions(D, name="D"), wanted)
 
 
 def write_problem(problem: Problem, D: Matrix, writing: Writing, ends: Ends | None = None) -> None:
     """The table with the new columns, whole or not at all."""
+    if formats.target_suffix(writing.target) == ".json":
+        with replacing(writing.target, overwrite=writing.overwrite) as temporary:
+            exports.write_back(problem.answers, D, temporary)
+        return
     frame = answer_frame(writing, problem.table, problem.columns, problem.label_reading, D, ends, problem.beside)
     formats.write(frame, writing.target, overwrite=writing.overwrite, dialect=problem.table.dialect)

@@ -16,9 +16,10 @@ import polars as pl
 from contone.exceptions import DataError
 from contone.tables.answers import Answers
 from contone.tables.exports import argilla, doccano, label_studio, lewidi, prodigy
+from contone.tables.exports.back import refuse_unless_returnable, write_back
 from contone.tables.exports.records import read_records
 
-__all__ = ["Answers", "answers_in", "read_answers", "read_export"]
+__all__ = ["Answers", "answers_in", "read_answers", "read_export", "refuse_unless_returnable", "write_back"]
 
 
 class Tool(Protocol):
