@@ -30,7 +30,7 @@ LINES = {
     "numerics": 1334,
     "pages": 376,
     "predict": 863,
-    "reproduction": 1476,
+    "reproduction": 960,
     "runtime": 532,
     "tables": 3065,
     "trust": 2197,

@@ -3,8 +3,9 @@
 A spec names its data sets and its rows; a row names methods, and expands over `contone.enhance.methods()`, their
 presets and, where a method is random, seeds. So a new method appears in the tables without a word here.
 
-`seeds` is the number of seeds of a random method, `seeds_of` that of single rows that are slow. `max_rows` names large
-data sets, and how many of their rows, drawn at random, stand for them. `learner` makes the experiment a predictive one:
+`question` and `note` stand above its tables. `seeds` is the number of seeds of a random method, `seeds_of` that of
+single rows that are slow. `max_rows` names large data sets, and how many of their rows, drawn at random, stand for
+them. `learner` makes the experiment a predictive one:
 a learner is trained on what was recovered. A row has one of these forms:
 
     methods = "all" | ["GLLE", ...]     every such method with its defaults and with each of its presets, as rows
@@ -43,6 +44,7 @@ class Spec:
     name: str
     title: str
     question: str = ""
+    note: str = ""
     datasets: tuple[str, ...] = ()
     degradation: Record = field(default_factory=lambda: dict(DEGRADATION))
     seeds: int = 5
