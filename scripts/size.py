@@ -24,7 +24,7 @@ LINES = {
     "augment": 544,
     "backends": 3393,
     "cli": 1846,
-    "datasets": 587,
+    "datasets": 510,
     "enhance": 5820,
     "experiments": 3054,
     "numerics": 1334,

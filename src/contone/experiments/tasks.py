@@ -168,7 +168,7 @@ def _graded(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     from contone.enhance.calibrated import Calibrated
     from contone.enhance.graded import takes_degrees
 
-    told = np.random.default_rng(cell.seed).choice(len(D), cell.task["rows"], replace=False)
+    told = np.asarray(np.random.default_rng(cell.seed).choice(len(D), cell.task["rows"], replace=False))
     known = np.full(D.shape, np.nan)
     known[told] = D[told]
     estimator = build(cell.task["estimator"])

@@ -55,7 +55,10 @@ def make_report(store: Store) -> Report:
         "prediction": [Text(every["prediction"].note)],
     }
     sections = {name: _experiment(results, name, figures[name], more[name]) for name in TABLES}
-    drawn = [Text(every["sensitivity"].note, "note"), Charts(partial(sensitivity.charts, curves), "figures")]
+    drawn: list[Block] = [
+        Text(every["sensitivity"].note, "note"),
+        Charts(partial(sensitivity.charts, curves), "figures"),
+    ]
     sections["sensitivity"] = _section("sensitivity", drawn if curves else [])
     absent = [name for name in TABLES if not results.of(name)] + ([] if curves else ["sensitivity"])
     verdicts = [(rule.name.capitalize(), f"{rule.text}.") for rule in RULES]

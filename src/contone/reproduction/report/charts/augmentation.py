@@ -93,8 +93,8 @@ def _bar(axis: Axes, x: float, value: float | None, published: float | None, col
     """A bar, cut off above `top`, with its figure at its foot, where no mark of a published figure can cover it."""
     if value is not None:
         axis.bar(x, min(value, 1.08 * top), 0.34, color=colour, zorder=2)
-        ink, place = svg.INK if colour == svg.LINE else svg.GROUND, {"textcoords": "offset points", "xytext": (0, 4)}
-        axis.annotate(f"{value:.3f}", (x, 0), ha="center", fontsize=7.5, color=ink, zorder=5, **place)
+        ink, foot = svg.INK if colour == svg.LINE else svg.GROUND, 0.02 * top
+        axis.text(x, foot, f"{value:.3f}", ha="center", fontsize=7.5, color=ink, zorder=5)
     if published is not None and published <= 1.06 * top:
         axis.plot([x - 0.17, x + 0.17], [published] * 2, color=svg.SECOND, linewidth=2, zorder=4)
 
