@@ -1,7 +1,7 @@
 """A spec: what an experiment is, as its TOML file says it.
 
 A spec names its data sets and its rows; a row names methods, and expands over `contone.enhance.methods()`, their
-presets and, where a method is random, seeds. So a new method appears in the tables without a word here.
+presets and, where a method is random, seeds. So a new method appears in the tables by itself.
 
 `question` and `note` stand above its tables. `seeds` is the number of seeds of a random method, `seeds_of` that of
 single rows that are slow. `max_rows` names large data sets, and how many of their rows, drawn at random, stand for
