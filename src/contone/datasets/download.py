@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from contone.datasets.registry import Entry, mismatch
 from contone.exceptions import DataError
+from contone.runtime.files import expand_user
 
 MAX_DOWNLOAD = 512 << 20
 """The largest file, in bytes, that is downloaded: several times the largest of the registry."""
@@ -89,7 +90,7 @@ def _folder_said() -> str:
     folder = os.environ.get("CONTONE_DATA")
     if not folder:
         return "CONTONE_DATA (not set)"
-    missing = "" if Path(folder).expanduser().is_dir() else ": no such folder"
+    missing = "" if expand_user(folder).is_dir() else ": no such folder"
     return f"CONTONE_DATA ({folder}{missing})"
 
 

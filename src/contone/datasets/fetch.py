@@ -16,7 +16,8 @@ from contone.datasets.artificial import artificial
 from contone.datasets.dataset import FORMATS, Dataset, read, shapes
 from contone.datasets.download import download
 from contone.datasets.registry import Entry, mismatch, registry
-from contone.exceptions import DataError
+from contone.exceptions import DataError, InputTypeError
+from contone.runtime.files import expand_user
 
 Where = Literal["generated", "folder", "cache", "missing"]
 
@@ -60,7 +61,7 @@ def own_names() -> list[str]:
     if not folder:
         return []
     try:
-        listed = sorted(Path(folder).expanduser().iterdir())
+        listed = sorted(expand_user(folder).iterdir())
     except OSError:
         return []
     known = {_plain(name) for name in names()}
@@ -201,7 +202,7 @@ def cache_folder() -> Path:
     """The folder that downloads go to: CONTONE_CACHE, or the operating system's place for caches."""
     chosen = os.environ.get("CONTONE_CACHE")
     if chosen:
-        return Path(chosen).expanduser()
+        return expand_user(chosen)
     import pooch
 
     return Path(pooch.os_cache("contone"))
@@ -212,6 +213,8 @@ def cache_folder() -> Path:
 
 def _plain(name: str) -> str:
     """A name without case and separators."""
+    if not isinstance(name, str):
+        raise InputTypeError(f"A data set is known by its name, a text; got {name!r}. 'contone data list' shows all.")
     return "".join(c for c in name.lower() if c not in "-_ .")
 
 
@@ -240,7 +243,7 @@ def _in_folder(name: str) -> Path | None:
     if not folder:
         return None
     try:
-        listed = sorted(Path(folder).expanduser().iterdir())
+        listed = sorted(expand_user(folder).iterdir())
     except OSError:  # no such folder: the search goes on, and the error at its end names the folder
         return None
     found = [p for p in listed if p.suffix in FORMATS and _plain(p.stem) == _plain(name) and _is_file(p)]
