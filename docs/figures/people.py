@@ -2,8 +2,8 @@
 
     python docs/figures/people.py
 
-The data are generated: 200 photographs with four features, whose true shares are known, and three people who each choose one
-subject per photograph. One of them is careless. Ticks are the truth, which nothing but the drawing sees.
+The data are generated: 200 photographs with four features, whose true shares are known, and three people who each
+choose one subject per photograph. One of them is careless. Dotted lines are the truth, which only the drawing sees.
 """
 
 from pathlib import Path
