@@ -29,7 +29,7 @@ LIBSVM = (".svm", ".libsvm", ".svmlight")
 READABLE = (*SEPARATORS, *PARQUET, *ARROW, *JSON, ".arff", *LIBSVM, *EXCEL)
 COMPRESSED = (*SEPARATORS, *JSON, ".arff", *LIBSVM)
 """Formats that may be gzip files as well."""
-WRITABLE = (".csv", ".tsv", *PARQUET, *ARROW, *JSON, ".xlsx")
+WRITABLE = (".csv", ".tsv", *PARQUET, *ARROW, *JSON_LINES, ".xlsx")
 FLAT = (*SEPARATORS, ".xlsx")
 """Formats without lists and structs."""
 STREAMED = (*SEPARATORS, *PARQUET)

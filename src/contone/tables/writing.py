@@ -33,7 +33,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def check_format(writing: Writing) -> None:
     """Refuse before any work a target whose format is not known, or that cannot hold what is asked for."""
     target, suffix = writing.target, formats.target_suffix(writing.target)
-    if suffix not in formats.WRITABLE or target.lower().endswith(".gz"):
+    if suffix not in (*formats.WRITABLE, ".json") or target.lower().endswith(".gz"):
         raise ArgumentError(f"{target} must end in one of {', '.join(formats.WRITABLE)}.", "target")
     if suffix == ".xlsx":
         excel.refuse_without_writer()
