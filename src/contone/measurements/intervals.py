@@ -154,8 +154,8 @@ class IntervalRule(Measurement):
         xp = array_namespace(L)
         positive = L > 0
         precision = L.dtype if xp.isdtype(L.dtype, "real floating") else xp.float64
-        n_positive = xp.sum(xp.astype(positive, precision), axis=1)
-        share = xp.where(n_positive == 0, xp.ones_like(n_positive), self.negative_share(n_positive, L.shape[1]))
+        share = self.negative_share(xp.sum(xp.astype(positive, precision), axis=1), L.shape[1])
+        share = xp.where(xp.any(positive, axis=1), share, xp.ones_like(share))
         W = xp.where(positive, xp.ones_like(share)[:, None], share[:, None])
         same = self._apply(W / xp.sum(W, axis=1, keepdims=True)) == positive
         return xp.log(W), ~xp.all(same, axis=1)

@@ -108,7 +108,7 @@ class ErrorSample:
         numbers: np.ndarray | None = None,
         noise: Flips = NO_FLIPS,
     ) -> ErrorSample:
-        """At most `SAMPLE_ROWS` rows, evenly spaced in an order of no meaning.
+        """At most `SAMPLE_ROWS` rows, evenly spaced in random order.
 
         `graded` are the numbers of the rows with known degrees; `numbers` (n,) are those of the rows, where they are a
         sample themselves.
