@@ -97,7 +97,7 @@ def read_noise(function: str, method: EstimatorLike, noise: Any, usual: float = 
         own = getattr(method, "noise_", getattr(method, "noise", 0.0))
         noise = own if not isinstance(own, str) and Flips.of(own).any() else usual
     if isinstance(noise, tuple):
-        return tuple(Flips.of(noise))
+        return Flips.of(noise)
     if isinstance(noise, Real) and 0 <= float(noise) < 0.5:
         return float(noise)
     raise ArgumentError(f"{function}: noise must be from 0 to below 0.5, or None; got {noise!r}.", "noise")

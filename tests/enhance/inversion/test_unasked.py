@@ -52,7 +52,7 @@ def test_posterior_is_that_of_all_completions(rule):
     assert len(patterns) >= 12
     expected = np.array([prior[m].mean(axis=0) for m in among])
     copies, n_sweeps, burn = 100, 50, 10
-    rows = Rows(rule, np.repeat(patterns, copies, axis=0), 0.0)
+    rows = Rows(rule, np.repeat(patterns, copies, axis=0))
     assert rows.n_relaxed == 0
     mean = np.repeat(centre[:, None], rows.Z.shape[1], axis=1)
     total = 0.0

@@ -56,6 +56,7 @@ class Settings:
     noise: Flips = NO_FLIPS
     noise_known: bool = True
     """Otherwise `noise` is where the shares of wrong entries start, and they are drawn along."""
+    resolution: int | None = None
     strength: float | None = None
     max_rows: int = 20000
     n_samples: int = 0

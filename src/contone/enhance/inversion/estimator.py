@@ -119,6 +119,10 @@ class Inversion(InductiveMixin, Enhancer):
         have without error are sampled along, at several times the cost. Two numbers are the shares of positives that
         were not marked and of negatives that were: (0.3, 0) is "positive and unlabelled". A row without any mark then
         says that its marks were missed. "auto" estimates both along with the model (`noise_`).
+    resolution : int or None, default=None
+        How many votes degrees are shares of, where that is what is to be told: the truth is then V / m with V ~
+        Multinomial(m, d), a lattice with exact zeros. The answer stays the mean; intervals and the expected error are
+        those of such shares.
     strength : float or None, default=None
         How many rows the prior of Sigma (equal, unrelated labels) is worth; None means q, one row per label.
     max_rows : int, default=20000
@@ -180,6 +184,7 @@ class Inversion(InductiveMixin, Enhancer):
         "n_sweeps": [Interval(Integral, 2, None, closed="left")],
         "n_burn": [Interval(Integral, 0, None, closed="left")],
         "noise": [Interval(Real, 0, 0.5, closed="left"), tuple, list, StrOptions({"auto"})],
+        "resolution": [None, Interval(Integral, 1, None, closed="left")],
         "strength": [None, Interval(Real, 0, None, closed="neither")],
         "max_rows": [Interval(Integral, 2, None, closed="left")],
         "n_samples": [Interval(Integral, 0, None, closed="left")],
@@ -196,6 +201,7 @@ class Inversion(InductiveMixin, Enhancer):
         n_sweeps: int = 200,
         n_burn: int = 80,
         noise: float | tuple[float, float] | str = 0.0,
+        resolution: int | None = None,
         strength: float | None = None,
         max_rows: int = 20000,
         n_samples: int = 0,
@@ -208,6 +214,7 @@ class Inversion(InductiveMixin, Enhancer):
         self.n_sweeps = n_sweeps
         self.n_burn = n_burn
         self.noise = noise
+        self.resolution = resolution
         self.strength = strength
         self.max_rows = max_rows
         self.n_samples = n_samples
@@ -387,7 +394,9 @@ class Inversion(InductiveMixin, Enhancer):
         """Credible intervals for every degree of the training rows: lower and upper ends, each (n, q)."""
         check_level(level)
         check_is_fitted(self)
-        return self.posterior_.intervals(level, self.fit_.spread_deviation, self.fit_.shape_shares, self.fit_.rule)
+        return self.posterior_.intervals(
+            level, self.fit_.spread_deviation, self.fit_.shape_shares, self.fit_.rule, self.resolution
+        )
 
     def intervals(self, X: Any, Y: Any = None, level: float = 0.9) -> tuple[Any, Any]:
         """Credible intervals for every degree of any rows: lower and upper ends, each (m, q).
@@ -404,7 +413,9 @@ class Inversion(InductiveMixin, Enhancer):
         else:
             checked, L, border = check_new_rows(self, X, Y, self.label_names_)
             found = self._posterior_of(checked, L)
-        lower, upper = found.intervals(level, self.fit_.spread_deviation, self.fit_.shape_shares, self.fit_.rule)
+        lower, upper = found.intervals(
+            level, self.fit_.spread_deviation, self.fit_.shape_shares, self.fit_.rule, self.resolution
+        )
         return self.wrapped(border, X, lower), self.wrapped(border, X, upper)
 
     def _enhance(self, X: Array, L: Array) -> Array:

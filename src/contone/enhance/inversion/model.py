@@ -101,6 +101,10 @@ class Fit:
             },
         )
 
+    def intervals(self, posterior: Posterior, level: float) -> tuple[Array, Array]:
+        """Lower and upper ends (n, q) of intervals of the degrees of rows, given their posterior."""
+        return posterior.intervals(level, self.spread_deviation, self.shape_shares, self.rule, self.settings.resolution)
+
     def mean(self, X: Array) -> Array:
         """Means (q, m) of z for features X (m, d)."""
         phi = mean_features(self.feature_map, X)

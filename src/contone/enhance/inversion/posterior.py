@@ -18,6 +18,8 @@ from contone.measurements import IntervalRule
 from contone.numerics.simplex import softmax
 from contone.typing import Array
 
+VOTE_NODES = 9
+"""Quantiles of a degree that the distribution of its votes is summed over."""
 WATCHED = 200
 """Degrees whose path is kept to judge how well the sampler mixes."""
 
@@ -65,6 +67,7 @@ class Posterior:
         spread_deviation: float,
         shape_shares: np.ndarray | None = None,
         rule: IntervalRule | None = None,
+        resolution: int | None = None,
     ) -> tuple[Array, Array]:
         """Credible intervals, central on the logit scale: lower and upper ends (n, q).
 
@@ -72,11 +75,15 @@ class Posterior:
         here: to first order the distance of a logit from that of 1 / q is in proportion to the spread, so the variance
         v at distance c becomes (1 + r^2) v + r^2 c^2. It runs at one shape of Sigma, too: what is not known of that
         adds a share k_j of the variance, `shape_shares` (q,), so that v is (1 + k_j) times that of the chain. Ends stay
-        within what the `rule` allows for the labels of a row.
+        within what the `rule` allows for the labels of a row. With a `resolution` they are those of shares of so many
+        votes (`vote_shares`).
         """
         width = self.total_width(spread_deviation, shape_shares)
         half = float(ndtri(0.5 + level / 2)) * width
-        ends = _expit(self.logit_centre - half), _expit(self.logit_centre + half)
+        if resolution is None:
+            ends = _expit(self.logit_centre - half), _expit(self.logit_centre + half)
+        else:
+            ends = vote_shares(self.logit_centre, width, level, resolution)
         if rule is None or self.labels is None:
             return ends
         return rule.confine(ends[0], self.labels), rule.confine(ends[1], self.labels)
@@ -92,6 +99,27 @@ class Posterior:
             variance = variance * like(1.0 + shape_shares, variance)
         width = ((1.0 + r**2) * variance + (r * distance) ** 2) ** 0.5
         return array_namespace(width).where(known, array_namespace(width).zeros_like(width), width)
+
+
+def vote_shares(centre: Array, width: Array, level: float, votes: int) -> tuple[Array, Array]:
+    """Central intervals of V / m, V ~ Binomial(m, d), where the logit of d is normal with a centre and a width, (n, q).
+
+    That is what m people would say of a degree: a lattice with 0 and 1 on it. The distribution of d is summed over
+    normal quantiles.
+    """
+    xp, m = array_namespace(centre), votes
+    scores = ndtri((np.arange(VOTE_NODES) + 0.5) / VOTE_NODES)
+    nodes = [_expit(centre + width * float(score)) for score in scores]
+    nodes = [xp.clip(d, min=1e-12, max=1.0 - 1e-12) for d in nodes]
+    # P(V = k) from P(V = k - 1), node by node.
+    chances = [xp.exp(m * xp.log1p(-d)) for d in nodes]
+    below, lower, upper = xp.zeros_like(centre), xp.zeros_like(centre), xp.zeros_like(centre)
+    tail = (1.0 - level) / 2
+    for k in range(m):
+        below = below + sum(chances) / len(nodes)  # P(V <= k)
+        lower, upper = lower + xp.astype(below < tail, lower.dtype), upper + xp.astype(below < 1.0 - tail, lower.dtype)
+        chances = [p * ((m - k) / (k + 1.0)) * (d / (1.0 - d)) for p, d in zip(chances, nodes, strict=True)]
+    return lower / m, upper / m
 
 
 def joined(parts: list[Posterior]) -> Posterior:
