@@ -277,8 +277,8 @@ class Enhancer(Estimator, ABC):
 
         The share of the labels' entropy that the predicted degrees explain: 0 where they say no more than how frequent
         labels are, 1 where they predict every label (`contone.numerics.label_score`). It means the same for all
-        methods, and scikit-learn's cross-validation uses it. Labels say which degrees are larger and nothing about their
-        scale; `contone.Tuned`, which chooses parameters on rehearsed data, sees the scale as well.
+        methods, and scikit-learn's cross-validation uses it. Labels say which degrees are larger and nothing about
+        their scale; `contone.Tuned`, which chooses parameters on rehearsed data, sees the scale as well.
         """
         check_is_fitted(self)
         X_checked, L, _ = check_new_rows(self, X, y, self.label_names_)

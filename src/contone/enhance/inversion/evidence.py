@@ -7,8 +7,8 @@ close this gap. Their log degrees z_i are measured against the means m_i and the
     A = diag(exp a),   a_j = b + c_j,   c_j ~ N(0, tau^2),   b: the histogram of |L| under tails nu.
 
 A scales the mean as it scales the deviation, because labels determine the ratio of the two: whether a label is marked
-says on which side of the middle it is. With the mean held, a spread that is too large would leave large residuals, and pass
-for one that is too small.
+says on which side of the middle it is. With the mean held, a spread that is too large would leave large residuals, and
+pass for one that is too small.
 
 With the strengths tau, k, l -> 0, inf, inf nothing moves; how far they are from there is decided by the marginal
 likelihood of the graded rows (Laplace for a, closed for delta and T), averaged over a grid. The t distribution is a
