@@ -40,6 +40,7 @@ from sklearn.utils.validation import check_is_fitted
 from contone.backends import get_backend, to_numpy
 from contone.base import (
     Enhancer,
+    FewWarnings,
     InductiveMixin,
     Interval,
     fit_checked,
@@ -61,7 +62,6 @@ from contone.enhance.inversion.evidence import place_grades
 from contone.enhance.inversion.expected_error import ErrorSample, ExpectedError, expect_error
 from contone.enhance.inversion.fit import choose_rows, fit
 from contone.enhance.inversion.model import Fit
-from contone.enhance.inversion.people.fit import fit_people
 from contone.enhance.inversion.people.model import PeopleFit
 from contone.enhance.inversion.people.report import AnswersReport, expect_answer_error, tell_persons
 from contone.enhance.inversion.posterior import Posterior
@@ -251,7 +251,8 @@ class Inversion(InductiveMixin, Enhancer):
             too often and how sharp they are is then learnt (`annotators_`), and the answer is that of all people.
         """
         if groups is not None:
-            return self._fit_groups(X, Y, degrees, groups, annotators)
+            with FewWarnings():
+                return self._fit_groups(X, Y, degrees, groups, annotators)
         if annotators is not None:
             raise InputError("annotators needs groups beside it: the item of every row, one row per answer.")
         if degrees is None:
@@ -344,6 +345,8 @@ class Inversion(InductiveMixin, Enhancer):
         grades = place_grades(*among, L[: X.shape[0]]) if len(among.rows) else None
         self._expected_error: ExpectedError | None = None
         if not isinstance(rule, IntervalRule):
+            from contone.enhance.inversion.people.fit import fit_people  # compiled loops, which take a second to load
+
             people, posterior = fit_people(X, labels, rule, settings, rng, grades, item, person)
             self.rule_report_ = AnswersReport.of(people, labels, posterior, item)
             return people, posterior
@@ -483,8 +486,8 @@ class Inversion(InductiveMixin, Enhancer):
 
 def check_level(level: float) -> None:
     """Refuse a level of intervals that is not a probability."""
-    if not 0 < level < 1:
-        raise InputError(f"intervals: level must be between 0 and 1; got {level}.")
+    if not isinstance(level, Real) or not 0 < level < 1:
+        raise InputError(f"intervals: level must be between 0 and 1; got {level!r}.")
 
 
 def make_generator(random_state: Any) -> np.random.Generator:

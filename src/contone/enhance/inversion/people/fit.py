@@ -16,8 +16,8 @@ from contone.enhance.inversion.chain import Settings, show_progress
 from contone.enhance.inversion.evidence import Grades
 from contone.enhance.inversion.fit import choose_rows
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
-from contone.enhance.inversion.people.chain import Chain, Matrix
-from contone.enhance.inversion.people.likelihood import VOTES, Responses
+from contone.enhance.inversion.people.answers import VOTES, Matrix, Responses
+from contone.enhance.inversion.people.chain import Chain
 from contone.enhance.inversion.people.matching import MatchedShares
 from contone.enhance.inversion.people.model import N_DIRECTIONS, Draw, FeatureMap, PeopleFit, sort_responses
 from contone.enhance.inversion.people.new_rows import answers, even_normals

@@ -9,22 +9,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from contone.backends import like, to_numpy
 from contone.enhance.inversion.chain import Settings
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
-from contone.enhance.inversion.people.chain import Chain, Features, Matrix
-from contone.enhance.inversion.people.likelihood import Responses, Traits
-from contone.enhance.inversion.people.new_rows import even_directions, weigh_rows
-from contone.enhance.inversion.people.traits import Persons
+from contone.enhance.inversion.people.answers import Features, Matrix, Persons, Responses, Traits
 from contone.enhance.inversion.posterior import Posterior, joined
 from contone.measurements import Measurement
 from contone.numerics.solution import Solution
 from contone.runtime.machine import for_each, pieces_by_width
 from contone.typing import Array
+
+if TYPE_CHECKING:
+    from contone.enhance.inversion.people.chain import Chain
 
 N_DIRECTIONS = 16
 """Points that a row is weighed at, for each draw of the parameters."""
@@ -172,6 +172,8 @@ class PeopleFit:
 
     def weigh(self, responses: Responses, features: Sequence[Features], n_directions: int = N_DIRECTIONS) -> Posterior:
         """The posterior of items with these features, given the responses to them."""
+        from contone.enhance.inversion.people.new_rows import even_directions, weigh_rows
+
         m, q = len(responses.first) - 1, self.n_labels
         sums = np.zeros((m, q)), np.zeros((m, q)), np.zeros((m, q))
         pieces = pieces_by_width(m, 64 * q)
