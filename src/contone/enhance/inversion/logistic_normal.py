@@ -26,7 +26,7 @@ from scipy.stats import binom
 from contone.enhance.inversion.covariance import FEW_LABELS, Covariance, FactorCovariance
 from contone.enhance.inversion.unasked import PartialCounts
 from contone.exceptions import InputError
-from contone.measurements import IntervalRule
+from contone.measurements import IntervalRule, Measurement
 from contone.typing import Array
 
 FLAT = 1e3
@@ -233,7 +233,7 @@ class Flips(NamedTuple):
         wrong: NDArray[np.bool_] = rng.random(positive.shape) < np.where(positive, self.missed, self.false)
         return positive ^ wrong
 
-    def silent(self, rule: IntervalRule, L: Array) -> Array:
+    def silent(self, rule: Measurement, L: Array) -> Array:
         """Which rows of L (n, q) say nothing, bool (n,): not one without any mark where marks may be missed."""
         return rule.silent(L) if self.missed == 0 else array_namespace(L).all(L != L, axis=1)
 

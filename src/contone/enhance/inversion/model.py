@@ -69,6 +69,11 @@ class Fit:
     """What Sigma was made of where labels are many."""
 
     @property
+    def n_labels(self) -> int:
+        """q."""
+        return len(self.parameters.covariance)
+
+    @property
     def spread_deviation(self) -> float:
         """Posterior standard deviation of the spread relative to its mean."""
         return self.spread.deviation / self.spread.mean if self.spread.mean > 0 else 0.0
@@ -100,10 +105,6 @@ class Fit:
                 "degrees_of_freedom": self.tail,
             },
         )
-
-    def intervals(self, posterior: Posterior, level: float) -> tuple[Array, Array]:
-        """Lower and upper ends (n, q) of intervals of the degrees of rows, given their posterior."""
-        return posterior.intervals(level, self.spread_deviation, self.shape_shares, self.rule, self.settings.resolution)
 
     def mean(self, X: Array) -> Array:
         """Means (q, m) of z for features X (m, d)."""
