@@ -103,7 +103,9 @@ def _n_ways(k: int, q: int) -> float:
 
 def _ways(k: int, q: int) -> Matrix:
     """All counts (w, q) of k votes among q labels."""
-    return np.array([np.diff([-1, *bars, k + q - 1]) - 1 for bars in combinations(range(k + q - 1), q - 1)], dtype=float)
+    return np.array(
+        [np.diff([-1, *bars, k + q - 1]) - 1 for bars in combinations(range(k + q - 1), q - 1)], dtype=float
+    )
 
 
 def gains_of_persons(D: Matrix, persons: Sequence[Person]) -> Matrix:
@@ -170,15 +172,15 @@ def counting_losses(D: Matrix, numbers: Sequence[int], seed: int = 0) -> Matrix:
 
     Shares of the votes with pseudo-votes of a Dirichlet distribution, whose mean and variance are those of all items.
     """
-    S, n, q = D.shape
+    S, n, _ = D.shape
     mean = D.mean(axis=(0, 1))
     spread = ((D - mean) ** 2).mean(axis=(0, 1)).sum()
     pseudo = mean * max((mean * (1 - mean)).sum() / max(spread, 1e-12) - 1.0, 1e-3)
     rng = np.random.default_rng(seed)
     found = []
     for k in numbers:
-        truth = D[rng.integers(S, size=n), np.arange(n)]
-        votes = rng.multinomial(k, truth / truth.sum(axis=1, keepdims=True), size=(8, n))
+        truth = D[rng.integers(S, size=(N_DRAWN, n)), np.arange(n)]
+        votes = rng.multinomial(k, truth / truth.sum(axis=-1, keepdims=True))
         m = (votes + pseudo) / (k + pseudo.sum())
         found.append(float(-(truth * np.log(np.maximum(m, TINY))).sum(axis=2).mean()))
     return np.array(found)
