@@ -62,8 +62,8 @@ class FCM(Enhancer):
     max_iter : int, default=1000
         Maximum number of rounds of fuzzy c-means.
     random_state : int, RandomState or None, default=0
-        Choice of the first centres (k-means++), from the distinct rows in ascending order: the order in which rows
-        were given does not matter.
+        Choice of the first centres (k-means++), from the distinct rows by their sorted entries: the order in which rows
+        or columns were given does not matter.
 
     Attributes
     ----------
@@ -108,7 +108,8 @@ class FCM(Enhancer):
         if self.standardize:
             X = standardisation(X)(X)
         distinct = X[get_backend(X).group_duplicates(X).first]
-        distinct = distinct[np.lexsort(distinct.T[::-1])]  # the draw of the first centres knows no order of the rows
+        # The draw of the first centres knows no order of the rows, and none of the columns: each row's entries, sorted.
+        distinct = distinct[np.lexsort([*distinct.T, *np.sort(distinct, axis=1).T])]
         p = min(self.n_clusters, len(distinct))
         start, _ = kmeans_plusplus(distinct, p, random_state=check_random_state(self.random_state))
         clusters = fuzzy_c_means(X, start, self.fuzzifier, tol=self.tol, max_iter=self.max_iter)
