@@ -1,4 +1,4 @@
-"""Held-out labels: hide some, fit, and ask how well the hidden ones are told.
+"""Held-out labels: hide some, fit, and ask how well the hidden ones are predicted.
 
 No truth about degrees is needed. A method that takes unasked entries (NaN) has single entries hidden; one that only
 predicts has whole rows hidden, and tells them from their features. The score is the log loss per hidden entry,
@@ -65,7 +65,7 @@ class HiddenEntries:
 
     @property
     def explained(self) -> float:
-        """Share of the loss of label frequencies that is saved: 1 every entry is told, 0 no more than how frequent."""
+        """Share of the loss of label frequencies that is saved: 1 predicts every entry, 0 no more than how frequent."""
         return 1.0 - self.loss / self.baselines[FREQUENCIES]
 
 
@@ -165,7 +165,7 @@ def _chances(
     fitted: EstimatorLike, X: np.ndarray, masked: np.ndarray, hidden: np.ndarray, labels: np.ndarray, rows: np.ndarray
 ) -> np.ndarray:
     if isinstance(fitted, Inversion) and not isinstance(fitted.degradation_, Order):
-        return np.asarray(completion_chances(fitted.fit_, X, masked, np.random.default_rng(0))[hidden])
+        return np.asarray(completion_chances(fitted.rule_fit_, X, masked, np.random.default_rng(0))[hidden])
     return _through_map(np.asarray(fitted.label_distributions_), hidden, labels, rows)
 
 
