@@ -49,6 +49,8 @@ class Traits(NamedTuple):
     """b (W + 1, q)."""
     cuts: Array = np.zeros((1, 0))
     """Cut points (W + 1, K), of levels only."""
+    worth: Array = np.zeros((1, 0))
+    """What each level counts (1, K + 1), of levels only."""
 
 
 @compiled
