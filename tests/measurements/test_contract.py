@@ -9,6 +9,7 @@ import pytest
 
 from contone.exceptions import InputError, LabelError
 from contone.measurements import CumulativeMass, Order, Threshold, TopK, known_rules, parse_rule
+from contone.measurements.base import asked_frequencies, fill_unasked, has_unasked
 from contone.measurements.names import MEASUREMENTS, SPOKEN
 from contone.numerics.simplex import softmax
 
@@ -80,3 +81,19 @@ def test_every_name_is_said_once_and_can_be_typed():
 def test_a_measurement_that_is_not_known_is_refused_with_those_that_are():
     with pytest.raises(InputError, match="whatever passes a bar"):
         parse_rule("guess")
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_labels_that_nobody_asked_about_are_filled_with_how_often_they_are_marked(library):
+    L = (np.random.default_rng(3).random((30, 4)) < [0.1, 0.5, 0.9, 0.5]).astype(float)
+    assert not has_unasked(L)
+    L[::3, :3] = np.nan
+    L[:, 3] = np.nan
+    asked = ~np.isnan(L)
+    expected = (np.nansum(L, axis=0) + 0.5) / (asked.sum(axis=0) + 1.0)  # 1/2 where nobody was asked
+    given = pytest.importorskip("torch").from_numpy(L.copy()) if library == "torch" else L
+    assert has_unasked(given)
+    found = asked_frequencies(given)
+    np.testing.assert_allclose(found, expected, rtol=1e-15)
+    assert found[3] == 0.5
+    np.testing.assert_array_equal(np.asarray(fill_unasked(given, found)), np.where(asked, L, found))

@@ -171,7 +171,7 @@ def hsic_matrices(X: Array, F: Array) -> tuple[Array, Array, Array]:
     centred = F - xp.mean(F, axis=0)
     # A constant column leaves rounding when centred; it must not pass for dependence.
     centred = xp.where(xp.abs(centred) <= 1e-14 * xp.max(xp.abs(F)), xp.zeros_like(F), centred)
-    # H ignores an offset. Measured from one of the rows, X loses nothing to it, and is read once.
+    # H ignores an offset. Measured from one of the rows, nothing of X is lost to it, and X is read once.
     origin = X[:1, :]
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):  # refused below
         moved = X - origin

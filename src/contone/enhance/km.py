@@ -91,7 +91,7 @@ class KM(Enhancer):
         squared = squared_centre_distances(X, L, width)
         F = degrees(squared, L > 0)
         self.scores_ = F
-        # At the rim of all its labels a row has no mass to divide by; its labels share alike then.
+        # A row at the rim of all its labels has no mass to divide by; its labels share alike then.
         at_rim = (F.sum(axis=1, keepdims=True) <= 0) & (self.output == "sum")
         return Solution(to_distributions(np.where(at_rim, L, F), self.output), info={"width": width})
 

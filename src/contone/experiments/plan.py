@@ -22,6 +22,9 @@ from contone.typing import Record
 Groups = Mapping[str, Sequence[str]]
 """Names that stand for one or several data sets."""
 
+WAYS = {"rehearse": "rehearsed", "grade": "graded"}
+"""What a row of methods may ask for beside them, and the kind of task that this is."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -177,10 +180,9 @@ def _method_rows(row: Mapping[str, Any], missing: dict[str, str]) -> Iterator[_R
                     return
                 estimator = outer(enhancer=estimator)
             title = row.get("name", "{variant}").format(method=name, variant=variant)
-            found = _estimator_row(
-                title, name, estimator, baseline=cls.baseline and not {"wrap", "rehearse"} & set(row)
-            )
-            yield replace(found, task={"kind": "rehearsed", **row["rehearse"]}) if "rehearse" in row else found
+            ways = [key for key in WAYS if key in row]
+            found = _estimator_row(title, name, estimator, baseline=cls.baseline and not ways and "wrap" not in row)
+            yield replace(found, task={"kind": WAYS[ways[0]], **row[ways[0]]}) if ways else found
 
 
 def _class_rows(row: Mapping[str, Any], missing: dict[str, str]) -> Iterator[_Row]:
@@ -227,7 +229,7 @@ def _class(name: str, missing: dict[str, str]) -> Any:
 
 def _cells(row: _Row, spec: Spec, source: Source, data: Loaded, seeds: int) -> Iterator[Cell]:
     random = random_parameters(row.estimator) if row.estimator is not None else []
-    for seed in range(seeds) if random else (None,):
+    for seed in range(seeds) if random or row.task["kind"] == "graded" else (None,):
         task = dict(row.task)
         if row.estimator is not None:
             seeded = clone(row.estimator).set_params(**dict.fromkeys(random, seed))

@@ -162,6 +162,21 @@ def _rehearsed(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answe
     return Answer(score(D, R), R, extra={"chosen": chosen, "by": "rehearsal", "expected": best.score})
 
 
+@task("graded", "contone.measures", "contone.measurements", "contone.enhance.calibrated")
+def _graded(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
+    """The truth of a few rows is told; scores are of the others."""
+    from contone.enhance.calibrated import Calibrated
+    from contone.enhance.graded import takes_degrees
+
+    told = np.asarray(np.random.default_rng(cell.seed).choice(len(D), cell.task["rows"], replace=False))
+    known = np.full(D.shape, np.nan)
+    known[told] = D[told]
+    estimator = build(cell.task["estimator"])
+    method = estimator if takes_degrees(estimator) else Calibrated(estimator)
+    R = np.asarray(method.fit_enhance(X, L, degrees=known))
+    return Answer(score(np.delete(D, told, axis=0), np.delete(R, told, axis=0)), R, extra={"told": told.tolist()})
+
+
 _rehearsals: Record = {}
 
 

@@ -38,7 +38,7 @@ Note = Callable[[str], None]
 
 
 def suffix_of(path: str | Path) -> str:
-    """The format of a file by its name, `.gz` left aside; an empty string where it is none of ours."""
+    """The format of a file by its name, `.gz` left aside; an empty string where it is not known."""
     name = str(path).lower()
     found = Path(name.removesuffix(".gz")).suffix
     known = COMPRESSED if name.endswith(".gz") else READABLE

@@ -37,29 +37,33 @@ class Agreement(NamedTuple):
 def agreement(counts: NDArray[np.float64], scale: Scale = "nominal", seed: int = 0) -> Agreement | None:
     """The agreement of answers counted by item and value (items, values); None where no item has two answers.
 
-    Where all answers have one value, chance cannot be told from agreement: alpha is NaN.
+    Where all answers have one value, chance cannot be told from agreement: alpha is NaN. Of several questions about
+    the same items, (questions, items, values), observed and expected distances are summed over the questions.
     """
     counts = np.nan_to_num(np.asarray(counts, dtype=np.float64))
-    counts = counts[counts.sum(axis=1) >= 2]
-    if len(counts) == 0:
+    counts = counts.reshape(-1, *counts.shape[-2:])
+    size = counts.sum(axis=2)
+    counts, size = np.where(size[:, :, None] >= 2, counts, 0.0), np.where(size >= 2, size, 0.0)
+    counts, size = counts[:, size.any(axis=0)], size[:, size.any(axis=0)]
+    n_items = counts.shape[1]
+    if n_items == 0:
         return None
-    size = counts.sum(axis=1)
-    squares = _squared_distances(counts.sum(axis=0), scale)
+    squares = np.stack([_squared_distances(table.sum(axis=0), scale) for table in counts])
     # Of each item: how far its own answers are apart, in pairs.
-    apart = np.einsum("uc,cd,ud->u", counts, squares, counts) / (size - 1.0)
+    apart = np.einsum("kuc,kcd,kud->ku", counts, squares, counts) / np.maximum(size - 1.0, 1.0)
 
     def alpha(weights: NDArray[np.float64]) -> float:
         total = weights @ counts
-        n = total.sum()
-        expected = total @ squares @ total / (n - 1.0)
-        return float(1.0 - weights @ apart / expected) if expected > 0 else float("nan")
+        n = np.maximum(total.sum(axis=1), 2.0)
+        expected = np.einsum("kc,kcd,kd->k", total, squares, total) / (n - 1.0)
+        return float(1.0 - (weights @ apart.T).sum() / expected.sum()) if expected.sum() > 0 else float("nan")
 
     rng = np.random.default_rng(seed)
-    drawn = rng.multinomial(len(counts), np.full(len(counts), 1.0 / len(counts)), size=RESAMPLES)
+    drawn = rng.multinomial(n_items, np.full(n_items, 1.0 / n_items), size=RESAMPLES)
     found = np.array([alpha(weights.astype(float)) for weights in drawn])
     found = found[np.isfinite(found)]
     ends = np.quantile(found, [0.025, 0.975]) if len(found) else (np.nan, np.nan)
-    return Agreement(alpha(np.ones(len(counts))), float(ends[0]), float(ends[1]), len(counts))
+    return Agreement(alpha(np.ones(n_items)), float(ends[0]), float(ends[1]), n_items)
 
 
 def _squared_distances(totals: NDArray[np.float64], scale: Scale) -> NDArray[np.float64]:

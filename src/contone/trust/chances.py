@@ -136,7 +136,7 @@ def refuse_method(function: str, method: EstimatorLike, n_sweeps: Any) -> None:
 
 
 def refuse_model(function: str, fitted: Inversion) -> None:
-    """Refuse models that do not say which labels a row would have."""
+    """Refuse models that do not say which labels would be marked."""
     if isinstance(fitted.fit_.rule, Order):
         raise InputError(
             f'{function}: the rule "order" does not say which labels degrees give, so labels have no chance and no '

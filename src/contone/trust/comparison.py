@@ -3,7 +3,7 @@
 All methods see the same replicates (common random numbers), so that the differences between them are far better known
 than the scores themselves. How sure the order is stands in the table: in how many replicates a method is ahead of the
 next one. Replicates differ in what the labels do not say (`contone.trust.rehearsal`), so an order that holds in all of
-them does not hang on it.
+them does not depend on it.
 """
 
 from __future__ import annotations

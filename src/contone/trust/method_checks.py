@@ -28,7 +28,7 @@ from contone.trust.row_summaries import SHOWN
 from contone.typing import Matrix
 
 COMPARED_ROWS = 300
-"""At most how many rows a method is fitted to again."""
+"""Most rows that a method is fitted to again."""
 METHOD = "this method"
 N_REHEARSED = 3
 """Data sets that are drawn from the model."""

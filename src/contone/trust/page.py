@@ -35,19 +35,23 @@ COUNTED = "Rows are counted from 0, as in the file without its header."
 
 def document(check: Check, source: str = "The data") -> str:
     """The page as one text."""
-    import contone
-
-    generated = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
     return html.page(
         Document(
             f"Can these degrees be believed? {words.clip(source, 60)}",
             f"{source}: {words.count(check.n_rows, 'row')}, {words.count(len(check.labels), 'label')}, enhanced by "
-            f"{check.method}{_sampled(check)}. Page made {generated}.",
+            f"{check.method}{_sampled(check)}.",
             (_summary(check), _checks(check), _labels(check), _ambiguous(check), _doubtful(check), _pairs(check)),
-            f"contone {contone.__version__}, Python {platform.python_version()}. Expected error: KL(D || D^) over "
-            "models that the labels allow; no truth was used.",
+            f"{made_by()} Expected error: KL(D || D^) over models that the labels allow; no truth was used.",
         )
     )
+
+
+def made_by() -> str:
+    """When and by what a page was made."""
+    import contone
+
+    made = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return f"Made {made} by contone {contone.__version__}, Python {platform.python_version()}."
 
 
 def write(check: Check, path: str | os.PathLike[str], source: str = "The data", *, overwrite: bool = True) -> Path:

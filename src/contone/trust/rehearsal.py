@@ -282,5 +282,5 @@ def _remarks(spread: Spread) -> tuple[str, ...]:
     return (
         f"The labels hardly say how uneven the degrees are: the spread of their logarithms is {spread.mean:.2g} ± "
         f"{spread.deviation:.1g}, largely as the prior has it. Expected scores, and a temperature that is chosen by "
-        "them, hang on it; the order of methods does less so. Degrees of some rows (degrees=...) tell more of it.",
+        "them, depend on it; the order of methods less so. The degrees of a few rows (degrees=...) would say more.",
     )

@@ -233,7 +233,18 @@ def _is_number(kind: Any) -> bool:
     return bool(kind.is_numeric() or kind == nw.Boolean)
 
 
+def read_numbers(container: Data, name: str) -> np.ndarray:
+    """Any container as float64; text in it is refused."""
+    try:
+        return np.asarray(read_array(container, name), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputTypeError(f"{name} must hold numbers: {error}.") from error
+
+
 def read_array(container: Data, name: str) -> Array:
+    check_column_names(container, name)
     if sp.issparse(container):
         return container.toarray()
     if is_torch_array(container):

@@ -58,9 +58,9 @@ class RuleReport:
 
     def __str__(self) -> str:
         fits = (
-            "takes the numbers of labels per row as given"
+            "takes the number of labels per row as given"
             if self.explained is None
-            else f"explains {self.explained:.0%} of the numbers of labels per row"
+            else f"fits the number of labels of {self.explained:.0%} of the rows"
         )
         words, marked = self.rule.in_words(), "labels marked yes keep"
         if self.levels:

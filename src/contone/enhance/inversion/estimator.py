@@ -40,6 +40,7 @@ from sklearn.utils.validation import check_is_fitted
 from contone.backends import get_backend, to_numpy
 from contone.base import (
     Enhancer,
+    FewWarnings,
     InductiveMixin,
     Interval,
     fit_checked,
@@ -241,7 +242,8 @@ class Inversion(InductiveMixin, Enhancer):
             `degrees` are then those of items: (m, q) in that order, or a pandas frame whose index names items.
         """
         if groups is not None:
-            return self._fit_groups(X, Y, degrees, groups)
+            with FewWarnings():
+                return self._fit_groups(X, Y, degrees, groups)
         if degrees is None:
             return super().fit_enhance(X, Y)
 
@@ -420,8 +422,8 @@ class Inversion(InductiveMixin, Enhancer):
 
 def check_level(level: float) -> None:
     """Refuse a level of intervals that is not a probability."""
-    if not 0 < level < 1:
-        raise InputError(f"intervals: level must be between 0 and 1; got {level}.")
+    if not isinstance(level, Real) or not 0 < level < 1:
+        raise InputError(f"intervals: level must be between 0 and 1; got {level!r}.")
 
 
 def make_generator(random_state: Any) -> np.random.Generator:

@@ -107,7 +107,7 @@ class ErrorSample:
         graded: np.ndarray | None = None,
         numbers: np.ndarray | None = None,
     ) -> ErrorSample:
-        """At most `SAMPLE_ROWS` rows, evenly spaced in an order of no meaning.
+        """At most `SAMPLE_ROWS` rows, evenly spaced in random order.
 
         `graded` are the numbers of the rows with known degrees; `numbers` (n,) are those of the rows, where they are a
         sample themselves.

@@ -48,7 +48,7 @@ def choose_rule(degradation: IntervalRule | str, L: np.ndarray, known: KnownDegr
 def _choose(rule: str, L: np.ndarray, known: KnownDegrees) -> IntervalRule:
     q = L.shape[1]
     has_zeros = bool((L == 0).all(axis=1).any())
-    if rule == "bar" and q > 1:
+    if rule == "bar" and q > 1 and not np.isnan(L).all():
         return likeliest_threshold(L, known, at_least_one=not has_zeros)
     L, known = _labelled(L, known)
     if len(L) == 0:
