@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, cast
 
 import narwhals.stable.v1 as nw
 import numpy as np
@@ -34,6 +34,11 @@ class Border:
     frame: Data = None
     model: Array = None
     """The tensor or dask array whose kind, device, precision or blocks the answer shares."""
+
+    @property
+    def library(self) -> str | None:
+        """Whose frames came in: "pandas" or "polars"; None for arrays."""
+        return None if self.frame is None else str(self.frame.implementation)
 
     def wrap(self, D: Array) -> Data:
         """D (n, q) as the kind of container that came in."""
@@ -66,6 +71,11 @@ class Border:
         if index is not None and library == "pandas":
             answer.index = index
         return answer
+
+
+def as_table(columns: dict[str, list[object]], library: str | None) -> Data:
+    """Columns as a frame of the library ("pandas", "polars"); as they are where there is none."""
+    return columns if library is None else nw.to_native(nw.from_dict(columns, backend=cast(Any, library)))
 
 
 def open_border(container: Data, label_names: Sequence[str]) -> Border:

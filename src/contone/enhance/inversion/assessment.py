@@ -14,7 +14,7 @@ from contone.enhance.inversion.evidence import find_contradictions
 from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.shape_uncertainty import evenly
 from contone.exceptions import LabelWarning
-from contone.measurements import IntervalRule, Order
+from contone.measurements import IntervalRule, Measurement, Order
 from contone.measurements.order import has_levels
 from contone.numerics.simplex import softmax
 from contone.runtime.warnings import warn
@@ -137,7 +137,7 @@ def warn_of_contradictions(known: KnownDegrees, L: np.ndarray, rule: IntervalRul
         )
 
 
-def warn_of_silent_rows(L: Array, rule: IntervalRule, graded: np.ndarray) -> None:
+def warn_of_silent_rows(L: Array, rule: Measurement, graded: np.ndarray) -> None:
     """Count the rows without any label that a fit leaves out; those in `graded` have degrees."""
     silent = np.array(to_numpy(rule.silent(L)))
     silent[graded] = False
