@@ -18,7 +18,7 @@ from array_api_compat import array_namespace
 
 from contone.backends import to_numpy
 from contone.exceptions import InputError, LabelError
-from contone.measurements.base import Measurement, Spoken
+from contone.measurements.base import Answers, Spoken
 from contone.typing import Array
 
 MOST_STEPS = 25
@@ -26,7 +26,7 @@ MOST_STEPS = 25
 
 
 @dataclass(frozen=True)
-class Levels(Measurement):
+class Levels(Answers):
     """A level for every label: 0 to 3, a five-point scale, grades from 0 to 100, no / unsure / yes as 0, 1, 2.
 
     Y (n, q) holds whole numbers, NaN where nobody asked. Distances between levels are learnt, so that heaps (at 50 and
@@ -42,14 +42,13 @@ class Levels(Measurement):
     Examples
     --------
     >>> rule = Levels((0, 3)).suited_to(np.array([[0, 3, 1], [0, 1, 1]]))
-    >>> rule, rule.numbers, rule.steps_of(np.array([[0, 3, 1]])).tolist()
+    >>> rule, rule.numbers, rule.coded(np.array([[0, 3, 1]])).tolist()
     (Levels(levels=(0, 3)), (0.0, 1.0, 3.0), [[0.0, 2.0, 1.0]])
     """
 
     levels: tuple[float, float] | None = None
     numbers: tuple[float, ...] = field(default=(), repr=False)
     spoken: ClassVar[dict[str, Spoken]] = {"levels": Spoken("levels, one for every label")}
-    takes_numbers: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.levels is not None and not (len(self.levels) == 2 and self.levels[0] < self.levels[1]):
@@ -78,7 +77,7 @@ class Levels(Measurement):
             weights[k] = total
         return replace(self, levels=self.levels or found, numbers=tuple(map(float, numbers)))
 
-    def steps_of(self, Y: Array) -> np.ndarray:
+    def coded(self, Y: Array) -> np.ndarray:
         """Which of the levels told apart each entry of Y (n, q) is or lies next to, from 0; NaN stays."""
         given = np.asarray(to_numpy(Y), dtype=np.float64)
         between = np.convolve(self.numbers, [0.5, 0.5], mode="valid")
