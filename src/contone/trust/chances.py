@@ -108,9 +108,7 @@ def label_chances(
     return open_border(X, method.label_names_).wrap(chances(method.rule_fit_, checked, nothing, 0.0, n_sweeps, rng))
 
 
-def _chances_of_answers(
-    method: Inversion, X: Data, Y: Data, groups: Data, annotators: Data, person: Hashable
-) -> Any:
+def _chances_of_answers(method: Inversion, X: Data, Y: Data, groups: Data, annotators: Data, person: Hashable) -> Any:
     """The chances that a further person, or this one, marks or chooses labels, given the answers of others."""
     if not hasattr(method, "fit_"):
         if Y is None:

@@ -109,9 +109,7 @@ def _told(rule: Answers, values: Matrix) -> list[Matrix]:
     return [marks] if len(rule.worth) < 3 else [marks, worth[steps]]
 
 
-def _run(
-    chain: Chain, maps: tuple[FeatureMap, ...], rule: Answers, settings: Settings
-) -> tuple[PeopleFit, Posterior]:
+def _run(chain: Chain, maps: tuple[FeatureMap, ...], rule: Answers, settings: Settings) -> tuple[PeopleFit, Posterior]:
     """All sweeps, and what they say."""
     (n, q), n_kept = chain.Z.shape, settings.n_sweeps - settings.n_burn
     averages, log_answers = Averages(np.empty((q, n)), settings.n_samples, n_kept), np.empty((n, q))
