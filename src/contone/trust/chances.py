@@ -19,6 +19,7 @@ from contone.backends import get_backend, to_numpy
 from contone.base import check_whole_numbers
 from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.chances import chances
+from contone.enhance.inversion.people.model import PeopleFit
 from contone.exceptions import ArgumentError, InputError
 from contone.measurements import Order
 from contone.typing import Data, EstimatorLike
@@ -132,7 +133,9 @@ def _chances_of_answers(method: Inversion, X: Data, Y: Data, groups: Data, annot
             named = check_annotators(annotators, grouped.item)
             known = np.array([numbers.get(name, 0) for name in named.names])
             who = known[named.number - 1][order]
-    return border.wrap(method.fit_.chances(checked, L, item=item, person=who, by=by).mean)
+    model = method.fit_
+    assert isinstance(model, PeopleFit)
+    return border.wrap(model.chances(checked, L, item=item, person=who, by=by).mean)
 
 
 class Opened(NamedTuple):

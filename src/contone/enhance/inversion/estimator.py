@@ -62,14 +62,13 @@ from contone.enhance.inversion.evidence import place_grades
 from contone.enhance.inversion.expected_error import ErrorSample, ExpectedError, expect_error
 from contone.enhance.inversion.fit import choose_rows, fit
 from contone.enhance.inversion.model import Fit
-from contone.enhance.inversion.people.fit import fit_people
 from contone.enhance.inversion.people.model import PeopleFit
 from contone.enhance.inversion.people.report import AnswersReport, expect_answer_error, tell_persons
 from contone.enhance.inversion.posterior import Posterior
 from contone.enhance.inversion.rules import choose_rule
 from contone.enhance.inversion.suggest import suggest_rows
 from contone.exceptions import InputError, InputTypeError
-from contone.measurements import Answers, IntervalRule, Marks, Measurement, RuleText, Votes, parse_rule
+from contone.measurements import Answers, IntervalRule, Marks, Measurement, RuleText, parse_rule
 from contone.numerics.solution import Solution
 from contone.typing import Array
 from contone.validation import (
@@ -107,13 +106,14 @@ class Inversion(InductiveMixin, Enhancer):
     degradation : Measurement or str, default="cumulative"
         The rule that made L, as an object or in words: "main" (main labels, more than half of the weight:
         `CumulativeMass(0.5)`, also "cumulative"), "everything" (`CumulativeMass(0.9)`), "bar" (`Threshold`, its height
-        estimated, and with `groups` each person has an own one, as in "marks"; "threshold" has 1 / q), "best" (`TopK`, k the most frequent number of labels), "order" (marked above
-        unmarked, with each row's own number of labels; or ranks and levels, as above), "votes" (`Votes`: Y counts how
-        many people chose each label, or is one class per row), "marks" (`Marks`: each person marks what holds), "levels"
-        (`Levels`: each person gives every label a level), or with a parameter:
-        "cumulative:0.9", "threshold:0.2", "topk:3". "auto" chooses among these by the likelihood of the number of
-        labels per row, with a model fitted under each; it takes several seconds and warns where the labels leave the
-        choice open. `degradation_` says which rule it was, `rule_report_` how well it explains the labels.
+        estimated, and with `groups` each person has an own one, as in "marks"; "threshold" has 1 / q), "best" (`TopK`,
+        k the most frequent number of labels), "order" (marked above unmarked, with each row's own number of labels; or
+        ranks and levels, as above), "votes" (`Votes`: Y counts how many people chose each label, or is one class per
+        row), "marks" (`Marks`: each person marks what holds), "levels" (`Levels`: each person gives every label a
+        level), or with a parameter: "cumulative:0.9", "threshold:0.2", "topk:3". "auto" chooses among these by the
+        likelihood of the number of labels per row, with a model fitted under each; it takes several seconds and warns
+        where the labels leave the choice open. `degradation_` says which rule it was, `rule_report_` how well it
+        explains the labels.
     features : bool, default=True
         Let the mean of z depend on X. False uses L alone.
     n_components : int, default=60
@@ -284,7 +284,7 @@ class Inversion(InductiveMixin, Enhancer):
         if self.noise > 0:
             raise InputError(f"Inversion: noise={self.noise:g} beside groups counts errors twice; use noise=0.")
         training = check_training(self, X, Y)
-        grouped = check_groups(groups, training.X, training.border, needs_several=not isinstance(rule, Votes))
+        grouped = check_groups(groups, training.X, training.border, needs_several=not isinstance(rule, Answers))
         refuse_too_large(self, grouped.X, training.labels.shape[1])
         names, L = training.border.label_names, to_numpy(training.labels)
         known = NOTHING_KNOWN if degrees is None else check_degrees_of_items(degrees, names, grouped.names)
@@ -355,6 +355,8 @@ class Inversion(InductiveMixin, Enhancer):
         grades = place_grades(*among, L[: X.shape[0]]) if len(among.rows) else None
         self._expected_error: ExpectedError | None = None
         if isinstance(rule, Answers):
+            from contone.enhance.inversion.people.fit import fit_people  # compiled loops, which take a second to load
+
             people, posterior = fit_people(X, labels, rule, settings, rng, grades, item, person)
             self.rule_report_ = AnswersReport.of(people, labels, posterior, item)
             return people, posterior

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,26 +23,18 @@ from scipy.linalg import helmert
 from scipy.special import gammainc, gammaincinv, gammaln
 from scipy.stats import invwishart
 
-from contone.enhance.inversion.people.likelihood import Responses, Traits
+from contone.enhance.inversion.people.answers import Features, Matrix, Responses, Traits
 from contone.enhance.inversion.people.persons import draw_persons, sort_by_person
 from contone.enhance.inversion.people.priors import Prior
 from contone.enhance.inversion.people.rows import draw_items, likelihood_of_items
 from contone.enhance.inversion.people.slices import slice_step
 from contone.runtime.machine import pieces_of, total
 
-Matrix = NDArray[np.float64]
 ACCEPTED = 0.35
 """Share of steps of scales that are to be accepted; their length is chosen so during the burn-in."""
 LONGEST_STEP = 1.5
 """Of the log of a scale, whatever is accepted."""
 N_SCALE_STEPS, N_PERSON_STEPS = 3, 2
-
-
-class Features(Protocol):
-    """A feature of the mean: one number per item and label, at any spread."""
-
-    def at(self, spread: float) -> Matrix:
-        """(n, q), rows with sum zero."""
 
 
 class Chain:

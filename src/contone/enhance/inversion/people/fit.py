@@ -16,9 +16,9 @@ from contone.enhance.inversion.chain import Settings, show_progress
 from contone.enhance.inversion.evidence import Grades
 from contone.enhance.inversion.fit import choose_rows
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
-from contone.enhance.inversion.people.chain import Chain, Features, Matrix
+from contone.enhance.inversion.people.answers import LEVELS, VOTES, Features, Matrix, Responses
+from contone.enhance.inversion.people.chain import Chain
 from contone.enhance.inversion.people.levels_chain import LevelsChain
-from contone.enhance.inversion.people.likelihood import LEVELS, VOTES, Responses
 from contone.enhance.inversion.people.model import N_DIRECTIONS, Draw, FeatureMap, PeopleFit, sort_responses
 from contone.enhance.inversion.people.new_rows import answers, even_normals
 from contone.enhance.inversion.people.priors import LevelsPrior, Prior

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from contone.enhance.inversion.people.chain import Chain, Features, Matrix, draw_shape_of
+from contone.enhance.inversion.people.answers import Features, Matrix, Responses, Traits
+from contone.enhance.inversion.people.chain import Chain, draw_shape_of
 from contone.enhance.inversion.people.levels import cut_value, draw_traits
-from contone.enhance.inversion.people.likelihood import Responses, Traits
 from contone.enhance.inversion.people.priors import LevelsPrior
 from contone.enhance.inversion.people.slices import slice_step
 
@@ -97,7 +97,7 @@ class LevelsChain(Chain):
         if self.n_persons <= S:
             answers = np.cumsum(np.diff(self.by_person.first)[1:])
             who = 1 + np.searchsorted(answers, (np.arange(S) + self.rng.random()) * answers[-1] / S, side="right")
-            return Traits(*(trait[who] for trait in self.traits[:3]), worth)
+            return Traits(self.traits.sharpness[who], self.traits.offset[who], self.traits.cuts[who], worth)
         offset = self.tau * normals[:, :q] @ np.linalg.cholesky(self.offset_shape).T
         stretch = np.exp(self.gamma * normals[::-1, q])
         return Traits(np.exp(self.kappa * normals[:, q]), offset, stretch[:, None] * common, worth)

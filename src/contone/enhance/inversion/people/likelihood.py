@@ -16,10 +16,8 @@ Person 0 is nobody in particular: a = 1, b = 0. Counts of people without names a
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
-import numpy as np
-
+from contone.enhance.inversion.people.answers import LEVELS, MARKED, VOTES
 from contone.enhance.inversion.people.levels import (
     add_terms_of_levels,
     chances_of_marks,
@@ -28,35 +26,6 @@ from contone.enhance.inversion.people.levels import (
     mean_levels,
 )
 from contone.enhance.inversion.sweeps.elementary import compiled
-from contone.typing import Array
-
-VOTES, LEVELS, MARKED = 0, 1, 2
-"""Kinds of answers; of levels, also whether they are above the lowest, whatever the others are."""
-
-
-class Responses(NamedTuple):
-    """Responses, sorted by item: those of item i are rows first[i] to first[i + 1] of the others."""
-
-    kind: int
-    first: Array
-    """(n + 1,), whole numbers."""
-    person: Array
-    """(m,), whole numbers; 0 is nobody in particular."""
-    values: Array
-    """(m, q), NaN where a label was not on offer."""
-
-
-class Traits(NamedTuple):
-    """How persons answer; the first of them is nobody in particular."""
-
-    sharpness: Array
-    """a (W + 1,)."""
-    offset: Array
-    """b (W + 1, q)."""
-    cuts: Array = np.zeros((1, 0))
-    """Cut points (W + 1, K), of levels only."""
-    worth: Array = np.zeros((1, 0))
-    """What each level counts (1, K + 1), of levels only."""
 
 
 @compiled

@@ -9,22 +9,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from contone.backends import like
 from contone.enhance.inversion.chain import Settings
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
-from contone.enhance.inversion.people.chain import Chain, Features, Matrix
-from contone.enhance.inversion.people.likelihood import MARKED, VOTES, Responses, Traits
-from contone.enhance.inversion.people.new_rows import even_directions, weigh_rows
-from contone.enhance.inversion.people.traits import Persons
+from contone.enhance.inversion.people.answers import MARKED, VOTES, Features, Matrix, Persons, Responses, Traits
 from contone.enhance.inversion.posterior import Posterior, joined
 from contone.measurements.base import Answers
 from contone.numerics.solution import Solution
 from contone.runtime.machine import for_each, pieces_by_width
 from contone.typing import Array
+
+if TYPE_CHECKING:
+    from contone.enhance.inversion.people.chain import Chain
 
 N_DIRECTIONS = 16
 """Points that a row is weighed at, for each draw of the parameters."""
@@ -189,6 +189,8 @@ class PeopleFit:
         self, responses: Responses, features: Sequence[Features], n_directions: int, asked: int, by: int = 0
     ) -> tuple[Matrix, Matrix, Matrix]:
         """Means of the answers of kind `asked`, by all people or person `by`; means and deviations of their logits."""
+        from contone.enhance.inversion.people.new_rows import even_directions, weigh_rows
+
         m, q = len(responses.first) - 1, self.n_labels
         sums = np.zeros((m, q)), np.zeros((m, q)), np.zeros((m, q))
         pieces = pieces_by_width(m, 64 * q)

@@ -12,11 +12,11 @@ in bits: nothing where the answer is always the same, or falls at random whateve
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
-from contone.enhance.inversion.people.chain import Chain, Matrix
+from contone.enhance.inversion.people.answers import Matrix, Persons
+from contone.enhance.inversion.people.chain import Chain
 from contone.enhance.inversion.people.levels import bits_of_levels
 from contone.enhance.inversion.sweeps.elementary import compiled
 
@@ -24,19 +24,6 @@ EVERY = 4
 """Persons are looked at after so many sweeps."""
 MOST_ITEMS = 200
 """Items that the answers of persons are compared on."""
-
-
-class Persons(NamedTuple):
-    """What is known of the W persons; sharpness and bits (3, W) as means, lower and upper ends of 90 % intervals."""
-
-    answers: np.ndarray
-    """(W,)."""
-    offset: Matrix
-    """(W, q), means."""
-    offset_deviation: Matrix
-    """(W, q)."""
-    sharpness: Matrix
-    bits: Matrix
 
 
 class Watch:
