@@ -36,8 +36,8 @@ class Levels(Answers):
     ----------
     levels : (lowest, highest) or None, default=None
         The range that people were given; None takes it from Y.
-    numbers : tuple of float
-        Left out: filled from Y by `suited_to`, the levels that are told apart.
+    numbers : tuple of float, default=()
+        The levels that are told apart; `suited_to` takes them from Y.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class Levels(Answers):
 
     def check_labels(self, Y: Array) -> None:
         xp, (low, high) = array_namespace(Y), self.levels or (-np.inf, np.inf)
-        off = (Y == Y) & ((xp.round(Y) != Y) | (low > Y) | (high < Y))
+        off = (Y == Y) & ((xp.round(Y) != Y) | ~xp.isfinite(Y) | (low > Y) | (high < Y))
         if bool(xp.any(off)):
             row, label = (int(A[0]) for A in np.nonzero(to_numpy(off)))
             told = "" if self.levels is None else f" from {low:g} to {high:g}"
@@ -118,6 +118,13 @@ class Marks(Levels):
     """All labels that hold, in the eyes of one person: Y (n, q) in {0, 1}, one row per answer.
 
     A row of zeros says that nothing holds.
+
+    Parameters
+    ----------
+    levels : tuple of float, default=(0.0, 1.0)
+        Not marked and marked.
+    numbers : tuple of float, default=()
+        As in `Levels`.
 
     Examples
     --------
