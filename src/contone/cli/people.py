@@ -39,7 +39,7 @@ def benchmark_people(
         with experiment.display() as observer:
             progress = run_people(cells, store, jobs=run.jobs, observer=observer)
     except KeyboardInterrupt:
-        terminal.say(f"stopped; {len(store)} finished cells are kept in {store.root}. Run the same command to go on.")
+        terminal.say(f"stopped; {len(store)} finished cells are kept in {store.root}. Run the same command to resume.")
         raise typer.Exit(INTERRUPTED) from None
     loss, tempered = people_table(store), people_table(store, "log_loss_tempered")
     record = [

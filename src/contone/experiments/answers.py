@@ -166,7 +166,7 @@ def dawid_skene(answers: Answers) -> Matrix:
 
 
 def logistic_regression(answers: Answers) -> Matrix:
-    """A logistic regression of the answers on the features, each item told by a fit to the others (five folds)."""
+    """A logistic regression of the answers on the features, each item predicted by a fit to the others (five folds)."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GroupKFold
     from sklearn.preprocessing import StandardScaler
