@@ -26,7 +26,7 @@ MOST_STEPS = 25
 
 
 @dataclass(frozen=True)
-class Levels(Answers):
+class Levels(Answers):  # numpydoc ignore=PR02
     """A level for every label: 0 to 3, a five-point scale, grades from 0 to 100, no / unsure / yes as 0, 1, 2.
 
     Y (n, q) holds whole numbers, NaN where nobody asked. Distances between levels are learnt, so that heaps (at 50 and
@@ -114,7 +114,7 @@ class Levels(Answers):
 
 
 @dataclass(frozen=True)
-class Marks(Levels):
+class Marks(Levels):  # numpydoc ignore=PR02
     """All labels that hold, in the eyes of one person: Y (n, q) in {0, 1}, one row per answer.
 
     A row of zeros says that nothing holds.
