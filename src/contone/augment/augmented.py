@@ -14,13 +14,14 @@ from sklearn.utils.metaestimators import available_if
 
 from contone.augment.confidence import LabelConfidence
 from contone.augment.reduction import HSICReducer
-from contone.backends import get_backend
+from contone.backends import get_backend, like
 from contone.base import (
     Enhancer,
     HasMethods,
     InductiveMixin,
     StrOptions,
     fit_checked,
+    in_its_kind,
     refuse_other_kinds,
     refuse_unasked,
 )
@@ -92,6 +93,7 @@ class Augmented(Enhancer):
             refuse_unasked(self.enhancer_, L)
         if self.confidence_ is not None:
             F = backend.split_like(_fit_step(self.confidence_, X, L, self.label_names_), X)
+            F = like(F, X) if backend.name == "torch" else F
         self.label_confidence_ = F
         X_reduced = X if self.reducer_ is None else _reduce(self.reducer_, X, F)
         _fit_step(self.enhancer_, X_reduced, F, self.label_names_)
@@ -117,10 +119,10 @@ class Augmented(Enhancer):
 
     def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
         labels = L if self.confidence_ is None else get_backend(L).map_rows(normalise_rows, L, columns=L.shape[1])
-        return self.enhancer_._enhance(self._reduced(X), labels)
+        return self.enhancer_._enhance(*in_its_kind(self.enhancer_, self._reduced(X), labels))
 
     def _predict(self, X: np.ndarray) -> Array:
-        return self.enhancer_._predict(self._reduced(X))
+        return self.enhancer_._predict(*in_its_kind(self.enhancer_, self._reduced(X)))
 
     def _reduced(self, X: Array) -> Array:
         return X if self.reducer_ is None else _transform(self.reducer_, X)

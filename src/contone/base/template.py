@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
+from warnings import WarningMessage
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -28,7 +29,7 @@ from contone.numerics.label_score import label_score
 from contone.numerics.solution import Solution
 from contone.runtime import machine
 from contone.runtime.machine import threads_for
-from contone.runtime.warnings import warn
+from contone.runtime.warnings import held, issue, warn
 from contone.typing import Array, Data, Domains, EstimatorLike, Presets, Record
 from contone.validation import (
     Border,
@@ -40,6 +41,22 @@ from contone.validation import (
     silent_rows,
 )
 from contone.validation.domains import InvalidParameterError
+
+
+class FewWarnings:
+    """Around a public fit: what it warns of is said at its end, by `warnings.issue`; fits inside it say nothing."""
+
+    def __enter__(self) -> None:
+        self.kept: list[WarningMessage] = []
+        self.is_outermost = held.get() is None
+        if self.is_outermost:
+            held.set(self.kept)
+
+    def __exit__(self, *_: object) -> None:
+        if self.is_outermost:
+            held.set(None)
+            if self.kept:
+                issue(self.kept)
 
 
 class CheckedEstimator(BaseEstimator):
@@ -170,6 +187,10 @@ class Enhancer(Estimator, ABC):
 
     def _check_and_fit(self, X: Data, Y: Data, read_evidence: Callable[[Training], Record] | None = None) -> Data:
         """The template of `fit_enhance`; `read_evidence` checks what else is given and names it for `_fit_enhance`."""
+        with FewWarnings():
+            return self._fit_wrapped(X, Y, read_evidence)
+
+    def _fit_wrapped(self, X: Data, Y: Data, read_evidence: Callable[[Training], Record] | None) -> Data:
         self._validate_params()
         refuse_other_kinds(self, X, Y)
         training, found = examine_training(self, X, Y)
@@ -306,6 +327,7 @@ def fit_checked(method: Enhancer, X: Array, L: Array, label_names: list[str], **
     """
     method.n_features_in_ = X.shape[1]
     method.label_names_ = label_names
+    X, L = in_its_kind(method, X, L)
     with threads_for(X, L):
         solution = method._fit_enhance(X, L, **evidence)
     if not isinstance(solution, Solution):
@@ -313,6 +335,13 @@ def fit_checked(method: Enhancer, X: Array, L: Array, label_names: list[str], **
     method.label_distributions_ = on_simplex(solution.value, (X.shape[0], L.shape[1]), method)
     method.solution_ = solution
     return solution
+
+
+def in_its_kind(method: EstimatorLike, *arrays: Array) -> tuple[Array, ...]:
+    """Checked arrays as a method computes with them: tensors become NumPy arrays for one that takes none."""
+    refuse_other_kinds(method, *arrays)
+    as_they_are = get_backend(*arrays).name != "torch" or "torch" in getattr(method, "kinds", ())
+    return arrays if as_they_are else tuple(map(to_numpy, arrays))
 
 
 def fit_labelled(method: Enhancer, X: Array, L: Array, label_names: list[str]) -> Solution:

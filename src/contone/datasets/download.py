@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from contone.datasets.registry import Entry, mismatch
 from contone.exceptions import DataError
-from contone.runtime.files import replacing
+from contone.runtime.files import expand_user, replacing
 
 MAX_DOWNLOAD = 512 << 20
 """The largest file, in bytes, that is downloaded: several times the largest of the registry."""
@@ -77,7 +77,7 @@ def _folder_said() -> str:
     folder = os.environ.get("CONTONE_DATA")
     if not folder:
         return "CONTONE_DATA (not set)"
-    missing = "" if Path(folder).expanduser().is_dir() else ": no such folder"
+    missing = "" if expand_user(folder).is_dir() else ": no such folder"
     return f"CONTONE_DATA ({folder}{missing})"
 
 

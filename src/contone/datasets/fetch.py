@@ -16,7 +16,8 @@ from contone.datasets.artificial import artificial
 from contone.datasets.dataset import FORMATS, Dataset, read, shapes
 from contone.datasets.download import download
 from contone.datasets.registry import Entry, mismatch, registry
-from contone.exceptions import DataError
+from contone.exceptions import DataError, InputTypeError
+from contone.runtime.files import expand_user
 
 Where = Literal["generated", "folder", "cache", "missing"]
 
@@ -164,7 +165,7 @@ def cache_folder() -> Path:
     """The folder that downloads go to: CONTONE_CACHE, or the operating system's place for caches."""
     chosen = os.environ.get("CONTONE_CACHE")
     if chosen:
-        return Path(chosen).expanduser()
+        return expand_user(chosen)
     import pooch
 
     return Path(pooch.os_cache("contone"))
@@ -175,6 +176,8 @@ def cache_folder() -> Path:
 
 def _plain(name: str) -> str:
     """A name without case and separators."""
+    if not isinstance(name, str):
+        raise InputTypeError(f"A data set is known by its name, a text; got {name!r}. 'contone data list' shows all.")
     return "".join(c for c in name.lower() if c not in "-_ .")
 
 
@@ -201,7 +204,7 @@ def _own_files() -> list[Path]:
     """The data files in CONTONE_DATA; looked up every time, so that a file put there works at once."""
     folder = os.environ.get("CONTONE_DATA")
     try:
-        listed = sorted(Path(folder).expanduser().iterdir()) if folder else []
+        listed = sorted(expand_user(folder).iterdir()) if folder else []
     except OSError:  # no such folder: the search goes on, and the error at its end names the folder
         return []
     return [path for path in listed if path.suffix in FORMATS and _is_file(path)]

@@ -20,7 +20,7 @@ from contone import datasets
 from contone.datasets import Dataset
 from contone.datasets.dataset import FORMATS, as_distributions
 from contone.exceptions import ArgumentError, DataError, InputError
-from contone.runtime.files import replacing
+from contone.runtime.files import expand_user, replacing
 from contone.typing import Record
 
 DEGREE_SUFFIX = "_degree"
@@ -118,7 +118,7 @@ def as_source(
     text = os.fspath(thing)
     if not _looks_like_file(text):
         return Source(datasets.canonical(text))
-    path = Path(text).expanduser()
+    path = expand_user(text)
     if not path.is_file():
         raise DataError(f"{text}: there is no such file.")
     name = path.name

@@ -2,7 +2,7 @@
 
 Benchmarks of label enhancement start from known distributions and measure them; `CumulativeMass(0.5)` is the rule
 behind the published logical labels of the field. Annotators follow rules too: `TopK`, `Threshold` and `Order` are the
-usual ones.
+usual ones. `Votes` are choices of single people.
 """
 
 from contone.measurements.bar import Threshold
@@ -12,6 +12,7 @@ from contone.measurements.mass import CumulativeMass
 from contone.measurements.names import RuleText, known_rules, parse_rule
 from contone.measurements.order import Order
 from contone.measurements.topk import TopK
+from contone.measurements.votes import Votes
 
 __all__ = [
     "CumulativeMass",
@@ -23,6 +24,7 @@ __all__ = [
     "RuleText",
     "Threshold",
     "TopK",
+    "Votes",
     "asked_frequencies",
     "fill_unasked",
     "has_unasked",

@@ -9,6 +9,7 @@ Every class says its own names (`Measurement.spoken`, `Measurement.parameter`); 
 | bar | whatever passes a bar | Threshold, its height estimated |
 | best | the k best | TopK, k the most frequent number of labels per row |
 | order | marked above unmarked, no more | the order alone, of each row's own number of labels or levels |
+| votes | votes, how many people chose each label | Votes: counts, or one class per row |
 | auto | | the likeliest of these |
 
 ``cumulative:0.9``, ``threshold:0.2`` and ``topk:3`` (or ``the 3 best``) set the parameter; ``cumulative`` alone is
@@ -26,9 +27,10 @@ from contone.measurements.base import Measurement, Spoken
 from contone.measurements.mass import CumulativeMass
 from contone.measurements.order import Order
 from contone.measurements.topk import TopK
+from contone.measurements.votes import Votes
 from contone.validation.domains import StrOptions
 
-MEASUREMENTS: tuple[type[Measurement], ...] = (CumulativeMass, Threshold, TopK, Order)
+MEASUREMENTS: tuple[type[Measurement], ...] = (CumulativeMass, Threshold, TopK, Order, Votes)
 """Every measurement that has a name."""
 SPOKEN: dict[str, tuple[type[Measurement] | None, Spoken]] = {
     **{name: (cls, spoken) for cls in MEASUREMENTS for name, spoken in cls.spoken.items()},

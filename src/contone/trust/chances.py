@@ -81,14 +81,14 @@ def label_chances(
     rng = np.random.default_rng(random_state)
     if Y is not None:
         opened = open_rows("label_chances", method, X, Y, float(noise), n_sweeps)
-        P = chances(opened.method.fit_, opened.X, opened.L, float(noise), n_sweeps, rng)
+        P = chances(opened.method.rule_fit_, opened.X, opened.L, float(noise), n_sweeps, rng)
         return opened.border.wrap(P)
     refuse_method("label_chances", method, n_sweeps)
     check_is_fitted(method, msg="label_chances: without Y the method must have been fitted. Fit it, or pass Y.")
     refuse_model("label_chances", method)
     checked = _in_memory("label_chances", check_features(method, X, reset=False))
     nothing = np.full((checked.shape[0], len(method.label_names_)), np.nan)
-    return open_border(X, method.label_names_).wrap(chances(method.fit_, checked, nothing, 0.0, n_sweeps, rng))
+    return open_border(X, method.label_names_).wrap(chances(method.rule_fit_, checked, nothing, 0.0, n_sweeps, rng))
 
 
 class Opened(NamedTuple):

@@ -162,7 +162,7 @@ class Check:
 
     def headline(self) -> str:
         """Rule, weight and expected error in one sentence."""
-        fits = "" if self.explained is None else f", which explains {self.explained:.0%} of the numbers of labels,"
+        fits = "" if self.explained is None else f", which fits the number of labels in {self.explained:.0%} of rows,"
         if self.method != MODEL:
             return (
                 f"With {self.method} labels marked yes keep {self.yes_weight:.0%} of the weight; if labels are made by "

@@ -197,7 +197,7 @@ def _check_method(
 def expected_error_of(fitted: Inversion, X: Matrix, L: Matrix, D: Matrix) -> tuple[ExpectedError, Matrix]:
     """The expected KL of an answer under models that the labels allow, and a finite one (m,) of each row."""
     answer = np.maximum(D, FLOOR)
-    sample = ErrorSample.of(X, L, answer, fitted.degradation_)
-    found = expect_error(fitted.fit_, sample, fitted.posterior_, answer=answer)
+    sample = ErrorSample.of(X, L, answer, fitted.rule_fit_.rule)
+    found = expect_error(fitted.rule_fit_, sample, fitted.posterior_, answer=answer)
     rows = np.asarray(to_numpy(found.rows))
     return (ExpectedError(math.inf, math.inf, math.inf, rows) if (D <= 0).any() else found), rows

@@ -165,7 +165,7 @@ def _chances(
     fitted: EstimatorLike, X: np.ndarray, masked: np.ndarray, hidden: np.ndarray, labels: np.ndarray, rows: np.ndarray
 ) -> np.ndarray:
     if isinstance(fitted, Inversion) and not isinstance(fitted.degradation_, Order):
-        return np.asarray(completion_chances(fitted.fit_, X, masked, np.random.default_rng(0))[hidden])
+        return np.asarray(completion_chances(fitted.rule_fit_, X, masked, np.random.default_rng(0))[hidden])
     return _through_map(np.asarray(fitted.label_distributions_), hidden, labels, rows)
 
 

@@ -33,7 +33,7 @@ def model_findings(
 ) -> tuple[tuple[Finding, ...], str]:
     """What the checks of a fitted Inversion find on rows X (m, d), L (m, q); and what could not be checked."""
     rng, few = np.random.default_rng(seed), slice(COMPARED_ROWS)
-    replicates, _ = predictive.replicate_labels(method.fit_, X, L, n_replicates, rng)
+    replicates, _ = predictive.replicate_labels(method.rule_fit_, X, L, n_replicates, rng)
     ranks = calibration.ranks_on_replicates(method, X[few], L[few], rng)
     again = clone(method).set_params(degradation=method.degradation_, n_samples=0, verbose=False, **SHORT)
     hidden, unhidden = find_hidden_labels(again, X[few], L[few], seed, "the model")

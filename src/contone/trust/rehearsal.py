@@ -164,7 +164,7 @@ class Rehearsal:
         graded = _graded(known, rows, L_some.shape)
         fitted.fit(X_some, L_some, degrees=graded)
         rng = np.random.default_rng(random_state)
-        replicates = _draw(fitted.fit_, X_some, L_some, graded, n_replicates, rng)
+        replicates = _draw(fitted.rule_fit_, X_some, L_some, graded, n_replicates, rng)
         misfit, chance = _compare_cardinalities(L_some, replicates)
         warnings = _reasons_to_doubt(misfit, chance, fitted.n_relaxed_ / len(L_some))
         for name, found in {

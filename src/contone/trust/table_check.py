@@ -46,7 +46,7 @@ def check_file(
         As in `contone.read_table`.
     """
     said = progress or Progress()
-    problem = read_problem(Path(source), Reading(**reading), said)
+    problem = read_problem(Path(source), Reading(**reading), said).of_one_source("a check")
     fitted = fit_problem(problem, named_method(method if method is not None else Inversion()), said)
     return check_rows(fitted.method, fitted.rows(), model=model, progress=said, max_rows=max_rows)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from contone.exceptions import DataError
-from contone.tables.exports.answers import Answers, Collector
+from contone.tables.answers import Answers, Collector
 
 CONTENT = ("text", "html", "image", "audio", "video", "title", "url")
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import invwishart
 
+from contone.enhance.inversion.people.answers import LEVELS, Responses, Traits
 from contone.enhance.inversion.people.levels import (
     add_terms_of_levels,
     expected_levels,
@@ -14,7 +15,6 @@ from contone.enhance.inversion.people.levels import (
     log_chance_of_levels,
 )
 from contone.enhance.inversion.people.levels_chain import LevelsChain
-from contone.enhance.inversion.people.likelihood import LEVELS, Responses, Traits
 from contone.enhance.inversion.people.priors import LevelsPrior, LogNormal
 from contone.enhance.inversion.people.rows import draw_items
 

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from contone.enhance.inversion.people.chain import Chain, Features, Matrix, draw_shape_of
+from contone.enhance.inversion.people.answers import Features, Matrix, Responses
+from contone.enhance.inversion.people.chain import Chain, draw_shape_of
 from contone.enhance.inversion.people.levels import cut_value, draw_traits
-from contone.enhance.inversion.people.likelihood import Responses
 from contone.enhance.inversion.people.priors import LevelsPrior
 from contone.enhance.inversion.people.slices import slice_step
 
