@@ -286,7 +286,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(folder, forks, process)
     code = KILLED.replace("SIGKILL", "SIGINT")
     done = forks.run("-c", code, *command("t.csv", "out.csv", "--chunk-rows", "100"), cwd=folder)
     assert done.returncode != 0
-    assert "the same command goes on from there" in done.stderr
+    assert "the same command resumes there" in done.stderr
     assert "Traceback" not in done.stderr
     assert "unexpected" not in done.stderr
     assert process(*command("t.csv", "out.csv", "--chunk-rows", "100"), cwd=folder).returncode == 0

@@ -106,12 +106,12 @@ class Augmented(Enhancer):
 
     @available_if(lambda self: hasattr(self.enhancer, "predict"))
     def predict(self, X: Data) -> Data:
-        """Label distributions (m, q) of new rows, where the enhancer can tell them; a frame in gives a frame out."""
+        """Label distributions (m, q) of new rows, where the enhancer predicts; a frame in gives a frame out."""
         return InductiveMixin.predict(self, X)
 
     @available_if(lambda self: hasattr(self.enhancer, "enhance"))
     def enhance(self, X: Data, Y: Data) -> Data:
-        """Label distributions (m, q) of new rows that have labels, where the enhancer can tell them.
+        """Label distributions (m, q) of new rows that have labels, where the enhancer can.
 
         The confidence of a new row is not defined (it is a problem of all rows together); its labels share it equally.
         """

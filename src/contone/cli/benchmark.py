@@ -77,7 +77,7 @@ def benchmark(
     features : names
         Columns of a table that are features [default: all other numbers].
     store : path
-        Folder of the results; a run that stopped goes on from there.
+        Folder of the results; a run that stopped resumes from there.
     out : path
         Report to write: .html, .md, .tex or .json [default: report.html in the folder of the results].
     show : bool

@@ -50,7 +50,7 @@ def carry_out(
         with display() as observer:
             return start(observer=observer, about=about, expected=expected)
     except KeyboardInterrupt:
-        terminal.say(f"stopped; {len(store)} finished cells are kept in {store.root}. Run the same command to go on.")
+        terminal.say(f"stopped; {len(store)} finished cells are kept in {store.root}. Run the same command to resume.")
         raise typer.Exit(INTERRUPTED) from None
 
 

@@ -26,7 +26,7 @@ def report(
     """Make the report from stored results.
 
     One self-contained HTML file, report.html unless another is named: published and measured figures side by side,
-    pictures, errata of the paper, provenance. It can be made while a run goes on, and says what is missing.
+    pictures, errata of the paper, provenance. It can be made during a run, and says what is missing.
 
     Examples:
 

@@ -34,7 +34,7 @@ def reproduce(
     run : Run
         How the grid is run.
     store : path
-        Folder of the results; a run that stopped goes on from there.
+        Folder of the results; a run that stopped resumes from there.
     only : names
         Experiments, with commas: recovery,ranks,augmentation,ablation,sensitivity,prediction.
     datasets : names

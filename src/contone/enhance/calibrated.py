@@ -109,12 +109,12 @@ class Calibrated(Graded):
 
     @available_if(lambda self: hasattr(self.enhancer, "predict"))
     def predict(self, X: Data) -> Data:
-        """Label distributions (m, q) of new rows, where the enhancer can tell them; a frame in gives a frame out."""
+        """Label distributions (m, q) of new rows, where the enhancer predicts; a frame in gives a frame out."""
         return InductiveMixin.predict(self, X)
 
     @available_if(lambda self: hasattr(self.enhancer, "enhance"))
     def enhance(self, X: Data, Y: Data) -> Data:
-        """Label distributions (m, q) of new rows that have labels, where the enhancer can tell them."""
+        """Label distributions (m, q) of new rows that have labels, where the enhancer can."""
         return Enhancer.enhance(self, X, Y)
 
     def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:

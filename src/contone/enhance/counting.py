@@ -49,7 +49,7 @@ def dirichlet_multinomial(counts: Matrix, mean: Matrix | None = None) -> Matrix:
 
 
 def regressed(X: Matrix, counts: Matrix) -> Matrix:
-    """A logistic regression of the votes on the features (n, d), each item told by a fit to the others (five folds)."""
+    """A logistic regression of the votes on the features (n, d), each item predicted by a fit to the others."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
 

@@ -170,7 +170,7 @@ def _keyed(compute: Compute, key: str, cell: Cell) -> tuple[str, Record]:
 
 
 def leave_with(parent: int) -> None:
-    """End this worker when the process `parent`, which started it, is gone; it would wait for work for ever.
+    """End this worker when the process `parent`, which started it, is gone; it would wait for work forever.
 
     Workers run it before anything else, with the run's id: one that asked for its parent itself could be too late.
     """

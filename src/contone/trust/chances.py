@@ -37,8 +37,8 @@ def label_chances(
     """How probable it is that each label of each row would be marked, by somebody who makes no errors.
 
     With labels Y and `noise` it is the posterior of the labels without error: soft 0/1 labels to train a classifier
-    per label on. Entries that nobody asked about (NaN) are told from the features and the row's other labels. Without
-    Y it is a prediction for new rows.
+    per label on. Entries that nobody asked about (NaN) are predicted from the features and the other labels of the row.
+    Without Y it is a prediction for new rows.
 
     Parameters
     ----------
