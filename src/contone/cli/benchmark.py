@@ -13,11 +13,11 @@ from contone.cli import experiment, options, terminal
 from contone.cli.method import find_method, known_methods
 from contone.cli.options import flag
 from contone.pages import words
-from contone.typing import Record
 
 if TYPE_CHECKING:
     from contone.experiments.estimate import Estimate
     from contone.experiments.plan import Plan
+    from contone.typing import Record
 
 DEFAULT_STORE = Path("contone-benchmark")
 
