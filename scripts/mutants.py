@@ -406,7 +406,7 @@ def main() -> int:
     known, all_rooms = results(), rooms()
     if unknown := set(given.room) - set(all_rooms):
         parser.error(f"no such room: {', '.join(sorted(unknown))}; there are {', '.join(all_rooms)}")
-    os.nice(5)
+    os.nice(0)
     if not given.list:
         for name in LIBRARIES:
             importlib.import_module(name)

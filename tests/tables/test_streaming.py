@@ -104,6 +104,21 @@ def test_every_inductive_method_streams(folder, run, brief, method):
     assert (D >= 0).all()
 
 
+@pytest.mark.parametrize("place", ["in the sample", "beyond it"])
+def test_a_missing_value_anywhere_is_found_before_the_fit_where_it_is_an_error(folder, run, flat, place):
+    frame = read("t.csv")
+    row = 2 if place == "in the sample" else 499
+    holes = frame.with_columns(pl.when(pl.int_range(pl.len()) == row).then(None).otherwise(pl.col("x1")).alias("x1"))
+    holes.write_csv("holes.csv")
+    more = ("--chunk-rows", "200", "--sample-rows", "120")
+    assert run(*command("t.csv", "full.csv", *more, "--missing", "error")).exit_code == 0
+    refused = run(*command("holes.csv", "out.csv", *more, "--missing", "error"))
+    assert refused.exit_code != 0
+    assert "x1" in flat(refused.output)
+    assert not Path("out.csv").exists()
+    assert run(*command("holes.csv", "out.csv", *more)).exit_code == 0
+
+
 def test_a_method_that_needs_all_rows_says_that_it_cannot(folder, run, flat):
     result = run(*command("t.csv", "out.csv", "--stream", method="lp"))
     assert result.exit_code == 2
