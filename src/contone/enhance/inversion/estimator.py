@@ -72,6 +72,7 @@ from contone.enhance.inversion.suggest import suggest_rows
 from contone.exceptions import InputError, InputTypeError
 from contone.measurements import Answers, IntervalRule, Marks, Measurement, RuleText, parse_rule
 from contone.numerics.solution import Solution
+from contone.runtime.machine import one_blas_thread
 from contone.typing import Array
 from contone.validation import (
     NOTHING_KNOWN,
@@ -184,6 +185,7 @@ class Inversion(InductiveMixin, Enhancer):
     reference = "this library; docs/inversion.md"
     kinds = frozenset({"torch", "dask", "sparse", "unasked", "unlabelled"})
     unlabelled_get = ""
+    _shares_rows = True  # and the same answer with any number of threads
     when_short = "its answer still depends on chance: raise n_sweeps"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "degradation": [Measurement, RuleText()],
@@ -424,10 +426,11 @@ class Inversion(InductiveMixin, Enhancer):
         """
         check_is_fitted(self)
         if self._expected_error is None:
-            if isinstance(self.fit_, PeopleFit):
-                self._expected_error = expect_answer_error(self.fit_, self.posterior_)
-            else:
-                self._expected_error = expect_error(self.fit_, self._error_sample, self.posterior_)
+            with one_blas_thread():
+                if isinstance(self.fit_, PeopleFit):
+                    self._expected_error = expect_answer_error(self.fit_, self.posterior_)
+                else:
+                    self._expected_error = expect_error(self.fit_, self._error_sample, self.posterior_)
         return self._expected_error
 
     def suggest(self, k: int = 30) -> np.ndarray:
@@ -483,7 +486,8 @@ class Inversion(InductiveMixin, Enhancer):
             found = self.fit_.prior(checked) if get_backend(checked).in_memory else blocks.prior(self.fit_, checked)
         else:
             checked, L, border = check_new_rows(self, X, Y, self.label_names_)
-            found = self._posterior_of(checked, L)
+            with one_blas_thread():
+                found = self._posterior_of(checked, L)
         lower, upper = self._ends(found, level)
         return self.wrapped(border, X, lower), self.wrapped(border, X, upper)
 
