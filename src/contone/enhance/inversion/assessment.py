@@ -30,6 +30,7 @@ _SCALES = {
     "labels": "",
     "prior": "; the order does not say how uneven degrees are: a weak prior does, and graded rows (degrees=) would",
     "graded rows": "; how uneven degrees are comes from the graded rows",
+    "edge": "; how uneven degrees are is at the end of what is looked at: labels do not tell, graded rows would",
 }
 
 
@@ -48,7 +49,7 @@ class RuleReport:
     levels : bool
         Whether the labels are levels or ranks beyond 0 and 1.
     scale_from : str
-        What says how uneven degrees are: "labels", "prior" or "graded rows".
+        What says how uneven degrees are: "labels", "prior" or "graded rows"; "edge" where labels ask for no end of it.
     """
 
     rule: IntervalRule
@@ -100,7 +101,8 @@ def report_rule(fit: Fit, X: Array, L: Array, D: Array, *, is_graded: bool = Fal
     q = L.shape[1]
     given = to_numpy(backend.count_members(sizes, q + 1)) / sizes.shape[0]
     expected = np.bincount(made, minlength=q + 1) / len(made)
-    return RuleReport(fit.rule, float(np.minimum(given, expected).sum()), yes_weight)
+    scale_from = "edge" if fit.spread.at_edge() and not is_graded else "labels"
+    return RuleReport(fit.rule, float(np.minimum(given, expected).sum()), yes_weight, scale_from=scale_from)
 
 
 def simulate_labels(fit: Fit, X: Array, rng: np.random.Generator, max_rows: int = ASSESSED_ROWS) -> np.ndarray:
