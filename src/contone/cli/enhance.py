@@ -55,7 +55,7 @@ def enhance(
 
     contone enhance large.parquet --labels 'mood_*' --stream -o soft.parquet
 
-    contone enhance label-studio.json --text text -o soft.parquet
+    contone enhance label-studio.json --text text --annotators persons.csv -o soft.parquet
 
     contone enhance answers.csv --item item --worker who --label mood -o soft.csv
 
