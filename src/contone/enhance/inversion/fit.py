@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from contone.backends import like, to_numpy
+from contone.backends import get_backend, like, to_numpy
 from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.annotators import Items
 from contone.enhance.inversion.chain import Settings, calibrate_parameters, count_labels, learn_parameters, redraws
@@ -50,6 +50,10 @@ def fit(
     each of them saw. Parameters are estimated on at most `max_rows` rows of X, drawn at random, graded ones first; the
     posterior is that of all of them. Graded rows have the degrees that they were given.
     """
+    if get_backend(L).host_is_quicker(L):
+        there = None if grades is None else Grades(to_numpy(grades.known), _on_host(grades.degrees), grades.bound)
+        model, posterior = fit(_on_host(X), _on_host(L), rule, settings, rng, there, item)
+        return replace(model, on_host=True), posterior.like(L)
     m, q = X.shape[0], L.shape[1]
     silent = silent_items(rule, L, item)
     if grades is not None:
@@ -110,6 +114,10 @@ def fit(
         return model, averages.posterior(rows.n_relaxed)
     posterior = model.posterior(X, L, rng, item, settings.n_samples if m <= settings.max_rows else 0)
     return model, posterior if grades is None else posterior.with_known(grades)
+
+
+def _on_host(A: Array) -> np.ndarray:
+    return np.asarray(to_numpy(A), dtype=np.float64)
 
 
 def choose_rows(n: int, max_rows: int, rng: np.random.Generator, graded: np.ndarray | None = None) -> np.ndarray:

@@ -67,6 +67,8 @@ class Fit:
 
     factors: FactorCovariance | None = None
     """What Sigma was made of where labels are many."""
+    on_host: bool = False
+    """Whether rows of a GPU were few enough to be fitted on the host, where that is quicker."""
 
     @property
     def n_labels(self) -> int:
@@ -103,6 +105,7 @@ class Fit:
                 "sample_rows": self.n_rows,
                 "graded_rows": n_graded,
                 "degrees_of_freedom": self.tail,
+                **({"computed_on": "the host, which is quicker for so few rows"} if self.on_host else {}),
             },
         )
 

@@ -6,7 +6,7 @@ Two numbers per degree are kept for intervals, the mean and the standard deviati
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -38,6 +38,17 @@ class Posterior:
     def __getitem__(self, rows: Array) -> Posterior:
         """Of some of the rows; samples are left behind."""
         return Posterior(self.mean[rows], self.logit_centre[rows], self.logit_width[rows], self.n_relaxed)
+
+    def like(self, model: Array) -> Posterior:
+        """The same as arrays of the library, on the device and in the precision of `model`."""
+        mean, centre, width = (like(A, model) for A in (self.mean, self.logit_centre, self.logit_width))
+        return replace(
+            self,
+            mean=mean,
+            logit_centre=centre,
+            logit_width=width,
+            samples=None if self.samples is None else like(self.samples, model),
+        )
 
     def with_known(self, grades: Grades) -> Posterior:
         """The same, with the degrees that are known in their rows."""

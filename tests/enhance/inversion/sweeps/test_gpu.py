@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from contone import CumulativeMass, Inversion, Threshold, TopK  # noqa: E402
+from contone.backends.torch import TorchBackend  # noqa: E402
 from contone.backends.torch.draws import FEW, TensorDraws  # noqa: E402
 from contone.enhance.inversion import sampler  # noqa: E402
 from contone.enhance.inversion.covariance import FactorCovariance  # noqa: E402
@@ -181,3 +182,27 @@ def test_intervals_of_many_rows_cover(dtype):
     assert np.abs(answer.sum(dim=1).cpu().numpy() - 1).max() < 1e-5
     again = Inversion(max_rows=5000, n_sweeps=120, n_burn=40)
     assert torch.equal(answer, again.fit_enhance(*(torch.tensor(A, dtype=dtype, device="cuda") for A in (X, L))))
+
+
+def test_few_rows_of_a_gpu_are_fitted_on_the_host_which_says_so(monkeypatch, small):
+    """As if these tensors were on a GPU: the answer is NumPy's, as tensors."""
+    monkeypatch.setattr(TorchBackend, "host_is_quicker", lambda self, A: True)
+    X, L, D = small
+    degrees = np.where(np.arange(60)[:, None] < 3, D, np.nan)
+    method, expected = (Inversion(n_sweeps=20, n_burn=5, n_samples=2) for _ in range(2))
+    answer = method.fit_enhance(torch.tensor(X), torch.tensor(L), degrees=degrees)
+    np.testing.assert_allclose(answer.numpy(), expected.fit_enhance(X, L, degrees=degrees), atol=1e-12)
+    assert method.solution_.info["computed_on"].startswith("the host")
+    assert "computed_on" not in expected.solution_.info
+    assert all(isinstance(A, torch.Tensor) for A in (*method.intervals_(), method.samples_))
+
+
+@on_gpu
+@pytest.mark.parametrize(("n", "on_host"), [(500, True), (20_000, False)])
+def test_few_rows_are_fitted_on_the_host(n, on_host):
+    rng = np.random.default_rng(0)
+    X, D = torch.tensor(rng.normal(size=(n, 3)), device="cuda"), rng.dirichlet(np.ones(3), n)
+    method = Inversion(n_sweeps=20, n_burn=5)
+    answer = method.fit_enhance(X, torch.tensor(CumulativeMass().apply(D), device="cuda"))
+    assert answer.is_cuda
+    assert ("computed_on" in method.solution_.info) == on_host
