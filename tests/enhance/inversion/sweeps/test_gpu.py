@@ -33,7 +33,7 @@ def rows_and_prior(rule, n, q, dtype=torch.float64, seed=0, *, impossible=False)
     L = rule.apply(rng.dirichlet(np.ones(q), n)).astype(float)
     if impossible:
         L[: n // 3] = 1.0  # what most rules cannot make
-    rows = sampler.Rows(rule, torch.tensor(L, dtype=dtype, device="cuda"), 0.0)
+    rows = sampler.Rows(rule, torch.tensor(L, dtype=dtype, device="cuda"))
     A = rng.normal(size=(q, q))
     mean = torch.tensor(0.5 * rng.normal(size=(q, n)), dtype=dtype, device="cuda")
     return rows, mean, np.linalg.inv(A @ A.T / q + 0.3 * np.eye(q))
@@ -113,7 +113,7 @@ def test_known_rows_are_held_as_the_reference_holds_them():
     D /= D.sum(axis=1, keepdims=True)
     L = torch.tensor(rule.apply(D).astype(float), device="cuda")
     graded = np.flatnonzero(rng.random(n) < 0.5)
-    rows = sampler.Rows(rule, L, 0.0, place_grades(graded, D[graded], L))
+    rows = sampler.Rows(rule, L, grades=place_grades(graded, D[graded], L))
     mean, precision = torch.zeros((q, n), dtype=torch.float64, device="cuda"), np.eye(q)
     u, shift = (torch.tensor(A, device="cuda") for A in (rng.random((q, n)), rng.normal(size=n)))
     given = (rows.Z, rows.bound, mean, precision, u, shift)
@@ -132,7 +132,7 @@ def test_a_chain_in_one_kernel_has_the_posterior_of_one_sweep_by_sweep(rule, dty
     L = one.positive.T.to(dtype).repeat(copies, 1)
     mean, found = mean.repeat(1, copies), []
     for fused in (True, False):
-        rows = sampler.Rows(rule, L, 0.0)
+        rows = sampler.Rows(rule, L)
         draws = TensorDraws(np.random.default_rng(3), L)
         averages = Averages(rows.Z, 0, 15)
         if fused:
