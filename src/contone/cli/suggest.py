@@ -49,13 +49,16 @@ def suggest(
         Overwrite what is there.
     """
     from contone.tables import suggest_file
+    from contone.tables.settings import Reading
+    from contone.tables.suggesting import next_command
 
+    method = settings.build()
     with terminal.plain_warnings():
         done = suggest_file(
             file,
             output,
             k=number,
-            method=settings.build(),
+            method=method,
             overwrite=force,
             graded=graded,
             progress=terminal.TerminalProgress(),
@@ -64,4 +67,4 @@ def suggest(
     is_sheet = output.lower().endswith((".csv", ".tsv"))
     step = "fill in the degrees" if is_sheet else "open it in a browser, grade, and save graded.csv"
     terminal.say(f"wrote {done.path}: {len(done.rows)} of {done.n_rows:,} rows to grade; {step}, then")
-    terminal.say(f"  contone enhance {file} --labels … --graded {output if is_sheet else 'graded.csv'} -o OUT")
+    terminal.say(f"  {next_command(file, Reading(**reading.given()), method, output if is_sheet else 'graded.csv')}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
@@ -86,7 +87,7 @@ def suggest_file(
         chosen = fresh.suggest(k)
     problem, places = fitted.problem, np.flatnonzero(fitted.fitted_rows)[chosen]
     if place.lower().endswith(PAGES):
-        text = make_page(problem, places, path)
+        text = make_page(problem, places, path, fresh)
         with replacing(place, overwrite=overwrite) as temporary:
             temporary.write_text(text, encoding="utf-8")
     else:
@@ -95,7 +96,7 @@ def suggest_file(
     return SuggestedFile(Path(place), tuple(int(i) for i in problem.numbers[places]), len(problem.numbers))
 
 
-def make_page(problem: Problem, places: NDArray[np.int64], source: Path) -> str:
+def make_page(problem: Problem, places: NDArray[np.int64], source: Path, method: Inversion) -> str:
     """The page about some rows of a problem."""
     stored, marks = problem.table.stored[places.tolist()], problem.marks[places] > 0
     keys = columns.matching(problem.reading.ids, stored.columns)
@@ -111,4 +112,14 @@ def make_page(problem: Problem, places: NDArray[np.int64], source: Path) -> str:
         for i in range(stored.height)
     ]
     head = (grading.ROW, grading.CHECK, *keys)
-    return page.document(rows, problem.label_names, head, source.name, len(problem.numbers), source.resolve().parent)
+    folder, command = source.resolve().parent, next_command(source, problem.reading, method)
+    return page.document(rows, problem.label_names, head, source.name, len(problem.numbers), folder, command)
+
+
+def next_command(source: Path, reading: Reading, method: Inversion, graded: str = "graded.csv") -> str:
+    """What to run once rows are graded: the same reading and the same rule."""
+    rule = method.degradation if isinstance(method.degradation, str) else ""
+    ruled = ["--rule", rule] if rule not in ("", "cumulative", "main") else []
+    return shlex.join(
+        ["contone", "enhance", source.name, *reading.as_options(), *ruled, "--graded", graded, "-o", "soft.csv"]
+    )
