@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 # Modules are compiled once and kept, whatever the shell says: the suite starts many processes that import contone.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help installed demo test coverage lint style docstrings types size format docs site report bench hostile oldest wheel-check release-check clean
+.PHONY: help installed demo test coverage lint style docstrings types size format docs site report bench hostile mutants oldest wheel-check release-check clean
 
 help:                         ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,6 +102,9 @@ CASES ?= 100000
 hostile: $(VENV)/installed-test ## hand anything to every public class, CASES=100000 times; other cases each time
 	HOSTILE_CASES=$(CASES) $(BIN)/python -m pytest -q -n $(or $(filter-out 0,$(WORKERS)),2) tests/hostile
 
+mutants: $(VENV)/installed-test ## put small faults into the code and say which the tests notice; MUTANTS_ARGS="numerics -n 40"
+	$(BIN)/python scripts/mutants.py $(MUTANTS_ARGS)
+
 oldest: $(VENV)/installed-cli ## run a part of the suite with the oldest supported dependencies, in .venv-oldest
 	$(BIN)/python scripts/oldest.py $(PYTEST_ARGS)
 
@@ -112,4 +115,4 @@ release-check: $(VENV)/installed-cli ## everything that a release needs: sdist a
 	$(BIN)/python scripts/release_check.py
 
 clean:                        ## remove the environments and everything built
-	rm -rf $(VENV) .venv-oldest build dist docs/_build docs/_generated docs/gallery docs/reference/generated .pytest_cache .mypy_cache .ruff_cache .coverage contone-demo
+	rm -rf $(VENV) .venv-oldest build dist docs/_build docs/_generated docs/gallery docs/reference/generated .pytest_cache .mypy_cache .ruff_cache .mutants .coverage contone-demo

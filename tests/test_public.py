@@ -18,7 +18,7 @@ from contone.base import Enhancer
 
 # The names that the design promises; each appears once its part is built.
 FOUNDATION = {
-    *("Uniform", "Temperature", "Logical", "CumulativeMass", "TopK", "Threshold"),
+    *("Uniform", "Temperature", "Logical", "CumulativeMass", "TopK", "Threshold", "Votes"),
     *("evaluate", "datasets", "measurements", "measures", "show_versions"),
 }
 PROMISED = {

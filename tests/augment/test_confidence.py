@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from contone import CumulativeMass, LabelConfidence
-from contone.augment.confidence import confidence_graph, solve_confidence
+from contone.augment.confidence import _settle_flat_directions, confidence_graph, solve_confidence
 from contone.exceptions import LabelWarning
 from contone.numerics.graphs import nearest_neighbours
 
@@ -160,6 +160,37 @@ def test_flat_directions_are_counted_and_settled_nearest_to_equal_shares():
     # By symmetry of the two labels, the nearest minimiser treats them alike.
     np.testing.assert_allclose(F[:15, 0], F[:15, 1], atol=1e-7)
     np.testing.assert_allclose(F.sum(axis=1), 1.0, atol=1e-12)
+    # Whichever minimiser a solver stops at, the one that is returned is the same.
+    component = np.repeat([0, 1], 15)
+    for step in (0.5, -1.0):  # as far as the bound F >= 0 lets it go
+        moved = F.copy()
+        along = step * np.outer(root[:15], [1.0, -1.0]) * (F[:15, :2] / root[:15, None]).min()
+        moved[:15, :2] += along
+        settled = moved.copy()
+        assert _settle_flat_directions(settled, equal, root, L > 0, component, np.ones(30, dtype=bool)) == 1
+        np.testing.assert_allclose(settled, F, atol=1e-12)
+
+
+def test_blocks_on_a_cluster_give_the_answer_of_memory():
+    """Also where the minimiser is not unique, for isolated rows and for rows with one label."""
+    da = pytest.importorskip("dask.array")
+    rng = np.random.default_rng(4)
+    X = np.vstack([rng.normal(size=(25, 2)), rng.normal(size=(25, 2)) + 100.0, [[1e6, 0.0]]])
+    L = np.zeros((51, 4))
+    L[:25, :2] = 1.0
+    L[:25, 2] = rng.random(25) < 0.5
+    L[25:, 3] = 1.0
+    L[25:50, 0] = rng.random(25) < 0.5
+    L[50, 1] = 1.0
+    expected = LabelConfidence(n_neighbors=4, sigma=1.0).fit(X, L)
+    with pytest.importorskip("dask").config.set(scheduler="synchronous"):
+        found = LabelConfidence(n_neighbors=4, sigma=1.0).fit(*(da.from_array(A, chunks=(13, -1)) for A in (X, L)))
+        answer = np.asarray(found.label_distributions_)
+    np.testing.assert_allclose(answer, expected.label_distributions_, atol=1e-7)
+    assert found.solution_.objective == pytest.approx(expected.solution_.objective, abs=1e-9)
+    for name in ("free_rows", "single_label_rows", "isolated_rows", "components", "flat_directions"):
+        assert found.solution_.info[name] == expected.solution_.info[name]
+    assert expected.solution_.info["flat_directions"] == 1
 
 
 @pytest.mark.filterwarnings("ignore::contone.exceptions.LabelWarning")

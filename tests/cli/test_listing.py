@@ -23,6 +23,13 @@ ROOT = Path(__file__).parents[2]
 COMMANDS = dict(commands())
 
 
+def task(i):
+    """A task of Label Studio with three answers."""
+    regions = [{"from_name": "q", "type": "choices", "value": {"choices": ["abc"[(i + w) % 3]]}} for w in range(3)]
+    annotations = [{"completed_by": w, "result": [region]} for w, region in enumerate(regions)]
+    return {"id": i, "data": {"text": f"text {i % 4}"}, "annotations": annotations}
+
+
 def test_methods_as_json_say_what_the_library_says(run):
     listed = {r["name"]: r for r in json.loads(run("methods", "--json").stdout)}
     assert list(listed) == list(enhance.methods())
@@ -133,6 +140,11 @@ def test_the_examples_in_the_help_texts_run(folder, run, undrawn, line):
         known = {"contone_row": [0, 1, 2], "contone_check": fingerprints(songs)}
         shares = {"calm_degree": [50, 20, 30], "happy_degree": [30, 40, 30], "sad_degree": [20, 40, 40]}
         pl.DataFrame({**known, **shares}).write_csv(folder / "graded.csv")
+    if "--worker" in line:
+        rows = [(f"s{i}", f"w{w}", "abc"[(i + w) % 3]) for i in range(9) for w in range(3)]
+        pl.DataFrame(rows, ["item", "who", "mood"], orient="row").write_csv(folder / "answers.csv")
+    if "label-studio" in line:
+        (folder / "label-studio.json").write_text(json.dumps([task(i) for i in range(9)]))
     result = run(*shlex.split(line)[1:])
     assert result.exit_code == 0, result.output
     assert ("the expected error (mean KL)" in result.output) == ("--graded" in line)

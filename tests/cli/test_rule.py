@@ -37,9 +37,6 @@ def test_a_report_beside_the_table(folder, run, undrawn):
     assert "expected KL" in result.stderr
     assert (folder / "page.html").stat().st_size < 2_000_000
     assert run("enhance", *SONGS, "--force", "--report", "page.pdf").exit_code == 2
-    annotators = run("enhance", *SONGS, "--force", "--report", "p.html", "--item", "song", "--worker", "who")
-    assert annotators.exit_code == 2
-    assert "one set of labels per row" in " ".join(annotators.stderr.split())
 
 
 def test_other_methods_and_streamed_files_have_a_page_too(folder, run, undrawn):

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import polars as pl
@@ -309,3 +310,12 @@ def test_the_checks_find_what_is_wrong():
         assert f"check_{name} " in said
     for name in ("answer_on_simplex", "errors", "few_rows", "memory_estimate"):
         assert f"check_{name} " not in said
+
+
+def test_the_method_of_the_guide_has_every_property_that_we_ask_of_ours(monkeypatch):
+    guide = EXAMPLE.parents[1] / "docs" / "how-to" / "add-a-method.md"
+    code = guide.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+    module = ModuleType("my_module")
+    monkeypatch.setitem(sys.modules, "my_module", module)
+    exec(code, vars(module))
+    check_enhancer(module.Halves())

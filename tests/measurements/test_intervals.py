@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from contone import CumulativeMass, Threshold, TopK
-from contone.measurements import Others
+from contone.measurements import Order, Others
+from contone.measurements.order import has_levels, level_interval
 from contone.numerics.simplex import softmax
 
 RULES = [
@@ -14,6 +15,7 @@ RULES = [
     *(TopK(k) for k in (1, 2, 4)),
     *(Threshold(tau) for tau in (0.0, 0.1, 0.2, 0.45)),
 ]
+MORE = [Threshold(0.5), CumulativeMass(0.95), *(Threshold(tau, at_least_one=False) for tau in (0.15, 0.5))]
 BESIDE = 1e-7
 """How far from an end the rule is asked: ends themselves are ties."""
 
@@ -102,6 +104,58 @@ def test_every_pattern_that_the_rule_makes_has_a_start(rule, spread):
 def test_impossible_patterns_are_found(rule):
     L = np.array([[1.0, 1, 1, 1, 1], [1, 1, 1, 1, 0], [1, 1, 0, 0, 0]])
     np.testing.assert_array_equal(rule.start(L)[1], [True, True, False])
+
+
+@pytest.mark.parametrize("q", [1, 2, 3, 6])
+@pytest.mark.parametrize("rule", [*RULES, *MORE], ids=str)
+def test_a_start_is_found_wherever_there_is_one(rule, q):
+    """All marked labels weigh the same, all others the same: a pattern is possible where some ratio gives it."""
+    for m in range(0 if not rule.at_least_one else 1, q + 1):
+        L = (np.arange(q) < m).astype(float)[None, :]
+        ratios = np.concatenate([[1.0], np.geomspace(1e-4, 1.0, 2001)])
+        W = np.where(L > 0, 1.0, ratios[:, None])
+        there_is_one = (rule._apply(W / W.sum(axis=1, keepdims=True)) == (L > 0)).all(axis=1).any()
+        Z, impossible = rule.start(L)
+        assert bool(impossible[0]) == (not there_is_one)
+        if there_is_one:
+            np.testing.assert_array_equal(rule._apply(softmax(Z)), L > 0)
+
+
+@pytest.mark.parametrize("levels", [[0, 1, 2], [3, 7], [0, 1]])
+def test_levels_leave_room_between_lower_and_higher_ones(levels):
+    rng = np.random.default_rng(5)
+    L = rng.choice(levels, size=(200, 5)).astype(float)
+    assert has_levels(L) == (levels != [0, 1])
+    Z, impossible = Order().start(L)
+    assert not impossible.any()
+    above = L[:, :, None] > L[:, None, :]
+    assert (Z[:, :, None] > Z[:, None, :])[above].all()
+    L[:, 4] = np.where(rng.random(200) < 0.3, np.nan, L[:, 4])
+    for j in range(5):
+        lower, upper = level_interval(Z.T, L.T, j)
+        for i in range(50):
+            others = [k for k in range(5) if k != j]
+            below = [Z[i, k] for k in others if L[i, k] < L[i, j]]
+            above = [Z[i, k] for k in others if L[i, k] > L[i, j]]
+            assert lower[i] == max(below, default=-np.inf)
+            assert upper[i] == min(above, default=np.inf)
+
+
+def test_compiled_sweeps_know_every_rule_but_a_share_of_nothing():
+    assert CumulativeMass(0.3).region == ("mass", 0.3)
+    assert Threshold(0.3).region == ("bar", 0.3)
+    assert Threshold(0.3, at_least_one=False).region == ("any bar", 0.3)
+    assert TopK(3).region == Order().region == ("order", 0.0)
+    assert [rule.region.number for rule in (Order(), CumulativeMass(), Threshold(), Threshold(0.1, False))] == [
+        0,
+        1,
+        2,
+        3,
+    ]
+    assert CumulativeMass(0.0).region is None
+    assert Threshold(0.0).region is None
+    for rule in (CumulativeMass, Threshold, TopK, Order):  # a rule of somebody else's may cut elsewhere
+        assert type("Other", (rule,), {})().region is None
 
 
 def test_a_pattern_that_needs_a_tie_is_possible():

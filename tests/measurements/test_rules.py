@@ -25,6 +25,7 @@ CARDINALITIES = {
 """Mean labels per row of the logical labels published with the ten Yeast sets."""
 
 RULES = [CumulativeMass(), CumulativeMass(0.0), CumulativeMass(0.9), TopK(1), TopK(3), Threshold(0.1), Threshold(0.9)]
+RULES += [Threshold(0.25), CumulativeMass(0.625)]  # bars that eighths reach exactly
 
 
 @st.composite
@@ -66,6 +67,7 @@ def test_invariants(D, rule):
     assert L.shape == D.shape
     assert set(np.unique(L)) <= {0, 1}
     assert (L.sum(axis=1) >= 1).all()
+    np.testing.assert_array_equal(rule.cardinality(-np.sort(-D, axis=1)), L.sum(axis=1))
     for d, l in zip(D, L, strict=True):  # nothing irrelevant is larger than something relevant
         assert not (l == 0).any() or d[l == 1].min() >= d[l == 0].max()
     np.testing.assert_array_equal(D, before)
@@ -143,3 +145,15 @@ def test_what_is_not_a_distribution_is_refused():
 def test_rules_are_values():
     assert CumulativeMass(0.5) == CumulativeMass() != CumulativeMass(0.6)
     assert measurements.TopK is TopK
+
+
+@given(distributions())
+@settings(max_examples=100, deadline=None)
+def test_a_bar_that_need_not_be_passed(D):
+    rule = Threshold(0.25, at_least_one=False)
+    L = rule.apply(D)
+    np.testing.assert_array_equal(L, D > 0.25)
+    np.testing.assert_array_equal(rule.cardinality(-np.sort(-D, axis=1)), L.sum(axis=1))
+    assert rule.suited_to(L) == rule
+    expected = (L.sum(axis=1) > 0).all()  # a row of zeros says that no label need pass the bar
+    assert Threshold(0.25).suited_to(L).at_least_one == expected

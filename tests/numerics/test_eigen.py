@@ -47,8 +47,8 @@ def test_singular_b_and_empty_c(problem):
 
 
 def test_signs_make_the_largest_entry_positive():
-    V = np.array([[1.0, -3.0], [-2.0, 1.0]])
-    np.testing.assert_array_equal(fix_signs(V), [[-1.0, 3.0], [2.0, -1.0]])
+    V = np.array([[1.0, -3.0, -2.0], [-2.0, 1.0, 2.0]])  # of two as large, the first
+    np.testing.assert_array_equal(fix_signs(V), [[-1.0, 3.0, 2.0], [2.0, -1.0, -2.0]])
 
 
 def test_whitening_takes_no_rounding_of_a_tiny_shift_for_a_direction():
@@ -59,3 +59,25 @@ def test_whitening_takes_no_rounding_of_a_tiny_shift_for_a_direction():
         K = whitening(B, b)
         assert K.shape == (3, 3)
         np.testing.assert_allclose(K.T @ (B + np.outer(b, b)) @ K, np.eye(3), atol=1e-12)
+
+
+@pytest.mark.parametrize("reached", ["wholly", "partly", "not at all"])
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_whitening_with_a_shift_beside_a_singular_matrix(reached, size):
+    """K^T (B + b b^T) K = I, with as many columns as B + b b^T has rank, wherever b lies."""
+    rng = np.random.default_rng(1)
+    A = rng.normal(size=(3, 5))
+    B = A.T @ A  # of rank 3
+    inside, outside = A.T @ rng.normal(size=3), np.linalg.svd(A)[2][4]
+    b = size * {"wholly": inside, "partly": inside + outside, "not at all": outside}[reached]
+    K = whitening(B, b)
+    assert K.shape == (5, 3 if reached == "wholly" else 4)
+    np.testing.assert_allclose(K.T @ (B + np.outer(b, b)) @ K, np.eye(K.shape[1]), atol=1e-8)
+
+
+def test_units_of_rows_do_not_decide_what_is_singular():
+    rng = np.random.default_rng(2)
+    A, units = rng.normal(size=(30, 4)), np.array([1e-9, 1.0, 1e5, 1e9])
+    K = whitening((A * units).T @ (A * units))
+    assert K.shape == (4, 4)
+    np.testing.assert_allclose((K * units[:, None]).T @ A.T @ A @ (K * units[:, None]), np.eye(4), atol=1e-9)

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from contone import CumulativeMass, TopK
-from contone.numerics.label_score import label_score
+from contone.numerics.label_score import fit_map, label_score, levels_as_confidences, standardized_logs
 from contone.numerics.simplex import softmax
 
 
@@ -59,3 +59,42 @@ def test_entries_without_a_label_do_not_count(data):
     assert label_score(half, softmax(Z)) == pytest.approx(label_score(L[:200], softmax(Z[:200])), abs=1e-7)
     assert label_score(np.full_like(L, np.nan), softmax(Z)) == 0.0
     assert label_score(np.ones_like(L), softmax(Z)) == 0.0
+
+
+def test_one_line_is_fitted_to_logs_of_unit_mean_square(data):
+    Z, _ = data
+    asked = np.random.default_rng(3).random(Z.shape) < 0.5
+    z = standardized_logs(softmax(0.01 * Z), asked)
+    assert np.mean(z**2) == pytest.approx(1.0)
+    np.testing.assert_allclose(z, Z[asked] / np.sqrt(np.mean(Z[asked] ** 2)), atol=1e-9)
+    np.testing.assert_array_equal(standardized_logs(np.full((3, 4), 0.25), np.ones((3, 4), dtype=bool)), 0.0)
+    np.testing.assert_array_equal(standardized_logs(softmax(Z), np.zeros(Z.shape, dtype=bool)), np.zeros(0))
+
+
+@pytest.mark.parametrize("pull", [0.0, 2.0])
+def test_the_map_is_the_best_of_its_kind(data, pull):
+    """Against a penalised regression of scikit-learn: two imagined entries at z = 0, and a ridge of pull / 100 on b."""
+    Z, L = data
+    z, labels = Z[:40].ravel() / Z.std(), L[:40].ravel()
+    a, b, surprise = fit_map(z, labels, pull=pull)
+
+    def objective(a, b):
+        p, n = expit(a + b * z), len(z)
+        imagined = pull * (-np.log(expit(a)) - np.log(expit(-a)) + 0.005 * b * b) / n
+        return -np.mean(labels * np.log(p) + (1 - labels) * np.log1p(-p)) + imagined
+
+    assert surprise == pytest.approx(objective(a, b), rel=1e-12)
+    for step in ((1e-2, 0.0), (-1e-2, 0.0), (0.0, 1e-2), (0.0, -1e-2)):
+        assert objective(a + step[0], b + step[1]) > surprise
+    if pull:  # what is imagined keeps both finite, for labels of one kind, too
+        a, b, _ = fit_map(z, np.ones_like(z), pull=pull)
+        assert a == pytest.approx(np.log((len(z) + pull) / pull), rel=1e-3)
+        assert b < 1.0
+
+
+def test_levels_count_by_their_place_between_the_least_and_the_largest():
+    L = np.array([[1.0, 3.0, 5.0], [7.0, 7.0, 7.0], [np.nan, -1.0, 0.0]])
+    np.testing.assert_array_equal(levels_as_confidences(L), [[0, 0.5, 1], [np.nan] * 3, [np.nan, 0, 1]])
+    L, D = L[::2], softmax(np.nan_to_num(L[::2]))
+    assert label_score(L, D) == label_score(levels_as_confidences(L), D)
+    assert label_score(L[:1], D[:1]) > label_score(L[:1], D[:1, ::-1]) == 0.0

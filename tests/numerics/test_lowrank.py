@@ -119,3 +119,15 @@ def test_degenerate_features(X):
     for solution in (low_rank_representation(X, 0.5), inexact_alm(X, 0.5)):
         assert np.isfinite(solution.value.Z).all()
         assert solution.converged
+
+
+def test_the_penalty_is_balanced_on_the_way(X):
+    """Features in another unit are another problem (beta ||t_i||), yet the gap closes in as many iterations, about."""
+    needed = []
+    for unit in (0.1, 1.0, 30.0):
+        V, S = row_space(unit * X)
+        beta = np.sqrt(np.prod(beta_interval(V, S)))
+        found = low_rank_representation(unit * X, beta, tol=1e-5, max_iter=20_000)
+        assert found.converged
+        needed.append(found.n_iter)
+    assert max(needed) <= 60

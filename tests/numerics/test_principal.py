@@ -39,3 +39,22 @@ def test_a_feature_without_variance_tells_nothing_of_a_row_far_away():
         method.fit(X, Y)
     here, far = method.predict([[0.0], [9e18]])
     np.testing.assert_array_equal(here, far)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("exact", [True, False])
+def test_it_is_the_leading_part_of_the_singular_value_decomposition(kind, exact, monkeypatch):
+    """Of the z-scores, with one weight for all; whichever of the ways to it is taken."""
+    rng = np.random.default_rng(1)
+    X = np.round(rng.normal(size=(50, 12)) * np.geomspace(1, 30, 12) @ rng.normal(size=(12, 12)), 1)
+    X[rng.random(X.shape) < 0.3] = 0.0
+    monkeypatch.setattr("contone.numerics.principal.EXACT", 100 if exact else 0)
+    scores = principal_map(kind(X), n_components=4)(kind(X))
+    U, s, _ = np.linalg.svd((X - X.mean(axis=0)) / X.std(axis=0), full_matrices=False)
+    expected = (U * s)[:, :4] * np.sqrt(50 / np.sum(s[:4] ** 2))
+    np.testing.assert_allclose(np.abs(scores), np.abs(expected), atol=1e-3)
+    every = principal_map(kind(X[:8]), n_components=60)  # more columns than rows: all that vary
+    assert every.components.shape == (12, 7)
+    Q = every(kind(X[:8]))
+    Z = (X[:8] - X[:8].mean(axis=0)) / np.where(X[:8].std(axis=0) > 0, X[:8].std(axis=0), 1.0)
+    np.testing.assert_allclose(Q @ Q.T * np.sum(Z**2) / 8, Z @ Z.T, atol=1e-8)

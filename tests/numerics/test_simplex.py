@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contone.numerics.simplex import _project_by_sorting, project_masked_simplex, row_sums, softmax
+from contone.numerics.simplex import (
+    _project_by_sorting,
+    kl_divergence,
+    project_masked_simplex,
+    row_sums,
+    softmax,
+    to_distributions,
+)
 
 
 def random_mask(rng, n, q, density=0.5):
@@ -74,3 +83,24 @@ def test_torch_gives_the_same_projection():
     V, mask = rng.normal(size=(50, 4)), random_mask(rng, 50, 4)
     answer = project_masked_simplex(torch.from_numpy(V), torch.from_numpy(mask))
     np.testing.assert_allclose(answer.numpy(), project_masked_simplex(V, mask), atol=1e-15)
+
+
+def test_the_divergence_of_rows_is_its_definition():
+    rng = np.random.default_rng(6)
+    D, R = rng.dirichlet(np.ones(4), size=(2, 50))
+    D[0, 1] = 0.0
+    expected = [
+        sum(d * math.log(d / r) for d, r in zip(*rows, strict=True) if d > 0) for rows in zip(D, R, strict=True)
+    ]
+    np.testing.assert_allclose(kl_divergence(D, R), expected, rtol=1e-13)
+    np.testing.assert_array_equal(kl_divergence(D, D), 0.0)
+    R[:3, 1] = 0.0
+    assert np.isinf(kl_divergence(D, R)[:3]).tolist() == [False, True, True]  # 0 log 0 = 0
+
+
+def test_scores_become_distributions():
+    scores = np.array([[1.0, -1.0, 3.0], [0.0, -2.0, 0.0]])
+    np.testing.assert_allclose(to_distributions(scores, "sum"), [[0.25, 0.0, 0.75], [1 / 3] * 3])
+    np.testing.assert_allclose(
+        np.log(to_distributions(scores, "softmax")), scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
 
 import contone
 from contone.exceptions import ArgumentError, LabelError
@@ -37,10 +38,12 @@ def test_a_list_and_a_struct_hold_what_the_columns_hold(frame, suffix, stream):
         done = enhance_file("t.parquet", f"{way}{suffix}", degrees_as=way, **options)
         assert done.degrees == (tuple(f"{n}_degree" for n in NAMES) if way == "columns" else ("degrees",))
     columns, lists, structs = (read(f"{way}{suffix}") for way in ("columns", "list", "struct"))
-    for one, ending in (("degrees", "_degree"), ("degrees_low", "_low"), ("degrees_high", "_high")):
+    for one, ending in (("degrees", "_degree"), ("lower", "_low"), ("upper", "_high")):
         expected = columns.select(f"{name}{ending}" for name in NAMES).to_numpy()
         np.testing.assert_array_equal(np.array(lists[one].to_list()), expected)
         np.testing.assert_array_equal(structs[one].struct.unnest().select(NAMES).to_numpy(), expected)
+    D = np.array(lists["degrees"].to_list())
+    np.testing.assert_allclose(lists["entropy"].to_numpy(), stats.entropy(D, axis=1), atol=1e-12)
 
 
 def test_a_text_file_cannot_hold_a_list_and_says_so_before_the_work(frame):

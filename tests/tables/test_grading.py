@@ -12,6 +12,7 @@ from contone import CumulativeMass, Inversion, enhance_file, read_table, suggest
 from contone.enhance.inversion import expected_error
 from contone.exceptions import ArgumentError, DataError, LabelError, LabelWarning
 from contone.numerics.simplex import softmax
+from contone.tables import Progress
 
 pl = pytest.importorskip("polars")
 pytest.importorskip("jinja2")
@@ -87,7 +88,7 @@ def test_a_sheet_comes_back_as_shares_or_percentages_in_any_order(table, sheet, 
         assert np.isnan(np.delete(G, rows, axis=0)).all()
     answer, D = enhance(table, tmp_path / "graded.csv", tmp_path)
     np.testing.assert_allclose(D[rows], table[1][rows], atol=1e-5)
-    before, after = answer.compare_errors()
+    before, after = answer.fitted.compare_errors(Progress())
     assert 0 < after < before
 
 
@@ -105,7 +106,7 @@ def test_other_methods_are_calibrated(table, sheet, tmp_path):
     filled(sheet[0], table[1]).write_csv(tmp_path / "graded.csv")
     done, D = enhance(table, tmp_path / "graded.csv", tmp_path, method="temperature")
     assert type(done.method).__name__ == "Calibrated"
-    assert done.compare_errors() == (done.method.error_before_, done.method.error_after_)
+    assert done.fitted.compare_errors(Progress()) == (done.method.error_before_, done.method.error_after_)
     np.testing.assert_allclose(D[list(sheet[1].rows)], table[1][list(sheet[1].rows)], atol=1e-5)
 
 

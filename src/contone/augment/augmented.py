@@ -6,29 +6,30 @@ the HSIC projection X~ = X P replaces the features X, and any enhancer is run on
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
 from contone.augment.confidence import LabelConfidence
 from contone.augment.reduction import HSICReducer
-from contone.backends import get_backend
+from contone.backends import get_backend, like
 from contone.base import (
     Enhancer,
     HasMethods,
     InductiveMixin,
-    StrOptions,
+    estimator,
     fit_checked,
+    in_its_kind,
+    parameter,
     refuse_other_kinds,
     refuse_unasked,
 )
 from contone.numerics.simplex import normalise_rows
 from contone.numerics.solution import Solution
-from contone.typing import Array, Data, Domains, EstimatorLike
+from contone.typing import Array, Data, EstimatorLike
 
 
+@estimator
 class Augmented(Enhancer):
     """Any enhancer on augmented data: confidences instead of labels, projections instead of features.
 
@@ -65,18 +66,9 @@ class Augmented(Enhancer):
 
     reference = "Kou et al., Data Augmentation for Label Enhancement, Algorithm 1"
     kinds = frozenset({"torch", "dask", "unasked"})
-    _parameter_constraints: ClassVar[Domains] = {
-        "enhancer": [HasMethods(["fit_enhance"])],
-        "confidence": [HasMethods(["fit_enhance"]), StrOptions({"default"}), None],
-        "reducer": [HasMethods(["fit", "transform"]), StrOptions({"default"}), None],
-    }
-
-    def __init__(
-        self, enhancer: EstimatorLike, *, confidence: EstimatorLike = "default", reducer: EstimatorLike = "default"
-    ) -> None:
-        self.enhancer = enhancer
-        self.confidence = confidence
-        self.reducer = reducer
+    enhancer: EstimatorLike = parameter(HasMethods(["fit_enhance"]), kw_only=False)
+    confidence: EstimatorLike = parameter(HasMethods(["fit_enhance"]), {"default"}, None, default="default")
+    reducer: EstimatorLike = parameter(HasMethods(["fit", "transform"]), {"default"}, None, default="default")
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         # Paper: Algorithm 1 wraps both steps in "repeat until convergence"; one convex problem and one eigenproblem
@@ -92,6 +84,7 @@ class Augmented(Enhancer):
             refuse_unasked(self.enhancer_, L)
         if self.confidence_ is not None:
             F = backend.split_like(_fit_step(self.confidence_, X, L, self.label_names_), X)
+            F = like(F, X) if backend.name == "torch" else F
         self.label_confidence_ = F
         X_reduced = X if self.reducer_ is None else _reduce(self.reducer_, X, F)
         _fit_step(self.enhancer_, X_reduced, F, self.label_names_)
@@ -104,12 +97,12 @@ class Augmented(Enhancer):
 
     @available_if(lambda self: hasattr(self.enhancer, "predict"))
     def predict(self, X: Data) -> Data:
-        """Label distributions (m, q) of new rows, where the enhancer can tell them; a frame in gives a frame out."""
+        """Label distributions (m, q) of new rows, where the enhancer predicts; a frame in gives a frame out."""
         return InductiveMixin.predict(self, X)
 
     @available_if(lambda self: hasattr(self.enhancer, "enhance"))
     def enhance(self, X: Data, Y: Data) -> Data:
-        """Label distributions (m, q) of new rows that have labels, where the enhancer can tell them.
+        """Label distributions (m, q) of new rows that have labels, where the enhancer can.
 
         The confidence of a new row is not defined (it is a problem of all rows together); its labels share it equally.
         """
@@ -117,10 +110,10 @@ class Augmented(Enhancer):
 
     def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
         labels = L if self.confidence_ is None else get_backend(L).map_rows(normalise_rows, L, columns=L.shape[1])
-        return self.enhancer_._enhance(self._reduced(X), labels)
+        return self.enhancer_._enhance(*in_its_kind(self.enhancer_, self._reduced(X), labels))
 
     def _predict(self, X: np.ndarray) -> Array:
-        return self.enhancer_._predict(self._reduced(X))
+        return self.enhancer_._predict(*in_its_kind(self.enhancer_, self._reduced(X)))
 
     def _reduced(self, X: Array) -> Array:
         return X if self.reducer_ is None else _transform(self.reducer_, X)

@@ -34,7 +34,7 @@ from contone.numerics.solution import Solution
 from contone.typing import Array
 
 SMALL_OBJECTIVE = 1e-2
-"""Objective per row below which the tolerance no longer shrinks with it: rounding, about 1e-16 a row, sets a floor."""
+"""Objective per row below which the tolerance no longer shrinks with it: rounding, 1e-16 per row, sets a floor."""
 FACE_REDUCTION = 1e-3
 """Conjugate gradients stop when the residual on the face has shrunk by this: the face may still be the wrong one. Each
 time the face turns out right, the next run goes ten times further."""
@@ -51,7 +51,7 @@ class Programme(NamedTuple):
     C: Array | None
     """(m, q); None stands for zeros."""
     mask: Array
-    """(m, q) bool, at least one True a row."""
+    """(m, q) bool, at least one True per row."""
     constant: float = 0.0
     """What does not depend on F; it counts in the relative tolerance."""
 

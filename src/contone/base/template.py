@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
+from warnings import WarningMessage
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -29,7 +30,7 @@ from contone.numerics.solution import Solution
 from contone.runtime import machine
 from contone.runtime.machine import threads_for
 from contone.runtime.progress import LOG
-from contone.runtime.warnings import warn
+from contone.runtime.warnings import held, issue, warn
 from contone.typing import Array, Data, Domains, EstimatorLike, Presets, Record
 from contone.validation import (
     Border,
@@ -41,6 +42,22 @@ from contone.validation import (
     silent_rows,
 )
 from contone.validation.domains import InvalidParameterError
+
+
+class FewWarnings:
+    """Around a public fit: what it warns of is said at its end, by `warnings.issue`; fits inside it say nothing."""
+
+    def __enter__(self) -> None:
+        self.kept: list[WarningMessage] = []
+        self.is_outermost = held.get() is None
+        if self.is_outermost:
+            held.set(self.kept)
+
+    def __exit__(self, *_: object) -> None:
+        if self.is_outermost:
+            held.set(None)
+            if self.kept:
+                issue(self.kept)
 
 
 class CheckedEstimator(BaseEstimator):
@@ -147,7 +164,7 @@ class Enhancer(Estimator, ABC):
     """
 
     baseline: ClassVar[bool] = False
-    unlabelled_get: ClassVar[str] = "what their features tell"
+    unlabelled_get: ClassVar[str] = "what their features predict"
     """What rows without any label get, as the warning says it; empty where the method says it itself."""
 
     def fit(self, X: Data, Y: Data) -> Self:
@@ -160,7 +177,7 @@ class Enhancer(Estimator, ABC):
         Y : (n, q) or (n,)
             Logical labels in {0, 1}, NaN (None, missing) for an entry that nobody asked about, where the method takes
             it; or confidences, rows on the simplex; or one class per row. Rows without any label are left out of the
-            fit, with a warning, and get what can be told of them.
+            fit, with a warning, and get what can be said of them.
         """
         self.fit_enhance(X, Y)
         return self
@@ -171,6 +188,10 @@ class Enhancer(Estimator, ABC):
 
     def _check_and_fit(self, X: Data, Y: Data, read_evidence: Callable[[Training], Record] | None = None) -> Data:
         """The template of `fit_enhance`; `read_evidence` checks what else is given and names it for `_fit_enhance`."""
+        with FewWarnings():
+            return self._fit_wrapped(X, Y, read_evidence)
+
+    def _fit_wrapped(self, X: Data, Y: Data, read_evidence: Callable[[Training], Record] | None) -> Data:
         self._validate_params()
         refuse_other_kinds(self, X, Y)
         training, found = examine_training(self, X, Y)
@@ -197,7 +218,7 @@ class Enhancer(Estimator, ABC):
         return "\n".join(self._summary_lines())
 
     def _summary_lines(self) -> list[str]:
-        """The lines of `summary`; methods that can tell more add theirs."""
+        """The lines of `summary`; methods that can say more add theirs."""
         n, q = self.label_distributions_.shape
         ended = "" if self.solution_.converged else "; it stopped before its end"
         lines = [f"{type(self).__name__}: {n:,} rows, {q} labels; {self.solution_.n_iter} iterations{ended}"]
@@ -253,12 +274,12 @@ class Enhancer(Estimator, ABC):
 
     @available_if(lambda self: hasattr(self, "predict"))
     def score(self, X: Data, y: Data) -> float:
-        """How well the degrees that are predicted for rows X (m, d) tell their labels y (m, q); more is better.
+        """How well the degrees that are predicted for rows X (m, d) predict their labels y (m, q); more is better.
 
         The share of the labels' entropy that the predicted degrees explain: 0 where they say no more than how frequent
-        labels are, 1 where they tell every label (`contone.numerics.label_score`). It means the same for all methods,
-        and scikit-learn's cross-validation uses it. Labels say which degrees are larger and nothing about their
-        scale; `contone.Tuned`, which chooses parameters on rehearsed data, sees the scale as well.
+        labels are, 1 where they predict every label (`contone.numerics.label_score`). It means the same for all
+        methods, and scikit-learn's cross-validation uses it. Labels say which degrees are larger and nothing about
+        their scale; `contone.Tuned`, which chooses parameters on rehearsed data, sees the scale as well.
         """
         check_is_fitted(self)
         X_checked, L, _ = check_new_rows(self, X, y, self.label_names_)
@@ -285,7 +306,7 @@ class Enhancer(Estimator, ABC):
 
 
 class InductiveMixin:
-    """For methods that can tell the distribution of new rows from their features alone."""
+    """For methods that predict the distribution of new rows from their features alone."""
 
     def _enhance(self, X: np.ndarray, L: np.ndarray) -> np.ndarray:
         """The labels of new rows say nothing beyond their features, unless the method knows better."""
@@ -307,6 +328,7 @@ def fit_checked(method: Enhancer, X: Array, L: Array, label_names: list[str], **
     """
     method.n_features_in_ = X.shape[1]
     method.label_names_ = label_names
+    X, L = in_its_kind(method, X, L)
     with threads_for(X, L):
         solution = method._fit_enhance(X, L, **evidence)
     if not isinstance(solution, Solution):
@@ -317,6 +339,13 @@ def fit_checked(method: Enhancer, X: Array, L: Array, label_names: list[str], **
     short = "" if solution.converged else ", not converged"
     LOG.info(said, type(method).__name__, *X.shape, L.shape[1], solution.n_iter, short)
     return solution
+
+
+def in_its_kind(method: EstimatorLike, *arrays: Array) -> tuple[Array, ...]:
+    """Checked arrays as a method computes with them: tensors become NumPy arrays for one that takes none."""
+    refuse_other_kinds(method, *arrays)
+    as_they_are = get_backend(*arrays).name != "torch" or "torch" in getattr(method, "kinds", ())
+    return arrays if as_they_are else tuple(map(to_numpy, arrays))
 
 
 def fit_labelled(method: Enhancer, X: Array, L: Array, label_names: list[str]) -> Solution:

@@ -90,7 +90,7 @@ def compare(
     methods = {name: find_method(name, "--method")() for name in names}
     model = Inversion(degradation=checked_rule(rule or "main"))
     with terminal.plain_warnings():
-        problem = read_table(file, progress=terminal.TerminalProgress(), **reading.given())
+        problem = read_table(file, progress=terminal.TerminalProgress(), **reading.given()).of_one_source("comparing")
         with terminal.working(f"rehearsing {', '.join(names)}"):
             found = compare_methods(
                 methods,

@@ -21,13 +21,13 @@ def enhance(
     reading: options.Reading,
     method: Method,
     writing: options.Writing,
-    worker: options.Worker = None,
     graded: options.Graded = None,
     tune: Annotated[bool, flag("--tune")] = False,
     stream: Annotated[bool | None, flag("--stream/--no-stream")] = None,
     chunk_rows: Annotated[int | None, flag("--chunk-rows N", min=1)] = None,
     sample_rows: Annotated[int | None, flag("--sample-rows N", min=2)] = None,
     save_model: Annotated[str | None, flag("--save-model MODEL")] = None,
+    annotators: Annotated[str | None, flag("--annotators PERSONS")] = None,
     report: Annotated[str | None, flag("--report PAGE")] = None,
 ) -> None:
     """Recover how much each label describes each row.
@@ -37,7 +37,7 @@ def enhance(
     text. OUT appears whole or not at all.
 
     A file that would not fit into memory is streamed: the method is fitted on a sample of the rows and applied piece by
-    piece. Interrupted, the same command goes on where it stopped.
+    piece. Interrupted, the same command resumes where it stopped.
 
     Examples:
 
@@ -55,20 +55,24 @@ def enhance(
 
     contone enhance large.parquet --labels 'mood_*' --stream -o soft.parquet
 
+    contone enhance label-studio.json --text text --annotators persons.csv -o soft.parquet
+
+    contone enhance answers.csv --item item --worker who --label mood -o soft.csv
+
     Parameters
     ----------
     file : path
-        CSV, TSV, JSON lines, ARFF, libsvm (all also .gz), Parquet, Arrow or Excel; a row is an instance.
+        CSV, TSV, JSON lines, ARFF, libsvm (all also .gz), Parquet, Arrow or Excel; a row is an instance. Or the export
+        of an annotation tool: Label Studio, Argilla, Prodigy, doccano.
     output : path
-        Where to write: .csv, .tsv, .parquet, .arrow, .jsonl or .xlsx; - is CSV on stdout.
+        Where to write: .csv, .tsv, .parquet, .arrow, .jsonl or .xlsx; - is CSV on stdout; .json goes back into Label
+        Studio (predictions) or Argilla (suggestions).
     reading : Reading
         Which columns are what.
     method : Method
         The method and its settings.
     writing : Writing
         Which columns are added.
-    worker : name
-        Column of the annotator, for one row per (item, annotator, label).
     graded : path
         Degrees of some rows, graded by a person: see contone suggest.
     tune : bool
@@ -81,18 +85,18 @@ def enhance(
         Stream, and fit on this many rows (50,000).
     save_model : path
         Keep the fitted method for contone apply.
+    annotators : path
+        Write the table of persons: how much an answer of each is worth, what each says too often.
     report : path
         Also check the answer and write a page about it, .html.
     """
     fresh = method.chosen(tune=tune)
-    if report is not None and worker is not None:
-        raise usage_error("the checks know one set of labels per row: leave it out with --worker.", "--report")
     check_page(report, "--report")
     from contone.tables import enhance_file
     from contone.tables.targets import check_targets
 
-    targets = {"target": output, "save_model": save_model, "report": report}
-    inputs = [file, *([graded] if graded is not None else [])]
+    targets = {"target": output, "save_model": save_model, "annotators": annotators, "report": report}
+    inputs = [file, *(other for other in (graded, reading.embeddings) if other is not None)]
     check_targets(inputs, targets, overwrite=writing.overwrite, over_source=file)
     with terminal.plain_warnings():
         done = enhance_file(
@@ -103,8 +107,9 @@ def enhance(
             chunk_rows=chunk_rows,
             sample_rows=sample_rows,
             save_model=save_model,
-            worker=worker,
+            annotators=annotators,
             graded=graded,
+            rule=method.rule,
             progress=terminal.TerminalProgress(),
             **reading.given(),
             **writing.given(),
@@ -119,8 +124,9 @@ def say_what_was_done(done: EnhancedFile) -> bool:
     from contone.enhance.inversion.assessment import describe_rule
     from contone.tables.columns import listed
 
-    if done.compare_errors is not None and (errors := done.compare_errors()):
-        terminal.say(error_fell(*errors))
+    if done.fitted is not None and done.fitted.problem.graded is not None:
+        errors = done.fitted.compare_errors(terminal.TerminalProgress())
+        terminal.say(error_fell(*errors)) if errors else None
     if rule := describe_rule(done.method):
         terminal.say(rule)
     chosen = getattr(done.method, "best_params_", None)
@@ -138,8 +144,15 @@ def say_what_was_done(done: EnhancedFile) -> bool:
 def write_page(done: EnhancedFile, report: str, file: Path, *, overwrite: bool, rule_was_said: bool) -> None:
     """Check an answer by the rows that its method was fitted on, and write the page about it."""
     from contone.trust import page
+    from contone.trust.people_page import write_people_page
     from contone.trust.table_check import check_rows
 
+    if done.fitted is not None and done.fitted.problem.groups is not None:
+        asked = done.fitted.problem.subset(done.fitted.fitted_rows)
+        names, who = asked.item_names, asked.annotators
+        write_people_page(done.method, asked.Y, names, who, report, file.name, overwrite=overwrite)
+        terminal.say(f"wrote {report}")
+        return
     assert done.fitted_rows is not None
     found = check_rows(done.method, done.fitted_rows(), progress=terminal.TerminalProgress())
     page.write(found, report, file.name, overwrite=overwrite, commands=True)

@@ -30,7 +30,8 @@ class Settings(Group):
         A parameter of the method, may be repeated.
     rule : text
         How the labels were made: main, everything, bar, best, order, auto; or cumulative:0.9, threshold:0.2, topk:3.
-        Default: main (main labels, more than half of the weight).
+        Answers of people: votes (one label each), marks (all that hold), levels. Default: what such answers look like,
+        and main (main labels, more than half of the weight) elsewhere.
     seed : int
         Random seed of the method, for other draws.
     """

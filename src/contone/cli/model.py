@@ -21,7 +21,6 @@ def fit(
     output: Annotated[str, flag("--output -o MODEL")],
     reading: options.Reading,
     method: Method,
-    worker: options.Worker = None,
     graded: options.Graded = None,
     force: options.Force = False,
 ) -> None:
@@ -43,8 +42,6 @@ def fit(
         Which columns are what.
     method : Method
         The method and its settings.
-    worker : name
-        Column of the annotator, for one row per (item, annotator, label).
     graded : path
         Degrees of some rows, graded by a person: see contone suggest.
     force : bool
@@ -58,7 +55,7 @@ def fit(
             output,
             method=method.chosen(),
             overwrite=force,
-            worker=worker,
+            rule=method.rule,
             graded=graded,
             progress=terminal.TerminalProgress(),
             **reading.given(),

@@ -93,7 +93,6 @@ Output = Annotated[str, flag("--output -o OUT")]
 Force = Annotated[bool, flag("--force")]
 AsJson = Annotated[bool, flag("--json")]
 Store = Annotated[Path, typer.Option()]
-Worker = Annotated[str | None, flag("--worker NAME")]
 Graded = Annotated[Path | None, flag("--graded GRADED", exists=True, dir_okay=False)]
 Trust = Annotated[Names, flag("--trust MODULE:CLASS")]
 
@@ -125,7 +124,7 @@ class Reading(TextFile):
     ----------
     labels : names
         Label columns: a,b,c; 'genre_*'; last:6; f10:f16; @names.txt; labels.xml. Default: what the format says (ARFF,
-        libsvm).
+        libsvm, exports of annotation tools).
     features : names
         Default: every other numeric column that is not an id.
     ids : names
@@ -135,19 +134,28 @@ class Reading(TextFile):
     text : names
         Columns of free text to learn from; others are carried along.
     item : name
-        Column of the item, for one row per (item, label).
+        Column of the item, for several rows per item: one per label, or one per answer.
+    worker : name
+        Column of the person who answered; a pattern such as 'person_*' where each person has a column.
+    question : name
+        Which question of an export of Label Studio or Argilla.
+    embeddings : path
+        Features of the items, .npy in their order; or .npz with ids.
     missing : word
         Missing features: impute (with an indicator), drop, error.
     unlabelled : word
         Rows without a label: method (its own way), predict, drop.
     """
 
-    labels: Annotated[Names, flag("--labels -l NAMES")] = None
+    labels: Annotated[Names, flag("--labels --label -l NAMES")] = None
     features: Annotated[Names, flag("--features -f NAMES")] = None
     ids: Annotated[Names, flag("--id NAMES")] = None
     categorical: Annotated[Names, flag("--categorical NAMES")] = None
     text: Annotated[Names, flag("--text NAMES")] = None
     item: Annotated[str | None, flag("--item NAME")] = None
+    worker: Annotated[str | None, flag("--worker NAME")] = None
+    question: Annotated[str | None, flag("--question NAME")] = None
+    embeddings: Annotated[Path | None, flag("--embeddings FILE", exists=True, dir_okay=False)] = None
     missing: Annotated[str, flag("--missing HOW")] = "impute"
     unlabelled: Annotated[str, flag("--unlabelled HOW")] = "method"
 

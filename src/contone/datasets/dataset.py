@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from contone.datasets.archive import Listed, check_room, list_arrays, read_arrays
+from contone.datasets.archive import check_room, list_arrays, read_arrays
 from contone.exceptions import DataError
 from contone.typing import Record
 
@@ -117,12 +117,7 @@ def read(path: str | Path, *, name: str = "", label_prefix: str = "label", **abo
 def shapes(path: Path) -> tuple[int, int, int]:
     """n, d and q of a file, from its headers alone; DataError where it holds no features and labels."""
     try:
-        if path.suffix == ".npz":
-            listed = {name: array.shape for name, array in list_arrays(path).items()}
-        else:
-            from scipy.io import whosmat
-
-            listed = {name: shape for name, shape, _ in whosmat(path)}
+        listed = _listed(path)
     except Exception as error:  # damaged files make the readers fail in a dozen ways
         raise DataError(f"it cannot be read as {path.suffix} ({type(error).__name__}: {error}).") from error
     X, D = (next((listed[k] for k in keys if k in listed), ()) for keys in (_FEATURES, _LABELS))
@@ -138,44 +133,41 @@ def _content(path: Path) -> Mapping[str, Any]:
     if not path.is_file():
         raise DataError(f"{path}: there is no such file.")
     try:
-        return _npz(path) if path.suffix == ".npz" else _mat(path)
+        return read_arrays(path, _WANTED) if path.suffix == ".npz" else _mat(path)
     except NotImplementedError as error:
         raise DataError(f"{path}: this is a MATLAB 7.3 file; save it with '-v7', or as .npz.") from error
-    except DataError as error:
-        raise DataError(
-            f"{path}: cannot be read as {path.suffix}: {error}. It is damaged, or not what it says: delete it and "
-            "fetch it again."
-        ) from error
     except MemoryError as error:
         raise DataError(f"{path}: it needs more memory than there is.") from error
     except Exception as error:  # damaged files make the readers fail in a dozen ways, none of them documented
-        size = path.stat().st_size
+        said = str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
         raise DataError(
-            f"{path}: cannot be read as {path.suffix} ({size} bytes; {type(error).__name__}: {error}). "
-            "It is probably truncated or damaged: delete it and fetch it again."
+            f"{path}: cannot be read as {path.suffix} ({path.stat().st_size} bytes; {said}). It is truncated, "
+            "damaged, or not what it says: delete it and fetch it again."
         ) from error
 
 
-def _npz(path: Path) -> Record:
-    # All are listed, for the error where something is missing; only those that are wanted are read.
-    return {**list_arrays(path), **read_arrays(path, _WANTED)}
+def _listed(path: Path) -> dict[str, tuple[int, ...]]:
+    """The shapes of everything in the file by name, from its headers."""
+    if path.suffix == ".npz":
+        return list_arrays(path)
+    from scipy.io import whosmat
+
+    return {name: shape for name, shape, _ in whosmat(path)}
 
 
 def _mat(path: Path) -> Record:
-    from scipy.io import loadmat, whosmat
+    from scipy.io import loadmat
 
-    listed = {name: shape for name, shape, _ in whosmat(path)}
-    for name in set(listed) & set(_WANTED):
-        check_room(8.0 * math.prod(listed[name]), name)
-    content = loadmat(path, variable_names=[name for name in _WANTED if name in listed])
-    others: Record = {name: Listed(shape) for name, shape in listed.items()}
-    return {**others, **{key: value for key, value in content.items() if key in _WANTED}}
+    wanted = {name: shape for name, shape in _listed(path).items() if name in _WANTED}
+    for name, shape in wanted.items():
+        check_room(8.0 * math.prod(shape), name)
+    return {name: value for name, value in loadmat(path, variable_names=list(wanted)).items() if name in wanted}
 
 
 def _matrix(content: Mapping[str, Any], keys: tuple[str, ...], path: Path) -> np.ndarray:
     key = next((k for k in keys if k in content), None)
     if key is None:
-        found = ", ".join(f"{k} {v.shape}" for k, v in content.items()) or "nothing"
+        found = ", ".join(f"{k} {shape}" for k, shape in _listed(path).items()) or "nothing"
         raise DataError(f"{path}: no variable {' or '.join(map(repr, keys))}; the file holds: {found}.")
     value = content[key]
     array = value.toarray() if hasattr(value, "toarray") else np.asarray(value)
@@ -187,16 +179,14 @@ def _matrix(content: Mapping[str, Any], keys: tuple[str, ...], path: Path) -> np
 
 
 def _check_shapes(X: np.ndarray, D: np.ndarray, path: Path) -> None:
-    if X.shape[0] == D.shape[0]:
+    if len(X) == len(D):
         return
-    found = f"{path}: features have shape {X.shape} and labels {D.shape}; they must have one row per instance."
-    if X.shape[1] == D.shape[1]:
-        found += " Both look transposed: save them as (n, d) and (n, q)."
-    elif X.shape[1] == D.shape[0]:
-        found += " The features look transposed: save them as (n, d)."
-    elif X.shape[0] == D.shape[1]:
-        found += " The labels look transposed: save them as (n, q)."
-    raise DataError(found)
+    (n, d), (m, q) = X.shape, D.shape
+    cases = ((d == q, "Both look"), (d == m, "The features look"), (n == q, "The labels look"))
+    hint = next((f" {what} transposed: save them as (n, d) and (n, q)." for is_so, what in cases if is_so), "")
+    raise DataError(
+        f"{path}: features have shape {X.shape} and labels {D.shape}; they must have one row per instance.{hint}"
+    )
 
 
 def as_distributions(D: np.ndarray, path: Path) -> tuple[np.ndarray, tuple[str, ...]]:

@@ -16,7 +16,8 @@ from contone.datasets.artificial import artificial
 from contone.datasets.dataset import FORMATS, Dataset, read, shapes
 from contone.datasets.download import download
 from contone.datasets.registry import Entry, mismatch, registry
-from contone.exceptions import DataError
+from contone.exceptions import DataError, InputTypeError
+from contone.runtime.files import expand_user
 
 Where = Literal["generated", "folder", "cache", "missing"]
 
@@ -56,16 +57,8 @@ def names() -> list[str]:
 
 def own_names() -> list[str]:
     """The names of your own files in the folder CONTONE_DATA: those that the registry does not know."""
-    folder = os.environ.get("CONTONE_DATA")
-    if not folder:
-        return []
-    try:
-        listed = sorted(Path(folder).expanduser().iterdir())
-    except OSError:
-        return []
     known = {_plain(name) for name in names()}
-    found = [p for p in listed if p.suffix in FORMATS and _plain(p.stem) not in known and _is_file(p)]
-    return list(dict.fromkeys(p.stem for p in found))
+    return list(dict.fromkeys(path.stem for path in _own_files() if _plain(path.stem) not in known))
 
 
 def load(name: str) -> Dataset:
@@ -97,15 +90,8 @@ def load(name: str) -> Dataset:
     if key not in registry():
         return _with_note(read(path), "not in the registry: read as it is, with no hash to check")
     entry = registry()[key]
-    data = read(
-        path,
-        name=entry.name,
-        label_prefix=entry.label_prefix,
-        citation=entry.citation,
-        licence=entry.licence,
-        about=entry.about,
-    )
-    return _compare(data, entry, verified=path.suffix == Path(entry.file).suffix)
+    about = {name: getattr(entry, name) for name in ("name", "label_prefix", "citation", "licence", "about")}
+    return _compare(read(path, **about), entry, verified=path.suffix == Path(entry.file).suffix)
 
 
 def fetch(name: str, *, progress: Any = False) -> Path:
@@ -119,28 +105,19 @@ def fetch(name: str, *, progress: Any = False) -> Path:
         Passed to pooch: True for its own bar (needs tqdm), or an object with ``total``, ``update``, ``reset`` and
         ``close``.
     """
-    key = _key(name)
-    if key in _GENERATED:
-        raise DataError(f"{key} is generated, there is no file to fetch: use contone.datasets.artificial().")
-    own = _in_folder(key)
-    if key not in registry():
-        if own is None:
-            raise DataError(_unknown(name))
-        return own
-    entry = registry()[key]
-    if own is not None:
-        problem = _problem(own, entry)
-        if problem:
-            raise DataError(
-                f"{own}: {problem} Delete it to have the published file downloaded; if you mean to use your own "
-                "version, save it under another name, or as .npz."
-            )
-        return own
-    cached = cache_folder() / entry.file
-    if _is_file(cached) and not _problem(cached, entry):
-        return cached
-    download(entry, cached, progress)
-    return cached
+    found = status(name)
+    if found.where == "generated":
+        raise DataError(f"{found.name} is generated, there is no file to fetch: use contone.datasets.artificial().")
+    if found.path is not None and (not found.problem or found.name not in registry()):
+        return found.path
+    if found.where == "folder":
+        raise DataError(
+            f"{found.path}: {found.problem} Delete it to have the published file downloaded; if you mean to use your "
+            "own version, save it under another name, or as .npz."
+        )
+    entry = registry()[found.name]
+    download(entry, cache_folder() / entry.file, progress)
+    return cache_folder() / entry.file
 
 
 def status(name: str) -> Status:
@@ -154,32 +131,19 @@ def status(name: str) -> Status:
     if key not in registry():
         if own is None:
             raise DataError(_unknown(name))
-        n, d, q, problem = _claimed_shapes(own)
-        return Status(own.stem, "folder", own, problem, n, d, q, about="a file of your own")
+        try:
+            n, d, q = shapes(own)
+        except DataError as error:
+            return Status(own.stem, "folder", own, str(error), about="a file of your own")
+        return Status(own.stem, "folder", own, "", n, d, q, about="a file of your own")
     entry = registry()[key]
     cached = cache_folder() / entry.file
-    path: Path | None
-    where: Where
-    if own is not None:
-        path, where = own, "folder"
-    elif _is_file(cached):
-        path, where = cached, "cache"
-    else:
-        path, where = None, "missing"
-    problem = _problem(path, entry) if path is not None else ""
-    return Status(
-        name=entry.name,
-        where=where,
-        path=path,
-        problem=problem,
-        n=entry.n,
-        d=entry.d,
-        q=entry.q,
-        about=entry.about,
-        in_paper=entry.in_paper,
-        citation=entry.citation,
-        licence=entry.licence,
-    )
+    path = own or (cached if _is_file(cached) else None)
+    where: Where = "missing" if path is None else "cache" if own is None else "folder"
+    # A conversion of the published file has no hash to be held against.
+    problem = mismatch(path, entry) if path is not None and path.suffix == Path(entry.file).suffix else ""
+    known = {name: getattr(entry, name) for name in ("n", "d", "q", "about", "in_paper", "citation", "licence")}
+    return Status(entry.name, where, path, problem, **known)
 
 
 def canonical(name: str) -> str:
@@ -201,7 +165,7 @@ def cache_folder() -> Path:
     """The folder that downloads go to: CONTONE_CACHE, or the operating system's place for caches."""
     chosen = os.environ.get("CONTONE_CACHE")
     if chosen:
-        return Path(chosen).expanduser()
+        return expand_user(chosen)
     import pooch
 
     return Path(pooch.os_cache("contone"))
@@ -212,6 +176,8 @@ def cache_folder() -> Path:
 
 def _plain(name: str) -> str:
     """A name without case and separators."""
+    if not isinstance(name, str):
+        raise InputTypeError(f"A data set is known by its name, a text; got {name!r}. 'contone data list' shows all.")
     return "".join(c for c in name.lower() if c not in "-_ .")
 
 
@@ -234,26 +200,20 @@ def _unknown(name: str) -> str:
 # ----------------------------------------------------------------------------------------------------------- files
 
 
-def _in_folder(name: str) -> Path | None:
-    """The file of that name in CONTONE_DATA; looked up every time, so that a file put there works at once."""
+def _own_files() -> list[Path]:
+    """The data files in CONTONE_DATA; looked up every time, so that a file put there works at once."""
     folder = os.environ.get("CONTONE_DATA")
-    if not folder:
-        return None
     try:
-        listed = sorted(Path(folder).expanduser().iterdir())
+        listed = sorted(expand_user(folder).iterdir()) if folder else []
     except OSError:  # no such folder: the search goes on, and the error at its end names the folder
-        return None
-    found = [p for p in listed if p.suffix in FORMATS and _plain(p.stem) == _plain(name) and _is_file(p)]
-    # The published file is preferred to a conversion of it.
-    return min(found, key=lambda p: FORMATS.index(p.suffix)) if found else None
+        return []
+    return [path for path in listed if path.suffix in FORMATS and _is_file(path)]
 
 
-def _claimed_shapes(path: Path) -> tuple[int, int, int, str]:
-    """n, d and q by the headers of a file of the user's own, and what is wrong with it."""
-    try:
-        return (*shapes(path), "")
-    except DataError as error:
-        return 0, 0, 0, str(error)
+def _in_folder(name: str) -> Path | None:
+    """The file of that name in CONTONE_DATA: the published file before a conversion of it."""
+    found = [path for path in _own_files() if _plain(path.stem) == _plain(name)]
+    return min(found, key=lambda path: FORMATS.index(path.suffix), default=None)
 
 
 def _is_file(path: Path) -> bool:
@@ -262,11 +222,6 @@ def _is_file(path: Path) -> bool:
         return path.is_file()
     except OSError:
         return False
-
-
-def _problem(path: Path, entry: Entry) -> str:
-    """Why the file found is not the published one, in one sentence; empty where it is, or is a conversion of it."""
-    return mismatch(path, entry) if path.suffix == Path(entry.file).suffix else ""
 
 
 def _compare(data: Dataset, entry: Entry, *, verified: bool) -> Dataset:

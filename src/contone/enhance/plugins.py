@@ -1,6 +1,6 @@
 """Methods that live outside contone: installed packages name them, or a user does.
 
-An installed package lists its class under the entry point group `contone.enhancers` and is found without a word here.
+An installed package lists its class under the entry point group `contone.enhancers` and is found.
 A class that is not installed is given as ``module:Class``. Both are then part of `contone.enhance.methods()`.
 
 A package that cannot be used must not break contone: it is left out, with a `PluginWarning` that says which and why.

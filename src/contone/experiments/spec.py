@@ -1,10 +1,11 @@
 """A spec: what an experiment is, as its TOML file says it.
 
 A spec names its data sets and its rows; a row names methods, and expands over `contone.enhance.methods()`, their
-presets and, where a method is random, seeds. So a new method appears in the tables without a word here.
+presets and, where a method is random, seeds. So a new method appears in the tables by itself.
 
-`seeds` is the number of seeds of a random method, `seeds_of` that of single rows that are slow. `max_rows` names large
-data sets, and how many of their rows, drawn at random, stand for them. `learner` makes the experiment a predictive one:
+`question` and `note` stand above its tables. `seeds` is the number of seeds of a random method, `seeds_of` that of
+single rows that are slow. `max_rows` names large data sets, and how many of their rows, drawn at random, stand for
+them. `learner` makes the experiment a predictive one:
 a learner is trained on what was recovered. A row has one of these forms:
 
     methods = "all" | ["GLLE", ...]     every such method with its defaults and with each of its presets, as rows
@@ -15,6 +16,8 @@ a learner is trained on what was recovered. A row has one of these forms:
         wrap = "Augmented"              put each method inside this one, as its `enhancer`
         rehearse = {n_iter = 8, n_replicates = 2, max_rows = 500}
                                         each with parameters and a temperature that are chosen on rehearsed data
+        grade = {rows = 10}             each told the truth of this many rows, another draw per seed; scored on the
+                                        others (inside Calibrated, where the method takes no degrees itself)
     class = "LCdr", preset = "paper"    one estimator: parameters from `params`, and None for the names in `without`
         sweep = {alpha = [...], ...}    one cell per value, all else unchanged: one sensitivity curve per parameter
         grid = {...}, measure = "clark" the best point of the grid against the truth: always marked oracle
@@ -41,6 +44,7 @@ class Spec:
     name: str
     title: str
     question: str = ""
+    note: str = ""
     datasets: tuple[str, ...] = ()
     degradation: Record = field(default_factory=lambda: dict(DEGRADATION))
     seeds: int = 5

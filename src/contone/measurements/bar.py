@@ -97,5 +97,5 @@ class Threshold(IntervalRule):  # numpydoc ignore=PR02
         m, tau = n_positive, self.tau
         rest = xp.clip(q - m, min=1.0)
         clears = ratio(1 - m * tau, tau) / rest
-        fits = xp.where(tau * rest < 1, tau * m / xp.clip(1 - tau * rest, min=1e-12), xp.ones_like(m))
+        fits = tau * m / xp.clip(1 - tau * rest, min=1e-12)
         return 0.5 * xp.clip(xp.minimum(clears, fits), min=1e-6, max=1.0)

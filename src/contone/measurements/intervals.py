@@ -127,6 +127,7 @@ class IntervalRule(Measurement):
         positive = L > 0
         precision = L.dtype if xp.isdtype(L.dtype, "real floating") else xp.float64
         share = self.negative_share(xp.sum(xp.astype(positive, precision), axis=1), L.shape[1])
+        share = xp.where(xp.any(positive, axis=1), share, xp.ones_like(share))
         W = xp.where(positive, xp.ones_like(share)[:, None], share[:, None])
         same = self._apply(W / xp.sum(W, axis=1, keepdims=True)) == positive
         return xp.log(W), ~xp.all(same, axis=1)

@@ -50,7 +50,7 @@ class Order(IntervalRule):
         return in_order_of(D, like)
 
     def _apply(self, D: Array) -> Array:
-        raise InputError("Order does not say how many labels a row has, so it makes none from degrees: use TopK(k).")
+        raise InputError("Order does not say how many labels to mark, so it makes none from degrees: use TopK(k).")
 
     def agrees(self, D: Array, L: Array) -> Array:
         xp = array_namespace(D, L)
@@ -62,7 +62,7 @@ class Order(IntervalRule):
         return TopK().interval(others, positive)
 
     def cardinality(self, ranked: Array) -> Array:
-        raise InputError("Order does not say how many labels a row has.")
+        raise InputError("Order does not say how many labels to mark.")
 
     def negative_share(self, n_positive: Array, q: int) -> Array:
         return TopK().negative_share(n_positive, q)

@@ -8,7 +8,7 @@ multiplier that pulls inwards), repeat. Five to ten rounds are usual. Whenever t
 fall, half as many are exchanged, down to the last wrong one alone; exchanging that one cannot cycle when H is positive
 definite (Murty's rule), so the method is finite.
 
-Finite may still be long: on a smooth surface with few neighbours a row, one wrong entry after another turns up for
+Finite may still be long: on a smooth surface with few neighbours per row, one wrong entry after another turns up for
 hundreds of rounds. After a few rounds without progress the column goes to a projected Newton method with a line search
 (Bertsekas), which frees and binds many entries in a step and always descends: 60 steps for 2601 rows.
 
@@ -35,7 +35,7 @@ DENSE_LIMIT = 1500
 """Free entries up to which a dense Cholesky factor is used; it does not mind a bad condition, and 1500 cost 18 MB."""
 
 SPARSE_ROW = 24
-"""Entries a row up to which a sparse factor is used instead: such a matrix is a neighbour graph with little fill."""
+"""Entries per row up to which a sparse factor is used instead: such a matrix is a neighbour graph with little fill."""
 
 MAX_STALLS = 6
 """Rounds of pivoting without progress after which the projected Newton method takes over."""

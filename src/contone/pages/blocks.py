@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from contone.pages.svg import Chart
 
 Kind: TypeAlias = Literal["method", "baseline", "oracle"]
-"""What a row is about: only the first may be best without a word beside its name."""
+"""What a row is about: only the first may be best without a remark beside its name."""
 
 
 @dataclass(frozen=True)

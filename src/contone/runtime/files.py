@@ -124,6 +124,11 @@ def check_folder(path: str | os.PathLike[str]) -> None:
         raise OutputError(f"Cannot write to {folder}: no permission to write in the folder {there}.")
 
 
+def expand_user(path: str | os.PathLike[str]) -> Path:
+    """The path with the home of the user that it begins with (~, ~name); one of nobody's stays as it is."""
+    return Path(os.path.expanduser(path))
+
+
 def is_own_file(path: str | os.PathLike[str]) -> bool:
     """Whether this is a regular file (not a link to one) that belongs to the user of this process."""
     try:

@@ -42,7 +42,7 @@ def fit_bytes(n: int, d: int, q: int, n_neighbors: int = 0) -> float:
     """What a method that grows with the number of rows takes beyond X (n, d) and L (n, q).
 
     Two copies of X (scaled, and single precision twice for a neighbour search), about a dozen matrices of the shape of
-    L in a solver, and for a graph the neighbours, the edges both ways and their normalised copy: 100 bytes a neighbour.
+    L in a solver, and for a graph the neighbours, the edges both ways, their normalised copy: 100 bytes per neighbour.
     """
     return float(n) * (16 * d + 100 * q + 100 * n_neighbors)
 

@@ -14,7 +14,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from contone.exceptions import ArgumentError, ContoneError, DataError, LabelError
-from contone.tables import columns, labels
+from contone.tables import columns, embeddings, labels
+from contone.tables.answers import Answers
 from contone.tables.columns import Columns
 from contone.tables.enhancing import EnhancedFile, what_was_written
 from contone.tables.fitting import intervals_of, with_intervals
@@ -61,42 +62,37 @@ def apply_model(
     return what_was_written(writing, len(D), problem.columns, fitted.labels, fitted.method)
 
 
-def read_for(model: TableModel, table: Table, reading: Reading, progress: Progress) -> Problem:
-    """The problem that a table poses to a model: its features by name, and its labels where they are there."""
+def read_for(model: TableModel, source: Table | Answers, reading: Reading, progress: Progress) -> Problem:
+    """The problem that a table poses to a model: its features by name, and its labels where they are there.
+
+    Of an export the items are predicted, whatever people said of them.
+    """
+    table, key = (source, None) if isinstance(source, Table) else (source.table, source.key)
+    table = embeddings.join(table, reading, key)
     features = _features(table, model)
     for name, unseen in model.encoder.unseen_classes(features).items():
         progress.warn(
             f"  {name!r} holds classes that the model has never seen: {columns.listed(unseen)}; read as none of its own"
         )
-    used, there = {*model.columns.labels, *model.columns.features}, set(table.stored.columns)
+    there = set(table.stored.columns)
+    # People's answers had no columns; new rows may have their counts.
+    named = model.columns.labels or (model.labels if there.issuperset(model.labels) else [])
+    used = {*named, *model.columns.features}
     chosen = Columns(
-        [name for name in model.columns.labels if name in there],
+        [name for name in named if name in there],
         model.columns.features,
         [name for name in table.stored.columns if name not in used],
         model.columns.categories,
         model.columns.texts,
     )
     read = LabelReading(model.labels, set_column=model.columns.labels[0] if model.is_set else "")
-    return Problem(
-        X=encode(model.encoder, features, table.n_rows),
-        Y=_labels(table, chosen.labels, model, reading),
-        groups=None,
-        annotators=None,
-        graded=None,
-        numbers=np.arange(table.n_rows),
-        notes=(),
-        table=table,
-        columns=chosen,
-        reading=reading,
-        label_reading=read,
-        encoder=model.encoder,
-    )
+    X, Y = encode(model.encoder, features, table.n_rows), _labels(table, chosen.labels, model, reading)
+    return Problem(X, Y, np.arange(table.n_rows), table, chosen, reading, read, model.encoder)
 
 
 def _features(table: Table, model: TableModel) -> pl.DataFrame:
     """The model's features, found by name; numbers must be numbers."""
-    there = set(table.stored.columns)
-    absent = [name for name in model.columns.features if name not in there]
+    absent = [name for name in model.columns.features if name not in table.schema]
     if absent:
         shown = ", ".join(map(repr, absent[:5]))
         raise DataError(f"the table lacks {len(absent)} columns that the model was fitted on: {shown}.")

@@ -75,19 +75,19 @@ def choose(
     >>> choose(["id", "x", "a", "b"], ["id", "x", "a", "b"], labels=["a,b"])
     Columns(labels=['a', 'b'], features=['x'], carried=['id'], categories=[], texts=[])
     """
-    chosen_labels = _resolve(labels, names, "labels")
-    if not chosen_labels:
+    chosen_labels = resolve(labels, names, "labels")
+    if labels and not chosen_labels:
         raise ArgumentError(f"name at least one label column; the table has {shown(names)}.", "labels")
-    chosen_ids = _resolve(ids, names, "ids")
+    chosen_ids = resolve(ids, names, "ids")
     _apart(chosen_labels, chosen_ids, "ids")
     taken = {*chosen_labels, *chosen_ids}
     numbers = set(numeric)
-    classes = {*_resolve(categorical, names, "categorical", skip=taken), *(c for c in declared if c not in taken)}
+    classes = {*resolve(categorical, names, "categorical", skip=taken), *(c for c in declared if c not in taken)}
     _apart(list(taken), list(classes), "categorical")
-    texts = set(_resolve(text, names, "text", skip={*taken, *classes}))
+    texts = set(resolve(text, names, "text", skip={*taken, *classes}))
     _apart([*taken, *classes], list(texts), "text")
     if features:
-        chosen_features = _resolve(features, names, "features", skip=taken)
+        chosen_features = resolve(features, names, "features", skip=taken)
         _apart(list(taken), chosen_features, "features")
         chosen_features += [c for c in names if c in texts and c not in chosen_features]
         odd = [c for c in chosen_features if c not in numbers and c not in classes and c not in texts]
@@ -114,7 +114,7 @@ def choose(
     )
 
 
-def _resolve(typed: Sequence[str], names: Sequence[str], argument: str, skip: Iterable[str] = ()) -> list[str]:
+def resolve(typed: Sequence[str], names: Sequence[str], argument: str, skip: Iterable[str] = ()) -> list[str]:
     """Names and patterns to columns, each once, in the order typed; patterns pass over what is taken elsewhere."""
     found: dict[str, None] = {}
     taken, known = set(skip), set(names)

@@ -1,7 +1,7 @@
 """Columns as they are to a matrix of numbers: missing entries, categories, dates, constant columns.
 
     number      the number; a missing one is the median of the column, beside a 0/1 column that says so
-    category    one 0/1 column per class (one for two classes); a class that was not seen is none of them
+    category    one 0/1 column per class (one for two classes); a class that was not seen gets zeros
     text        a few numbers: groups of letters by tf-idf and truncated SVD (`contone.tables.text_columns`)
     date        days since 1970
     constant    left out, as long as another column is left

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Unpack
 
@@ -17,6 +16,7 @@ from contone.tables import formats, pieces
 from contone.tables.columns import Columns
 from contone.tables.fitting import FittedProblem, FittedRows, fit_problem, named_method, with_intervals
 from contone.tables.model_file import TableModel, load_table_model, path_of
+from contone.tables.persons import refuse_without_persons, table_of_persons
 from contone.tables.progress import Progress
 from contone.tables.reading import check_input, read_problem
 from contone.tables.settings import (
@@ -49,8 +49,8 @@ class EnhancedFile:
     method : Enhancer
         The fitted method (on a sample, where the file was streamed).
     streamed : bool
-    compare_errors : function or None
-        With graded rows: gives the expected error (mean KL) without them and with them, which takes a second fit.
+    fitted : FittedProblem or None
+        The problem with its answer; None where the file was streamed.
     fitted_rows : function or None
         Gives the rows that the method was fitted on; of a streamed file this may take another pass over it.
     """
@@ -63,7 +63,7 @@ class EnhancedFile:
     degrees: tuple[str, ...]
     method: Enhancer
     streamed: bool = False
-    compare_errors: Callable[[], tuple[float, float] | None] | None = field(default=None, repr=False, compare=False)
+    fitted: FittedProblem | None = field(default=None, repr=False, compare=False)
     fitted_rows: Callable[[], FittedRows] | None = field(default=None, repr=False, compare=False)
 
 
@@ -92,6 +92,7 @@ def enhance_file(
     chunk_rows: int | None = None,
     sample_rows: int | None = None,
     save_model: str | os.PathLike[str] | None = None,
+    annotators: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     **options: Unpack[AnswerOptions],
 ) -> EnhancedFile:
@@ -114,8 +115,10 @@ def enhance_file(
         Rows per piece, and rows to fit on; either asks for streaming.
     save_model : path or None
         Keep the fitted method with its columns for `apply_model`.
+    annotators : path or None
+        Write the table of persons: how much each answer of theirs is worth, and what they say too often.
     progress : Progress or None
-        Is told what is done; None is silent.
+        Receives what is done; None is silent.
     **options
         Everything that `read_table` takes. Where rows are ``graded``, their degrees come out as they are and inform the
         others; a method that takes no degrees itself is calibrated by them (`contone.Calibrated`). And how the answer
@@ -142,7 +145,7 @@ def enhance_file(
     path, said, save_to = Path(source), progress or Progress(), None if save_model is None else str(save_model)
     check_input(path)
     check_format(writing)
-    targets = {"target": writing.target, "save_model": save_to}
+    targets = {"target": writing.target, "save_model": save_to, "annotators": annotators}
     check_targets([path, *reading.files], targets, overwrite=writing.overwrite, over_source=path)
     fresh = named_method(method, graded=reading.graded is not None)
     if writing.intervals is not None:
@@ -155,18 +158,22 @@ def enhance_file(
             writing, job.source.n_rows, job.columns, job.labels.names, job.method, streamed=True, fitted_rows=job.rows
         )
     problem = read_problem(path, reading, said)
-    check_answer(writing, problem.table, problem.columns, problem.label_names)
+    if annotators is not None:
+        refuse_without_persons(problem)
+    check_answer(writing, problem.table, problem.columns, problem.label_names, problem.answers)
     fitted = fit_problem(problem, fresh, said)
     write_problem(problem, fitted.D, writing, fitted.intervals(writing.intervals))
     if save_to is not None:
         model_of(fitted).save(save_to)
+    if annotators is not None:
+        formats.write(table_of_persons(fitted), str(annotators), overwrite=writing.overwrite)
     return what_was_written(
         writing,
         len(fitted.D),
         problem.columns,
         problem.label_names,
         fitted.method,
-        compare_errors=None if problem.graded is None else partial(fitted.compare_errors, said),
+        fitted=fitted,
         fitted_rows=fitted.rows,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, cast
 
 import numpy as np
@@ -18,12 +18,18 @@ from contone.enhance import plugins
 from contone.enhance.calibrated import Calibrated
 from contone.enhance.graded import takes_degrees
 from contone.exceptions import ArgumentError, LabelError
+from contone.measurements import RuleText
 from contone.tables.columns import Columns
 from contone.tables.progress import Progress
 from contone.tables.reading import Problem, refuse_few_labelled
-from contone.validation import silent_rows
 
 Matrix = NDArray[np.float64]
+
+
+PEOPLE = ("votes", "marks", "levels")
+"""Rules under which persons differ."""
+UNSET = "cumulative"
+"""The rule of a method that was not told any."""
 
 
 class GivesIntervals(Protocol):
@@ -96,8 +102,9 @@ class FittedProblem:
             return None
         with progress.working("fitting once more without the graded rows, to compare"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the first fit has said it
-            rows = self.rows()
-            return float(clone(self.method).fit(rows.X, rows.Y).expected_error_), float(found[2])
+            again = clone(self.method)
+            _fit(replace(self.problem.subset(self.fitted_rows), graded=None), again)
+            return float(again.expected_error_), float(found[2])
 
 
 def named_method(method: str | Enhancer, *, graded: bool = False) -> Enhancer:
@@ -133,6 +140,19 @@ def refuse_without_features(method: Enhancer, chosen: Columns) -> None:
         )
 
 
+def read_by(method: Enhancer, rule: str) -> None:
+    """Let a method read the labels by a rule, if it has one that nobody has set."""
+    known = method.get_params(deep=False)
+    if known.get("degradation") == UNSET and RuleText().is_satisfied_by(rule):
+        method.set_params(degradation=rule)
+
+
+def reads_people(method: Enhancer) -> bool:
+    """Whether a method is to read the answers of persons who differ."""
+    rule = method.get_params(deep=False).get("degradation")
+    return (rule if isinstance(rule, str) else type(rule).__name__.lower()) in PEOPLE
+
+
 def intervals_of(
     method: object, X: Matrix, Y: pl.DataFrame | None, level: float | None
 ) -> tuple[Matrix, Matrix] | None:
@@ -145,10 +165,13 @@ def intervals_of(
 
 def fit_problem(problem: Problem, method: Enhancer, progress: Progress) -> FittedProblem:
     """Fit on all rows, or on those with a label: then the others are predicted."""
-    refuse_without_features(method, problem.columns)
-    labelled = ~np.asarray(silent_rows(problem.marks))
+    if problem.answers is None:
+        refuse_without_features(method, problem.columns)
+    if problem.rule is not None:
+        read_by(method, problem.rule)
+    labelled, is_answered = problem.labelled, problem.groups is not None
     with progress.fitting(f"enhancing with {type(method).__name__}"):
-        if problem.reading.unlabelled == "predict" and not labelled.all():
+        if (problem.reading.unlabelled == "predict" or is_answered) and not labelled.all():
             return _fit_labelled(problem, method, labelled, progress)
         try:
             _fit(problem, method)
@@ -184,9 +207,11 @@ def _fit_labelled(problem: Problem, method: Enhancer, labelled: NDArray[np.bool_
 
 def _fit(problem: Problem, method: Enhancer) -> None:
     """Fit to labels, and to degrees or annotators where there are any."""
-    evidence: dict[str, NDArray[np.generic]] = {} if problem.graded is None else {"degrees": problem.graded}
+    evidence: dict[str, object] = {} if problem.graded is None else {"degrees": problem.graded}
     if problem.groups is not None:
         if "groups" not in inspect.signature(method.fit).parameters:
             raise ArgumentError(f"{type(method).__name__} takes one annotator per item; inversion takes any.", "worker")
-        evidence["groups"] = problem.groups
+        evidence["groups"] = problem.item_names
+        if problem.annotators is not None and reads_people(method):
+            evidence["annotators"] = np.array(problem.annotators, dtype=object)
     method.fit(problem.X, problem.Y, **evidence)

@@ -23,10 +23,11 @@ SEPARATORS = text.SEPARATORS
 PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".feather", ".ipc")
 JSON_LINES = (".jsonl", ".ndjson")
+JSON = (".json", *JSON_LINES)
 EXCEL = (".xlsx", ".xls", ".ods")
 LIBSVM = (".svm", ".libsvm", ".svmlight")
-READABLE = (*SEPARATORS, *PARQUET, *ARROW, *JSON_LINES, ".arff", *LIBSVM, *EXCEL)
-COMPRESSED = (*SEPARATORS, *JSON_LINES, ".arff", *LIBSVM)
+READABLE = (*SEPARATORS, *PARQUET, *ARROW, *JSON, ".arff", *LIBSVM, *EXCEL)
+COMPRESSED = (*SEPARATORS, *JSON, ".arff", *LIBSVM)
 """Formats that may be gzip files as well."""
 WRITABLE = (".csv", ".tsv", *PARQUET, *ARROW, *JSON_LINES, ".xlsx")
 FLAT = (*SEPARATORS, ".xlsx")
@@ -38,7 +39,7 @@ Note = Callable[[str], None]
 
 
 def suffix_of(path: str | Path) -> str:
-    """The format of a file by its name, `.gz` left aside; an empty string where it is none of ours."""
+    """The format of a file by its name, `.gz` left aside; an empty string where it is not known."""
     name = str(path).lower()
     found = Path(name.removesuffix(".gz")).suffix
     known = COMPRESSED if name.endswith(".gz") else READABLE
@@ -58,6 +59,8 @@ def read(path: Path, note: Note = lambda _: None, *, separator: str | None = Non
             table = Table(pl.read_ipc(path.read_bytes()))
         elif suffix in JSON_LINES:
             table = Table(pl.read_ndjson(_content(path), infer_schema_length=None))
+        elif suffix == ".json":
+            table = Table(pl.read_json(_content(path), infer_schema_length=None))
         elif suffix == ".arff":
             table = arff.read_arff(path, _decoded(path, note))
         elif suffix in LIBSVM:

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from contone.exceptions import ArgumentError, DataError, LabelError
 
@@ -165,8 +167,35 @@ def as_indicators(column: pl.Series, delimiter: str, names: Sequence[str]) -> pl
     >>> as_indicators(pl.Series("mood", ["calm|sad", "happy", ""]), "|", ["calm", "happy", "sad"]).rows()
     [(1.0, 0.0, 1.0), (0.0, 1.0, 0.0), (0.0, 0.0, 0.0)]
     """
-    cleaned = _sets(column, delimiter)
-    return pl.DataFrame({name: [float(name in entry) for entry in cleaned] for name in names})
+    return pl.DataFrame(indicators(exploded(column, delimiter), len(column), names), schema=list(names)).cast(
+        pl.Float64
+    )
+
+
+def exploded(column: pl.Series, delimiter: str) -> pl.DataFrame:
+    """The labels of a column of sets, one per line: the row that they are in, and the name."""
+    if isinstance(column.dtype, (pl.List, pl.Array)):
+        entries = column.cast(pl.List(pl.String))
+    else:
+        text = column.cast(pl.String)
+        entries = text.str.split(delimiter) if delimiter else text
+    lines = pl.DataFrame({"row": pl.int_range(len(column), eager=True), "name": entries})
+    lines = lines.explode("name") if entries.dtype.is_nested() else lines
+    return lines.with_columns(pl.col("name").str.strip_chars()).filter(pl.col("name").fill_null("") != "")
+
+
+def indicators(lines: pl.DataFrame, n: int, names: Sequence[str]) -> NDArray[np.float32]:
+    """What `exploded` gave as 0 and 1 (n, q); other names are passed over."""
+    Y, code = np.zeros((n, len(names)), dtype=np.float32), codes(lines["name"], names)
+    known = code >= 0
+    Y[lines["row"].to_numpy()[known], code[known]] = 1.0
+    return Y
+
+
+def codes(column: pl.Series, names: Sequence[str]) -> NDArray[np.int64]:
+    """The number of each entry among the names; -1 for others."""
+    found = column.replace_strict(list(names), range(len(names)), default=-1, return_dtype=pl.Int64)
+    return found.fill_null(-1).to_numpy()
 
 
 def delimiters_in(column: pl.Series) -> list[str]:
@@ -179,16 +208,7 @@ def delimiters_in(column: pl.Series) -> list[str]:
 
 def names_in(column: pl.Series, delimiter: str) -> set[str]:
     """The different labels of a column of sets."""
-    different = column if column.dtype.is_nested() else column.unique()
-    return set().union(*_sets(different, delimiter))
-
-
-def _sets(column: pl.Series, delimiter: str) -> list[set[str]]:
-    if isinstance(column.dtype, (pl.List, pl.Array)):
-        entries = column.cast(pl.List(pl.String)).to_list()
-    else:
-        entries = [e.split(delimiter) if delimiter else [e] for e in column.cast(pl.String).fill_null("").to_list()]
-    return [{label.strip() for label in entry or () if label and label.strip()} for entry in entries]
+    return set(exploded(column, delimiter)["name"].unique().to_list())
 
 
 def one_row_per_item(frame: pl.DataFrame, item: str, label: str) -> pl.DataFrame:
@@ -211,18 +231,6 @@ def one_row_per_item(frame: pl.DataFrame, item: str, label: str) -> pl.DataFrame
         .agg(*(pl.col(name).first() for name in others), pl.col(label).drop_nulls().unique(maintain_order=True))
         .select(frame.columns)
     )
-
-
-def one_row_per_answer(frame: pl.DataFrame, item: str, worker: str, label: str) -> pl.DataFrame:
-    """One row per (item, annotator) from one row per (item, annotator, label): item, annotator and list of labels.
-
-    An annotator whose label is blank has marked nothing.
-    """
-    for name, argument in ((worker, "worker"), (item, "item"), (label, "labels")):
-        _refuse_absent(frame, name, argument)
-    if worker in (item, label):
-        raise ArgumentError(f"{worker!r} cannot be the annotator and something else: name another column.", "worker")
-    return frame.group_by(item, worker, maintain_order=True).agg(pl.col(label).drop_nulls())
 
 
 def _refuse_absent(frame: pl.DataFrame, name: str, argument: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from contone.exceptions import ArgumentError, DataError
-from contone.tables import columns, formats, grading, labels
+from contone.measurements.proposal import Proposal, propose_reading
+from contone.tables import columns, embeddings, exports, formats, gathering, grading, labels
+from contone.tables.answers import Answers
 from contone.tables.columns import Columns
 from contone.tables.encoder import ColumnEncoder, described
 from contone.tables.label_names import Exact, expand
@@ -38,22 +40,26 @@ class Problem:
 
     Attributes
     ----------
-    X : (r, d)
-        Features as numbers; a column of zeros where the table has none.
+    item_features : (n, d)
+        Features of the items as numbers; a column of zeros where the table has none.
     Y : DataFrame (r, q)
         Labels as numbers, one column per label; null where nobody was asked.
     groups : (r,) or None
         Number of the item that each row is about, rising; None where each row is an item of its own.
     annotators : tuple of str or None
         Who gave each row of Y; None where the table does not say.
+    rule : str or None
+        How the labels are read, as `degradation` takes it, where the table says so; None leaves it to the method.
     graded : (n, q) or None
         Degrees of the rows that a person graded, NaN in the others.
     numbers : (n,)
         Number of each row in the file, from 0.
+    beside : DataFrame (n, any)
+        Columns that come out beside the degrees: the number of answers, the reference answer.
     notes : tuple of str
         What was read, in words.
     table : Table
-        The table itself.
+        The table itself, one row per item.
     columns : Columns
         The part that each of its columns plays.
     reading : Reading
@@ -62,20 +68,30 @@ class Problem:
         What the words of its labels mean.
     encoder : ColumnEncoder
         How columns become features.
+    answers : Answers or None
+        The answers of people as they were read.
     """
 
-    X: NDArray[np.float64]
+    item_features: NDArray[np.float64]
     Y: pl.DataFrame
-    groups: NDArray[np.int64] | None
-    annotators: tuple[str, ...] | None
-    graded: NDArray[np.float64] | None
     numbers: NDArray[np.int64]
-    notes: tuple[str, ...] = field(repr=False)
     table: Table = field(repr=False)
     columns: Columns = field(repr=False)
     reading: Reading = field(repr=False)
     label_reading: LabelReading = field(repr=False)
     encoder: ColumnEncoder = field(repr=False)
+    groups: NDArray[np.int64] | None = None
+    annotators: tuple[str, ...] | None = None
+    rule: str | None = None
+    graded: NDArray[np.float64] | None = None
+    beside: pl.DataFrame = field(default_factory=pl.DataFrame, repr=False)
+    notes: tuple[str, ...] = field(default=(), repr=False)
+    answers: Answers | None = field(default=None, repr=False)
+
+    @cached_property
+    def X(self) -> NDArray[np.float64]:
+        """Features (r, d), one row per row of Y."""
+        return self.item_features if self.groups is None else self.item_features[self.groups]
 
     @property
     def label_names(self) -> list[str]:
@@ -90,10 +106,18 @@ class Problem:
     def row_names(self) -> list[str]:
         """What each row is called: by the columns of ids, the item, or its number in the file."""
         stored = self.table.stored
-        keys = columns.matching(self.reading.ids, stored.columns) or [n for n in (self.reading.item,) if n]
+        item = self.reading.item if self.answers is None else self.answers.key
+        keys = columns.matching(self.reading.ids, stored.columns) or [n for n in (item,) if n]
         if not keys:
             return [str(number) for number in self.numbers]
         return [" ".join("" if v is None else str(v) for v in row) for row in stored.select(keys).iter_rows()]
+
+    @property
+    def item_names(self) -> list[Hashable]:
+        """The item (r,) of each row of Y by its name, or by its number where names are not unique."""
+        names: list[Hashable] = list(self.row_names)
+        names = names if len(set(names)) == len(names) else list(range(len(names)))
+        return names if self.groups is None else [names[i] for i in self.groups]
 
     @cached_property
     def marks(self) -> NDArray[np.float64]:
@@ -101,27 +125,39 @@ class Problem:
         Y = self.Y.to_numpy().astype(np.float64)
         if self.groups is None:
             return Y
-        marks = np.zeros((len(self.numbers), Y.shape[1]))
-        np.maximum.at(marks, self.groups, Y)
+        marks = np.full((len(self.numbers), Y.shape[1]), np.nan)
+        np.fmax.at(marks, self.groups, Y)
         return marks
 
-    @cached_property
-    def item_features(self) -> NDArray[np.float64]:
-        """Features (n, d) per item."""
-        return self.X if self.groups is None else self.X[np.unique(self.groups, return_index=True)[1]]
+    @property
+    def labelled(self) -> NDArray[np.bool_]:
+        """Items (n,) with a label, or with an answer: people who mark nothing have answered."""
+        if self.groups is None:
+            return ~np.asarray(silent_rows(self.marks))
+        return np.isin(np.arange(len(self.numbers)), self.groups)
+
+    def of_one_source(self, what: str) -> Problem:
+        """The problem itself, if each row is an item; answers of several people are refused."""
+        if self.groups is not None:
+            raise ArgumentError(
+                f"{what} is for tables with one row per item; answers of several people have contone enhance --report.",
+                "source",
+            )
+        return self
 
     def subset(self, keep: NDArray[np.bool_]) -> Problem:
         """The same for some items, given by a mask (n,)."""
         rows = keep if self.groups is None else keep[self.groups]
         return replace(
             self,
-            X=self.X[rows],
+            item_features=self.item_features[keep],
             Y=self.Y.filter(rows),
             groups=None if self.groups is None else (np.cumsum(keep) - 1)[self.groups[rows]],
             annotators=None if self.annotators is None else tuple(np.array(self.annotators)[rows].tolist()),
             graded=None if self.graded is None else self.graded[keep],
             numbers=self.numbers[keep],
             table=self.table.filter(keep),
+            beside=self.beside.filter(keep) if self.beside.width else self.beside,
         )
 
 
@@ -135,7 +171,7 @@ def read_table(
     source : path
         CSV, TSV, ARFF (MULAN, MEKA), JSON lines, libsvm (all also .gz), Parquet, Arrow, Excel; one instance per row.
     progress : Progress or None
-        Is told what is done; None is silent.
+        Receives what is done; None is silent.
     **reading
         ``labels``, ``features``, ``ids``, ``categorical``, ``text``: columns. Names, lists with commas, patterns such
         as ``"genre_*"``, ranges such as ``"last:6"`` or ``"f10:f16"``; `labels` may also be ``"@file"`` with one name
@@ -186,32 +222,39 @@ def check_input(source: Path) -> None:
         raise ArgumentError(f"{source} must end in one of {', '.join(formats.READABLE)}.", "source")
 
 
-def read_file(source: Path, reading: Reading, progress: Progress) -> Table:
-    """The table in a file, which must not change while it is read."""
+def read_file(source: Path, reading: Reading, progress: Progress) -> Table | Answers:
+    """The table in a file, or the answers where it is the export of a tool; it must not change while it is read."""
     before = formats.state_of(source)
-    table = formats.read(source, progress.note, separator=reading.separator, decimal=reading.decimal)
+    found: Table | Answers | None = None
+    if formats.suffix_of(source) in formats.JSON and not reading.labels:
+        with formats.readable(source):
+            found = exports.read_export(source, reading.question)
+    if found is None:
+        found = formats.read(source, progress.note, separator=reading.separator, decimal=reading.decimal)
+        if not reading.labels and not reading.worker:
+            answers = exports.answers_in(found.stored, reading.question)
+            found = found if answers is None else replace(answers, written=found.written)
     formats.refuse_changed(source, before)
-    return table
+    return found
 
 
-def pose(table: Table, reading: Reading, progress: Progress) -> Problem:
-    """The problem that a table poses. What is read, and what is left out, is said."""
+def pose(source: Table | Answers, reading: Reading, progress: Progress) -> Problem:
+    """The problem that a table poses, or the answers of people. What is read, and what is left out, is said."""
     notes: list[str] = []
 
     def note(line: str) -> None:
         notes.append(line)
         progress.note(f"  {line}")
 
-    table, answers = _per_item(table, reading)
-    chosen, read = understand(table, reading, note)
-    Y, groups, annotators = read.read(table), None, None
-    if answers is not None:
-        Y, groups, annotators = _answers(table, answers, str(reading.item), read)
-    if blank := int(Y.null_count().sum_horizontal().item()):
+    given = gathering.gather(source, reading, note) if isinstance(source, Table) else source
+    if given is not None:
+        problem = _of_people(given.by_item(), reading, note)
+    elif isinstance(source, Table):
+        problem = _of_table(source, reading, note)
+    table, read, chosen = problem.table, problem.label_reading, problem.columns
+    if blank := int(problem.Y.null_count().sum_horizontal().item()):
         note(f"{blank:,} entries of label columns are blank: taken as unasked, neither yes nor no")
-    numbers, encoder = np.arange(table.n_rows), encoder_for(reading, chosen)
-    nothing = np.empty((Y.height, 0))
-    problem = Problem(nothing, Y, groups, annotators, None, numbers, (), table, chosen, reading, read, encoder)
+    problem = replace(problem, rule=_rule(problem, note))
     if reading.graded is not None:
         graded = grading.read_graded(Path(reading.graded), table, read.names, reading.ids)
         note(f"{int((~np.isnan(graded[:, 0])).sum()):,} graded rows from {reading.graded}")
@@ -222,11 +265,71 @@ def pose(table: Table, reading: Reading, progress: Progress) -> Problem:
         note(f"carried along: {columns.listed(chosen.carried)}")
     problem = _without_gaps(problem, note)
     features = features_of(problem.table, chosen)
-    encoder.fit(features)
-    for line in described(encoder, features, ask=not table.label_names):
+    problem.encoder.fit(features)
+    for line in described(problem.encoder, features, ask=not table.label_names):
         note(line)
-    X = encode(encoder, features, problem.table.n_rows)
-    return replace(problem, X=X if problem.groups is None else X[problem.groups], notes=tuple(notes))
+    encoded = encode(problem.encoder, features, problem.table.n_rows)
+    return replace(problem, item_features=encoded, notes=tuple(notes))
+
+
+def _of_table(table: Table, reading: Reading, note: Callable[[str], None]) -> Problem:
+    """A row per item, or a row per item and label; features are still to be encoded."""
+    if reading.item:
+        stored = labels.one_row_per_item(table.stored, reading.item, expand(reading.labels)[0])
+        table = Table(stored, **table.written)
+    table = embeddings.join(table, reading, None)
+    chosen, read = understand(table, reading, note)
+    nothing, numbers = np.empty((table.n_rows, 0)), np.arange(table.n_rows)
+    return Problem(nothing, read.read(table), numbers, table, chosen, reading, read, encoder_for(reading, chosen))
+
+
+def _of_people(answers: Answers, reading: Reading, note: Callable[[str], None]) -> Problem:
+    """A row per answer; features are still to be encoded."""
+    note(answers.in_words())
+    table = embeddings.join(answers.table, reading, answers.key or None)
+    ids = (*reading.ids, *([Exact(answers.key)] if answers.key else []))
+    chosen = choose_columns(table, replace(reading, labels=(), ids=ids), labels_elsewhere=True)
+    read, Y = LabelReading(answers.labels), pl.DataFrame(answers.Y, schema=answers.labels)
+    beside = [pl.Series("n_answers", answers.n_answers)]
+    if answers.reference:
+        right = [answers.reference.get(i) for i in range(table.n_rows)]
+        beside.append(pl.Series("reference", [None if r is None else "|".join(r) for r in right], dtype=pl.String))
+    return Problem(
+        np.empty((table.n_rows, 0)),
+        Y.cast(pl.Float64).fill_nan(None),
+        np.arange(table.n_rows),
+        table,
+        chosen,
+        reading,
+        read,
+        encoder_for(reading, chosen),
+        groups=answers.item,
+        annotators=answers.annotators,
+        beside=pl.DataFrame(beside),
+        answers=answers,
+    )
+
+
+RULES = {"votes": "votes", "marks": "marks", "levels": "levels", "ranks": "order"}
+"""How the answers of each kind of question are read."""
+
+
+def _rule(problem: Problem, note: Callable[[str], None]) -> str | None:
+    """The rule that was asked for; else that of the tool's question, or the one that answers and numbers ask for."""
+    if problem.reading.rule is not None:
+        return problem.reading.rule
+    Y, kind = problem.Y.to_numpy().astype(np.float64), problem.answers and problem.answers.kind
+    are_counts = np.nanmax(Y, initial=0.0) > 1.0 and np.array_equal(Y, Y.round(), equal_nan=True)
+    if problem.groups is None and not are_counts:
+        return None  # marks or confidences of one source, which the method knows how to read
+    if kind in ("levels", "ranks"):
+        proposal = Proposal(RULES[kind], f"the question asks for {kind}")
+    else:
+        proposal = propose_reading(Y, problem.groups)
+        if proposal.rule == "main" and problem.groups is not None:  # one answer per item, by different people
+            proposal = Proposal("marks", "each item has an answer of one person: read as marks")
+    note(f"{proposal.sentence}; --rule says otherwise")
+    return proposal.rule
 
 
 def understand(source: Table | Pieces, reading: Reading, note: Callable[[str], None]) -> tuple[Columns, LabelReading]:
@@ -248,11 +351,11 @@ def understand(source: Table | Pieces, reading: Reading, note: Callable[[str], N
     return chosen, read
 
 
-def choose_columns(source: Table | Pieces, reading: Reading) -> Columns:
+def choose_columns(source: Table | Pieces, reading: Reading, *, labels_elsewhere: bool = False) -> Columns:
     """The part of each column by what was asked for, what the format says, and what the columns hold."""
     schema = source.schema
     typed = expand(reading.labels) or [Exact(name) for name in source.label_names]
-    if not typed:
+    if not typed and not labels_elsewhere:
         raise ArgumentError(f"name the label columns; the table has {columns.shown(list(schema))}.", "labels")
     numeric = numeric_columns(schema)
     dates = [name for name, kind in schema.items() if kind in (pl.Date, pl.Datetime)] if reading.features else []
@@ -295,36 +398,6 @@ def _ask_about_labels(chosen: Columns, words: Mapping[str, Words], note: Callabl
              "labels?")  # fmt: skip
 
 
-def _per_item(table: Table, reading: Reading) -> tuple[Table, pl.DataFrame | None]:
-    """A table with one row per item, and the answers of its annotators where there are several."""
-    if not reading.item:
-        if reading.worker:
-            raise ArgumentError("a column of annotators needs a column of items beside it (--item).", "worker")
-        return table, None
-    named = expand(reading.labels)
-    if len(named) != 1:
-        raise ArgumentError("with one row per item and label, name the one column of labels.", "labels")
-    stored, answers = table.stored, None
-    if reading.worker:
-        answers = labels.one_row_per_answer(stored, reading.item, reading.worker, named[0])
-        stored = stored.drop(reading.worker)
-    stored = labels.one_row_per_item(stored, reading.item, named[0])
-    return Table(stored, table.is_text, dialect=table.dialect), answers
-
-
-def _answers(
-    table: Table, answers: pl.DataFrame, item: str, read: LabelReading
-) -> tuple[pl.DataFrame, NDArray[np.int64], tuple[str, ...]]:
-    """Labels (r, q) of every item and annotator, the number (r,) of the item in the table, and the annotator."""
-    place = {name: i for i, name in enumerate(table.stored[item].to_list())}
-    number = np.array([place[name] for name in answers[item].to_list()])
-    order = np.argsort(number, kind="stable")
-    answers = answers[order.tolist()]
-    _, worker, label = answers.columns
-    annotators = answers[worker].cast(pl.String).fill_null("").to_list()
-    return labels.as_indicators(answers[label], read.delimiter, read.names), number[order], tuple(annotators)
-
-
 def _without_gaps(problem: Problem, note: Callable[[str], None]) -> Problem:
     """Without rows whose features or labels are missing, where that is asked for."""
     reading = problem.reading
@@ -337,7 +410,7 @@ def _without_gaps(problem: Problem, note: Callable[[str], None]) -> Problem:
             note(f"{int((~there).sum()):,} rows with missing features are left out")
             problem = problem.subset(there)
     if reading.unlabelled == "drop":
-        labelled = ~np.asarray(silent_rows(problem.marks))
+        labelled = problem.labelled
         refuse_few_labelled(labelled)
         if not labelled.all():
             note(f"{int((~labelled).sum()):,} rows without a label are left out")

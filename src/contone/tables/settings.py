@@ -28,6 +28,9 @@ class ReadingOptions(TypedDict, total=False):
     label_separator: str | None
     item: str | None
     worker: str | None
+    question: str | None
+    rule: str | None
+    embeddings: str | os.PathLike[str] | None
     missing: str
     unlabelled: str
     graded: str | os.PathLike[str] | None
@@ -66,6 +69,9 @@ class Reading:
     label_separator: str | None = None
     item: str | None = None
     worker: str | None = None
+    question: str | None = None
+    rule: str | None = None
+    embeddings: str | os.PathLike[str] | None = None
     missing: str = "impute"
     unlabelled: str = "method"
     graded: str | os.PathLike[str] | None = None
@@ -81,9 +87,9 @@ class Reading:
 
     @property
     def files(self) -> list[str]:
-        """Files that are read beside the table: graded rows, lists of label names."""
+        """Files that are read beside the table: graded rows, embeddings, lists of label names."""
         lists = [entry.removeprefix("@") for entry in self.labels if entry.startswith("@") or Path(entry).suffix]
-        return [*lists, *([] if self.graded is None else [os.fspath(self.graded)])]
+        return [*lists, *(os.fspath(file) for file in (self.graded, self.embeddings) if file is not None)]
 
     def as_options(self) -> list[str]:
         """The same on the command line, as far as it differs from the defaults; without graded rows."""
@@ -92,7 +98,7 @@ class Reading:
             value = getattr(self, own.name)
             if own.name != "graded" and value != own.default:
                 name = "id" if own.name == "ids" else own.name.replace("_", "-")
-                found += [f"--{name}", value if isinstance(value, str) else ",".join(value)]
+                found += [f"--{name}", ",".join(value) if isinstance(value, tuple) else os.fspath(value)]
         return found
 
 

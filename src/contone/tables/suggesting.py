@@ -18,6 +18,7 @@ from contone.pages import grading as page
 from contone.runtime.files import replacing
 from contone.tables import columns, formats, grading
 from contone.tables.fitting import fit_problem, named_method
+from contone.tables.next_steps import suggest_answers
 from contone.tables.progress import Progress
 from contone.tables.reading import Problem, check_input, read_problem
 from contone.tables.settings import Reading, ReadingOptions
@@ -38,11 +39,14 @@ class SuggestedFile:
         Numbers of the rows in the file, from 0, in the order in which they should be graded.
     n_rows : int
         Rows of the file.
+    are_answers : bool
+        Whether people should answer about these items, instead of one person grading them.
     """
 
     path: Path
     rows: tuple[int, ...]
     n_rows: int
+    are_answers: bool = False
 
 
 def suggest_file(
@@ -56,6 +60,9 @@ def suggest_file(
     **options: Unpack[ReadingOptions],
 ) -> SuggestedFile:
     """Choose the rows of a table whose degrees would say most about all others, and write them for a person to grade.
+
+    Of votes of several people, the items that they should be asked about next, and who: where one more answer lowers
+    the expected log loss of all items most.
 
     Parameters
     ----------
@@ -82,12 +89,20 @@ def suggest_file(
         raise ArgumentError(f"rows are suggested by inversion; got {type(fresh).__name__}.", "method")
     check_input(path)
     check_targets([path, *reading.files], {"target": place}, overwrite=overwrite)
-    fitted = fit_problem(read_problem(path, reading, said), fresh, said)
+    problem = read_problem(path, reading, said)
+    if problem.answers is not None or problem.rule == "votes":
+        if place.lower().endswith(PAGES):
+            raise ArgumentError("where the next answers should go is a table: write .csv or .tsv.", "target")
+        sheet = suggest_answers(problem, fresh, k, said)
+        formats.write(sheet, place, overwrite=overwrite, dialect=problem.table.dialect)
+        places = {name: i for i, name in enumerate(problem.row_names)}
+        return SuggestedFile(Path(place), tuple(places[i] for i in sheet["item"]), len(problem.numbers), True)
+    fitted = fit_problem(problem, fresh, said)
     with said.working("choosing rows"):
         chosen = fresh.suggest(k)
     problem, places = fitted.problem, np.flatnonzero(fitted.fitted_rows)[chosen]
     if place.lower().endswith(PAGES):
-        text = make_page(problem, places, path, fresh)
+        text = make_page(problem, places, path)
         with replacing(place, overwrite=overwrite) as temporary:
             temporary.write_text(text, encoding="utf-8")
     else:
@@ -96,7 +111,7 @@ def suggest_file(
     return SuggestedFile(Path(place), tuple(int(i) for i in problem.numbers[places]), len(problem.numbers))
 
 
-def make_page(problem: Problem, places: NDArray[np.int64], source: Path, method: Inversion) -> str:
+def make_page(problem: Problem, places: NDArray[np.int64], source: Path) -> str:
     """The page about some rows of a problem."""
     stored, marks = problem.table.stored[places.tolist()], problem.marks[places] > 0
     keys = columns.matching(problem.reading.ids, stored.columns)
@@ -112,14 +127,10 @@ def make_page(problem: Problem, places: NDArray[np.int64], source: Path, method:
         for i in range(stored.height)
     ]
     head = (grading.ROW, grading.CHECK, *keys)
-    folder, command = source.resolve().parent, next_command(source, problem.reading, method)
+    folder, command = source.resolve().parent, next_command(source, problem.reading)
     return page.document(rows, problem.label_names, head, source.name, len(problem.numbers), folder, command)
 
 
-def next_command(source: Path, reading: Reading, method: Inversion, graded: str = "graded.csv") -> str:
+def next_command(source: Path, reading: Reading, graded: str = "graded.csv") -> str:
     """What to run once rows are graded: the same reading and the same rule."""
-    rule = method.degradation if isinstance(method.degradation, str) else ""
-    ruled = ["--rule", rule] if rule not in ("", "cumulative", "main") else []
-    return shlex.join(
-        ["contone", "enhance", source.name, *reading.as_options(), *ruled, "--graded", graded, "-o", "soft.csv"]
-    )
+    return shlex.join(["contone", "enhance", source.name, *reading.as_options(), "--graded", graded, "-o", "soft.csv"])

@@ -7,8 +7,9 @@ like ``00123`` keeps its zeros); numbers are read from the text where they are n
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypedDict
 
 import numpy as np
 import polars as pl
@@ -18,6 +19,13 @@ from contone.exceptions import DataError
 from contone.tables import text
 from contone.tables.labels import Words, words_of_columns
 from contone.tables.text import ColumnKind
+
+
+class Written(TypedDict, total=False):
+    """How a file is written."""
+
+    is_text: bool
+    dialect: text.Dialect
 
 
 @dataclass(frozen=True)
@@ -38,6 +46,8 @@ class Table:
         Columns that the format itself says are labels.
     categories : tuple of str
         Columns that the format itself says are categories.
+    embedded : DataFrame
+        Columns of numbers from another file, which are learnt from and not written.
     """
 
     stored: pl.DataFrame
@@ -46,6 +56,12 @@ class Table:
     dialect: text.Dialect = text.COMMAS
     label_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
+    embedded: pl.DataFrame = field(default_factory=pl.DataFrame)
+
+    @property
+    def written(self) -> Written:
+        """How the file is written that a table made from this one is like."""
+        return {"is_text": self.is_text, "dialect": self.dialect}
 
     @property
     def n_rows(self) -> int:
@@ -61,14 +77,15 @@ class Table:
     @cached_property
     def schema(self) -> Mapping[str, pl.DataType]:
         """The type of each column, as all its entries allow it."""
-        return {
-            name: self.kinds[name].dtype if name in self.kinds else kind for name, kind in self.stored.schema.items()
-        }
+        stored = self.stored.schema.items()
+        types = {name: self.kinds[name].dtype if name in self.kinds else kind for name, kind in stored}
+        return types | dict(self.embedded.schema)
 
     @cached_property
     def values(self) -> pl.DataFrame:
         """The columns with numbers where the text of the file holds numbers."""
-        return text.read_columns(self.stored, self.kinds, self.dialect.decimal) if self.is_text else self.stored
+        read = text.read_columns(self.stored, self.kinds, self.dialect.decimal) if self.is_text else self.stored
+        return read.with_columns(self.embedded.get_columns())
 
     @property
     def numeric(self) -> list[str]:
@@ -77,8 +94,8 @@ class Table:
     def words(self, columns: Sequence[str]) -> dict[str, Words]:
         """The different entries of these columns, where they are few."""
         if self.is_text:
-            return {name: self.kinds[name].words for name in columns}
-        return words_of_columns(self.stored.select(columns))
+            return {name: self.kinds[name].words for name in columns if name in self.kinds}
+        return words_of_columns(self.stored.select(n for n in columns if n in self.stored.columns))
 
     def read(self) -> Iterator[tuple[int, Table]]:
         """Its pieces, each with its number: it is the only one."""
@@ -86,7 +103,9 @@ class Table:
 
     def filter(self, keep: NDArray[np.bool_]) -> Table:
         """The same for some rows."""
-        return replace(self, stored=self.stored.filter(keep), given_kinds=self.kinds if self.is_text else None)
+        kinds = self.kinds if self.is_text else None
+        embedded = self.embedded.filter(keep) if self.embedded.width else self.embedded
+        return replace(self, stored=self.stored.filter(keep), given_kinds=kinds, embedded=embedded)
 
     def with_columns(self, new: pl.DataFrame, used: Sequence[str], *, as_text: bool) -> pl.DataFrame:
         """The table and new columns; a name that exists is replaced in its place.

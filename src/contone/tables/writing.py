@@ -11,7 +11,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from contone.exceptions import ArgumentError
-from contone.tables import excel, formats
+from contone.runtime.files import replacing
+from contone.tables import excel, exports, formats
+from contone.tables.answers import Answers
 from contone.tables.columns import Columns
 from contone.tables.labels import LabelReading
 from contone.tables.reading import Problem
@@ -31,7 +33,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def check_format(writing: Writing) -> None:
     """Refuse before any work a target whose format is not known, or that cannot hold what is asked for."""
     target, suffix = writing.target, formats.target_suffix(writing.target)
-    if suffix not in formats.WRITABLE or target.lower().endswith(".gz"):
+    if suffix not in (*formats.WRITABLE, ".json") or target.lower().endswith(".gz"):
         raise ArgumentError(f"{target} must end in one of {', '.join(formats.WRITABLE)}.", "target")
     if suffix == ".xlsx":
         excel.refuse_without_writer()
@@ -43,10 +45,14 @@ def check_format(writing: Writing) -> None:
         )
 
 
-def check_answer(writing: Writing, table: Table, chosen: Columns, names: Sequence[str]) -> None:
+def check_answer(
+    writing: Writing, table: Table, chosen: Columns, names: Sequence[str], answers: Answers | None = None
+) -> None:
     """Refuse before the fit a table that the target cannot hold, and new columns that are there already."""
     degree_columns(writing, chosen, names)
-    if not table.is_text:
+    if formats.target_suffix(writing.target) == ".json":
+        exports.refuse_unless_returnable(answers)
+    elif not table.is_text:
         formats.refuse_unwritable(table.stored, writing.target)
 
 
@@ -69,10 +75,9 @@ def added_columns(
             for j, name in enumerate(names):
                 new += [pl.Series(f"{name}_low", ends[0][:, j]), pl.Series(f"{name}_high", ends[1][:, j])]
     else:
-        shown = {ONE_COLUMN: D}
-        if ends is not None:
-            shown |= {f"{ONE_COLUMN}_low": ends[0], f"{ONE_COLUMN}_high": ends[1]}
+        shown = {ONE_COLUMN: D} | ({} if ends is None else {"lower": ends[0], "upper": ends[1]})
         new = [_in_one(column, names, values, writing.degrees_as) for column, values in shown.items()]
+        new.append(pl.Series("entropy", entropy(D)))
     if writing.top:
         texts = [_quoted(name) if is_text(writing.target) else name for name in names]
         new += [
@@ -81,6 +86,11 @@ def added_columns(
         ]
     _refuse_taken([column.name for column in new], degrees if writing.degrees_as == "columns" else [], chosen)
     return pl.DataFrame(new)
+
+
+def entropy(D: Matrix) -> Matrix:
+    """Entropy (n,) of distributions D (n, q), in nats: 0 where one label has all, log q where all have the same."""
+    return np.asarray(-(D * np.log(np.where(D > 0, D, 1.0))).sum(axis=1))
 
 
 def rounded(D: Matrix, digits: int) -> Matrix:
@@ -124,12 +134,19 @@ def _refuse_taken(made: list[str], degrees: list[str], chosen: Columns) -> None:
 
 
 def answer_frame(
-    writing: Writing, table: Table, chosen: Columns, read: LabelReading, D: Matrix, ends: Ends | None = None
+    writing: Writing,
+    table: Table,
+    chosen: Columns,
+    read: LabelReading,
+    D: Matrix,
+    ends: Ends | None = None,
+    beside: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """A table, or a piece of one, with the new columns, as the target's format takes it."""
     as_written = set(chosen.as_written)
     used = [n for n in (*([] if read.is_set else chosen.labels), *chosen.features) if n not in as_written]
     new = added_columns(writing, chosen, read.names, D, ends)
+    new = pl.DataFrame([*(beside if beside is not None else ()), *new])
     frame = table.with_columns(new, used, as_text=is_text(writing.target))
     if formats.target_suffix(writing.target) not in formats.FLAT:
         return frame
@@ -156,11 +173,15 @@ def write_answer(
     """
     wanted = Writing(str(target), **writing)
     check_format(wanted)
-    check_answer(wanted, problem.table, problem.columns, problem.label_names)
+    check_answer(wanted, problem.table, problem.columns, problem.label_names, problem.answers)
     write_problem(problem, check_distributions(D, name="D"), wanted)
 
 
 def write_problem(problem: Problem, D: Matrix, writing: Writing, ends: Ends | None = None) -> None:
     """The table with the new columns, whole or not at all."""
-    frame = answer_frame(writing, problem.table, problem.columns, problem.label_reading, D, ends)
+    if formats.target_suffix(writing.target) == ".json":
+        with replacing(writing.target, overwrite=writing.overwrite) as temporary:
+            exports.write_back(problem.answers, D, temporary)
+        return
+    frame = answer_frame(writing, problem.table, problem.columns, problem.label_reading, D, ends, problem.beside)
     formats.write(frame, writing.target, overwrite=writing.overwrite, dialect=problem.table.dialect)

@@ -36,7 +36,7 @@ def ranks_on_replicates(
     method: Inversion, short: Inversion, X: np.ndarray, L: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     """Ranks (refits, n, q) of the degrees that made each replicate, under a short fit to its labels."""
-    made, truth = predictive.replicate_labels(method.fit_, X, L, N_REFITS, rng)
+    made, truth = predictive.replicate_labels(method.rule_fit_, X, L, N_REFITS, rng)
     ranks = []
     for labels, D in zip(made, truth, strict=True):
         again = clone(short).fit(X, labels)

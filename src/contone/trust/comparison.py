@@ -3,7 +3,7 @@
 All methods see the same replicates (common random numbers), so that the differences between them are far better known
 than the scores themselves. How sure the order is stands in the table: in how many replicates a method is ahead of the
 next one. Replicates differ in what the labels do not say (`contone.trust.rehearsal`), so an order that holds in all of
-them does not hang on it.
+them does not depend on it.
 """
 
 from __future__ import annotations
@@ -334,7 +334,7 @@ NOTES = (
     "Recovered: share of the way from uniform to the limit, in KL.  ±: deviation over replicates.",
     "Ahead of next: in which share of the replicates a method has less KL than the one below it.",
     "Held-out: share of the log loss of label frequencies that it saves on hidden real labels (1: all); sees no scale.",
-    "† whole rows were hidden and told from features alone; from the others single entries. Compare like with like.",
+    "† whole rows were hidden and predicted from features alone; from the others, single entries.",
 )
 
 

@@ -143,7 +143,7 @@ def _check(
     else:
         fitted, among = clone(model).set_params(verbose=False).fit(X, L), np.arange(len(L))
         D = taken(method.label_distributions_, rows)
-        report = report_rule(fitted.fit_, X, L, D)
+        report = report_rule(fitted.rule_fit_, X, L, D)
         error, row_errors = expected_error_of(fitted, X, L, D)
     whole = fitted.posterior_
     mean, centre, width = (taken(A, among) for A in (whole.mean, whole.logit_centre, whole.logit_width))
@@ -218,7 +218,7 @@ def data_finding(L: Matrix, names: tuple[str, ...]) -> Finding:
 def expected_error_of(fitted: Inversion, X: Matrix, L: Matrix, D: Matrix) -> tuple[ExpectedError, Matrix]:
     """The expected KL of an answer under models that the labels allow, and a finite one (m,) of each row."""
     answer = np.maximum(D, FLOOR)
-    sample = ErrorSample.of(X, L, answer, fitted.degradation_)
-    found = expect_error(fitted.fit_, sample, fitted.posterior_, answer=answer)
+    sample = ErrorSample.of(X, L, answer, fitted.rule_fit_.rule)
+    found = expect_error(fitted.rule_fit_, sample, fitted.posterior_, answer=answer)
     rows = np.asarray(to_numpy(found.rows))
     return (ExpectedError(math.inf, math.inf, math.inf, rows) if (D <= 0).any() else found), rows

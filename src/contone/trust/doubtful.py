@@ -97,7 +97,7 @@ def doubtful_labels(
     check_whole_numbers("doubtful_labels", {"random_state": 0}, random_state=random_state)
     opened = open_rows("doubtful_labels", method, X, Y, noise, n_sweeps)
     rng = np.random.default_rng(random_state)
-    P = probability_wrong(opened.method.fit_, opened.X, opened.L, noise, n_sweeps, rng)
+    P = probability_wrong(opened.method.rule_fit_, opened.X, opened.L, noise, n_sweeps, rng)
     return _ranked(P, opened.L, opened.border, Y, min_probability, k)
 
 

@@ -1,4 +1,4 @@
-"""Held-out labels: hide some, fit, and ask how well the hidden ones are told.
+"""Held-out labels: hide some, fit, and ask how well the hidden ones are predicted.
 
 No truth about degrees is needed. A method that takes unasked entries (NaN) has single entries hidden; one that only
 predicts has whole rows hidden, and tells them from their features, as has every method where one entry of a row gives
@@ -72,7 +72,7 @@ class HiddenEntries:
 
     @property
     def explained(self) -> float:
-        """Share of the loss of label frequencies that is saved: 1 every entry is told, 0 no more than how frequent."""
+        """Share of the loss of label frequencies that is saved: 1 predicts every entry, 0 no more than how frequent."""
         return 1.0 - self.loss / self.baselines[FREQUENCIES]
 
 
@@ -184,7 +184,7 @@ def score_features(model: Inversion, X: np.ndarray, L: np.ndarray, seed: int = 0
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fit = clone(model).fit(np.delete(X, rows, axis=0), np.delete(L, rows, axis=0)).fit_
+        fit = clone(model).fit(np.delete(X, rows, axis=0), np.delete(L, rows, axis=0)).rule_fit_
     told = np.asarray(completion_chances(fit, X[rows], np.full((len(rows), L.shape[1]), np.nan), rng))
     left = np.where(hidden, np.nan, L)
     yes, no = (hidden[rows] & (L[rows] > 0)).astype(float), (hidden[rows] & ~(L[rows] > 0)).astype(float)
@@ -222,7 +222,7 @@ def _chances(
     fitted: EstimatorLike, X: np.ndarray, masked: np.ndarray, hidden: np.ndarray, labels: np.ndarray, rows: np.ndarray
 ) -> np.ndarray:
     if isinstance(fitted, Inversion) and not isinstance(fitted.degradation_, Order):
-        return np.asarray(completion_chances(fitted.fit_, X, masked, np.random.default_rng(0))[hidden])
+        return np.asarray(completion_chances(fitted.rule_fit_, X, masked, np.random.default_rng(0))[hidden])
     return _through_map(np.asarray(fitted.label_distributions_), hidden, labels, rows)
 
 

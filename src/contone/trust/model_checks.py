@@ -38,7 +38,7 @@ def steps(
     rng = np.random.default_rng(seed)
 
     def predicted() -> list[Finding]:
-        replicates, _ = predictive.replicate_labels(method.fit_, X, L, n_replicates, rng)
+        replicates, _ = predictive.replicate_labels(method.rule_fit_, X, L, n_replicates, rng)
         return _predictive_findings(L, replicates, names, counts_matter=method.degradation_.scale_matters)
 
     return [
@@ -108,7 +108,7 @@ def _contrast(
 
 def _spread_finding(method: Inversion, X: Matrix, L: Matrix, error: ExpectedError, seed: int) -> Finding:
     """How far the answer moves when the spread does, by one posterior deviation up and down."""
-    fit = method.fit_
+    fit = method.rule_fit_
     r = min(fit.spread_deviation, 0.9)
 
     def answer(factor: float) -> Matrix:
@@ -130,7 +130,7 @@ def _spread_finding(method: Inversion, X: Matrix, L: Matrix, error: ExpectedErro
 
 
 def _chain_finding(method: Inversion) -> Finding:
-    size, split = float(method.fit_.effective_sample_size), float(method.fit_.split_r_hat)
+    size, split = float(method.rule_fit_.effective_sample_size), float(method.rule_fit_.split_r_hat)
     verdict = FINE if split < 1.1 and size >= ENOUGH_DRAWS else DOUBTFUL if split < 1.3 else OFF
     end = "" if verdict == FINE else "; raise n_sweeps"
     said = f"The sampler: R-hat {split:.2f} (1 is best), a typical degree rests on {size:.0f} independent draws{end}."

@@ -72,7 +72,7 @@ def average_over_rules(
 
     `method` is fitted under one rule, under which these rows have the posterior and the answer the expected error.
     """
-    rules = allowed_rules(method.degradation_, L, is_named=method.degradation != "auto")
+    rules = allowed_rules(method.rule_fit_.rule, L, is_named=method.degradation != "auto")
     level = (error.mean - _apart(posterior.mean, answer)) / max(_second_order(posterior), 1e-300)
     found = [posterior]
     for rule, _ in rules[1:]:
@@ -94,7 +94,7 @@ def average_over_rules(
     ratio = (error.lower / max(error.mean, 1e-300), error.upper / max(error.mean, 1e-300))
     ends = min(ratio[0] * float(each.min()), mean), max(ratio[1] * float(each.max()), mean)
     centre = sum(w * p.logit_centre for w, p in zip(weight, found, strict=True))
-    spread = [p.total_width(method.fit_.spread_deviation, method.fit_.shape_shares) for p in found]
+    spread = [p.total_width(method.rule_fit_.spread_deviation, method.rule_fit_.shape_shares) for p in found]
     variance = sum(w * (s**2 + (p.logit_centre - centre) ** 2) for w, s, p in zip(weight, spread, found, strict=True))
     half = float(ndtri(0.95)) * np.sqrt(variance)
     words = [rule.in_words() for rule, _ in rules]

@@ -91,7 +91,7 @@ class Rehearsal:
     model : Inversion or None
         The model to fit, which says by what rule labels are made; None means ``Inversion()``.
     degrees : (n, q) or None
-        Degrees of some rows that are known, as `Inversion.fit` takes them: they tell the model how wide the degrees are
+        Degrees of some rows that are known, as `Inversion.fit` takes them: they show the model how wide the degrees are
         spread where the labels do not.
     n_replicates : int, default=5
         How many data sets to draw.
@@ -164,7 +164,7 @@ class Rehearsal:
         graded = _graded(known, rows, L_some.shape)
         fitted.fit(X_some, L_some, degrees=graded)
         rng = np.random.default_rng(random_state)
-        replicates = _draw(fitted.fit_, X_some, L_some, graded, n_replicates, rng)
+        replicates = _draw(fitted.rule_fit_, X_some, L_some, graded, n_replicates, rng)
         misfit, chance = _compare_cardinalities(L_some, replicates)
         warnings = _reasons_to_doubt(misfit, chance, fitted.n_relaxed_ / len(L_some))
         for name, found in {
@@ -176,7 +176,7 @@ class Rehearsal:
             "model": fitted,
             "misfit": misfit,
             "warnings": warnings,
-            "remarks": _remarks(fitted.fit_.believed_spread),
+            "remarks": _remarks(fitted.rule_fit_.believed_spread),
         }.items():
             object.__setattr__(self, name, found)
         for text in warnings:
@@ -188,7 +188,7 @@ class Rehearsal:
     @cached_property
     def limits(self) -> tuple[np.ndarray, ...]:
         """For every replicate E[d | x, l] (m, q) under the parameters that made it: on average no answer is better."""
-        fit, found = self.model.fit_, []
+        fit, found = self.model.rule_fit_, []
         for k, replicate in enumerate(self.replicates):
             true = replace(fit, parameters=replicate.parameters)
             found.append(true.posterior_of_block(self.X, replicate.labels, np.random.default_rng(k)).mean)
@@ -282,5 +282,5 @@ def _remarks(spread: Spread) -> tuple[str, ...]:
     return (
         f"The labels hardly say how uneven the degrees are: the spread of their logarithms is {spread.mean:.2g} ± "
         f"{spread.deviation:.1g}, largely as the prior has it. Expected scores, and a temperature that is chosen by "
-        "them, hang on it; the order of methods does less so. Degrees of some rows (degrees=...) tell more of it.",
+        "them, depend on it; the order of methods less so. The degrees of a few rows (degrees=...) would say more.",
     )

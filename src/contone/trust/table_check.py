@@ -39,14 +39,14 @@ def check_file(
     model : Inversion or None
         The model that other methods are compared with.
     progress : Progress or None
-        Is told how far the work is.
+        Receives how far the work is.
     max_rows : int
         Rows to look at.
     **reading
         As in `contone.read_table`.
     """
     said = progress or Progress()
-    problem = read_problem(Path(source), Reading(**reading), said)
+    problem = read_problem(Path(source), Reading(**reading), said).of_one_source("a check")
     fitted = fit_problem(problem, named_method(method if method is not None else Inversion()), said)
     return check_rows(fitted.method, fitted.rows(), model=model, progress=said, max_rows=max_rows)
 

@@ -2,6 +2,7 @@
 
 from contone.validation.containers import (
     Border,
+    as_table,
     default_names,
     index_of,
     open_border,
@@ -10,7 +11,7 @@ from contone.validation.containers import (
 )
 from contone.validation.degrees import NOTHING_KNOWN, KnownDegrees, check_degrees, check_degrees_of_items
 from contone.validation.distributions import check_distributions, check_learning, check_pair, check_shares, check_truth
-from contone.validation.groups import Grouping, border_of_items, check_groups
+from contone.validation.groups import Grouping, border_of_items, check_annotators, check_groups
 from contone.validation.training import (
     SIMPLEX_TOLERANCE,
     Findings,
@@ -36,7 +37,9 @@ __all__ = [
     "KnownDegrees",
     "Training",
     "able_methods",
+    "as_table",
     "border_of_items",
+    "check_annotators",
     "check_degrees",
     "check_degrees_of_items",
     "check_distributions",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, cast
 
 import narwhals.stable.v1 as nw
 import numpy as np
@@ -34,6 +34,11 @@ class Border:
     frame: Data = None
     model: Array = None
     """The tensor or dask array whose kind, device, precision or blocks the answer shares."""
+
+    @property
+    def library(self) -> str | None:
+        """Whose frames came in: "pandas" or "polars"; None for arrays."""
+        return None if self.frame is None else str(self.frame.implementation)
 
     def wrap(self, D: Array) -> Data:
         """D (n, q) as the kind of container that came in."""
@@ -66,6 +71,11 @@ class Border:
         if index is not None and library == "pandas":
             answer.index = index
         return answer
+
+
+def as_table(columns: dict[str, list[object]], library: str | None) -> Data:
+    """Columns as a frame of the library ("pandas", "polars"); as they are where there is none."""
+    return columns if library is None else nw.to_native(nw.from_dict(columns, backend=cast(Any, library)))
 
 
 def open_border(container: Data, label_names: Sequence[str]) -> Border:
@@ -233,7 +243,18 @@ def _is_number(kind: Any) -> bool:
     return bool(kind.is_numeric() or kind == nw.Boolean)
 
 
+def read_numbers(container: Data, name: str) -> np.ndarray:
+    """Any container as float64; text in it is refused."""
+    try:
+        return np.asarray(read_array(container, name), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputTypeError(f"{name} must hold numbers: {error}.") from error
+
+
 def read_array(container: Data, name: str) -> Array:
+    check_column_names(container, name)
     if sp.issparse(container):
         return container.toarray()
     if is_torch_array(container):

@@ -10,9 +10,9 @@ import numpy as np
 from array_api_compat import is_dask_array
 
 from contone.backends import get_backend
-from contone.exceptions import InputTypeError, LabelError, ShapeError
+from contone.exceptions import LabelError, ShapeError
 from contone.typing import Data
-from contone.validation.containers import as_frame, first_row, read_array
+from contone.validation.containers import as_frame, check_column_names, first_row, read_numbers
 
 DEGREE_TOLERANCE = 1e-3
 """How far the sum of degrees may be from 1, because people, sliders and spreadsheets round; rows are renormalised."""
@@ -97,10 +97,11 @@ def _open_degrees(
         return np.asarray(backend.compute(degrees[known])[0], dtype=np.float64), known
     frame = as_frame(degrees)
     if frame is None or isinstance(frame, nw.Series):
-        values = _as_numbers(read_array(degrees, "degrees"))
+        values = read_numbers(degrees, "degrees")
         if values.ndim != 2:
             raise ShapeError(f"degrees must be a matrix, one column per label; it has shape {values.shape}.")
         return values, np.arange(n if len(values) == n else 0)
+    check_column_names(degrees, "degrees")
     columns = {str(c): c for c in frame.columns}
     absent = [name for name in names if name not in columns]
     if absent:
@@ -108,18 +109,11 @@ def _open_degrees(
             f"degrees has no column {absent[0]!r} ({len(absent)} labels of Y are missing in it). Give one column per "
             "label, under its name."
         )
-    values = np.stack([_as_numbers(frame[columns[name]].to_numpy()) for name in names], axis=1)
+    values = np.stack([read_numbers(frame[columns[name]].to_numpy(), "degrees") for name in names], axis=1)
     index = nw.maybe_get_index(frame)
     if index is None:
         return values, np.arange(n if len(values) == n else 0)
     return values, find(index)
-
-
-def _as_numbers(values: Data) -> np.ndarray:
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputTypeError(f"degrees must hold numbers, NaN where they are not known: {error}.") from error
 
 
 def _find_items(index: Data, items: Sequence[Hashable]) -> np.ndarray:

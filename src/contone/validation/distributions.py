@@ -12,7 +12,7 @@ from contone.typing import Array, Data
 from contone.validation.containers import (
     first_row,
     open_labels,
-    read_array,
+    read_numbers,
     read_only,
     refuse_odd_arrays,
     refuse_other_index,
@@ -67,7 +67,7 @@ def check_shares(counts: Data, *, name: str = "D") -> Array:
 
 def _check_not_negative(D: Data, name: str) -> Array:
     refuse_odd_arrays(D, name)
-    D = np.asarray(read_array(D, name), dtype=np.float64)
+    D = read_numbers(D, name)
     if D.ndim != 2 or D.size == 0:
         raise ShapeError(
             f"{name} must be a non-empty matrix with one row per instance and one column per label; "

@@ -30,8 +30,11 @@ class Grouping(NamedTuple):
     """The way out for m rows."""
 
 
-def check_groups(groups: Data, X: Data, border: Border) -> Grouping:
-    """The items that `groups` (n,) names, one entry per row of the checked features X (n, d)."""
+def check_groups(groups: Data, X: Data, border: Border, *, needs_several: bool = True) -> Grouping:
+    """The items that `groups` (n,) names, one entry per row of the checked features X (n, d).
+
+    Where items with one row each say too little (`needs_several`), it is said.
+    """
     if is_dask_array(X) or is_dask_array(groups):
         raise InputTypeError(
             "groups needs all rows in memory, and these are dask arrays: the rows of an item may lie in different "
@@ -53,7 +56,7 @@ def check_groups(groups: Data, X: Data, border: Border) -> Grouping:
         )
     same = ~np.any(off, axis=1)[first]
     means[same] = features[first][same]
-    if len(first) == len(item):
+    if needs_several and len(first) == len(item):
         warn(
             "groups names another item in every row, so nothing says how far annotators differ: rows are fitted as "
             "they are. Items need two rows or more.",
@@ -62,18 +65,55 @@ def check_groups(groups: Data, X: Data, border: Border) -> Grouping:
     return Grouping(item, list(number), read_only(means), border_of_items(border, first, list(number)))
 
 
-def _read_names(groups: Data, n: int) -> list[Hashable]:
+class Annotators(NamedTuple):
+    """The persons of n rows, numbered from 1 by their first appearance."""
+
+    number: np.ndarray
+    """(n,)."""
+    names: list[Hashable]
+
+
+def check_annotators(annotators: Data, item: np.ndarray) -> Annotators:
+    """The persons that `annotators` (n,) names, one entry per row about an item (n,); None or NaN is somebody else."""
+    named = _read_names(annotators, len(item), "annotators", "person")
+    number: dict[Hashable, int] = {}
+    who = [
+        number.setdefault(("nobody", row) if name is None or name != name else name, len(number) + 1)
+        for row, name in enumerate(named)
+    ]
+    person = np.array(who, dtype=np.int64)
+    twice = len(item) - len(np.unique(np.stack([item, person]), axis=1).T)
+    if twice:
+        warn(
+            f"{twice} of {len(item)} answers are by a person who answered the same item before: both count. Leave "
+            "one of them out if it replaces the other.",
+            LabelWarning,
+        )
+    if len(number) == 1:
+        warn(
+            "annotators names one person only, so that what they choose too often cannot be told from what the items "
+            "are: their answers count as they are.",
+            LabelWarning,
+        )
+    return Annotators(person, [None if isinstance(n, tuple) and n[:1] == ("nobody",) else n for n in number])
+
+
+def _read_names(groups: Data, n: int, called: str = "groups", what: str = "item") -> list[Hashable]:
     frame = as_frame(groups)
     if isinstance(frame, nw.DataFrame):
-        raise InputError("groups must be one column that names the item of every row; it is a frame: pass the column.")
+        raise InputError(
+            f"{called} must be one column that names the {what} of every row; it is a frame: pass the column."
+        )
     if frame is not None:
         named = frame.to_list()
     else:
         named = np.asarray(get_backend(groups).to_numpy(groups) if hasattr(groups, "detach") else groups).tolist()
     if not isinstance(named, list) or any(isinstance(name, list) for name in named):
-        raise ShapeError("groups must be one-dimensional: the name of the item of every row.")
+        raise ShapeError(f"{called} must be one-dimensional: the name of the {what} of every row.")
     if len(named) != n:
-        raise ShapeError(f"groups must name the item of every row: it has {len(named)} entries, X has {n} rows.")
+        raise ShapeError(f"{called} must name the {what} of every row: it has {len(named)} entries, X has {n} rows.")
+    if called != "groups":
+        return named
     missing = next((row for row, name in enumerate(named) if name is None or name != name), None)
     if missing is not None:
         raise InputError(f"groups has no name in row {missing}: give every row its item, or leave the row out.")

@@ -26,7 +26,7 @@ class ListOrder:
     ends : (G,)
         The list after the last one of every group.
     counts : (B, G)
-        How many rows a block has in each group.
+        Number of rows of each block in each group.
     """
 
     def __init__(self, blocks: Sequence[int], members: list[Handle], ends: np.ndarray, counts: np.ndarray) -> None:

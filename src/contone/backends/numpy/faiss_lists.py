@@ -17,7 +17,7 @@ from contone.runtime.machine import for_each, pieces_of, side_by_side
 from contone.typing import Array
 
 LIST_ROWS = 200
-"""Rows a list, about: shorter ones are scanned faster, but there are more of them to find and to visit."""
+"""Rows per list, about: shorter ones are scanned faster, but there are more of them to find and to visit."""
 POINTS_PER_LIST = 40
 """Rows behind each centre in the k-means: more change nothing that can be measured."""
 ROUNDS = 10

@@ -46,7 +46,7 @@ MOST_COLUMNS = 256
 LARGEST = 256.0
 """Largest entry of what is rounded: half precision keeps its digits from 6e-5 on, and ends at 65504."""
 HIGHEST_POWER = {8: 1000, 4: 100}
-"""Largest exponent of the unit of length, by bytes a number."""
+"""Largest exponent of the unit of length, by item size."""
 
 
 class Found(NamedTuple):

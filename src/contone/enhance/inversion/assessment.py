@@ -14,7 +14,7 @@ from contone.enhance.inversion.evidence import find_contradictions
 from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.shape_uncertainty import evenly
 from contone.exceptions import LabelWarning
-from contone.measurements import IntervalRule, Order
+from contone.measurements import IntervalRule, Measurement, Order
 from contone.measurements.order import has_levels
 from contone.numerics.simplex import softmax
 from contone.runtime.warnings import warn
@@ -58,9 +58,9 @@ class RuleReport:
 
     def __str__(self) -> str:
         fits = (
-            "takes the numbers of labels per row as given"
+            "takes the number of labels per row as given"
             if self.explained is None
-            else f"explains {self.explained:.0%} of the numbers of labels per row"
+            else f"fits the number of labels of {self.explained:.0%} of the rows"
         )
         words, marked = self.rule.in_words(), "labels marked yes keep"
         if self.levels:
@@ -137,7 +137,7 @@ def warn_of_contradictions(known: KnownDegrees, L: np.ndarray, rule: IntervalRul
         )
 
 
-def warn_of_silent_rows(L: Array, rule: IntervalRule, graded: np.ndarray) -> None:
+def warn_of_silent_rows(L: Array, rule: Measurement, graded: np.ndarray) -> None:
     """Count the rows without any label that a fit leaves out; those in `graded` have degrees."""
     silent = np.array(to_numpy(rule.silent(L)))
     silent[graded] = False

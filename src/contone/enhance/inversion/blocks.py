@@ -16,6 +16,7 @@ from contone.backends.numpy.draws import RowStream
 from contone.enhance.inversion.evidence import place_grades
 from contone.enhance.inversion.fit import choose_rows
 from contone.enhance.inversion.model import Fit
+from contone.enhance.inversion.people.model import PeopleFit
 from contone.enhance.inversion.posterior import Posterior
 from contone.typing import Array
 from contone.validation import NOTHING_KNOWN, KnownDegrees
@@ -34,18 +35,18 @@ def take_rows(X: Array, L: Array, numbers: np.ndarray) -> tuple[np.ndarray, np.n
     return np.ascontiguousarray(X), np.ascontiguousarray(L)
 
 
-def prior_mean(fit: Fit, X: Array) -> Array:
+def prior_mean(fit: Fit | PeopleFit, X: Array) -> Array:
     """E[d | x] (m, q) of rows, lazily."""
-    return get_backend(X).map_rows(fit.prior_mean, X, columns=len(fit.parameters.covariance))
+    return get_backend(X).map_rows(fit.prior_mean, X, columns=fit.n_labels)
 
 
-def prior(fit: Fit, X: Array) -> Posterior:
+def prior(fit: Fit | PeopleFit, X: Array) -> Posterior:
     """What the features X (n, d) alone say of rows, lazily."""
-    q = len(fit.parameters.covariance)
+    q = fit.n_labels
     return _apart(get_backend(X).map_rows(partial(_prior_moments, fit), X, columns=3 * q), q)
 
 
-def posterior(fit: Fit, X: Array, L: Array, seed: int, known: KnownDegrees = NOTHING_KNOWN) -> Posterior:
+def posterior(fit: Fit | PeopleFit, X: Array, L: Array, seed: int, known: KnownDegrees = NOTHING_KNOWN) -> Posterior:
     """The posterior of rows X (n, d), L (n, q), lazily."""
     q = L.shape[1]
     backend = get_backend(X)
@@ -61,11 +62,13 @@ def _side_by_side(found: Posterior) -> np.ndarray:
     return np.concatenate([found.mean, found.logit_centre, found.logit_width], axis=1)
 
 
-def _prior_moments(fit: Fit, X: np.ndarray) -> np.ndarray:
+def _prior_moments(fit: Fit | PeopleFit, X: np.ndarray) -> np.ndarray:
     return _side_by_side(fit.prior(X))
 
 
-def _moments(fit: Fit, seed: int, known: KnownDegrees, X: np.ndarray, L: np.ndarray, number: np.ndarray) -> np.ndarray:
+def _moments(
+    fit: Fit | PeopleFit, seed: int, known: KnownDegrees, X: np.ndarray, L: np.ndarray, number: np.ndarray
+) -> np.ndarray:
     """The three arrays of a posterior side by side (m, 3 q), for rows with the given global numbers (m, 1)."""
     first, size, parts = int(number[0, 0]), fit.settings.max_rows, []
     for start in range(0, X.shape[0], size):

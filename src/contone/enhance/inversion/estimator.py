@@ -40,6 +40,7 @@ from sklearn.utils.validation import check_is_fitted
 from contone.backends import get_backend, to_numpy
 from contone.base import (
     Enhancer,
+    FewWarnings,
     InductiveMixin,
     Interval,
     fit_checked,
@@ -49,6 +50,7 @@ from contone.base import (
 )
 from contone.enhance.inversion import blocks
 from contone.enhance.inversion.assessment import (
+    RuleReport,
     report_rule,
     warn_of_contradictions,
     warn_of_denied_labels,
@@ -60,17 +62,21 @@ from contone.enhance.inversion.evidence import place_grades
 from contone.enhance.inversion.expected_error import ErrorSample, ExpectedError, expect_error
 from contone.enhance.inversion.fit import choose_rows, fit
 from contone.enhance.inversion.model import Fit
+from contone.enhance.inversion.people.model import PeopleFit
+from contone.enhance.inversion.people.report import AnswersReport, expect_answer_error, tell_persons
 from contone.enhance.inversion.posterior import Posterior
 from contone.enhance.inversion.rules import choose_rule
 from contone.enhance.inversion.suggest import suggest_rows
 from contone.exceptions import InputError, InputTypeError
-from contone.measurements import IntervalRule, Measurement, RuleText, parse_rule
+from contone.measurements import Answers, IntervalRule, Marks, Measurement, RuleText, parse_rule
 from contone.numerics.solution import Solution
 from contone.typing import Array
 from contone.validation import (
     NOTHING_KNOWN,
     KnownDegrees,
     Training,
+    as_table,
+    check_annotators,
     check_degrees,
     check_degrees_of_items,
     check_features,
@@ -97,14 +103,17 @@ class Inversion(InductiveMixin, Enhancer):
 
     Parameters
     ----------
-    degradation : IntervalRule or str, default="cumulative"
+    degradation : Measurement or str, default="cumulative"
         The rule that made L, as an object or in words: "main" (main labels, more than half of the weight:
         `CumulativeMass(0.5)`, also "cumulative"), "everything" (`CumulativeMass(0.9)`), "bar" (`Threshold`, its height
-        estimated; "threshold" has 1 / q), "best" (`TopK`, k the most frequent number of labels), "order" (marked above
-        unmarked, with each row's own number of labels; or ranks and levels, as above), or with a parameter:
-        "cumulative:0.9", "threshold:0.2", "topk:3". "auto" chooses among these by the likelihood of the number of
-        labels per row, with a model fitted under each; it takes several seconds and warns where the labels leave the
-        choice open. `degradation_` says which rule it was, `rule_report_` how well it explains the labels.
+        estimated, and with `groups` each person has an own one, as in "marks"; "threshold" has 1 / q), "best" (`TopK`,
+        k the most frequent number of labels), "order" (marked above unmarked, with each row's own number of labels; or
+        ranks and levels, as above), "votes" (`Votes`: Y counts how many people chose each label, or is one class per
+        row), "marks" (`Marks`: each person marks what holds), "levels" (`Levels`: each person gives every label a
+        level), or with a parameter: "cumulative:0.9", "threshold:0.2", "topk:3". "auto" chooses among these by the
+        likelihood of the number of labels per row, with a model fitted under each; it takes several seconds and warns
+        where the labels leave the choice open. `degradation_` says which rule it was, `rule_report_` how well it
+        explains the labels.
     features : bool, default=True
         Let the mean of z depend on X. False uses L alone.
     n_components : int, default=60
@@ -167,7 +176,7 @@ class Inversion(InductiveMixin, Enhancer):
     unlabelled_get = ""
     when_short = "its answer still depends on chance: raise n_sweeps"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "degradation": [IntervalRule, RuleText()],
+        "degradation": [Measurement, RuleText()],
         "features": ["boolean"],
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "n_sweeps": [Interval(Integral, 2, None, closed="left")],
@@ -183,7 +192,7 @@ class Inversion(InductiveMixin, Enhancer):
     def __init__(
         self,
         *,
-        degradation: IntervalRule | str = "cumulative",
+        degradation: Measurement | str = "cumulative",
         features: bool = True,
         n_components: int = 60,
         n_sweeps: int = 200,
@@ -212,16 +221,20 @@ class Inversion(InductiveMixin, Enhancer):
         rule = self._measurement()
         return isinstance(rule, Measurement) and rule.takes_numbers
 
+    def reads_answers(self) -> bool:
+        """Whether Y holds answers of people: votes, marks or levels."""
+        return isinstance(getattr(self, "fit_", None), PeopleFit) or isinstance(self._measurement(), Answers)
+
     def _measurement(self) -> Measurement | str:
         """What made the labels; a name where they have to say it themselves."""
         return parse_rule(self.degradation) if isinstance(self.degradation, str) else self.degradation
 
-    def fit(self, X: Any, Y: Any, degrees: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, Y: Any, degrees: Any = None, groups: Any = None, annotators: Any = None) -> Self:
         """Recover the distributions of these rows and keep what `predict` and `enhance` need; see `fit_enhance`."""
-        self.fit_enhance(X, Y, degrees=degrees, groups=groups)
+        self.fit_enhance(X, Y, degrees=degrees, groups=groups, annotators=annotators)
         return self
 
-    def fit_enhance(self, X: Any, Y: Any, degrees: Any = None, groups: Any = None) -> Any:
+    def fit_enhance(self, X: Any, Y: Any, degrees: Any = None, groups: Any = None, annotators: Any = None) -> Any:
         """Recover the distributions of these rows and return them in the kind of container that Y came in.
 
         Parameters
@@ -239,9 +252,16 @@ class Inversion(InductiveMixin, Enhancer):
             one distribution, each through noise whose size is estimated (`annotator_deviation_`). The answer has one
             row per item, (m, q), in the order of their first appearance (`groups_`, the index of a pandas answer).
             `degrees` are then those of items: (m, q) in that order, or a pandas frame whose index names items.
+        annotators : (n,) or None
+            Beside `groups`, for answers of people ("votes", "marks", "levels"): the person of every row, any names.
+            What persons choose too often and how sharp they are is then learnt (`annotators_`), and the answer is that
+            of all people.
         """
         if groups is not None:
-            return self._fit_groups(X, Y, degrees, groups)
+            with FewWarnings():
+                return self._fit_groups(X, Y, degrees, groups, annotators)
+        if annotators is not None:
+            raise InputError("annotators needs groups beside it: the item of every row, one row per answer.")
         if degrees is None:
             return super().fit_enhance(X, Y)
 
@@ -250,23 +270,39 @@ class Inversion(InductiveMixin, Enhancer):
 
         return self._check_and_fit(X, Y, read)
 
-    def _fit_groups(self, X: Any, Y: Any, degrees: Any, groups: Any) -> Any:
+    def _fit_groups(self, X: Any, Y: Any, degrees: Any, groups: Any, annotators: Any) -> Any:
         """The template of `fit_enhance` for several annotators."""
         self._validate_params()
         refuse_other_kinds(self, X, Y)
+        rule = self._measurement()
+        if annotators is not None and not (isinstance(rule, Answers) or rule == "bar"):
+            raise InputError(
+                f"annotators tells persons apart, which degradation={self.degradation!r} does not do: use "
+                'degradation="votes" (each person chose one label), "marks" (all that hold) or "levels" (a level for '
+                "every label), or leave annotators out."
+            )
         if self.noise > 0:
             raise InputError(f"Inversion: noise={self.noise:g} beside groups counts errors twice; use noise=0.")
         training = check_training(self, X, Y)
-        grouped = check_groups(groups, training.X, training.border)
+        grouped = check_groups(groups, training.X, training.border, needs_several=not isinstance(rule, Answers))
         refuse_too_large(self, grouped.X, training.labels.shape[1])
         names, L = training.border.label_names, to_numpy(training.labels)
         known = NOTHING_KNOWN if degrees is None else check_degrees_of_items(degrees, names, grouped.names)
-        warn_if_short(fit_checked(self, grouped.X, L, names, known=known, item=grouped.item), self)
+        who = None if annotators is None else check_annotators(annotators, grouped.item)
+        person = None if who is None else who.number
+        warn_if_short(fit_checked(self, grouped.X, L, names, known=known, item=grouped.item, person=person), self)
         self.groups_ = grouped.names
+        self.annotator_names_ = None if who is None else who.names
+        self._frames = training.border.library
         return self.wrapped(grouped.border, None, self.label_distributions_)
 
     def _fit_enhance(
-        self, X: Array, L: Array, known: KnownDegrees = NOTHING_KNOWN, item: np.ndarray | None = None
+        self,
+        X: Array,
+        L: Array,
+        known: KnownDegrees = NOTHING_KNOWN,
+        item: np.ndarray | None = None,
+        person: np.ndarray | None = None,
     ) -> Solution:
         """X has one row per row of L; or one per item, where `item` (n,) says which of them each row of L is about."""
         settings = self._settings()
@@ -274,9 +310,11 @@ class Inversion(InductiveMixin, Enhancer):
         rng, item = make_generator(self.random_state), None if L.shape[0] == X.shape[0] else item
         if item is not None:
             order = np.argsort(item, kind="stable")
-            L, item = L[order], item[order]
+            L, item, person = L[order], item[order], None if person is None else person[order]
+        self.fit_: Fit | PeopleFit
+        self.rule_report_: RuleReport | AnswersReport
         if get_backend(X).in_memory:
-            self.fit_, self.posterior_ = self._fit_in_memory(X, L, known, settings, rng, item)
+            self.fit_, self.posterior_ = self._fit_in_memory(X, L, known, settings, rng, item, person=person)
         else:  # a sample in memory; the posterior is lazy where that is not all
             seed = make_seed(self.random_state)
             numbers = choose_rows(L.shape[0], self.max_rows, np.random.default_rng(seed), known.rows)
@@ -300,18 +338,29 @@ class Inversion(InductiveMixin, Enhancer):
         rng: np.random.Generator,
         item: np.ndarray | None,
         numbers: np.ndarray | None = None,
-    ) -> tuple[Fit, Posterior]:
+        person: np.ndarray | None = None,
+    ) -> tuple[Fit | PeopleFit, Posterior]:
         """The model and the posterior of rows or items, and reports on them; `numbers` are those of a sample."""
         among = known if numbers is None else known.among(numbers)
         labels, called = to_numpy(L), f"{len(L)} {'rows' if numbers is None else 'sampled rows'}"
         rule = self._measurement()
-        if isinstance(rule, IntervalRule):
+        if rule == "bar" and item is not None:  # people have their own bars, as `Marks` says; one for all misreads them
+            rule = Marks()
+        if isinstance(rule, Measurement):
             rule = rule.suited_to(labels)
         else:
-            rule = choose_rule(str(rule), labels, among if item is None else NOTHING_KNOWN)
+            rule = choose_rule(rule, labels, among if item is None else NOTHING_KNOWN)
         if item is None:
             warn_of_silent_rows(L, rule, among.rows)
         grades = place_grades(*among, L[: X.shape[0]]) if len(among.rows) else None
+        self._expected_error: ExpectedError | None = None
+        if isinstance(rule, Answers):
+            from contone.enhance.inversion.people.fit import fit_people  # compiled loops, which take a second to load
+
+            people, posterior = fit_people(X, labels, rule, settings, rng, grades, item, person)
+            self.rule_report_ = AnswersReport.of(people, labels, posterior, item)
+            return people, posterior
+        assert isinstance(rule, IntervalRule)
         found, posterior = fit(X, L, rule, settings, rng, grades, item)
         warn_of_relaxed_rows(posterior.n_relaxed, called, rule)
         rows, D, graded = X, posterior.mean, known.rows
@@ -320,11 +369,10 @@ class Inversion(InductiveMixin, Enhancer):
             warn_of_contradictions(KnownDegrees(given, among.degrees), labels[among.rows], rule)
         else:  # the labels of a row are judged by the degrees of its item
             rows, D, graded = X[item], D[item], np.flatnonzero(np.isin(item, known.rows))
-        self.rule_report_ = report_rule(found, rows, L, D, is_graded=len(known.rows) > 0)
+        self.rule_report_ = report = report_rule(found, rows, L, D, is_graded=len(known.rows) > 0)
         self._error_sample = ErrorSample.of(rows, L, D, rule, graded, numbers)
-        self._expected_error: ExpectedError | None = None
         if isinstance(self.degradation, str):  # a person who named the rule, and did not make it, is warned
-            warn_of_denied_labels(self.rule_report_)
+            warn_of_denied_labels(report)
         return found, posterior
 
     def _settings(self) -> Settings:
@@ -360,7 +408,10 @@ class Inversion(InductiveMixin, Enhancer):
         """
         check_is_fitted(self)
         if self._expected_error is None:
-            self._expected_error = expect_error(self.fit_, self._error_sample, self.posterior_)
+            if isinstance(self.fit_, PeopleFit):
+                self._expected_error = expect_answer_error(self.fit_, self.posterior_)
+            else:
+                self._expected_error = expect_error(self.fit_, self._error_sample, self.posterior_)
         return self._expected_error
 
     def suggest(self, k: int = 30) -> np.ndarray:
@@ -370,7 +421,31 @@ class Inversion(InductiveMixin, Enhancer):
         fewer are left). Grade them and fit again with `degrees`.
         """
         check_is_fitted(self)
-        return suggest_rows(self.fit_, self._error_sample, k)
+        return suggest_rows(self.rule_fit_, self._error_sample, k)
+
+    @property
+    def rule_fit_(self) -> Fit:
+        """The model of a rule; refused where there is none, since people answered."""
+        check_is_fitted(self)
+        if isinstance(self.fit_, PeopleFit):
+            raise InputError(
+                f"This needs labels that a rule made from degrees, and these are answers of people ({self.degradation_}"
+                "): what they leave open is in `intervals_` and `expected_error_`."
+            )
+        return self.fit_
+
+    @property
+    def annotators_(self) -> Any:
+        """What is known of every person, the most informative first: a frame, or columns where Y was an array.
+
+        `answers` given; what they choose `too_often`, empty where nothing is; `sharpness`, 1 for a typical person, near
+        0 for one who does not look; how many `bits` one answer tells of an item; each with a 90 % interval.
+        """
+        check_is_fitted(self)
+        names = getattr(self, "annotator_names_", None)
+        if names is None or not isinstance(self.fit_, PeopleFit):
+            raise AttributeError("Inversion knows annotators_ only after a fit with groups= and annotators=.")
+        return as_table(tell_persons(self.fit_, names, self.label_names_), self._frames)
 
     def intervals_(self, level: float = 0.9) -> tuple[Array, Array]:
         """Credible intervals for every degree of the training rows: lower and upper ends, each (n, q)."""
@@ -406,7 +481,9 @@ class Inversion(InductiveMixin, Enhancer):
 
     def _posterior_of(self, X: Array, L: Array) -> Posterior:
         in_memory, item = get_backend(X).in_memory, None
-        if self.fit_.annotator_deviation > 0:  # every new row is an item that one annotator has labelled
+        if (
+            isinstance(self.fit_, Fit) and self.fit_.annotator_deviation > 0
+        ):  # every new row is an item that one annotator has labelled
             if not in_memory:
                 raise InputTypeError(
                     "Inversion was fitted with groups, and then takes new rows with labels in memory only: pass NumPy "
@@ -420,8 +497,8 @@ class Inversion(InductiveMixin, Enhancer):
 
 def check_level(level: float) -> None:
     """Refuse a level of intervals that is not a probability."""
-    if not 0 < level < 1:
-        raise InputError(f"intervals: level must be between 0 and 1; got {level}.")
+    if not isinstance(level, Real) or not 0 < level < 1:
+        raise InputError(f"intervals: level must be between 0 and 1; got {level!r}.")
 
 
 def make_generator(random_state: Any) -> np.random.Generator:

@@ -29,7 +29,8 @@ FLAT = 1e3
 """Prior variance of the intercept in units of Sigma: large enough to leave it to the data."""
 RANGE = (0.02, 12.0)
 """Spreads (root mean square of the centred log degrees) that are considered, from nearly uniform to nearly one-hot."""
-
+LEAST_STRENGTH = 1e-8
+"""Least strength of the prior per row of the data: with none at all, a few rows of many labels leave Sigma singular."""
 PULL = 2.0
 """Standard deviations from which on the prior of the spread is no longer normal (Huber's function)."""
 
@@ -134,7 +135,7 @@ def covariance_mode(scatter: np.ndarray, n: int, strength: float) -> Array:
     The prior is worth `strength` rows of equal and unrelated labels with the spread of the scatter itself: it bears on
     the shape of Sigma, not on its size.
     """
-    q = len(scatter)
+    q, strength = len(scatter), max(strength, LEAST_STRENGTH * n)
     spherical = max(np.trace(scatter) / (n * max(q - 1, 1)), 1e-12) * centring(q)
     return (scatter + strength * spherical) / (n + strength)
 

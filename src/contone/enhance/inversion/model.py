@@ -69,6 +69,11 @@ class Fit:
     """What Sigma was made of where labels are many."""
 
     @property
+    def n_labels(self) -> int:
+        """q."""
+        return len(self.parameters.covariance)
+
+    @property
     def spread_deviation(self) -> float:
         """Posterior standard deviation of the spread relative to its mean."""
         return self.spread.deviation / self.spread.mean if self.spread.mean > 0 else 0.0

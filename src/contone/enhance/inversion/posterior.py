@@ -108,7 +108,7 @@ class Averages:
         self.samples: list[Array] = []
         self.watched = np.divmod(np.linspace(0, n * q - 1, min(WATCHED, n * q)).astype(int), q)
         # Spread over the run, the last sweep among them.
-        self.sampled = set(np.linspace(n_kept, 0, n_samples, endpoint=False).round().astype(int).tolist())
+        self.sampled = set(np.linspace(n_kept, 0, min(n_samples, n_kept), endpoint=False).round().astype(int).tolist())
 
     def add(self, Z: Array) -> None:
         """One more draw of log weights Z (q, n)."""

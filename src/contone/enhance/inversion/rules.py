@@ -15,7 +15,7 @@ from contone.enhance.inversion.evidence import find_contradictions
 from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.sampler import Rows
 from contone.exceptions import LabelWarning
-from contone.measurements import CumulativeMass, IntervalRule, Threshold, TopK, parse_rule
+from contone.measurements import CumulativeMass, IntervalRule, Measurement, Threshold, TopK, parse_rule
 from contone.runtime import progress
 from contone.runtime.warnings import warn
 from contone.typing import Array
@@ -38,17 +38,17 @@ CLEAR = 0.95
 """Probability of the likeliest rule under which the choice is called open."""
 
 
-def choose_rule(degradation: IntervalRule | str, L: np.ndarray, known: KnownDegrees = NOTHING_KNOWN) -> IntervalRule:
+def choose_rule(degradation: Measurement | str, L: np.ndarray, known: KnownDegrees = NOTHING_KNOWN) -> Measurement:
     """The rule that the parameter `degradation` of `Inversion` stands for, given labels L (n, q) and graded rows."""
     rule = parse_rule(degradation) if isinstance(degradation, str) else degradation
-    chosen = rule if isinstance(rule, IntervalRule) else _choose(str(rule), L, known)
+    chosen = rule if isinstance(rule, Measurement) else _choose(rule, L, known)
     return chosen.suited_to(L)
 
 
 def _choose(rule: str, L: np.ndarray, known: KnownDegrees) -> IntervalRule:
     q = L.shape[1]
     has_zeros = bool((L == 0).all(axis=1).any())
-    if rule == "bar" and q > 1:
+    if rule == "bar" and q > 1 and not np.isnan(L).all():
         return likeliest_threshold(L, known, at_least_one=not has_zeros)
     L, known = _labelled(L, known)
     if len(L) == 0:

@@ -9,15 +9,18 @@ from contone.experiments.report.charts.critical_difference import MIN_DATASETS
 from contone.experiments.report.parts import Report
 from contone.experiments.report.scores import SHARES, score_folds, share_grid
 from contone.experiments.results import Results, load_results
+from contone.experiments.spec import Spec
 from contone.experiments.store import Store
 from contone.pages import words
 from contone.pages.blocks import Block, Grid, Heading, Section, Text
 from contone.typing import Record
 
-RANKS_TITLE, RANKS_QUESTION = "Ranks and tests", "Are the differences between the methods more than chance?"
-RANK_WARNING = (
+RANKS = Spec(
+    "ranks",
+    "Ranks and tests",
+    "Are the differences between the methods more than chance?",
     "Data sets that share instances or features are not independent; p-values over them overstate the evidence. The "
-    "ten Yeast sets are the same genes with the same features."
+    "ten Yeast sets are the same genes with the same features.",
 )
 
 
@@ -37,7 +40,7 @@ def make_report(store: Store) -> Report:
     sections = [
         parts.summary_section(results, experiment, sentences, shares, "contone benchmark"),
         _scores(results, experiment, shares, str(about.get("question", ""))),
-        *([ranks.section(RANKS_TITLE, RANKS_QUESTION, RANK_WARNING, [group])] if group is not None else []),
+        *([ranks.section(RANKS, [group])] if group is not None else []),
         instances,
         *([manifold] if has_surface else []),
         *last,

@@ -11,6 +11,7 @@ from contone.experiments import statistics
 from contone.experiments.report.charts import critical_difference
 from contone.experiments.report.scores import REPORTED, short
 from contone.experiments.results import Results
+from contone.experiments.spec import Spec
 from contone.experiments.statistics import Ranking, Wilcoxon
 from contone.pages.blocks import Block, Cell, Charts, Column, Fold, Grid, Heading, Row, Section, Text
 
@@ -99,9 +100,9 @@ def rank_group(
     return RankGroup(name, title, tuple(datasets), tuple(found))
 
 
-def section(title: str, question: str, warning: str, groups: Sequence[RankGroup]) -> Section:
+def section(spec: Spec, groups: Sequence[RankGroup]) -> Section:
     """The groups with their diagrams, average ranks and tests."""
-    blocks: list[Block] = [Text(warning)]
+    blocks: list[Block] = [Text(spec.note)]
     for group in groups:
         blocks += [Heading(group.title), Text(f"Data sets: {', '.join(map(short, group.datasets))}.", "note")]
         if len(group.datasets) < critical_difference.MIN_DATASETS:
@@ -122,7 +123,7 @@ def section(title: str, question: str, warning: str, groups: Sequence[RankGroup]
         if len(group.datasets) >= critical_difference.MIN_DATASETS:
             drawn = Charts(partial(critical_difference.charts, group, others), "figures")
             blocks.append(Fold("Diagrams in the other measures", (drawn,)))
-    return Section("ranks", title, tuple(blocks), question)
+    return Section("ranks", spec.title, tuple(blocks), spec.question)
 
 
 def _rank_grid(group: RankGroup) -> Grid:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from contone.typing import Record
 
@@ -35,4 +37,19 @@ class Evidence:
     finding: str
     source: str
     holds: bool
-    numbers: list[Record] = field(default_factory=list)
+    numbers: list[Record]
+
+
+class Found(NamedTuple):
+    """What a check computed: whether it bears the erratum out, its figures, and what the words of the finding ask."""
+
+    holds: bool
+    numbers: list[Record]
+    said: Record
+
+
+Results = Mapping[str, Mapping[str, Mapping[str, float]]]
+"""Our scores: ``results[measure][row][dataset]``, data sets by the paper's short names."""
+
+Check = Callable[[Results], Found | None]
+"""None where the results that it needs are missing, or there is nothing to report."""

@@ -1,8 +1,8 @@
 """The paper's own tables, as data: *Data Augmentation for Label Enhancement* (Kou, Jia, Wang, Shi, Geng).
 
 The CSV files beside this page hold the figures as printed; nothing in them is corrected. What is known to be printed
-under a wrong name is a mapping here (`PRINTED_ROWS`, `PRINTED_MEASURES`, `PRINTED_VARIANTS`), applied by the loaders
-unless the table is asked for `as_printed`. `contone.reproduction.errata` holds the evidence.
+under a wrong name is a mapping in paper.toml (`PRINTED_ROWS`, `PRINTED_MEASURES`, `PRINTED_VARIANTS`), applied by the
+loaders unless the table is asked for `as_printed`. `contone.reproduction.errata` holds the evidence.
 
 A table is a nested dict ``table[measure][method][dataset] -> value``, with the paper's short names of the data sets.
 """
@@ -10,6 +10,7 @@ A table is a nested dict ``table[measure][method][dataset] -> value``, with the 
 from __future__ import annotations
 
 import csv
+import tomllib
 from functools import cache
 from importlib.resources import files
 
@@ -17,72 +18,40 @@ from contone.typing import Record
 
 Table = dict[str, dict[str, dict[str, float]]]
 
-CITATION = "Z. Kou, Y. Jia, J. Wang, B. Shi, X. Geng. Data Augmentation for Label Enhancement."
+FOLDER = files("contone.reproduction.paper")
+_KNOWN: Record = tomllib.loads(FOLDER.joinpath("paper.toml").read_text(encoding="utf-8"))
 
-DATASETS: dict[str, str] = {
-    "spoem": "yeast-spoem",
-    "alpha": "yeast-alpha",
-    "spo5": "yeast-spo5",
-    "cdc": "yeast-cdc",
-    "cold": "yeast-cold",
-    "diau": "yeast-diau",
-    "dtt": "yeast-dtt",
-    "elu": "yeast-elu",
-    "heat": "yeast-heat",
-    "spo": "yeast-spo",
-    "flickr": "flickr",
-    "twitter": "twitter",
-}
+CITATION: str = _KNOWN["citation"]
+
+DATASETS: dict[str, str] = {short: about["name"] for short, about in _KNOWN["datasets"].items()}
 """The paper's short names, in its order, and the names of `contone.datasets`."""
 
 YEAST = tuple(name for name, full in DATASETS.items() if full.startswith("yeast-"))
 
-METHODS = ("LCdr", "GLLE", "ML2", "LESC", "LEMLL", "LP")
+METHODS: tuple[str, ...] = tuple(_KNOWN["methods"])
 """The methods of its tables; "ours" is called LCdr."""
 
 COMPARED = METHODS[1:]
 
-GREATER_IS_BETTER = {"chebyshev": False, "clark": False, "canberra": False, "kl": False, "cosine": True}
+GREATER_IS_BETTER: dict[str, bool] = _KNOWN["measures"]
 """The five measures that it reports, with their direction."""
 
-PRINTED_ROWS: dict[str, str] = {
-    "cdc": "flickr",
-    "cold": "twitter",
-    "diau": "cdc",
-    "dtt": "cold",
-    "elu": "diau",
-    "heat": "dtt",
-    "spo": "elu",
-    "flickr": "heat",
-    "twitter": "spo",
-    "spoem": "spoem",
-    "alpha": "alpha",
-    "spo5": "spo5",
-}
+PRINTED_ROWS: dict[str, str] = _KNOWN["printed"]["rows"]
 """Augmentation table: the name printed on a row, and the data set whose figures stand in it."""
 
-PRINTED_MEASURES = {"chebyshev": "clark", "kl": "kl"}
+PRINTED_MEASURES: dict[str, str] = _KNOWN["printed"]["measures"]
 """Augmentation table: the measure printed above a half, and the one whose figures stand in it."""
 
-PRINTED_VARIANTS = {"X+LF": "X+LC"}
+PRINTED_VARIANTS: dict[str, str] = _KNOWN["printed"]["variants"]
 """Ablation table: the variant printed, and the one that the text describes."""
 
-KL_CONVENTION = {"LP": "kl_reversed_clip"}
+KL_CONVENTION: dict[str, str] = _KNOWN["kl"]
 """The reading of KL behind a method's printed figures, where it is not the usual `kl_reversed_drop`."""
 
-PRINTED_LABELS = {
-    "dtt": 4, "spo": 6, "spo5": 3, "diau": 7, "cold": 4, "spoem": 2, "cdc": 15, "alpha": 18, "elu": 14, "heat": 5,
-    "flickr": 8, "twitter": 8,
-}  # fmt: skip
+PRINTED_LABELS: dict[str, int] = {short: about["labels"] for short, about in _KNOWN["datasets"].items()}
 """Number of labels in the paper's table of data sets."""
 
-CLAIMS: Record = {
-    "recovery_wins": "the proposed method achieves better performance in all cases (12 datasets and five metrics)",
-    "augmentation_glle": 95.83,
-    "augmentation_always": ("ML2", "LP", "LESC", "LEMLL"),
-    "prediction_first": 96.18,
-    "prediction_wins": {"LP": 85.42, "GLLE": 93.75, "ML2": 97.92, "LESC": 100.0, "LEMLL": 100.0},
-}
+CLAIMS: Record = _KNOWN["claims"]
 """Statements of the text that its tables can be held against; shares in per cent."""
 
 
@@ -132,8 +101,7 @@ def wilcoxon() -> dict[str, dict[str, float]]:
 
 @cache
 def _read(name: str) -> tuple[dict[str, str], ...]:
-    text = (files("contone.reproduction.paper") / f"{name}.csv").read_text(encoding="utf-8")
-    return tuple(csv.DictReader(text.splitlines()))
+    return tuple(csv.DictReader(FOLDER.joinpath(f"{name}.csv").read_text(encoding="utf-8").splitlines()))
 
 
 def _table(name: str, row: str, column: str, *, measure: str = "measure") -> Table:

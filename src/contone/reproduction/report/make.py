@@ -13,32 +13,13 @@ from contone.experiments.report.scores import REPORTED, SHARES, score_folds, sha
 from contone.experiments.results import Results, load_results
 from contone.experiments.store import Store
 from contone.pages import words
-from contone.pages.blocks import (
-    Block,
-    Cell,
-    Charts,
-    Column,
-    Fold,
-    Grid,
-    Heading,
-    Row,
-    Section,
-    Text,
-)
+from contone.pages.blocks import Block, Cell, Charts, Column, Fold, Grid, Heading, Row, Section, Text
 from contone.reproduction import paper
 from contone.reproduction.errata import Evidence, errata
 from contone.reproduction.paper.counterparts import counterparts
+from contone.reproduction.report import published
 from contone.reproduction.report.charts import ablation, augmentation, sensitivity
-from contone.reproduction.report.published import (
-    FULL_TO_SHORT,
-    MAIN,
-    N_STANDARD_ERRORS,
-    Published,
-    comparison,
-    floor_of,
-    overview,
-    published_figures,
-)
+from contone.reproduction.report.published import FULL_TO_SHORT, MAIN, Published, published_figures
 from contone.reproduction.specs import specs
 from contone.reproduction.verdicts import RULES
 from contone.typing import Record
@@ -57,18 +38,6 @@ SETS = (
     "spoem, alpha, spo5, cdc, cold, diau, dtt, elu, heat and spo are the ten Yeast sets: the same genes and features, "
     "other labels.",
 )
-RANK_WARNING = (
-    "Ten of the paper's twelve sets are the same 2465 genes with the same features; they are not independent, so all "
-    "p-values overstate the evidence."
-)
-PREDICTION_NOTE = (
-    "Ten shuffled folds; scores against the true distributions of unseen rows. Truth: the paper's learner trained on "
-    "the true distributions; it is not regularised, so that on few rows a learner trained on smoother, recovered "
-    "distributions can beat it. Floor: the best of several regularised learners trained on the truth, measure by "
-    "measure. A published figure is called impossible where it is better than the floor by more than "
-    f"{N_STANDARD_ERRORS:g} standard errors of the floor's mean over the folds. The floor is the limit here, also of "
-    "the recovered share."
-)
 
 
 def make_report(store: Store) -> Report:
@@ -83,9 +52,14 @@ def make_report(store: Store) -> Report:
         "recovery": [Heading(SHARES), shares] if shares.rows else [],
         "augmentation": [Charts(partial(augmentation.charts, results))],
         "ablation": [Charts(partial(ablation.charts, results, figures["ablation"]))],
-        "prediction": [Text(PREDICTION_NOTE)],
+        "prediction": [Text(every["prediction"].note)],
     }
     sections = {name: _experiment(results, name, figures[name], more[name]) for name in TABLES}
+    drawn: list[Block] = [
+        Text(every["sensitivity"].note, "note"),
+        Charts(partial(sensitivity.charts, curves), "figures"),
+    ]
+    sections["sensitivity"] = _section("sensitivity", drawn if curves else [])
     absent = [name for name in TABLES if not results.of(name)] + ([] if curves else ["sensitivity"])
     verdicts = [(rule.name.capitalize(), f"{rule.text}.") for rule in RULES]
     summary = parts.summary_section(
@@ -100,46 +74,26 @@ def make_report(store: Store) -> Report:
     )
     fill = "contone reproduce --only recovery --datasets artificial"
     instances, manifold, last = parts.closing_sections(results, MAIN, store, shares, fill)
-    ranked = ranks.section(every["ranks"].title, every["ranks"].question, RANK_WARNING, _rank_groups(results))
-    order = [
-        summary,
-        sections["recovery"],
-        ranked,
-        sections["augmentation"],
-        sections["ablation"],
-        _sensitivity(curves),
-        sections["prediction"],
-        instances,
-        manifold,
-        _errata_section(found),
-        *last,
-    ]
+    ranked = ranks.section(every["ranks"], _rank_groups(results))
+    middle = [sections[name] for name in ("augmentation", "ablation", "sensitivity", "prediction")]
+    order = [summary, sections[MAIN], ranked, *middle, instances, manifold, _errata_section(found), *last]
     about = f"The experiments of {paper.CITATION} Run again with contone."
     return parts.as_report(results, TITLE, about, order, sentences, shares)
 
 
 def _experiment(results: Results, name: str, figures: Sequence[Published], more: Sequence[Block]) -> Section:
-    spec = specs()[name]
-    below = {measure: comparison(results, name, measure, figures) for measure in TABLES[name][1]}
+    below = {measure: published.comparison(results, name, measure, figures) for measure in TABLES[name][1]}
     folds = score_folds(results, name, MAIN, below)
-    counted = overview(figures)
-    blocks: list[Block] = [Text("Not in this store yet; this fills it:", code=f"contone reproduce --only {name}")]
-    if folds:
-        table: list[Block] = [Heading(counted.title), counted] if counted.rows else []
-        blocks = [*more, *table, Heading("All scores"), *folds]
-    return Section(name, spec.title, tuple(blocks), spec.question)
+    counted = published.overview(figures)
+    table: list[Block] = [Heading(counted.title), counted] if counted.rows else []
+    return _section(name, [*more, *table, Heading("All scores"), *folds] if folds else [])
 
 
-def _sensitivity(curves: Sequence[sensitivity.Curve]) -> Section:
-    spec = specs()["sensitivity"]
-    note = Text(
-        "One parameter changes, all others stay. The ring marks the value in the paper; the dashed line is the uniform "
-        "distribution. Lower is better.",
-        "note",
-    )
-    drawn: tuple[Block, ...] = (note, Charts(partial(sensitivity.charts, curves), "figures"))
-    empty = Text("Not in this store yet; this fills it:", code="contone reproduce --only sensitivity")
-    return Section("sensitivity", spec.title, drawn if curves else (empty,), spec.question)
+def _section(name: str, blocks: Sequence[Block]) -> Section:
+    """A section of an experiment; where it is empty, how to fill it."""
+    spec = specs()[name]
+    empty = Text("Not in this store yet; this fills it:", code=f"contone reproduce --only {name}")
+    return Section(name, spec.title, tuple(blocks) or (empty,), spec.question)
 
 
 def _errata_section(found: Sequence[Evidence]) -> Section:
@@ -233,9 +187,9 @@ def _for_errata(results: Results) -> Mapping[str, Mapping[str, Mapping[str, floa
     row = counterparts()["prediction"].floor
     for dataset in results.datasets("prediction"):
         for measure in [name.removeprefix("prediction:") for name in found if name.startswith("prediction:")]:
-            floor = floor_of(results, "prediction", dataset, row, measure)
+            floor = published.floor_of(results, "prediction", dataset, row, measure)
             if floor is not None and dataset in FULL_TO_SHORT:
                 # The floor less its error: what a figure must be beyond to be called impossible.
                 rows = found[f"prediction:{measure}"].setdefault("Floor less its error", {})
-                rows[FULL_TO_SHORT[dataset]] = floor[0] - N_STANDARD_ERRORS * floor[1]
+                rows[FULL_TO_SHORT[dataset]] = floor[0] - published.N_STANDARD_ERRORS * floor[1]
     return found

@@ -37,7 +37,7 @@ class Published:
     measure, dataset : str
         The measure that it is printed under, and the data set (our name).
     printed, measured : float
-        The two figures; None where there is none of ours.
+        The two figures; None where we measured none.
     read_as : str
         The reading of the measure behind the printed figure.
     status : str

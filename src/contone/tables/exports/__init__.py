@@ -1,23 +1,25 @@
 """Exports of annotation tools, as they are: one file per tool, recognised by what they hold.
 
-`read_export` gives `Answers`, or None where a file is an ordinary table.
+`read_export` gives `Answers`, or None where a file is an ordinary table; `answers_in` the same for a table in memory.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Protocol, cast
 
+import polars as pl
+
 from contone.exceptions import DataError
+from contone.tables.answers import Answers
 from contone.tables.exports import argilla, doccano, label_studio, lewidi, prodigy
-from contone.tables.exports.answers import Answers
+from contone.tables.exports.back import refuse_unless_returnable, write_back
 from contone.tables.exports.records import read_records
 
-__all__ = ["Answers", "read_answers", "read_export"]
-
-SUFFIXES = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
+__all__ = ["Answers", "answers_in", "read_answers", "read_export", "refuse_unless_returnable", "write_back"]
 
 
 class Tool(Protocol):
@@ -43,10 +45,33 @@ def read_export(path: str | Path, question: str | None = None) -> Answers | None
     question : str or None
         Which question (`from_name` of Label Studio, the question of Argilla), where people answered several.
     """
-    path = Path(path)
-    if not str(path).lower().endswith(SUFFIXES):
+    return _read(read_records(Path(path)), question)
+
+
+def answers_in(frame: pl.DataFrame, question: str | None = None) -> Answers | None:
+    """The same from a table: the CSV of Label Studio, or records of Argilla in a data frame.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Its columns are the fields of the records; text that is JSON is read as such.
+    question : str or None
+        Which question, where people answered several.
+    """
+    if not any(tool.recognise(dict.fromkeys(frame.columns)) for tool in (label_studio, argilla)):
         return None
-    return _read(read_records(path), question)
+    rows = ({name: _unpacked(value) for name, value in row.items()} for row in frame.iter_rows(named=True))
+    return _read(((None, row) for row in rows), question)
+
+
+def _unpacked(value: object) -> object:
+    """What a cell of text holds, where that is JSON of a list or a mapping."""
+    if not isinstance(value, str) or not value.startswith(("{", "[")):
+        return value
+    try:
+        return cast(object, json.loads(value))
+    except ValueError:
+        return value
 
 
 def read_answers(records: Iterable[object], question: str | None = None) -> Answers:

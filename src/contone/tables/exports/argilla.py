@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from contone.exceptions import DataError
-from contone.tables.exports.answers import Answers, Collector, Kind
+from contone.tables.answers import Answers, Collector, Kind
 
 FLAT = ".responses"
 ABOUT = ("id", "_server_id", "external_id", "status", "inserted_at", "updated_at")
@@ -49,6 +49,7 @@ def read(records: Iterable[object], question: str | None = None) -> Answers:
     if kind == "rating":
         numbers = [int(label) for label in found.labels]
         found.offer(str(level) for level in range(min(1, *numbers), max(numbers) + 1))
+    found.asked = kind or ""
     answers: Kind | None = "ranks" if kind == "ranks" else "votes" if kind in ("votes", "rating") else None
     return found.finish(answers)
 

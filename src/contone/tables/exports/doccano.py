@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from contone.exceptions import DataError
-from contone.tables.exports.answers import Answers, Collector
+from contone.tables.answers import Answers, Collector
 
 ABOUT = ("id", "label", "labels", "Comments", "comments", "annotator", "username")
 

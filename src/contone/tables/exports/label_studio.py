@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 
 from contone.exceptions import DataError
-from contone.tables.exports.answers import Answers, Collector
+from contone.tables.answers import Answers, Collector
 
 TYPES = ("choices", "taxonomy", "rating", "ranker")
 MINIMAL = {"annotator", "annotation_id", "lead_time"}
@@ -49,6 +49,7 @@ def read(records: Iterable[object], question: str | None = None) -> Answers:
             for (name, kind), value in _answered(annotation).items():
                 if (name, kind) not in found:
                     found[name, kind] = items.sharing_items(name)
+                    found[name, kind].shown = _shown(annotation, name)
                 labels, levels = _labels(value, kind)
                 if is_reference:
                     found[name, kind].reference.setdefault(item, []).extend(labels)
@@ -56,6 +57,7 @@ def read(records: Iterable[object], question: str | None = None) -> Answers:
                     found[name, kind].add(item, person, labels, levels)
     chosen = _choose(Counter({key: len(collector) for key, collector in found.items()}), question)
     answers = found[chosen]
+    answers.asked = chosen[1]
     answers.skipped = {**items.skipped, "without an answer to it": n_counted - len(answers)}
     return _finish(answers, chosen[1])
 
@@ -111,6 +113,13 @@ def _answered(annotation: Mapping[str, object]) -> dict[tuple[str, str], dict[st
         else:
             found[key] = region["value"]
     return found
+
+
+def _shown(annotation: Mapping[str, object], question: str) -> str:
+    """What a question is about, by its name in the tool."""
+    regions = _list(annotation.get("result"))
+    names = (r.get("to_name") for r in regions if isinstance(r, dict) and str(r.get("from_name")) == question)
+    return str(next(names, None) or "")
 
 
 def _choose(asked: Counter[tuple[str, str]], question: str | None) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from contone.exceptions import DataError
-from contone.tables.exports.answers import Answers, Collector
+from contone.tables.answers import Answers, Collector
 
 ABOUT = ("annotations", "annotators", "soft_label", "hard_label", "number of annotations", "annotation task")
 

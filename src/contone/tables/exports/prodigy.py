@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from contone.exceptions import DataError
-from contone.tables.exports.answers import Answers, Collector
+from contone.tables.answers import Answers, Collector
 
 CONTENT = ("text", "html", "image", "audio", "video", "title", "url")
 
@@ -62,7 +62,7 @@ def _name(record: Mapping[str, object]) -> int | str:
         value = record.get(key)
         if isinstance(value, (int, str)):
             return value
-    raise DataError("A task of this Prodigy export has neither _input_hash nor a text: it cannot be told from others.")
+    raise DataError("A task of this Prodigy export has neither _input_hash nor a text, so nothing identifies it.")
 
 
 def _fields(record: Mapping[str, object]) -> dict[str, object]:

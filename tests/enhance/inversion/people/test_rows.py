@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from contone.enhance.inversion.people.likelihood import VOTES, Responses, Traits
+from contone.enhance.inversion.people.answers import VOTES, Responses, Traits
 from contone.enhance.inversion.people.persons import draw_persons, sort_by_person
 from contone.enhance.inversion.people.rows import draw_items
 from contone.numerics.simplex import softmax

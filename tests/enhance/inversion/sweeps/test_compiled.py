@@ -157,7 +157,7 @@ def test_without_a_place_for_the_cache_all_is_compiled_anew():
     assert twice.stats.cache_path is None
 
 
-@pytest.mark.parametrize("fault", ["full when saved", "unreadable", "damaged"])
+@pytest.mark.parametrize("fault", ["full when saved", "unreadable", "empty", "flipped", "flipped index"])
 def test_a_disk_that_fails_costs_another_compilation_and_not_the_answer(tmp_path, monkeypatch, fault):
     from numba.core import caching
 
@@ -178,11 +178,20 @@ def test_a_disk_that_fails_costs_another_compilation_and_not_the_answer(tmp_path
         monkeypatch.setattr(caching.IndexDataCacheFile, "save", fail)
     else:
         assert twice()(1.5) == 3.0
-        (kept,) = tmp_path.rglob("*.nbc")
-        kept.write_bytes(b"")  # as a machine leaves a file behind that loses its power
+        again = twice()
+        assert again(1.5) == 3.0
+        assert sum(again.stats.cache_hits.values()) == 1
+        (kept,) = tmp_path.rglob("*.nbi" if fault == "flipped index" else "*.nbc")
+        content = bytearray(kept.read_bytes())
+        for place in range(100, len(content), 97):
+            content[place] ^= 1
+        # Empty, as a machine leaves a file behind that loses its power; or with bits that a disk has flipped.
+        kept.write_bytes(b"" if fault == "empty" else content)
     if fault == "unreadable":
         monkeypatch.setattr(caching.IndexDataCacheFile, "load", fail)
-    assert twice()(1.5) == 3.0
+    made = twice()
+    assert made(1.5) == 3.0
+    assert not made.stats.cache_hits
 
 
 def test_known_rows_are_said_to_be_known():

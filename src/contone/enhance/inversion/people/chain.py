@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,24 +23,18 @@ from scipy.linalg import helmert
 from scipy.special import gammainc, gammaincinv, gammaln
 from scipy.stats import invwishart
 
-from contone.enhance.inversion.people.likelihood import Responses, Traits
+from contone.enhance.inversion.people.answers import Features, Matrix, Responses, Traits
 from contone.enhance.inversion.people.persons import draw_persons, sort_by_person
 from contone.enhance.inversion.people.priors import Prior
 from contone.enhance.inversion.people.rows import draw_items, likelihood_of_items
 from contone.enhance.inversion.people.slices import slice_step
 from contone.runtime.machine import pieces_of, total
 
-Matrix = NDArray[np.float64]
 ACCEPTED = 0.35
 """Share of steps of scales that are to be accepted; their length is chosen so during the burn-in."""
+LONGEST_STEP = 1.5
+"""Of the log of a scale, whatever is accepted."""
 N_SCALE_STEPS, N_PERSON_STEPS = 3, 2
-
-
-class Features(Protocol):
-    """A feature of the mean: one number per item and label, at any spread."""
-
-    def at(self, spread: float) -> Matrix:
-        """(n, q), rows with sum zero."""
 
 
 class Chain:
@@ -95,15 +88,19 @@ class Chain:
 
     def draw_items(self) -> None:
         """Log weights of items that are not known."""
-        P = self.basis @ np.linalg.inv(self.shape) @ self.basis.T / self.spread**2
-        if self.r < len(P):
-            P += 1.0 / len(P)  # the level of z, which nothing depends on, is standard normal
+        P = self.precision()
         seed = int(self.rng.integers(2**62))
         rows = (self.Z, self.mode, self.mean, self.weight, P, self.responses, self.traits, self.free)
         moved = total(lambda piece: draw_items(*_ends(piece, len(self.Z)), seed, *rows), pieces_of(len(self.Z)))
         self.moved = moved / max(int(self.free.sum()), 1)
         if self.r < len(P):
             self.Z -= self.Z.mean(axis=1, keepdims=True)
+
+    def precision(self) -> Matrix:
+        """P (q, q), of z around its mean."""
+        P: Matrix = self.basis @ np.linalg.inv(self.shape) @ self.basis.T / self.spread**2
+        # the level of z, where nothing depends on it, is standard normal
+        return P + 1.0 / len(P) if self.r < len(P) else P
 
     def likelihood(self, Z: Matrix) -> float:
         """Log likelihood of all responses."""
@@ -230,7 +227,7 @@ class Chain:
             self.Z, self.mean, self.traits = before[:3]
             setattr(self, name, before[3])
         if self.adapting:
-            self.steps[name] *= math.exp(0.3 * (float(accepted) - ACCEPTED))
+            self.steps[name] = min(self.steps[name] * math.exp(0.3 * (float(accepted) - ACCEPTED)), LONGEST_STEP)
 
     # Persons
 
@@ -239,6 +236,19 @@ class Chain:
         for _ in range(N_PERSON_STEPS):
             seed = int(self.rng.integers(2**62))
             draw_persons(seed, self.tau, self.kappa, self.Z, self.responses, self.traits, self.by_person)
+
+    def people(self, normals: Matrix) -> Traits:
+        """People drawn from all people, by standard normal numbers (S, q + 1)."""
+        q = len(self.basis)
+        if self.n_persons == 0:
+            return Traits(np.ones(1), np.zeros((1, q)))
+        b = normals[:, :q] - normals[:, :q].mean(axis=1, keepdims=True)
+        return Traits(np.exp(self.kappa * normals[:, q]), self.tau * b)
+
+    def middle(self) -> Traits:
+        """One person who answers about as all people do: their offsets make a vote less certain."""
+        # a logistic function of a normal number with variance v is about that of 1 / sqrt(1 + pi v / 8) of its mean
+        return Traits(np.full(1, (1.0 + math.pi / 4 * self.tau**2) ** -0.5), np.zeros((1, len(self.basis))))
 
     def draw_tau(self) -> None:
         """tau: given offsets, and then given offsets / tau."""

@@ -7,8 +7,8 @@ votes it holds counts, and the person chooses label j with the chance
 
 Person 0 is nobody in particular: a = 1, b = 0. Counts of people without names are one response of person 0.
 
-`log_likelihood` and `add_terms` are what the engine (`rows`, `persons`) asks of a kind of answer. A further kind is one
-more branch in these two.
+`log_likelihood` and `add_terms` are what the engine (`rows`, `persons`) asks of a kind of answer, `log_chance` and
+`answer` what new rows and the answers of all rows ask (`new_rows`). A further kind is one more branch in these four.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -16,39 +16,16 @@ more branch in these two.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
-import numpy as np
-
-from contone.enhance.inversion.people.levels import add_terms_of_levels, log_chance_of_levels
+from contone.enhance.inversion.people.answers import LEVELS, MARKED, VOTES
+from contone.enhance.inversion.people.levels import (
+    add_terms_of_levels,
+    chances_of_marks,
+    log_chance_by_anybody,
+    log_chance_of_levels,
+    mean_levels,
+)
 from contone.enhance.inversion.sweeps.elementary import compiled
-from contone.typing import Array
-
-VOTES, LEVELS = 0, 1
-"""Kinds of answers."""
-
-
-class Responses(NamedTuple):
-    """Responses, sorted by item: those of item i are rows first[i] to first[i + 1] of the others."""
-
-    kind: int
-    first: Array
-    """(n + 1,), whole numbers."""
-    person: Array
-    """(m,), whole numbers; 0 is nobody in particular."""
-    values: Array
-    """(m, q), NaN where a label was not on offer."""
-
-
-class Traits(NamedTuple):
-    """How persons answer; the first of them is nobody in particular."""
-
-    sharpness: Array
-    """a (W + 1,)."""
-    offset: Array
-    """b (W + 1, q)."""
-    cuts: Array = np.zeros((1, 0))
-    """Cut points (W + 1, K), of levels only."""
 
 
 @compiled
@@ -74,6 +51,64 @@ def add_terms(z, r, responses, traits, room, gradient, information):
     return _add_terms_of_vote(
         z, responses.values[r], traits.sharpness[w], traits.offset[w], room, gradient, information
     )
+
+
+@compiled
+def log_chance(z, r, responses, traits, people, room):
+    """Log likelihood of response r: by its person, where known; else by people (S of them) drawn from all people.
+
+    `room` (q,) is overwritten.
+    """
+    if responses.person[r] > 0:
+        return log_likelihood(z, r, responses, traits)
+    if responses.kind == LEVELS:
+        return log_chance_by_anybody(z, responses.values[r], people)
+    counts = responses.values[r]
+    _share(z, counts, people, room)
+    total = 0.0
+    for j in range(len(z)):
+        if counts[j] > 0.0:
+            total += counts[j] * math.log(max(room[j], 1e-300))
+    return total
+
+
+@compiled
+def answer(z, kind, people, offered, out):
+    """What people give an item with log weights z (q,) on average: each label's share of it; or chances of marks.
+
+    `offered` (q,) is NaN where a label is not on offer.
+    """
+    if kind == VOTES:
+        _share(z, offered, people, out)
+    elif kind == MARKED:
+        chances_of_marks(z, people, out)
+    else:
+        mean_levels(z, people, out)
+        total = 0.0
+        for j in range(len(z)):
+            total += out[j]
+        for j in range(len(z)):
+            out[j] = out[j] / total if total > 0.0 else 1.0 / len(z)
+
+
+@compiled
+def _share(z, offered, people, p):
+    """Mean of softmax(a z + b) over people, among the labels on offer."""
+    q, n = len(z), len(people.sharpness)
+    for j in range(q):
+        p[j] = 0.0
+    for s in range(n):
+        a, b = people.sharpness[s], people.offset[s]
+        top, total = -math.inf, 0.0
+        for j in range(q):
+            if not math.isnan(offered[j]):
+                top = max(top, a * z[j] + b[j])
+        for j in range(q):
+            if not math.isnan(offered[j]):
+                total += math.exp(a * z[j] + b[j] - top)
+        for j in range(q):
+            if not math.isnan(offered[j]):
+                p[j] += math.exp(a * z[j] + b[j] - top) / (n * total)
 
 
 @compiled

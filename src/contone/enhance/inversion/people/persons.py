@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contone.enhance.inversion.people.likelihood import Responses, log_likelihood
+from contone.enhance.inversion.people.answers import Responses
+from contone.enhance.inversion.people.likelihood import log_likelihood
 from contone.enhance.inversion.people.streams import fill_normal, start_stream, uniform
 from contone.enhance.inversion.sweeps.elementary import compiled
 

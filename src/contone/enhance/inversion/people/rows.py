@@ -47,7 +47,7 @@ def likelihood_of_items(start, stop, Z, responses, traits):
 
 
 @compiled
-def _half_square(z, mean, P, w):
+def half_square(z, mean, P, w):
     """(z - mean)' w P (z - mean) / 2."""
     total = 0.0
     for j in range(len(z)):
@@ -59,7 +59,7 @@ def _half_square(z, mean, P, w):
 
 
 @compiled
-def _find_mode(i, m, mean, w, P, responses, traits, gradient, H, room, step):
+def find_mode(i, m, mean, w, P, responses, traits, gradient, H, room, step):
     """Move m (q,) to the mode of item i; H then holds the factor of the curvature there."""
     q, highest = len(m), -math.inf
     for _ in range(MOST_STEPS):
@@ -69,7 +69,7 @@ def _find_mode(i, m, mean, w, P, responses, traits, gradient, H, room, step):
                 gradient[j] -= w * P[j, k] * (m[k] - mean[k])
             for k in range(j + 1):
                 H[j, k] = w * P[j, k]
-        value = -_half_square(m, mean, P, w)
+        value = -half_square(m, mean, P, w)
         for r in range(responses.first[i], responses.first[i + 1]):
             value += add_terms(m, r, responses, traits, room, gradient, H)
         if value < highest - 1e-9 * abs(highest):  # too far: back by half
@@ -108,7 +108,7 @@ def draw_items(start, stop, seed, Z, mode, mean, weight, P, responses, traits, f
             continue
         start_stream(state, seed, i)
         z, m, mu, w = Z[i], mode[i], mean[i], weight[i]
-        _find_mode(i, m, mu, w, P, responses, traits, gradient, H, room, step)
+        find_mode(i, m, mu, w, P, responses, traits, gradient, H, room, step)
         fill_normal(state, normal)
         chi = 0.0
         for j in range(q, q + TAIL):
@@ -126,7 +126,7 @@ def draw_items(start, stop, seed, Z, mode, mean, weight, P, responses, traits, f
                 s += H[k, j] * (z[k] - m[k])
             here += s * s
         ratio = 0.5 * (TAIL + q) * (math.log1p(there / TAIL) - math.log1p(here / TAIL))
-        ratio += _half_square(z, mu, P, w) - _half_square(proposed, mu, P, w)
+        ratio += half_square(z, mu, P, w) - half_square(proposed, mu, P, w)
         ratio += likelihood_of_item(proposed, i, responses, traits) - likelihood_of_item(z, i, responses, traits)
         if math.log(uniform(state)) < ratio:
             n_moved += 1

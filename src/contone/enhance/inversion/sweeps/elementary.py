@@ -18,10 +18,13 @@ import math
 import pickle
 from collections.abc import Callable
 from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
+from numba.core.caching import IndexDataCacheFile
 
 TINY = 2.2250738585072014e-308
 LOG2E, LOG2_HIGH, LOG2_LOW = 1.4426950408889634, 0.6931471803691238, 1.9082149292705877e-10
@@ -64,15 +67,53 @@ def compiled(function: Callable[..., Any]) -> Any:
     except RuntimeError:  # nowhere to write
         return numba.njit(**how)(function)
     if (kept := getattr(made, "_cache", None)) is not None:  # none where numba was told not to compile
+        kept._cache_file = _HashedFiles(kept.cache_path, kept._impl.filename_base, _sources(kept))
         kept.load_overload, kept.save_overload = (_forgiving(f) for f in (kept.load_overload, kept.save_overload))
     return made
 
 
+class _HashedFiles(IndexDataCacheFile):
+    """The files of a compiled function, each behind the hash of its content: what is damaged counts as not there."""
+
+    def _load_index(self) -> dict[Any, str]:
+        with suppress(OSError):
+            stamp, names = self._read(self._index_path)
+            if stamp == (self._version, self._source_stamp):
+                return dict(names)
+        return {}
+
+    def _save_index(self, overloads: dict[Any, str]) -> None:
+        self._write(self._index_path, ((self._version, self._source_stamp), overloads))
+
+    def _load_data(self, name: str) -> Any:
+        return self._read(self._data_path(name))
+
+    def _save_data(self, name: str, data: Any) -> None:
+        self._write(self._data_path(name), data)
+
+    def _write(self, path: str, entry: Any) -> None:
+        content = self._dump(entry)
+        with self._open_for_write(path) as file:
+            file.write(sha256(content).digest() + content)
+
+    def _read(self, path: str) -> Any:
+        content = Path(path).read_bytes()
+        if sha256(content[32:]).digest() != content[:32]:
+            raise OSError(f"{path} is damaged")
+        return pickle.loads(content[32:])
+
+
+def _sources(kept: Any) -> list[tuple[float, int]]:
+    """What changes with the sources of a function: its own file, and those whose functions are compiled into others."""
+    found = [Path(__file__).with_name(name).stat() for name in ("elementary.py", "loops.py")]
+    return [kept._impl.locator.get_source_stamp(), *((file.st_mtime, file.st_size) for file in found)]
+
+
 def _forgiving(reads_or_writes: Callable[..., Any]) -> Callable[..., Any]:
-    """The same; a disk that is full or read-only, or a damaged file, costs another compilation and not the fit."""
+    """The same; a disk that is full or read-only, or a file of another numba, costs another compilation, no more."""
 
     def attempt(*given: Any) -> Any:
-        with suppress(OSError, EOFError, pickle.UnpicklingError):
+        with suppress(Exception):
             return reads_or_writes(*given)
         return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING, TypeAlias
 
 from contone import measures
@@ -28,28 +29,26 @@ Panel: TypeAlias = Mapping[str, Mapping[str, float]]
 
 def charts(results: Results, figures: Sequence[Published]) -> list[Chart]:
     """Three panels (published, measured, measured with the tuned settings); nothing where nothing was measured."""
-    datasets = results.datasets("ablation")
-    uniform = {d: score for d in datasets if (score := results.score(MAIN, d, "Uniform", MEASURE))}
+    found = {d: results.score(MAIN, d, "Uniform", MEASURE) for d in results.datasets("ablation")}
+    uniform = {d: score for d, score in found.items() if score}
     printed = {(f.method, f.dataset): f.printed for f in figures if f.measure == MEASURE}
 
-    def multiples(suffix: str) -> Panel:
-        found = {}
-        for variant in VARIANTS:
-            scores = {d: results.score("ablation", d, f"{variant}{suffix}", MEASURE) for d in uniform}
-            found[variant] = {d: v / uniform[d] for d, v in scores.items() if v is not None and math.isfinite(v)}
-        return found
+    def panel(scores: Mapping[tuple[str, str], float | None]) -> Panel:
+        known = {place: v for place, v in scores.items() if v is not None and math.isfinite(v)}
+        return {v: {d: known[v, d] / u for d, u in uniform.items() if (v, d) in known} for v in VARIANTS}
 
-    published = {v: {d: printed[v, d] / u for d, u in uniform.items() if (v, d) in printed} for v in VARIANTS}
-    panels = {"Published": published, "Measured": multiples(""), "Measured, tuned settings": multiples(" (tuned)")}
-    return chart(panels, datasets)
+    def measured(suffix: str) -> Panel:
+        places = [(v, d) for v in VARIANTS for d in uniform]
+        return panel({(v, d): results.score("ablation", d, f"{v}{suffix}", MEASURE) for v, d in places})
+
+    panels = {"Measured": measured(""), "Measured, tuned settings": measured(" (tuned)")}
+    datasets = [d for d in uniform if any(d in series for shown in panels.values() for series in shown.values())]
+    return [_chart({"Published": panel(printed), **panels}, datasets)] if datasets else []
 
 
-def chart(panels: Mapping[str, Panel], datasets: Sequence[str]) -> list[Chart]:
-    """Panels side by side, on the data sets with a measured figure: all but the first panel are measured."""
-    measured = {d for panel in list(panels.values())[1:] for series in panel.values() for d in series}
-    datasets, title = [d for d in datasets if d in measured], measures.get(MEASURE).title
-    if not datasets:
-        return []
+def _chart(panels: Mapping[str, Panel], datasets: Sequence[str]) -> Chart:
+    """The panels that hold anything, side by side."""
+    title = measures.get(MEASURE).title
     shown = [(name, panel) for name, panel in panels.items() if any(d in s for s in panel.values() for d in datasets)]
     with svg.style():
         drawing = svg.canvas(7.6, 0.9 + 0.21 * len(datasets))
@@ -62,13 +61,11 @@ def chart(panels: Mapping[str, Panel], datasets: Sequence[str]) -> list[Chart]:
         for variant, (marker, colour) in VARIANTS.items():
             axes[0].plot([], [], linestyle="none", marker=marker, color=colour, markersize=4.5, label=variant)
         drawing.legend(*axes[0].get_legend_handles_labels(), loc="outside upper left", ncols=4)
-        return [
-            Chart(
-                svg.to_svg(drawing, "ablation", f"Ablation of LCdr in {title}", _words(shown, datasets)),
-                "LF: reduced features, X: all features; LC: label confidence, L: logical labels. 1 is the uniform "
-                "distribution, lower is better; an arrow at the right edge: further off.",
-            )
-        ]
+        return Chart(
+            svg.to_svg(drawing, "ablation", f"Ablation of LCdr in {title}", _words(shown, datasets)),
+            "LF: reduced features, X: all features; LC: label confidence, L: logical labels. 1 is the uniform "
+            "distribution, lower is better; an arrow at the right edge: further off.",
+        )
 
 
 def _panel(axis: Axes, title: str, panel: Panel, datasets: Sequence[str]) -> None:
@@ -78,28 +75,16 @@ def _panel(axis: Axes, title: str, panel: Panel, datasets: Sequence[str]) -> Non
     axis.axvline(1, color=svg.SOFT, linewidth=0.9, zorder=1)
     # Four marks that coincide would hide each other: a little apart in height, in a fixed order.
     for shift, (variant, (marker, colour)) in zip((-0.24, -0.08, 0.08, 0.24), VARIANTS.items(), strict=True):
-        for position, dataset in enumerate(datasets):
-            value = panel[variant].get(dataset)
+        for position, value in ((i + shift, panel[variant].get(d)) for i, d in enumerate(datasets)):
             if value is not None:
-                far = value > RIGHT
-                axis.plot(
-                    min(value, RIGHT),
-                    position + shift,
-                    marker=">" if far else marker,
-                    markersize=4,
-                    markeredgewidth=0,
-                    color=colour,
-                    zorder=3,
-                )
+                mark = ">" if value > RIGHT else marker
+                axis.plot(min(value, RIGHT), position, marker=mark, ms=4, mew=0, color=colour, zorder=3)
 
 
 def _words(panels: Sequence[tuple[str, Panel]], datasets: Sequence[str]) -> str:
     said = []
     for title, panel in panels:
-        means = []
-        for variant, series in panel.items():
-            known = [series[d] for d in datasets if d in series]
-            if known:
-                means.append(f"{variant} {sum(known) / len(known):.2f}")
-        said.append(f"{title}, mean multiple of uniform: {', '.join(means)}.")
+        known = {variant: [series[d] for d in datasets if d in series] for variant, series in panel.items()}
+        means = ", ".join(f"{variant} {fmean(values):.2f}" for variant, values in known.items() if values)
+        said.append(f"{title}, mean multiple of uniform: {means}.")
     return " ".join(said)

@@ -61,9 +61,12 @@ def chart(dataset: str, bars: Sequence[Bar]) -> list[Chart]:
         axis.set_xticks(range(len(bars)), [b.method for b in bars])
         for text in axis.get_xticklabels():
             text.set_color(svg.INK)
-        for place, (key, colour) in zip((-0.19, 0.19), KINDS, strict=True):
-            _series(axis, [getattr(b, key) for b in bars], place, colour, key, top)
-            _published(axis, [getattr(b, f"{key}_published") for b in bars], place, top, first=key == "alone")
+        for place, (kind, colour) in zip((-0.19, 0.19), KINDS, strict=True):
+            axis.bar(0, 0, color=colour, label=kind)
+            for x, bar in enumerate(bars):
+                pair = getattr(bar, kind), getattr(bar, f"{kind}_published")
+                _bar(axis, x + place, *pair, colour, top)
+        axis.plot([], [], color=svg.SECOND, linewidth=2, label="published")
         axis.set_ylabel(title)
         axis.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2)
         words = "; ".join(
@@ -86,29 +89,14 @@ def _top(values: Sequence[float]) -> float:
     return max([v for v in ordered if v <= 3 * middle], default=ordered[-1])
 
 
-def _series(axis: Axes, values: Sequence[float | None], place: float, colour: str, label: str, top: float) -> None:
-    known = [(i + place, v) for i, v in enumerate(values) if v is not None]
-    axis.bar([x for x, _ in known], [min(v, 1.08 * top) for _, v in known], 0.34, color=colour, label=label, zorder=2)
-    for x, v in known:
-        # At the foot of the bar, where no mark of a published figure can cover it.
-        axis.annotate(
-            f"{v:.3f}",
-            (x, 0),
-            textcoords="offset points",
-            xytext=(0, 4),
-            ha="center",
-            fontsize=7.5,
-            color=svg.INK if colour == svg.LINE else svg.GROUND,
-            zorder=5,
-        )
-
-
-def _published(axis: Axes, values: Sequence[float | None], place: float, top: float, *, first: bool) -> None:
-    for i, value in enumerate(values):
-        if value is not None and value <= 1.06 * top:
-            axis.plot([i + place - 0.17, i + place + 0.17], [value] * 2, color=svg.SECOND, linewidth=2, zorder=4)
-    if first:
-        axis.plot([], [], color=svg.SECOND, linewidth=2, label="published")
+def _bar(axis: Axes, x: float, value: float | None, published: float | None, colour: str, top: float) -> None:
+    """A bar, cut off above `top`, with its figure at its foot, where no mark of a published figure can cover it."""
+    if value is not None:
+        axis.bar(x, min(value, 1.08 * top), 0.34, color=colour, zorder=2)
+        ink, foot = svg.INK if colour == svg.LINE else svg.GROUND, 0.02 * top
+        axis.text(x, foot, f"{value:.3f}", ha="center", fontsize=7.5, color=ink, zorder=5)
+    if published is not None and published <= 1.06 * top:
+        axis.plot([x - 0.17, x + 0.17], [published] * 2, color=svg.SECOND, linewidth=2, zorder=4)
 
 
 def _number(value: float | None) -> str:

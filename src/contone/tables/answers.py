@@ -1,116 +1,113 @@
 """Answers of people, whatever tool they gave them in: who said what about which item.
 
-Each file beside this one turns the export of one tool into `Answers`; from there on they are one table, a row per
-answer, with a column for the item, one for the person, one per label, and the item's own fields.
+`contone.tables.exports` makes them from the exports of tools, `contone.tables.gathering` from tables; from there on
+they are one.
 """
 
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from contone.exceptions import DataError
+from contone.tables.table import Table, Written
 
 Kind = Literal["votes", "marks", "levels", "ranks"]
-KINDS = {
-    "votes": "one label each",
-    "marks": "any number of labels",
-    "levels": "a level from {low:g} to {high:g}",
-    "ranks": "labels in order",
-}
-
 NUMBERS = (({bool}, pl.Boolean), ({int}, pl.Int64), ({int, float}, pl.Float64))
-
-
-class Columns(NamedTuple):
-    """Names of the columns of a table of answers."""
-
-    item: str
-    worker: str | None
-    labels: list[str]
 
 
 @dataclass(frozen=True)
 class Answers:
     """One question, answered by people about items."""
 
-    tool: str
-    question: str
-    kind: Kind
-    items: list[Hashable]
-    """What the tool calls each item."""
+    items: pl.DataFrame
+    """A row per item, with its name (`key`) and what is known about it."""
     item: NDArray[np.int64]
-    """Of each answer, a number into `items` (m,)."""
-    workers: list[Hashable]
+    """Of each answer, the row of `items` (m,)."""
+    workers: list[str]
     worker: NDArray[np.int64]
     """Of each answer, a number into `workers` (m,); -1 where nobody is named."""
     labels: list[str]
     Y: NDArray[np.float32]
     """What each answer says of each label (m, q): 0 or 1, a level, or the higher the further up; NaN: not on offer."""
-    fields: dict[str, list[object]]
-    """What the tool holds about the items themselves: texts, numbers."""
+    kind: Kind | None = None
+    """What an answer is, where the tool says so."""
+    key: str = ""
+    """The column of `items` with their names; "" where they have none."""
+    tool: str = ""
+    question: str = ""
     reference: dict[int, list[str]] = field(default_factory=dict)
     """Items whose answer was marked as the right one; these are not among the answers."""
     skipped: tuple[tuple[str, int], ...] = ()
     """Answers that were left out, and why."""
+    asked: str = ""
+    """What the tool calls a question of this kind."""
+    shown: str = ""
+    """What the question is about, by the tool's name of it (`to_name` of Label Studio)."""
+    fields: list[Mapping[str, object]] = field(default_factory=list, repr=False)
+    """What the tool holds about each item, as it was."""
+    written: Written = field(default_factory=Written, repr=False)
+    """How the table is written that they come from."""
+
+    @property
+    def table(self) -> Table:
+        """The items as a table."""
+        return Table(self.items, **self.written)
 
     def in_words(self) -> str:
         """What was read, in one sentence."""
         by = f" by {len(self.workers):,} people" if self.workers else ""
-        levels = self.Y[~np.isnan(self.Y)]
-        how = KINDS[self.kind].format(low=levels.min(initial=0.0), high=levels.max(initial=0.0))
-        said = f"{self.tool}: {len(self.item):,} answers{by} about {len(self.items):,} items"
-        said += f", question {self.question!r}, {how}" if self.question else f", {how}"
+        said = f"{self.tool}: " if self.tool else ""
+        said += f"{len(self.item):,} answers{by} about {self.items.height:,} items"
+        said += f", question {self.question!r}" if self.question else ""
         said += f"; {len(self.reference):,} items with a reference answer" if self.reference else ""
         left_out = [f"{count:,} {why}" for why, count in self.skipped if count]
-        return said + (f" ({', '.join(left_out)} left out)" if left_out else "") + "."
+        return said + (f" ({', '.join(left_out)} left out)" if left_out else "")
 
-    def counts(self) -> NDArray[np.float64]:
-        """How many chose each label of each item (items, q); NaN where a label was never on offer for an item."""
-        found = np.zeros((len(self.items), len(self.labels)))
-        np.add.at(found, self.item, np.nan_to_num(self.Y))
-        offered = np.zeros_like(found)
-        np.add.at(offered, self.item, (~np.isnan(self.Y)).astype(float))
-        asked = np.isin(np.arange(len(self.items)), self.item)
-        return np.where((offered == 0) & asked[:, None], np.nan, found)
+    def by_item(self) -> Answers:
+        """The same answers, those of an item one after the other."""
+        order = np.argsort(self.item, kind="stable")
+        return replace(self, item=self.item[order], worker=self.worker[order], Y=self.Y[order])
 
-    def frame(self) -> tuple[pl.DataFrame, Columns]:
-        """A row per answer, and which of its columns are what; names are told apart from those of the fields."""
-        taken = set(self.fields)
-        item, worker, *labels = [_free(name, taken) for name in ("item", "worker", *self.labels)]
-        order = self.item.tolist()
-        columns = [_column(name, [values[i] for i in order]) for name, values in self.fields.items()]
-        columns.append(_column(item, [self.items[i] for i in order]))
-        if self.workers:
-            columns.append(_column(worker, [self.workers[w] if w >= 0 else None for w in self.worker.tolist()]))
-        columns += [pl.Series(name, self.Y[:, j], nan_to_null=True) for j, name in enumerate(labels)]
-        return pl.DataFrame(columns), Columns(item, worker if self.workers else None, labels)
+    @cached_property
+    def annotators(self) -> tuple[str, ...] | None:
+        """Who gave each answer; None where nobody is named, and "" for an answer without a name among others."""
+        names = np.array([*self.workers, ""], dtype=object)
+        return tuple(names[self.worker]) if self.workers else None
+
+    @property
+    def n_answers(self) -> NDArray[np.int64]:
+        """How many answers each item has."""
+        return np.bincount(self.item, minlength=self.items.height)
 
 
 class Collector:
     """Answers as they come, one after the other."""
 
     def __init__(self, tool: str, question: str = "") -> None:
-        self.tool, self.question = tool, question
+        self.tool, self.question, self.asked, self.shown = tool, question, "", ""
         self.items: dict[Hashable, int] = {}
         self.workers: dict[Hashable, int] = {}
         self.labels: dict[str, int] = {}
         self.fields: list[Mapping[str, object]] = []
         self.reference: dict[int, list[str]] = {}
         self.skipped: dict[str, int] = {}
-        self._item: list[int] = []
-        self._worker: list[int] = []
-        self._said: list[tuple[list[int], list[float] | None, list[int] | None]] = []
+        self._item, self._worker = array("q"), array("q")
+        # What answers say, flat (number of the answer, of the label, level): a million small lists would cost minutes.
+        self._answer, self._label, self._level = array("q"), array("q"), array("d")
+        self._offered: dict[int, list[int]] = {}
 
     def __len__(self) -> int:
         """How many answers there are."""
-        return len(self._said)
+        return len(self._item)
 
     def sharing_items(self, question: str) -> Collector:
         """A collector for another question about the same items."""
@@ -139,13 +136,16 @@ class Collector:
         offered: Sequence[str] | None = None,
     ) -> None:
         """One answer: labels (with a level each, or without), and what was on offer where that differs by item."""
-        self.offer(offered or ())
-        self.offer(labels)
+        number = len(self._item)
+        if offered is not None:
+            self.offer(offered)
+            self._offered[number] = [self.labels[label] for label in offered]
         self._item.append(item)
         self._worker.append(-1 if worker is None else self.workers.setdefault(worker, len(self.workers)))
-        on_offer = None if offered is None else [self.labels[label] for label in offered]
-        values = None if levels is None else list(levels)
-        self._said.append(([self.labels[label] for label in labels], values, on_offer))
+        for k, label in enumerate(labels):
+            self._answer.append(number)
+            self._label.append(self.labels.setdefault(label, len(self.labels)))
+            self._level.append(1.0 if levels is None else levels[k])
 
     def skip(self, why: str) -> None:
         """An answer that does not count."""
@@ -153,35 +153,50 @@ class Collector:
 
     def finish(self, kind: Kind | None = None) -> Answers:
         """All answers; without a kind, votes where every answer has exactly one label, and marks elsewhere."""
-        if not self._said:
+        if not self._item:
             left_out = ", ".join(f"{count:,} {why}" for why, count in self.skipped.items())
             raise DataError(
                 f"This {self.tool} export holds no answers{f' ({left_out})' if left_out else ''}:"
                 " export items that people have annotated."
             )
-        Y = np.zeros((len(self._said), len(self.labels)), dtype=np.float32)
-        for row, (labels, levels, offered) in zip(Y, self._said, strict=True):
-            if offered is not None:
-                row[:] = np.nan
-                row[offered] = 0.0
-            row[labels] = 1.0 if levels is None else levels
+        m, order = len(self._item), in_order(list(self.labels))
+        place = np.array([order.index(label) for label in self.labels], dtype=np.int64)
+        Y = np.zeros((m, len(order)), dtype=np.float32)
+        for number, offered in self._offered.items():
+            Y[number] = np.nan
+            Y[number, place[offered]] = 0.0
+        answer = np.frombuffer(self._answer, dtype=np.int64)
+        Y[answer, place[np.frombuffer(self._label, dtype=np.int64)]] = np.frombuffer(self._level)
         if kind is None:
-            kind = "votes" if all(len(labels) == 1 for labels, _, _ in self._said) else "marks"
+            kind = "votes" if (np.bincount(answer, minlength=m) == 1).all() else "marks"
         names = list(dict.fromkeys(name for fields in self.fields for name in fields))
+        item = _free("item", set(names))
+        known = {name: [fields.get(name) for fields in self.fields] for name in names}
         return Answers(
+            pl.DataFrame([_column(item, list(self.items)), *(_column(name, known[name]) for name in names)]),
+            np.frombuffer(self._item, dtype=np.int64),
+            [str(name) for name in self.workers],
+            np.frombuffer(self._worker, dtype=np.int64),
+            order,
+            Y,
+            kind,
+            item,
             self.tool,
             self.question,
-            kind,
-            list(self.items),
-            np.array(self._item, dtype=np.int64),
-            list(self.workers),
-            np.array(self._worker, dtype=np.int64),
-            list(self.labels),
-            Y,
-            {name: [fields.get(name) for fields in self.fields] for name in names},
             self.reference,
             tuple(self.skipped.items()),
+            self.asked,
+            self.shown,
+            self.fields,
         )
+
+
+def in_order(names: list[str]) -> list[str]:
+    """Names of labels by the alphabet, numbers by their size."""
+    try:
+        return sorted(names, key=float)
+    except ValueError:
+        return sorted(names)
 
 
 def _free(name: str, taken: set[str]) -> str:

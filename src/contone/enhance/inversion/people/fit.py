@@ -1,0 +1,215 @@
+"""The model of answers of people from data: the chain runs, and what it passes through is the answer.
+
+What kind of answers there are is asked here once, in `_start`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from contone.backends import to_numpy
+from contone.enhance.inversion.chain import Settings, show_progress
+from contone.enhance.inversion.evidence import Grades
+from contone.enhance.inversion.fit import choose_rows
+from contone.enhance.inversion.logistic_normal import Parameters, Spread
+from contone.enhance.inversion.people.answers import LEVELS, VOTES, Features, Matrix, Responses
+from contone.enhance.inversion.people.chain import Chain
+from contone.enhance.inversion.people.levels_chain import LevelsChain
+from contone.enhance.inversion.people.model import N_DIRECTIONS, Draw, FeatureMap, PeopleFit, sort_responses
+from contone.enhance.inversion.people.new_rows import answers, even_normals
+from contone.enhance.inversion.people.priors import LevelsPrior, Prior
+from contone.enhance.inversion.people.regression import fit_regression, matched
+from contone.enhance.inversion.people.traits import Watch
+from contone.enhance.inversion.posterior import Averages, Posterior
+from contone.measurements.base import Answers
+from contone.measurements.levels import Levels
+from contone.runtime.machine import for_each, one_blas_thread, pieces_by_width
+from contone.typing import Array
+
+N_DRAWS = 8
+"""Draws of the parameters that new rows are answered with."""
+N_PEOPLE = 16
+"""People whose answers stand for those of all people."""
+JUDGED_ITEMS = 500
+"""Items whose draws are kept to say how far the answer may be off."""
+
+
+def fit_people(
+    X: Array,
+    L: Array,
+    rule: Answers,
+    settings: Settings,
+    rng: np.random.Generator,
+    grades: Grades | None = None,
+    item: np.ndarray | None = None,
+    person: np.ndarray | None = None,
+) -> tuple[PeopleFit, Posterior]:
+    """The model of features X (m, d) of items and answers L, and the posterior of these items.
+
+    L (m, q) holds counts of the items; or L (n, q) single answers, `item` (n,), rising, about which item, and `person`
+    (n,) by whom: numbers from 1. Parameters are estimated on at most `max_rows` items, drawn at random.
+    """
+    m, values = X.shape[0], rule.coded(L)
+    about = np.arange(m) if item is None else item
+    known = None if grades is None else to_numpy(grades.known)
+    chosen = choose_rows(m, settings.max_rows, rng, None if known is None else known.nonzero()[0])
+    is_chosen = np.isin(about, chosen)
+    n_persons = 0 if person is None else int(person.max())
+    responses = sort_responses(
+        LEVELS if isinstance(rule, Levels) else VOTES,
+        values[is_chosen],
+        len(chosen),
+        np.searchsorted(chosen, about[is_chosen]),
+        None if person is None else person[is_chosen],
+    )
+    held = None if grades is None else _log_weights(grades)[chosen]
+    with one_blas_thread():
+        chain, maps = _start(rule, X[chosen], responses, settings, rng, n_persons, held)
+        model, posterior = _run(chain, maps, rule, settings)
+    if len(chosen) < m:
+        posterior = model.posterior(X, L, item=item, person=person)
+    return model, posterior if grades is None else posterior.with_known(grades)
+
+
+def _start(
+    rule: Answers,
+    X: Array,
+    responses: Responses,
+    settings: Settings,
+    rng: np.random.Generator,
+    n_persons: int,
+    known: Matrix | None,
+) -> tuple[Chain, tuple[FeatureMap, ...]]:
+    """The chain for a kind of answers, and what makes features of the mean."""
+    m = X.shape[0]
+    about = np.repeat(np.arange(m), np.diff(responses.first))
+    maps: list[FeatureMap] = []
+    features: list[Features] = []
+    for values in _told(rule, responses.values) if settings.features else []:
+        regression, found = fit_regression(X, values, about, settings.n_components, rng, responses.kind)
+        maps.append(regression)
+        features.append(matched(found, responses.kind))
+    if isinstance(rule, Levels):  # known degrees say nothing of the level of z, so that they have no part here
+        worth = rule.worth
+        return LevelsChain(responses, features, LevelsPrior(), rng, worth=worth, n_persons=n_persons), tuple(maps)
+    return Chain(responses, features, Prior(), rng, n_persons=n_persons, known=known), tuple(maps)
+
+
+def _told(rule: Answers, values: Matrix) -> list[Matrix]:
+    """What regressions are asked to tell: answers (n, q) as counts, or as numbers from 0 to 1."""
+    if not isinstance(rule, Levels):
+        return [values]
+    marks = np.where(np.isnan(values), np.nan, values > 0)
+    worth = np.append((rule.worth - rule.worth[0]) / max(float(np.ptp(rule.worth)), 1e-12), np.nan)
+    steps = np.where(np.isnan(values), len(rule.worth), values).astype(np.intp)
+    return [marks] if len(rule.worth) < 3 else [marks, worth[steps]]
+
+
+def _run(chain: Chain, maps: tuple[FeatureMap, ...], rule: Answers, settings: Settings) -> tuple[PeopleFit, Posterior]:
+    """All sweeps, and what they say."""
+    (n, q), n_kept = chain.Z.shape, settings.n_sweeps - settings.n_burn
+    averages, log_answers = Averages(np.empty((q, n)), settings.n_samples, n_kept), np.empty((n, q))
+    kept_at = set(np.linspace(n_kept, 0, min(N_DRAWS, n_kept), endpoint=False).round().astype(int).tolist())
+    judged = np.sort(np.random.default_rng(0).permutation(n)[:JUDGED_ITEMS])
+    normals, watch = even_normals(N_PEOPLE, q + 1), Watch(chain)
+    draws: list[Draw] = []
+    seen: list[Matrix] = []
+    sums = Sums(chain)
+    steps = range(settings.n_sweeps)
+    for k in show_progress(steps, len(steps), settings.n_sweeps * n * q * 10, settings.verbose):
+        chain.adapting = k < settings.n_burn
+        chain.sweep()
+        if chain.adapting:
+            continue
+        people = chain.people(normals)
+        D = answer_items(chain, people)
+        np.log(np.maximum(D, 1e-300, out=log_answers), out=log_answers)
+        averages.add(np.ascontiguousarray(log_answers.T))
+        seen.append(D[judged])
+        sums.add(chain)
+        watch.look(averages.n)
+        if averages.n in kept_at:
+            draws.append(Draw.of(chain, people))
+    free = chain.free[judged]
+    model = PeopleFit(
+        rule,
+        int(chain.responses.kind),
+        maps,
+        tuple(draws),
+        sums.parameters(chain),
+        sums.spread(),
+        settings,
+        n,
+        *averages.diagnostics(),
+        error=_judge(np.stack(seen)[:, free]),
+        tail=float(np.median(sums.tails)),
+        annotator_deviation=float(np.mean(sums.taus)),
+        n_graded=int((~chain.free).sum()),
+        persons=watch.persons(),
+    )
+    # Sums over the chain have the chance of its draws in them; the same without: each row by itself at some parameters.
+    return model, replace(
+        model.weigh(chain.responses, chain.features, 2 * N_DIRECTIONS), samples=averages.posterior(0).samples
+    )
+
+
+def answer_items(chain: Chain, people: Any) -> Matrix:
+    """What people give the items of a chain on average, (n, q)."""
+    out = np.empty_like(chain.Z)
+
+    def work(piece: slice) -> None:
+        answers(piece.start, piece.stop, chain.Z, chain.responses.kind, people, out)
+
+    for_each(work, pieces_by_width(len(out), 16 * out.shape[1]))
+    return out
+
+
+class Sums:
+    """Parameters over the sweeps that are kept."""
+
+    def __init__(self, chain: Chain) -> None:
+        self.spreads: list[float] = []
+        self.taus: list[float] = []
+        self.tails: list[float] = []
+        self.mean, self.covariance = (
+            np.zeros((1 + len(chain.features), len(chain.basis))),
+            np.zeros((len(chain.basis),) * 2),
+        )
+
+    def add(self, chain: Chain) -> None:
+        """One more sweep."""
+        self.spreads.append(chain.spread)
+        self.taus.append(chain.tau)
+        self.tails.append(float(chain.prior.tails[chain.tail]))
+        self.mean[0] += chain.basis @ chain.intercept
+        self.mean[1:] += chain.coefficients[:, None]
+        self.covariance += chain.spread**2 * chain.basis @ chain.shape @ chain.basis.T
+
+    def parameters(self, chain: Chain) -> Parameters:
+        """Posterior means: intercept, coefficients of the features (the same for all labels), and Sigma."""
+        n = len(self.spreads)
+        return Parameters(self.mean / n, self.covariance / n, float(np.square(self.mean[1:] / n).sum()))
+
+    def spread(self) -> Spread:
+        """Of z around its mean."""
+        return Spread(float(np.mean(self.spreads)), float(np.std(self.spreads)))
+
+
+def _judge(seen: Matrix) -> tuple[float, float, float]:
+    """KL of the answers from draws (k, m, q) of the truth, mean over items: its mean and a 90 % interval."""
+    if seen.shape[1] == 0:
+        return 0.0, 0.0, 0.0
+    D = seen.mean(axis=0)
+    errors = (seen * (np.log(np.maximum(seen, 1e-300)) - np.log(np.maximum(D, 1e-300)))).sum(axis=2).mean(axis=1)
+    low, high = np.quantile(errors, [0.05, 0.95])
+    return float(errors.mean()), float(low), float(high)
+
+
+def _log_weights(grades: Grades) -> Matrix:
+    """Log weights (n, q) of items whose degrees are known, rows with sum zero; NaN in the others."""
+    Z = np.asarray(to_numpy(grades.log_weights()), dtype=np.float64)
+    return np.where(to_numpy(grades.known)[:, None], Z - Z.mean(axis=1, keepdims=True), math.nan)

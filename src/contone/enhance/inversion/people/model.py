@@ -1,0 +1,223 @@
+"""The fitted model of answers of people as a value: from features the prior, from features and answers the posterior.
+
+A `PeopleFit` has the methods of `inversion.model.Fit`. It holds a few draws of all parameters: what a row is told is
+the mean over them, so that what is not known of the parameters is in its intervals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from contone.backends import like
+from contone.enhance.inversion.chain import Settings
+from contone.enhance.inversion.logistic_normal import Parameters, Spread
+from contone.enhance.inversion.people.answers import MARKED, VOTES, Features, Matrix, Persons, Responses, Traits
+from contone.enhance.inversion.posterior import Posterior, joined
+from contone.measurements.base import Answers
+from contone.numerics.solution import Solution
+from contone.runtime.machine import for_each, pieces_by_width
+from contone.typing import Array
+
+if TYPE_CHECKING:
+    from contone.enhance.inversion.people.chain import Chain
+
+N_DIRECTIONS = 16
+"""Points that a row is weighed at, for each draw of the parameters."""
+FEW_DRAWS = 10.0
+"""Effective sample size of a typical degree under which the run is called short."""
+
+
+class Draw(NamedTuple):
+    """A draw of the parameters of the chain, as a row needs them."""
+
+    intercept: Matrix
+    """(q,)."""
+    coefficients: Matrix
+    """(k,), of the features."""
+    width: float
+    """Deviation of log weights as an answer sees them: that of items and persons together."""
+    precision: Matrix
+    """(q, q), of z around its mean, with a unit for a level that no answer sees."""
+    tail: float
+    """Degrees of freedom."""
+    people: Traits
+    """Some people, drawn from all people."""
+    traits: Traits
+    """One person who answers about as all people do, and after this the persons who are known."""
+
+    @classmethod
+    def of(cls, chain: Chain, people: Traits) -> Draw:
+        """Where a chain is."""
+        return cls(
+            chain.basis @ chain.intercept,
+            chain.coefficients.copy(),
+            math.hypot(chain.spread, chain.tau),
+            chain.precision(),
+            float(chain.prior.tails[chain.tail]),
+            people,
+            Traits(*(np.concatenate([a, b[1:]]) for a, b in zip(chain.middle(), chain.traits, strict=True))),
+        )
+
+    def mean(self, features: Sequence[Features]) -> Matrix:
+        """mu (m, q)."""
+        found = sum(beta * f.at(self.width) for beta, f in zip(self.coefficients, features, strict=True))
+        return np.asarray(self.intercept + found)
+
+
+class FeatureMap(Protocol):
+    """What makes a feature of the mean from X (m, d)."""
+
+    def features(self, X: Array) -> Features:
+        """Of rows of X."""
+
+
+@dataclass(frozen=True)
+class PeopleFit:
+    """A fitted model of answers."""
+
+    rule: Answers
+    kind: int
+    maps: tuple[FeatureMap, ...]
+    draws: tuple[Draw, ...]
+    parameters: Parameters
+    spread: Spread
+    settings: Settings
+    n_rows: int
+    effective_sample_size: float
+    split_r_hat: float
+    error: tuple[float, float, float]
+    """Expected KL of the answers: mean, lower and upper end of a 90 % interval."""
+    tail: float
+    annotator_deviation: float = 0.0
+    """tau."""
+    n_graded: int = 0
+    persons: Persons | None = None
+    n_relaxed: int = 0
+    spread_deviation: float = 0.0
+    """Nothing is to be added to intervals: the draws of the parameters are in them."""
+    shape_shares: np.ndarray | None = None
+
+    @property
+    def believed_spread(self) -> Spread:
+        """As for `Fit`."""
+        return self.spread
+
+    @property
+    def n_labels(self) -> int:
+        return len(self.draws[0].intercept)
+
+    def solution(self, posterior: Posterior, n_relaxed: int, n_graded: int) -> Solution:
+        """What a fit and the posterior of its rows say, as every method says it."""
+        size = self.effective_sample_size
+        return Solution(
+            posterior.mean,
+            residual=float(1.0 / np.sqrt(max(size, 1e-12))),
+            n_iter=self.settings.n_sweeps,
+            converged=size >= FEW_DRAWS,
+            info={
+                "effective_sample_size": size,
+                "split_r_hat": self.split_r_hat,
+                "spread": self.spread.mean,
+                "spread_deviation": self.spread.deviation,
+                "annotator_deviation": self.annotator_deviation,
+                "degradation": str(self.rule),
+                "sample_rows": self.n_rows,
+                "graded_rows": n_graded,
+                "degrees_of_freedom": self.tail,
+            },
+        )
+
+    def prior_mean(self, X: Array) -> Array:
+        """What people are expected to answer (m, q) to rows with features X (m, d)."""
+        return self.prior(X).mean
+
+    def prior(self, X: Array) -> Posterior:
+        """What the features alone say of rows."""
+        return self.posterior(X, like(np.full((X.shape[0], self.n_labels), np.nan), X))
+
+    def posterior(
+        self, X: Array, L: Array, rng: Any = None, item: np.ndarray | None = None, *, person: np.ndarray | None = None
+    ) -> Posterior:
+        """Posterior of rows with features X (m, d) and answers L (m, q), `max_rows` rows at a time.
+
+        Where rows of L are single answers, `item` (n,), rising, says about which row of X, and `person` (n,) by whom:
+        numbers from 1, or 0.
+        """
+        m, size = X.shape[0], self.settings.max_rows
+        if item is not None or m <= size:
+            return self.posterior_of_block(X, L, item=item, person=person)
+        blocks = (slice(start, start + size) for start in range(0, m, size))
+        return joined([self.posterior_of_block(X[rows], L[rows]) for rows in blocks])
+
+    def posterior_of_block(
+        self,
+        X: Array,
+        L: Array,
+        rng: Any = None,
+        *,
+        item: np.ndarray | None = None,
+        person: np.ndarray | None = None,
+    ) -> Posterior:
+        """The same for all rows at once; a row's answer depends on nothing else."""
+        self.rule.check_labels(L)
+        responses = sort_responses(self.kind, self.rule.coded(L), X.shape[0], item, person)
+        found = self.weigh(responses, [f.features(X) for f in self.maps])
+        return Posterior(*(like(A, L) for A in (found.mean, found.logit_centre, found.logit_width)))
+
+    def chances(
+        self, X: Array, L: Array, *, item: np.ndarray | None = None, person: np.ndarray | None = None, by: int = 0
+    ) -> Posterior:
+        """How probable it is that a further person, or person number `by`, chooses or marks each label of rows.
+
+        As for `posterior`, of which it has the mean and the moments of logits.
+        """
+        responses = sort_responses(self.kind, self.rule.coded(L), X.shape[0], item, person)
+        asked = VOTES if self.kind == VOTES else MARKED
+        return Posterior(*self._weigh(responses, [f.features(X) for f in self.maps], N_DIRECTIONS, asked, by))
+
+    def weigh(self, responses: Responses, features: Sequence[Features], n_directions: int = N_DIRECTIONS) -> Posterior:
+        """The posterior of items with these features, given the responses to them."""
+        D, centre, width = self._weigh(responses, features, n_directions, self.kind)
+        return Posterior(D / D.sum(axis=1, keepdims=True), centre, width)
+
+    def _weigh(
+        self, responses: Responses, features: Sequence[Features], n_directions: int, asked: int, by: int = 0
+    ) -> tuple[Matrix, Matrix, Matrix]:
+        """Means of the answers of kind `asked`, by all people or person `by`; means and deviations of their logits."""
+        from contone.enhance.inversion.people.new_rows import even_directions, weigh_rows
+
+        m, q = len(responses.first) - 1, self.n_labels
+        sums = np.zeros((m, q)), np.zeros((m, q)), np.zeros((m, q))
+        pieces = pieces_by_width(m, 64 * q)
+        for number, draw in enumerate(self.draws):
+            given = (np.ascontiguousarray(draw.mean(features) + np.zeros((m, q))), draw.precision, draw.tail, responses)
+            points = even_directions(n_directions, q, number)
+
+            people = draw.people if by == 0 else only(draw.traits, by)
+
+            def weigh(piece: slice, told: Any = (*given, draw.traits, people, asked, points)) -> None:
+                weigh_rows(piece.start, piece.stop, *told, *sums)
+
+            for_each(weigh, pieces)
+        D, centre, squares = (A / len(self.draws) for A in sums)
+        return D, centre, np.sqrt(np.maximum(squares - centre**2, 0.0))
+
+
+def only(traits: Traits, person: int) -> Traits:
+    """One of the persons."""
+    cuts = traits.cuts[[person]] if len(traits.cuts) > 1 else traits.cuts
+    return Traits(traits.sharpness[[person]], traits.offset[[person]], cuts, traits.worth)
+
+
+def sort_responses(
+    kind: int, L: np.ndarray, m: int, item: np.ndarray | None = None, person: np.ndarray | None = None
+) -> Responses:
+    """Responses (n, q) about m items; one row each where `item` (n,), rising, is left out."""
+    n = len(L)
+    first = np.arange(m + 1) if item is None else np.searchsorted(item, np.arange(m + 1))
+    return Responses(kind, first, np.zeros(n, np.intp) if person is None else person.astype(np.intp), L)

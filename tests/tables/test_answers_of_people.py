@@ -1,0 +1,188 @@
+"""One set of answers is the same problem in whatever table it comes, and it goes back into the tool it came from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import contone
+from contone.exceptions import ArgumentError, DataError
+from contone.tables.reading import read_table
+
+ANSWERS = [(i, w, "abc"[(i * w + w) % 3]) for i in range(4) for w in range(3)]
+"""(item, person, label): every person chose one label of every item."""
+
+
+def label_studio(answers=ANSWERS):
+    """The same as an export."""
+
+    def annotation(person, label):
+        region = {"from_name": "q", "to_name": "t", "type": "choices", "value": {"choices": [label]}}
+        return {"completed_by": f"w{person}", "was_cancelled": False, "ground_truth": False, "result": [region]}
+
+    items = sorted({i for i, _, _ in answers})
+    return [
+        {"id": f"i{i}", "data": {"x": i / 2}, "annotations": [annotation(w, y) for j, w, y in answers if i == j]}
+        for i in items
+    ]
+
+
+@pytest.fixture
+def forms(folder):
+    """The same answers in every form, and how each is read."""
+    long = pl.DataFrame(
+        [(f"i{i}", i / 2, f"w{w}", y) for i, w, y in ANSWERS], ["item", "x", "who", "label"], orient="row"
+    )
+    long.write_csv("long.csv")
+    long.rename({"item": "task", "who": "worker"}).write_parquet("crowd_kit.parquet")
+    long.with_columns(*((pl.col("label") == y).cast(int).alias(y) for y in "abc")).drop("label").write_csv("wide.csv")
+    long.pivot("who", index=["item", "x"], values="label").write_csv("persons.csv")
+    Path("export.json").write_text(json.dumps(label_studio()))
+    rows = [
+        {"x": i / 2, "id": f"i{i}", "annotator": f"w{w}", "annotation_id": 3 * i + w, "lead_time": 1.0, "q": y}
+        for i, w, y in ANSWERS
+    ]
+    pl.DataFrame(rows).write_csv("minimal.csv")
+    return {
+        "long.csv": {"labels": "label", "item": "item", "worker": "who"},
+        "crowd_kit.parquet": {},
+        "wide.csv": {"labels": "a,b,c", "item": "item", "worker": "who"},
+        "persons.csv": {"item": "item", "worker": "w*"},
+        "export.json": {},
+        "minimal.csv": {"question": "q"},
+    }
+
+
+def test_every_form_is_the_same_problem(forms):
+    for name, options in forms.items():
+        problem = read_table(name, **options)
+        assert problem.label_names == ["a", "b", "c"], name
+        assert problem.row_names == ["i0", "i1", "i2", "i3"], name
+        assert problem.rule == "votes", name
+        assert problem.beside["n_answers"].to_list() == [3, 3, 3, 3]
+        said = {
+            (int(i), int(who[1:]), "abc"[int(np.argmax(row))])
+            for i, who, row in zip(problem.groups, problem.annotators, problem.Y.to_numpy(), strict=True)
+        }
+        assert said == set(ANSWERS), name
+        np.testing.assert_array_equal(problem.X[:, 0], problem.groups / 2, err_msg=name)
+
+
+def test_votes_without_names_are_told_by_their_repetition(folder):
+    pl.DataFrame({"item": ["i", "i", "j"], "label": ["a", "a", "b"]}).write_csv("t.csv")
+    problem = read_table("t.csv", labels="label", item="item")
+    assert problem.annotators is None
+    np.testing.assert_array_equal(problem.Y.to_numpy(), [[1, 0], [1, 0], [0, 1]])
+    pl.DataFrame({"item": ["i", "i", "j"], "label": ["a", "b", "b"]}).write_csv("t.csv")
+    assert read_table("t.csv", labels="label", item="item").groups is None
+    assert len(read_table("t.csv", labels="label", item="item", rule="votes").groups) == 3
+
+
+def test_counts_and_levels_are_told_from_marks(folder):
+    rng = np.random.default_rng(0)
+    for values, rule in ((rng.multinomial(5, [0.5, 0.3, 0.2], 30), "votes"), (rng.integers(0, 2, (30, 3)), None)):
+        pl.DataFrame(values, schema=["a", "b", "c"]).with_columns(x=pl.lit(1.0)).write_csv("t.csv")
+        assert read_table("t.csv", labels="a,b,c").rule == rule
+
+
+def test_a_second_answer_counts_where_sets_are_rare(folder):
+    rows = [(f"i{i}", f"w{w}", "ab"[(i + w) % 2]) for i in range(20) for w in range(3)]
+    pl.DataFrame([*rows, ("i0", "w0", "b")], ["task", "worker", "label"], orient="row").write_csv("t.csv")
+    problem = read_table("t.csv")
+    assert (problem.rule, len(problem.groups)) == ("votes", 61)
+    assert "each counts" in problem.notes[0]
+    marks = [(f"i{i}", f"w{w}", y) for i in range(5) for w in range(3) for y in "ab"[: 1 + (i + w) % 2]]
+    pl.DataFrame(marks, ["task", "worker", "label"], orient="row").write_csv("t.csv")
+    assert read_table("t.csv").rule == "marks"
+
+
+def test_what_differs_between_answers_is_not_about_the_item(folder):
+    pl.DataFrame(
+        {"task": ["i", "i"], "worker": ["v", "w"], "label": ["a", "b"], "x": [1, 1], "seconds": [3, 9]}
+    ).write_csv("t.csv")
+    problem = read_table("t.csv")
+    assert problem.feature_names == ["x"]
+    assert problem.notes[0] == "left out, since the rows of an item differ in it: seconds"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"worker": "who"}, "needs a column of items"),
+        ({"item": "item", "worker": "who", "labels": "who"}, "different columns"),
+        ({"item": "item", "worker": "whom", "labels": "label"}, "did you mean 'who'"),
+        ({"item": "item", "worker": "who"}, "name the column of labels"),
+        ({"worker": "wh*,x", "labels": "label"}, "leave it out"),
+    ],
+)
+def test_columns_that_cannot_be_meant_are_refused(forms, options, message):
+    with pytest.raises(ArgumentError, match=message):
+        read_table("long.csv", **options)
+
+
+def test_an_answer_about_nothing_is_refused(folder):
+    Path("t.csv").write_text("task,worker,label\n,w,a\n")
+    with pytest.raises(DataError, match="row 0 has no 'task'"):
+        read_table("t.csv")
+
+
+def test_items_that_nobody_answered_are_there(folder):
+    Path("export.json").write_text(json.dumps([*label_studio(), {"id": "new", "data": {"x": 9.0}, "annotations": []}]))
+    problem = read_table("export.json")
+    assert problem.labelled.tolist() == [True] * 4 + [False]
+    assert problem.beside["n_answers"].to_list() == [3, 3, 3, 3, 0]
+
+
+def test_embeddings_come_in_the_order_of_the_items_or_by_name(forms):
+    E = np.arange(8.0).reshape(4, 2)
+    np.save("e.npy", E)
+    np.savez("e.npz", ids=["i3", "i2", "i1", "i0"], E=E[::-1])
+    for file in ("e.npy", "e.npz"):
+        for name in ("long.csv", "export.json"):
+            problem = read_table(name, embeddings=file, **forms[name])
+            assert problem.feature_names == ["x", "embedding_0", "embedding_1"]
+            np.testing.assert_array_equal(problem.item_features[:, 1:], E)
+            assert "embedding_0" not in problem.table.stored.columns
+    np.save("short.npy", E[:2])
+    with pytest.raises(ArgumentError, match="2 rows, the table has 4 items"):
+        read_table("export.json", embeddings="short.npy")
+    np.save("nan.npy", E * np.nan)
+    with pytest.raises(ArgumentError, match="finite"):
+        read_table("export.json", embeddings="nan.npy")
+    Path("text.npy").write_text("no array")
+    with pytest.raises(ArgumentError, match="arrays of NumPy"):
+        read_table("export.json", embeddings="text.npy")
+
+
+def test_degrees_go_back_into_the_tool(forms):
+    problem = read_table("export.json")
+    D = np.array([[0.6, 0.3, 0.1]] * 4)
+    contone.write_answer(problem, D, "back.json")
+    back = json.loads(Path("back.json").read_text())
+    assert [task["id"] for task in back] == ["i0", "i1", "i2", "i3"]
+    assert back[1]["data"] == {"x": 0.5}
+    prediction = back[0]["predictions"][0]
+    assert prediction["score"] == 0.6
+    assert prediction["result"] == [{"from_name": "q", "to_name": "t", "type": "choices", "value": {"choices": ["a"]}}]
+    with pytest.raises(ArgumentError, match=r"write \.jsonl"):
+        contone.write_answer(read_table("long.csv", **forms["long.csv"]), D, "other.json")
+
+
+def test_suggestions_for_argilla(folder):
+    responses = [{"value": ["a", "b"], "user_id": "u", "status": "submitted"}]
+    record = {"id": "r", "fields": {"text": "t"}, "responses": {"q": responses}}
+    Path("records.json").write_text(json.dumps([record]))
+    contone.write_answer(read_table("records.json"), np.array([[0.45, 0.55]]), "back.json")
+    assert json.loads(Path("back.json").read_text())[0]["suggestions"]["q"]["value"] == ["b"]
+    contone.write_answer(read_table("records.json"), np.array([[0.5, 0.5]]), "back.json", overwrite=True)
+    suggested = json.loads(Path("back.json").read_text())[0]["suggestions"]["q"]
+    assert (suggested["value"], suggested["score"]) == (["a", "b"], [0.5, 0.5])
+
+
+def test_other_json_is_a_table(folder):
+    Path("t.json").write_text(json.dumps([{"x": i, "a": i % 2, "b": 1 - i % 2} for i in range(6)]))
+    assert read_table("t.json", labels="a,b").X.shape == (6, 1)
