@@ -40,7 +40,10 @@ def ranks_on_replicates(
     ranks = []
     for labels, D in zip(made, truth, strict=True):
         again = clone(short).fit(X, labels)
-        lower, upper = (np.clip(end, SMALLEST, 1 - SMALLEST) for end in again.intervals_(MIDDLE))
+        # Neither cut to what labels allow nor to votes: centre and width of what the model says of D are read off them.
+        own = again.rule_fit_
+        ends = again.posterior_.intervals(MIDDLE, own.spread_deviation, own.shape_shares)
+        lower, upper = (np.clip(end, SMALLEST, 1 - SMALLEST) for end in ends)
         ranks.append(ranks_of(D, lower, upper, MIDDLE))
     return np.stack(ranks)
 

@@ -57,6 +57,7 @@ FEATURES = (
 ROWS = ("Collect more rows with other labels.",) * 2
 SWEEPS = ("Let it run longer: n_sweeps=1000.", "Let it run longer: --param n_sweeps=1000.")
 INTERVALS = ("Use the degrees, but not their intervals.",) * 2
+STEPS = ("Say how many people voted: resolution=10.", "Say how many people voted: --param resolution=10.")
 SOLVER = ("Let the solver converge: raise max_iter.", "Let the solver converge: --param max_iter=...")
 METHOD = ("Use Inversion, or contone.Tuned around the method.", "Use --method inversion, or --tune.")
 
@@ -77,6 +78,9 @@ TABLE = {
     "chain": Consequence(CARE, NEVER, USE, "the sampler has not settled", *SWEEPS),
     "solver": Consequence(CARE, CARE, USE, "the solver has not converged", *SOLVER),
     "calibration": Consequence(USE, CARE, USE, "intervals do not hold what they promise at this size", *INTERVALS),
+    "lattice": Consequence(
+        CARE, CARE, USE, "graded rows are shares of a few votes, which intervals do not know", *STEPS
+    ),
     "inversion": Consequence(USE, USE, USE, "", "", ""),
 }
 """By the name of the check; the order is that of the reasons."""
