@@ -51,6 +51,7 @@ from contone.base import (
 )
 from contone.enhance.inversion import blocks
 from contone.enhance.inversion.assessment import (
+    ErrorSample,
     RuleReport,
     report_rule,
     warn_of_contradictions,
@@ -60,7 +61,7 @@ from contone.enhance.inversion.assessment import (
 )
 from contone.enhance.inversion.chain import NOISE_AT_FIRST, Settings
 from contone.enhance.inversion.evidence import place_grades
-from contone.enhance.inversion.expected_error import ErrorSample, ExpectedError, expect_error
+from contone.enhance.inversion.expected_error import ExpectedError, expect_error
 from contone.enhance.inversion.fit import choose_rows, fit
 from contone.enhance.inversion.logistic_normal import Flips
 from contone.enhance.inversion.model import Fit

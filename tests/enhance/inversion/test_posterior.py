@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from contone import CumulativeMass, Inversion
-from contone.enhance.inversion.posterior import Posterior
-from contone.enhance.inversion.shape_uncertainty import ShapeUncertainty, chain_noise
+from contone.enhance.inversion.posterior import Posterior, ShapeUncertainty, chain_noise
 from contone.numerics.simplex import softmax
 
 QUICK = {"n_sweeps": 60, "n_burn": 20}
