@@ -159,7 +159,7 @@ def test_a_name_with_a_comma_or_a_star_is_taken_at_its_word():
         (("--labels", "calm,sad", "--features", "calm,tempo"), "'calm' cannot play two parts"),
         (("--labels", "calm,sad", "--features", "title"), "features must hold numbers; 'title' do not"),
         (("--labels", "calm,sad", "--id", "sad"), "'sad' cannot play two parts"),
-        (("--labels", "calm,sad,happy,tempo,loudness"), "no numeric column is left"),
+        (("--labels", "calm,sad,happy,tempo,loudness", "-m", "glle"), "no numeric column is left"),
         (("--labels", "calm,sad", "--method", "magic"), "no method 'magic'; there are: logical, temperature"),
         (("--labels", "calm,sad", "-m", "temperature", "--param", "d=1"), "no parameter 'd'; it has: c"),
         (("--labels", "calm,sad", "-m", "temperature", "--param", "c"), "not of the form KEY=VALUE"),
