@@ -249,7 +249,7 @@ def test_a_damaged_file_is_an_error_not_a_traceback(folder, run, name):
 
 
 def test_debug_shows_where_the_error_came_from(folder, run, process):
-    (folder / "bad.csv").write_text("x,a,b\n1,1,0\n2,2,1\n")
+    (folder / "bad.csv").write_text("x,a,b\n1,1,0\n2,maybe,1\n")
     assert isinstance(run("enhance", "bad.csv", "--labels", "a,b", "-o", "soft.csv").exception, SystemExit)
     loud = process("--debug", "enhance", "bad.csv", "--labels", "a,b", "-o", "soft.csv", cwd=folder)
     assert loud.returncode == 1
