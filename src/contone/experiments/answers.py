@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import minimize, minimize_scalar
 from scipy.special import gammaln, psi
 
 from contone.datasets.archive import read_arrays
@@ -184,9 +184,29 @@ def logistic_regression(answers: Answers) -> Matrix:
     return np.asarray(T / T.sum(axis=1, keepdims=True))
 
 
+def dirichlet_regression(answers: Answers) -> Matrix:
+    """Posterior means under Dirichlet priors around a logistic regression, whose weight is by maximum likelihood.
+
+    With one answer per item nothing tells the weight; it is then that of two answers.
+    """
+    counts, M = answers.counts(), logistic_regression(answers)
+    total, weight = counts.sum(axis=1), 2.0
+    if (total > 1).any():
+
+        def loss(log_weight: float) -> float:
+            a = np.exp(log_weight) * M
+            found = gammaln(a.sum(axis=1)) - gammaln(a.sum(axis=1) + total) + (gammaln(a + counts) - gammaln(a)).sum(1)
+            return -float(found.sum())
+
+        weight = float(np.exp(minimize_scalar(loss, bounds=(-5, 8), method="bounded").x))
+    posterior = counts + weight * M
+    return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
+
+
 COUNTERS = {
     "Counting": count,
     "Dirichlet-multinomial": dirichlet_multinomial,
+    "Dirichlet with regression": dirichlet_regression,
     "Dawid-Skene": dawid_skene,
     "Logistic regression": logistic_regression,
 }

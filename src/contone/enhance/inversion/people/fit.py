@@ -19,7 +19,7 @@ from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.people.answers import VOTES, Matrix, Responses
 from contone.enhance.inversion.people.chain import Chain
 from contone.enhance.inversion.people.matching import MatchedShares
-from contone.enhance.inversion.people.model import N_DIRECTIONS, Draw, FeatureMap, PeopleFit, sort_responses
+from contone.enhance.inversion.people.model import Draw, FeatureMap, PeopleFit, sort_responses
 from contone.enhance.inversion.people.new_rows import answers, even_normals
 from contone.enhance.inversion.people.priors import Prior
 from contone.enhance.inversion.people.regression import fit_regression
@@ -29,9 +29,9 @@ from contone.measurements import Measurement
 from contone.runtime.machine import for_each, one_blas_thread, pieces_by_width
 from contone.typing import Array
 
-N_DRAWS = 8
+N_DRAWS = 16
 """Draws of the parameters that new rows are answered with."""
-N_PEOPLE = 16
+N_PEOPLE = 32
 """People whose answers stand for those of all people."""
 JUDGED_ITEMS = 500
 """Items whose draws are kept to say how far the answer may be off."""
@@ -140,7 +140,7 @@ def _run(
     )
     # Sums over the chain have the chance of its draws in them; the same without: each row by itself at some parameters.
     return model, replace(
-        model.weigh(chain.responses, chain.features, 2 * N_DIRECTIONS), samples=averages.posterior(0).samples
+        model.weigh(chain.responses, chain.features, draws), samples=averages.posterior(0).samples
     )
 
 

@@ -167,25 +167,25 @@ class PeopleFit:
         self.rule.check_labels(L)
         values = np.ascontiguousarray(to_numpy(L), dtype=np.float64)
         responses = sort_responses(self.kind, values, X.shape[0], item, person)
-        found = self.weigh(responses, [f.features(X) for f in self.maps])
+        found = self.weigh(responses, [f.features(X) for f in self.maps], self.draws[::2])
         return Posterior(*(like(A, L) for A in (found.mean, found.logit_centre, found.logit_width)))
 
-    def weigh(self, responses: Responses, features: Sequence[Features], n_directions: int = N_DIRECTIONS) -> Posterior:
-        """The posterior of items with these features, given the responses to them."""
+    def weigh(self, responses: Responses, features: Sequence[Features], draws: Sequence[Draw]) -> Posterior:
+        """The posterior of items with these features, given the responses to them: the mean over some draws."""
         from contone.enhance.inversion.people.new_rows import even_directions, weigh_rows
 
         m, q = len(responses.first) - 1, self.n_labels
         sums = np.zeros((m, q)), np.zeros((m, q)), np.zeros((m, q))
         pieces = pieces_by_width(m, 64 * q)
-        for number, draw in enumerate(self.draws):
+        for number, draw in enumerate(draws):
             given = (np.ascontiguousarray(draw.mean(features) + np.zeros((m, q))), draw.precision, draw.tail, responses)
-            points = even_directions(n_directions, q, number)
+            points = even_directions(N_DIRECTIONS, q, number)
 
             def weigh(piece: slice, given: Any = given, draw: Draw = draw, points: Matrix = points) -> None:
                 weigh_rows(piece.start, piece.stop, *given, draw.traits, draw.people, points, *sums)
 
             for_each(weigh, pieces)
-        D, centre, squares = (A / len(self.draws) for A in sums)
+        D, centre, squares = (A / len(draws) for A in sums)
         width = np.sqrt(np.maximum(squares - centre**2, 0.0))
         return Posterior(D / D.sum(axis=1, keepdims=True), centre, width)
 
