@@ -35,7 +35,7 @@ import numpy as np
 import contone
 import versions
 from contone import MaxEnt, datasets
-from contone.experiments.prediction import splits
+from contone.experiments.prediction import folds
 from contone.numerics.iterative_scaling import improved_iterative_scaling
 from contone.numerics.solution import Solution
 from contone.predict.maxent import entropy
@@ -68,7 +68,7 @@ def main() -> None:
     print(HEAD, flush=True)
     for name in options.sets:
         data = datasets.load(f"yeast-{name}")
-        train = next(splits(len(data.X))).train
+        train, _ = folds(len(data.X))[0]
         X, D = np.ascontiguousarray(data.X[train]), np.ascontiguousarray(data.D[train])
         peer = run_peer(options.peer_python, X, D, options.repeats, options.peer_iterations)
         lines.append(row(name, X, D, peer, options.repeats))
@@ -137,8 +137,8 @@ def least_time(work: Callable[[], Any], repeats: int) -> float:
 def compare_other(name: str, learner: str, peer_python: str, limit: int) -> str:
     """One of the other learners on one set, both libraries."""
     data = datasets.load(f"yeast-{name}")
-    fold = next(splits(len(data.X)))
-    X, D, T, truth = data.X[fold.train], data.D[fold.train], data.X[fold.test], data.D[fold.test]
+    train, test = folds(len(data.X))[0]
+    X, D, T, truth = data.X[train], data.D[train], data.X[test], data.D[test]
     make = getattr(contone, learner)
     make().fit(X[:50], D[:50]).predict(T[:5])
     began = time.process_time()

@@ -11,7 +11,7 @@ features; at k = 1 shares with 1/q added) has the same log loss. *Cover* is the 
 votes, of labels that anybody chose or that are expected to be chosen by 1 %, inside of 90 % predictive intervals.
 
 A cell is SET/k/SEED/METHOD and a line of results/people.jsonl, written when it is finished. crowd-kit (Dawid-Skene,
-MACE, GLAD) and cleanlab (CROWDLAB) are optional: a peer that is not installed has no column.
+MACE, GLAD) is optional: ``--methods DawidSkene MACE GLAD`` asks for it.
 """
 
 from __future__ import annotations
@@ -27,14 +27,8 @@ from pathlib import Path
 import numpy as np
 
 from contone import Inversion
-from contone.experiments.answers import (
-    Answers,
-    count,
-    dirichlet_multinomial,
-    dirichlet_regression,
-    logistic_regression,
-    read_answers,
-)
+from contone.enhance.counting import dirichlet_multinomial, regressed, shares
+from contone.experiments.answers import Answers, read_answers
 
 RESULTS = Path(__file__).parent / "results" / "people.jsonl"
 NUMBERS = (1, 2, 3, 5, 10, 20)
@@ -76,7 +70,7 @@ def contone(given: Answers, left: Answers, seed: int) -> dict[str, float]:
         D = method.fit_enhance(given.X, given.counts())
         samples = method.samples_
     seconds = time.process_time() - start
-    return {"loss": log_loss(D, left), "seconds": seconds, "cover": cover(samples, left, seed), "kl": method.fit_.error[0]}
+    return {"loss": log_loss(D, left), "seconds": seconds, "cover": cover(samples, left, seed)}
 
 
 def counts_only(given: Answers, left: Answers, seed: int) -> dict[str, float]:
@@ -111,9 +105,11 @@ def crowd(name: str) -> Callable[[Answers], np.ndarray]:
 
 
 METHODS: dict[str, Callable[[Answers, Answers, int], dict[str, float]]] = {
-    "counting": by(count),
-    "Dirichlet": by(dirichlet_multinomial),
-    "Dirichlet, regression": by(dirichlet_regression),
+    "counting": by(lambda given: shares(given.counts())),
+    "Dirichlet": by(lambda given: dirichlet_multinomial(given.counts())),
+    "Dirichlet, regression": by(
+        lambda given: dirichlet_multinomial(given.counts(), regressed(given.X, given.counts()))
+    ),
     "contone": contone,
     "contone, counts": counts_only,
 }
@@ -169,7 +165,7 @@ def summarise(folder: Path) -> None:
         curves[name] = {}
         for k in sorted({1, 2, 3, 4, 5, 6, 8, 10, 14, 20, 28, 40} & set(range(1, most + 1))):
             given, left = answers.split(k, 0)
-            curves[name][k] = log_loss(count(given) if k == 1 else dirichlet_multinomial(given), left)
+            curves[name][k] = log_loss((shares if k == 1 else dirichlet_multinomial)(given.counts()), left)
     for (name, k), cells in sorted(found.items()):
         shown = []
         for method in columns:
@@ -179,7 +175,8 @@ def summarise(folder: Path) -> None:
         ours = cells.get("contone", [])
         loss = np.mean([row["loss"] for row in ours]) if ours else np.nan
         others = (np.mean([row[what] for row in ours]) if ours else np.nan for what in ("cover", "seconds"))
-        print(f"| {name} | {k} | {' | '.join(shown)} | {worth(loss, curves[name]):.1f} | " + " | ".join(f"{v:.3g}" for v in others) + " |")
+        shown += [f"{worth(float(loss), curves[name]):.1f}", *(f"{value:.3g}" for value in others)]
+        print(f"| {name} | {k} | {' | '.join(shown)} |")
 
 
 def main() -> None:

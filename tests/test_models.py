@@ -30,7 +30,7 @@ from contone import (
     enhance,
 )
 from contone.exceptions import DataError, InputError
-from contone.models import load_model, read_model, save_model
+from contone.models import _class_of, load_model, read_model, save_model
 
 METHODS = [cls for cls in enhance.methods().values() if hasattr(cls(), "enhance") or hasattr(cls, "predict")]
 
@@ -126,6 +126,27 @@ def test_only_contones_own_value_classes_are_rebuilt(tmp_path, name):
     path = written(tmp_path / "m", {"kind": "object", "class": name, "state": {}})
     with pytest.raises(DataError, match="cannot be used as a model"):
         load_model(path)
+
+
+@pytest.mark.parametrize("manifest", [{"method": {}, "details": {}}, {"format": "1", "method": {}}, [1], "x"])
+def test_a_file_without_a_format_number_is_refused_for_that(tmp_path, manifest):
+    with zipfile.ZipFile(tmp_path / "m", "w") as archive:
+        archive.writestr("model.json", json.dumps(manifest))
+    with pytest.raises(DataError, match="it has no format number"):
+        load_model(tmp_path / "m")
+
+
+def test_a_class_is_found_by_the_module_that_defines_it_only():
+    """A module that merely imports a class is no way to it: what a file names is what was written."""
+    assert _class_of("contone.enhance.glle:GLLE", frozenset()) is GLLE
+    with pytest.raises(DataError, match="not a class of values"):
+        _class_of("contone.enhance:GLLE", frozenset())
+    with pytest.raises(DataError, match="--trust fractions:Fraction"):
+        _class_of("fractions:Fraction", frozenset())
+    with pytest.raises(DataError, match="not a class of values"):
+        _class_of("fractions:Fraction", frozenset({"fractions:Fraction"}))
+    with pytest.raises(DataError, match="cannot be imported"):
+        _class_of("fractions:Nothing", frozenset({"fractions:Fraction"}))
 
 
 def test_no_pickle_is_ever_loaded(tmp_path):

@@ -22,7 +22,9 @@ from contone.exceptions import (
     ShapeError,
 )
 from contone.numerics.solution import Solution
-from contone.validation import SIMPLEX_TOLERANCE, check_distributions
+from contone.validation import SIMPLEX_TOLERANCE, check_distributions, examine, judge_labels
+from contone.validation.containers import numbers_from_objects, open_border
+from contone.validation.degrees import check_degrees, check_degrees_of_items
 
 X = np.arange(12.0).reshape(4, 3)
 L = np.array([[1, 0], [0, 1], [1, 1], [1, 0]])
@@ -346,3 +348,103 @@ def test_distributions_off_by_rounding_are_renormalised_and_the_input_left_alone
 def test_what_is_not_a_distribution(D, message):
     with pytest.raises(LabelError, match=message):
         check_distributions(D)
+
+
+# ---------------------------------------------------------------- what is found, how answers leave
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_is_found_in_pieces_is_what_is_found_in_all_rows(seed):
+    """Findings of parts add up to those of the whole, wherever it is cut and whatever is wrong where."""
+    rng = np.random.default_rng(seed)
+    X, Y = rng.normal(size=(12, 2)), rng.integers(0, 2, size=(12, 3)).astype(float)
+    if seed % 2:
+        Y = rng.dirichlet(np.ones(3), 12)  # confidences, some of which may be rows of 0 and 1
+        Y[rng.integers(12)] = [1, 1, 0]
+    for odd in rng.choice([0.4, 2.0, -1.0, np.nan, np.inf], size=rng.integers(3)):
+        Y[rng.integers(12), rng.integers(3)] = odd
+    Y[rng.integers(12)] = rng.choice([0.0, np.nan])
+    X[rng.integers(12), 0] = rng.choice([0.0, np.inf])
+    whole = examine(X, Y)
+    for cut in (1, 5, 11):
+        parts = examine(X[:cut], Y[:cut]) + examine(X[cut:], Y[cut:])
+        for name in vars(whole) if hasattr(whole, "__dict__") else whole.__dataclass_fields__:
+            np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name), err_msg=name)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_an_answer_leaves_as_the_frame_that_was_asked_for(library):
+    D = np.array([[0.2, 0.8], [0.5, 0.5]])
+    given = pd.DataFrame([[1.0], [2.0]], index=["a", "b"])
+    found = open_border(given, ["yes", "no"]).as_frame(D, library, given)
+    assert type(found).__module__.split(".")[0] == library
+    assert [*found.columns] == ["yes", "no"]
+    np.testing.assert_array_equal(found.to_numpy(), D)
+    if library == "pandas":
+        assert [*found.index] == ["a", "b"]
+        plain = open_border(given.to_numpy(), ["yes", "no"]).as_frame(D, library, given.to_numpy())
+        assert [*plain.index] == [0, 1]
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(InputError, match="into memory"):
+        open_border(given, ["yes", "no"]).as_frame(da.from_array(D), library, given)
+
+
+def test_objects_become_numbers_only_where_all_of_them_are():
+    mixed = pd.DataFrame({"a": [1, None], "b": [True, pd.NA]}, dtype=object, index=[7, 8])
+    found = numbers_from_objects(mixed)
+    np.testing.assert_array_equal(found.to_numpy(dtype=float), [[1, 1], [np.nan, np.nan]])
+    assert [*found.index] == [7, 8]
+    words = pd.DataFrame({"a": ["x", None]})
+    numbers = pd.DataFrame({"a": [0.5, 1.0]})
+    assert numbers_from_objects(words) is words
+    assert numbers_from_objects(numbers) is numbers
+    nulls = pl.DataFrame({"a": [1, 0], "b": [None, None]})
+    np.testing.assert_array_equal(numbers_from_objects(nulls).to_numpy().astype(float), [[1, np.nan], [0, np.nan]])
+
+
+@pytest.mark.parametrize("kind", ["array", "dask", "index of Y", "row numbers", "items"])
+def test_graded_rows_are_the_same_however_they_are_given(kind):
+    D = np.array([[0.2, 0.8], [0.5, 0.5], [0.9, 0.1]])
+    rows, names, labels = np.array([4, 0, 2]), ["u", "v"], [*"abcde"]
+    whole = np.full((5, 2), np.nan)
+    whole[rows] = 2 * D / 2
+    Y = pd.DataFrame(np.ones((5, 2)), columns=names, index=labels)
+    some = pd.DataFrame(D[:, ::-1], columns=names[::-1])
+    if kind == "array":
+        found = check_degrees(whole, names, 5, X, Y)
+    elif kind == "dask":
+        found = check_degrees(pytest.importorskip("dask.array").from_array(whole, chunks=(2, 2)), names, 5, X, Y)
+    elif kind == "index of Y":
+        found = check_degrees(some.set_axis([labels[i] for i in rows]), names, 5, X, Y)
+    elif kind == "row numbers":
+        found = check_degrees(some.set_axis(rows), names, 5, X, Y.to_numpy())
+    else:
+        found = check_degrees_of_items(some.set_axis([labels[i] for i in rows]), names, labels)
+        with pytest.raises(LabelError, match="'z' that groups does not name"):
+            check_degrees_of_items(some.set_axis(["a", "z", "b"]), names, labels)
+        with pytest.raises(LabelError, match="twice"):
+            check_degrees_of_items(some.set_axis(["a", "a", "b"]), names, labels)
+    np.testing.assert_array_equal(found.rows, [0, 2, 4])
+    np.testing.assert_allclose(found.degrees, D[[1, 2, 0]])
+
+
+@pytest.mark.parametrize("row", [0, 3])
+@pytest.mark.parametrize("label", [0, 1])
+def test_the_place_of_a_wrong_label_is_named_wherever_it_is(row, label):
+    def judge(Y, **options):
+        judge_labels(examine(None, Y), ["u", "v"], constant=False, **options)
+
+    with pytest.raises(LabelError, match=f"in row {row}, label '{'uv'[label]}' is 3"):
+        judge(changed(L, row, label, 3.0))
+    with pytest.raises(LabelError, match=f"in row {row}"):
+        judge(changed(L, row, label, np.nan), unasked=False)
+    judge(changed(L, row, label, np.nan))
+    with pytest.raises(LabelError, match=f"row {row}: say 0 or 1"):
+        judge(changed(L, row, label, np.inf))
+    with pytest.raises(LabelError, match=f"row {row} has others"):
+        judge(changed(2 * L, row, label, 0.5), levels=True)
+    judge(changed(2 * L, row, label, 5.0), levels=True)
+    confidences = np.tile([0.5, 0.5], (4, 1))
+    judge(confidences)
+    with pytest.raises(LabelError, match=f"row {row}"):
+        judge(changed(confidences, row, label, 0.2))

@@ -31,7 +31,7 @@ from contone.enhance import (
 from contone.enhance.calibrated import Calibrated
 from contone.enhance.rescaled import Rescaled
 from contone.experiments.benchmark import benchmark
-from contone.measurements import CumulativeMass, Threshold, TopK, Votes
+from contone.measurements import CumulativeMass, Levels, Marks, Threshold, TopK, Votes
 from contone.measures import evaluate
 from contone.pipeline import Pipeline, make_pipeline
 from contone.predict import (
@@ -83,7 +83,9 @@ __all__ = [
     "LCdr",
     "LDLForest",
     "LabelConfidence",
+    "Levels",
     "Logical",
+    "Marks",
     "MaxEnt",
     "PTBayes",
     "Pipeline",

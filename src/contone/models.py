@@ -196,7 +196,7 @@ def _encode(value: Any, arrays: list[np.ndarray], where: str) -> Any:
 def _state(value: Any) -> Record:
     if isinstance(value, tuple):
         return value._asdict()  # type: ignore[attr-defined, no-any-return]
-    if dataclasses.is_dataclass(value):
+    if dataclasses.is_dataclass(value) and not isinstance(value, BaseEstimator):
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     return {**vars(value), "memory": None} if isinstance(value, Pipeline) else dict(vars(value))
 
@@ -271,11 +271,11 @@ class _Reader:
         if issubclass(cls, tuple):
             return cls(**state)
         made = object.__new__(cls)
-        if dataclasses.is_dataclass(cls):
-            if set(state) != {f.name for f in dataclasses.fields(cls)}:
-                raise DataError(f"its {called} has other fields than that of this version of contone")
-        elif issubclass(cls, BaseEstimator) and (absent := set(cls._get_param_names()) - set(state)):
-            raise DataError(f"its {called} has no {min(absent)}")
+        if issubclass(cls, BaseEstimator):
+            if absent := set(cls._get_param_names()) - set(state):
+                raise DataError(f"its {called} has no {min(absent)}")
+        elif dataclasses.is_dataclass(cls) and set(state) != {f.name for f in dataclasses.fields(cls)}:
+            raise DataError(f"its {called} has other fields than that of this version of contone")
         if issubclass(cls, Pipeline) and state["memory"] is not None:
             raise DataError("its Pipeline names a folder of pickles")
         for key, entry in state.items():

@@ -1,9 +1,9 @@
-"""scikit-learn's pipeline with the verbs of an enhancer: `fit_enhance` and `enhance` through all steps.
+"""scikit-learn's pipeline with the methods of an enhancer: `fit_enhance` and `enhance` through all steps.
 
 scikit-learn's own `Pipeline` knows `fit` and `predict` only. A method of contone may stand at its end, but `predict`
-tells the degrees from the features alone, without the labels: for Inversion, the prior. The degrees of the fitted rows
-are then ``pipeline[-1].label_distributions_``. This class says so in verbs, and refuses frames whose rows do not belong
-together before a step in between drops their index.
+gives the degrees from the features alone, without the labels: for Inversion, the prior. The degrees of the fitted rows
+are then ``pipeline[-1].label_distributions_``. This class has a method for each, and refuses frames whose rows do not
+belong together before a step in between drops their index.
 """
 
 from __future__ import annotations

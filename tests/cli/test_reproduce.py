@@ -67,7 +67,7 @@ def test_ctrl_c_keeps_what_is_finished(bare, tmp_path, monkeypatch):
     monkeypatch.setattr("contone.experiments.run.run", interrupted)
     result = reproduce(tmp_path, "--only", "recovery", "--methods", "uniform")
     assert result.exit_code == 130
-    assert "Run the same command to go on" in result.stderr
+    assert "Run the same command to resume" in result.stderr
 
 
 def test_the_line_of_progress():

@@ -14,12 +14,12 @@ from contone.base import Enhancer
 from contone.datasets import Dataset
 from contone.exceptions import DataError, InputError
 from contone.experiments.benchmark import make_spec, plan_benchmark
-from contone.experiments.data import load
 from contone.experiments.report.make import make_report
 from contone.experiments.report.parts import missing_data
 from contone.experiments.report.render import render
 from contone.experiments.results import load_results
 from contone.experiments.run import run
+from contone.experiments.sources import load
 from contone.experiments.spec import read_spec
 from contone.experiments.store import Store
 from contone.measurements import TopK
@@ -182,7 +182,7 @@ def test_a_sample_stands_for_a_large_set_and_says_so(tmp_path):
     spec, large = make_spec(["LP"]), small_set("large")
     n = len(large.X)
     (sampled,), (whole,), (same,) = (
-        {c.place[1]: c for c in plan_benchmark(spec, large, Store(tmp_path), max_rows=rows).cells}.values()
+        {c.dataset: c for c in plan_benchmark(spec, large, Store(tmp_path), max_rows=rows).cells}.values()
         for rows in (n // 2, None, n)
     )
     assert sampled.dataset == f"large ({n // 2} rows)"

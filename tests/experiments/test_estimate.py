@@ -9,10 +9,10 @@ from contone import Temperature
 from contone.experiments import estimate as estimating
 from contone.experiments.benchmark import make_spec, plan_benchmark
 from contone.experiments.cells import Cell
-from contone.experiments.data import load
 from contone.experiments.describe import describe
 from contone.experiments.estimate import PROBE_ROWS, estimate
 from contone.experiments.run import Progress, run
+from contone.experiments.sources import load
 from contone.experiments.store import Store
 
 CUMULATIVE = {"class": "CumulativeMass", "params": {"t": 0.5}}

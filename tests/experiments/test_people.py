@@ -10,10 +10,12 @@ import pytest
 from scipy.special import gammaln
 
 from contone import Temperature, Uniform
+from contone.enhance import counting
 from contone.exceptions import DataError, InputError
-from contone.experiments import answers as counters
-from contone.experiments.answers import Answers, marks, read_answers
-from contone.experiments.people import best_temperature, log_loss, outcome, people_table, plan_people, run_people
+from contone.experiments.answers import COUNTERS, Answers, marks, read_answers
+from contone.experiments.people import best_temperature, log_loss, make_report, outcome, plan_people, table
+from contone.experiments.results import load_results
+from contone.experiments.run import run as run_cells
 from contone.experiments.store import Store
 
 
@@ -80,36 +82,48 @@ def test_without_a_majority_those_named_most_often_are_marked():
     np.testing.assert_array_equal(marks(answers, "majority"), [[1, 1, 0]])
 
 
+def likelihood(counts, a):
+    """The log likelihood of counts under Dirichlet priors, up to a constant."""
+    whole, total = np.sum(a, axis=-1), counts.sum(axis=1)
+    return np.sum(gammaln(whole) - gammaln(whole + total)) + np.sum(gammaln(a + counts) - gammaln(a))
+
+
 def test_counting_and_the_dirichlet_multinomial(votes):
-    given, _ = votes.split(4, 0)
-    counts = given.counts()
-    np.testing.assert_allclose(counters.count(given), (counts + 1 / 3) / 5)
-    found = counters.dirichlet_multinomial(given)
-    weights = np.linspace(0.05, 20, 4000)
-
-    def likelihood(a):
-        return np.sum(gammaln(a.sum()) - gammaln(a.sum() + 4) + (gammaln(a + counts) - gammaln(a)).sum(axis=1))
-
+    counts = votes.split(4, 0)[0].counts()
+    np.testing.assert_allclose(counting.shares(counts), (counts + 1 / 3) / 5)
+    found = counting.dirichlet_multinomial(counts)
     # R_ij = (c_ij + a_j) / (4 + s): two rows with different counts of a label give s, and then a.
     i, j = np.argmin(counts[:, 0]), np.argmax(counts[:, 0])
     total = (counts[j, 0] - counts[i, 0]) / (found[j, 0] - found[i, 0])
     a = found[0] * total - counts[0]
     np.testing.assert_allclose(found, (counts + a) / total, atol=1e-9)
     assert a.sum() == pytest.approx(total - 4)
-    best = max(likelihood(w * a / a.sum()) for w in weights)
-    assert likelihood(a) >= best - 1e-6
+    best = max(likelihood(counts, w * a / a.sum()) for w in np.linspace(0.05, 20, 4000))
+    assert likelihood(counts, a) >= best - 1e-6
     for label in range(3):
         for factor in (0.9, 1.1):
             other = a.copy()
             other[label] *= factor
-            assert likelihood(other) < likelihood(a)
+            assert likelihood(counts, other) < likelihood(counts, a)
 
 
-def test_with_one_answer_per_item_the_prior_weighs_one_answer(votes):
-    given, _ = votes.split(1, 0)
-    found = counters.dirichlet_multinomial(given)
-    shares = (given.counts().sum(axis=0) + 0.5) / 41.5
-    np.testing.assert_allclose(found, (given.counts() + shares) / 2)
+def test_a_mean_of_its_own_for_every_item_has_the_weight_of_greatest_likelihood(votes):
+    counts = votes.split(4, 0)[0].counts()
+    mean = counting.regressed(votes.X, counts)
+    found = counting.dirichlet_multinomial(counts, mean)
+    # R = (c + s m) / (4 + s), so s = (c - 4 R) / (R - m) in every entry.
+    weights = (counts - 4 * found) / (found - mean)
+    s = float(np.median(weights))
+    np.testing.assert_allclose(weights, s, rtol=1e-6)
+    assert all(likelihood(counts, s * mean) >= likelihood(counts, t * s * mean) for t in (0.9, 0.98, 1.02, 1.1))
+
+
+def test_with_one_answer_per_item_the_weight_of_the_prior_is_said_not_found(votes):
+    counts = votes.split(1, 0)[0].counts()
+    shares = (counts.sum(axis=0) + 0.5) / 41.5
+    np.testing.assert_allclose(counting.dirichlet_multinomial(counts), (counts + shares) / 2)
+    mean = counting.regressed(votes.X, counts)
+    np.testing.assert_allclose(counting.dirichlet_multinomial(counts, mean), (counts + 2 * mean) / 3)
 
 
 def test_dawid_and_skene_find_one_truth_and_who_knows_it():
@@ -120,7 +134,7 @@ def test_dawid_and_skene_find_one_truth_and_who_knows_it():
     right = rng.random(1200) < skill[worker]
     label = np.where(right, truth[item], rng.integers(0, 3, 1200))
     answers = Answers(np.zeros((200, 1)), item, worker, label, ("a", "b", "c"))
-    found = counters.dawid_skene(answers)
+    found = COUNTERS["Dawid-Skene"](answers)
     majority = answers.counts().argmax(axis=1)
     assert np.mean(found.argmax(axis=1) == truth) > np.mean(majority == truth)
     assert np.mean(found.argmax(axis=1) == truth) > 0.97
@@ -129,11 +143,13 @@ def test_dawid_and_skene_find_one_truth_and_who_knows_it():
 
 def test_a_logistic_regression_tells_an_item_from_the_others(votes):
     given, left = votes.split(3, 0)
-    found = counters.logistic_regression(given)
+    counts = given.counts()
+    found = counting.regressed(votes.X, counts)
     np.testing.assert_allclose(found.sum(axis=1), 1.0)
     assert log_loss(left.counts(), found) < log_loss(left.counts(), np.full((40, 3), 1 / 3))
-    other = Answers(given.X, given.item, given.worker, np.where(given.item == 7, 0, given.label), given.labels)
-    np.testing.assert_array_equal(counters.logistic_regression(other)[7], found[7])
+    other = counts.copy()
+    other[7] = 3, 0, 0
+    np.testing.assert_array_equal(counting.regressed(votes.X, other)[7], found[7])
 
 
 def test_log_loss_is_the_mean_over_items_and_is_clipped():
@@ -149,25 +165,27 @@ def test_the_comparison_goes_on_where_it_stopped(votes, tmp_path):
     folder.mkdir()
     save(folder, "one", votes)
     methods = {"Uniform": Uniform(), "Temperature": Temperature()}
-    cells = plan_people(folder, methods, answers=(1, 3), seeds=2)
+    cells = plan_people(folder, methods, answers=(1, 3), seeds=2).cells
     store = Store(tmp_path / "store")
-    first = run_people(cells[:10], store)
-    again = run_people(cells, store)
+    first = run_cells(cells[:10], store, jobs=1)
+    again = run_cells(cells, store, jobs=1)
     assert first.failed == again.failed == 0
     assert again.reused == first.done
-    table = people_table(store)
-    assert {"Counting", "Dirichlet-multinomial", "Dawid-Skene", "Uniform", "Temperature (any)"} <= set(table)
-    np.testing.assert_allclose(list(table["Uniform"].values()), math.log(3))
-    assert table["Temperature"]["one", 1] == table["Temperature (any)"]["one", 1]
+    results = load_results(store)
+    one, three = ({row.name: row.cells[1].value for row in table(results, k, "log_loss").rows} for k in (1, 3))
+    assert {*COUNTERS, "Uniform", "Temperature (any)"} <= set(one)
+    assert one["Uniform"] == pytest.approx(math.log(3))
+    assert one["Temperature"] == one["Temperature (any)"]
+    assert list(three.values()) == sorted(three.values())
+    tempered = {row.name: row.cells[1].value for row in table(results, 3, "log_loss_tempered").rows}
+    assert all(tempered[name] <= value + 1e-9 for name, value in three.items())
     cell = next(c for c in cells if c.row == "Temperature" and c.setting == {"k": 3} and c.seed == 1)
     given, left = read_answers(folder / "one.npz").split(3, 1)
     by_hand = log_loss(left.counts(), Temperature().fit_enhance(given.X, marks(given, "majority")))
     assert outcome(cell)["scores"]["log_loss"] == pytest.approx(by_hand)
-    means = [np.mean(list(row.values())) for row in table.values()]
-    assert means == sorted(means)
-    assert all(
-        people_table(store, "log_loss_tempered")[r][c] <= v + 1e-9 for r, row in table.items() for c, v in row.items()
-    )
+    counted = min(three["Counting"], three["Dirichlet-multinomial"])
+    said = make_report(store).sentences[1]
+    assert all((f"{name} (1)" in said) == (three[name] < counted) for name in ("Uniform", "Temperature"))
 
 
 def test_bad_sets_get_a_sentence(votes, tmp_path):
@@ -200,8 +218,10 @@ def test_the_command_prints_and_writes_the_table(votes, tmp_path, run):
     result = run(*asked, *store, "--out", str(tmp_path / "table.md"))
     assert result.exit_code == 0, result.output
     assert "Dirichlet-multinomial" in result.stdout
-    assert (tmp_path / "table.md").read_text().startswith("| Method | one, k = 1 | one, k = 3 |")
-    listed = json.loads(run(*asked, *store, "--json").stdout)
-    assert {"row", "set", "answers", "log_loss", "log_loss_tempered"} == set(listed[0])
-    assert run(*asked, *store, "--out", str(tmp_path / "table.tex")).exit_code == 2
+    assert "given 3 answers per item" in (tmp_path / "table.md").read_text()
+    page = json.loads(run(*asked, *store, "--json").stdout)
+    assert {"answers-1", "answers-3", "provenance"} <= {section["name"] for section in page["sections"]}
+    assert run(*asked, *store, "--out", str(tmp_path / "table.tex")).exit_code == 0
+    assert "Counting" in run("report", *store, "--format", "latex", "-o", "-").stdout
+    assert run(*asked, *store, "--out", str(tmp_path / "table.doc")).exit_code == 2
     assert run(*asked, *store, "--answers", "x").exit_code != 0

@@ -12,11 +12,11 @@ from contone import AAKNN, Logical, MaxEnt, Temperature, TopK, Uniform, measures
 from contone.experiments.prediction import (
     floor,
     floor_learners,
+    folds,
     mean_scores,
     predict_fold,
     predictive_folds,
     score_fold,
-    splits,
 )
 
 FLOOR = {
@@ -38,12 +38,10 @@ FLOOR = {
 def test_poisoned_test_rows_change_nothing(small):
     """NaN in place of the test fold's truth: every prediction is made, and is the same to the last bit."""
     X, _, D = small
-    for split in splits(len(D), n_splits=4):
+    for train, test in folds(len(D), n_splits=4):
         poisoned = D.copy()
-        poisoned[split.test] = np.nan
-        clean, dirty = (
-            predict_fold(X, truth, split.train, split.test, Temperature(), MaxEnt()) for truth in (D, poisoned)
-        )
+        poisoned[test] = np.nan
+        clean, dirty = (predict_fold(X, truth, train, test, Temperature(), MaxEnt()) for truth in (D, poisoned))
         for source, answer in clean.items():
             np.testing.assert_array_equal(answer, dirty[source])
 
@@ -51,12 +49,10 @@ def test_poisoned_test_rows_change_nothing(small):
 def test_training_does_not_see_the_test_features(small):
     """Poisoned test features change the prediction of the poisoned row, and of no other."""
     X, _, D = small
-    split = next(splits(len(D), n_splits=4))
+    train, test = folds(len(D), n_splits=4)[0]
     poisoned = X.copy()
-    poisoned[split.test[0]] += 10.0
-    clean, dirty = (
-        predict_fold(features, D, split.train, split.test, Temperature(), MaxEnt()) for features in (X, poisoned)
-    )
+    poisoned[test[0]] += 10.0
+    clean, dirty = (predict_fold(features, D, train, test, Temperature(), MaxEnt()) for features in (X, poisoned))
     for source in ("recovered", "truth"):
         assert np.abs(clean[source][0] - dirty[source][0]).max() > 1e-3
         np.testing.assert_allclose(clean[source][1:], dirty[source][1:], rtol=1e-12)
@@ -102,12 +98,12 @@ def test_the_floor_is_the_best_of_its_learners_measure_by_measure(small):
     X, _, D = small
     found = floor(X, D, n_splits=4)
     alone = {name: [] for name in floor_learners()}
-    for split in splits(len(D), 4):
+    for train, test in folds(len(D), 4):
         for name, learner in floor_learners().items():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                alone[name].append(learner.fit(X[split.train], D[split.train]).predict(X[split.test]))
-    tests = [split.test for split in splits(len(D), 4)]
+                alone[name].append(learner.fit(X[train], D[train]).predict(X[test]))
+    tests = [test for _, test in folds(len(D), 4)]
     for measure in (measures.kl, measures.cosine):
         values = {n: [measure(D[t], R) for t, R in zip(tests, answers, strict=True)] for n, answers in alone.items()}
         best = (max if measure.greater_is_better else min)(values, key=lambda n: np.mean(values[n]))
@@ -119,23 +115,19 @@ def test_the_floor_is_the_best_of_its_learners_measure_by_measure(small):
 
 def test_records_are_plain_values_and_complete(small):
     X, _, D = small
-    records = predictive_folds(X, D, Temperature(), AAKNN(), n_splits=3, n_repeats=2)
-    assert len(records) == 3 * 2 * 7
+    records = predictive_folds(X, D, Temperature(), AAKNN(), n_splits=3)
+    assert len(records) == 3 * 7
     assert json.loads(json.dumps(records)) == records
-    assert {(r["repeat"], r["fold"]) for r in records} == {(r, f) for r in range(2) for f in range(3)}
-    assert sum(r["n_test"] for r in records if r["trained_on"] == "truth") == 2 * 60
+    assert {r["fold"] for r in records} == set(range(3))
+    assert sum(r["n_test"] for r in records if (r["trained_on"], r["against"]) == ("truth", "truth")) == 60
 
 
-def test_splits_partition_the_rows_and_follow_the_seed():
-    first = list(splits(23, n_splits=5, n_repeats=2, seed=4))
-    for repeat in range(2):
-        rows = np.concatenate([s.test for s in first if s.repeat == repeat])
-        np.testing.assert_array_equal(np.sort(rows), np.arange(23))
-    for split in first:
-        assert not set(split.train) & set(split.test)
-    again, later = list(splits(23, n_splits=5, seed=4)), list(splits(23, n_splits=5, seed=5))
-    np.testing.assert_array_equal(first[0].test, again[0].test)
-    np.testing.assert_array_equal(first[5].test, later[0].test)
+def test_folds_partition_the_rows_and_follow_the_seed():
+    first, again, other = (folds(23, n_splits=5, seed=seed) for seed in (4, 4, 5))
+    np.testing.assert_array_equal(np.sort(np.concatenate([test for _, test in first])), np.arange(23))
+    assert all(not set(train) & set(test) for train, test in first)
+    np.testing.assert_array_equal(first[0][1], again[0][1])
+    assert set(first[0][1]) != set(other[0][1])
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,9 @@ from contone import Temperature
 from contone.exceptions import InputError, MissingExtraError
 from contone.experiments.cells import Cell
 from contone.experiments.compute import compute
-from contone.experiments.data import load
 from contone.experiments.describe import describe
 from contone.experiments.run import Progress, _backend, run
+from contone.experiments.sources import load
 from contone.experiments.store import Store
 
 CUMULATIVE = {"class": "CumulativeMass", "params": {"t": 0.5}}

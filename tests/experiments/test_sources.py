@@ -9,8 +9,7 @@ import pytest
 from contone import datasets
 from contone.datasets import Dataset
 from contone.exceptions import ContoneError, DataError, InputError
-from contone.experiments.data import content_hash, load
-from contone.experiments.sources import Source, as_source, from_plain, read, read_table
+from contone.experiments.sources import Source, as_source, content_hash, from_plain, load, read, read_table
 
 
 @pytest.fixture

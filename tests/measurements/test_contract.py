@@ -8,12 +8,23 @@ import numpy as np
 import pytest
 
 from contone.exceptions import InputError, LabelError
-from contone.measurements import CumulativeMass, Order, Threshold, TopK, known_rules, parse_rule
+from contone.measurements import (
+    CumulativeMass,
+    Levels,
+    Marks,
+    Order,
+    Threshold,
+    TopK,
+    Votes,
+    known_rules,
+    parse_rule,
+)
 from contone.measurements.base import asked_frequencies, fill_unasked, has_unasked
 from contone.measurements.names import MEASUREMENTS, SPOKEN
 from contone.numerics.simplex import softmax
 
 VALUES = [CumulativeMass(), Threshold(0.2), Threshold(0.2, at_least_one=False), TopK(2), Order()]
+ANSWERS = [Votes(), Levels((0, 4)), Levels(), Marks()]
 D = softmax(np.random.default_rng(0).normal(size=(40, 5)))
 
 
@@ -33,7 +44,19 @@ def test_it_takes_what_it_makes(measurement):
     assert measurement.agrees(D, again).all()
 
 
-@pytest.mark.parametrize("measurement", VALUES, ids=str)
+@pytest.mark.parametrize("measurement", ANSWERS, ids=repr)
+def test_answers_have_means_in_the_ratio_of_the_degrees(measurement):
+    """Many people: what they give on average is what degrees say, as far as no label is at the end of its range."""
+    flat = np.full((4000, 4), 0.25) + np.array([0.1, 0.0, 0.0, -0.1])
+    top = 1.0 if isinstance(measurement, Marks) else 2.0
+    like = np.tile([top, top, 0.0, 0.0], (4000, 1))
+    Y = measurement.suited_to(like).simulate(flat, np.random.default_rng(0), like=like)
+    measurement.check_labels(Y)
+    np.testing.assert_allclose(Y.mean(axis=0) / Y.mean(axis=0).sum(), flat[0], atol=0.02)
+    assert measurement.count_answers(Y).min() >= 1
+
+
+@pytest.mark.parametrize("measurement", [*VALUES, *ANSWERS], ids=repr)
 @pytest.mark.parametrize("entry", [0.3, np.inf, -0.5])
 def test_it_refuses_what_no_measurement_gives(measurement, entry):
     Y = labels_like(measurement)
@@ -42,7 +65,7 @@ def test_it_refuses_what_no_measurement_gives(measurement, entry):
         measurement.check_labels(Y)
 
 
-@pytest.mark.parametrize("measurement", VALUES, ids=str)
+@pytest.mark.parametrize("measurement", [*VALUES, *ANSWERS], ids=repr)
 def test_rows_that_nobody_asked_about_are_silent_and_labels_are_not(measurement):
     Y = labels_like(measurement)
     silent = measurement.silent(Y)
@@ -59,7 +82,7 @@ def test_a_row_of_zeros_says_something_only_where_the_rule_can_make_it():
     assert [bool(m.silent(zeros)[0]) for m in VALUES] == [True, True, False, True, False]
 
 
-@pytest.mark.parametrize("measurement", VALUES, ids=str)
+@pytest.mark.parametrize("measurement", [*VALUES, *ANSWERS], ids=repr)
 def test_measurements_are_values_with_words(measurement):
     assert copy.deepcopy(measurement) == measurement
     assert hash(copy.deepcopy(measurement)) == hash(measurement)

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from contone import MaxEnt, measures
 from contone.exceptions import FeatureError
 from contone.numerics.simplex import softmax
-from contone.predict.maxent import entropy, objective
+from contone.predict.maxent import column_units, entropy, objective, refuse_extreme_columns, root_mean_square
 
 SOLVERS = ("lbfgs", "iis")
 
@@ -194,3 +194,27 @@ def test_features_beyond_floating_point_are_refused_with_a_sentence(solver, size
     X, D = size * np.arange(1.0, 7.0).reshape(3, 2), np.array([[0.5, 0.5], [0.6, 0.4], [0.7, 0.3]])
     with pytest.raises(FeatureError, match="largest entry of X.*Scale the features"):
         MaxEnt(solver=solver, fit_intercept=False).fit(X, D)
+
+
+def test_columns_are_measured_in_their_own_units():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6, 3)) * [1e-9, 1.0, 1e6] + [0.0, 5.0, 0.0]
+    X = np.column_stack([X, np.zeros(6)])
+    np.testing.assert_allclose(root_mean_square(X), [*np.sqrt(np.mean(X[:, :3] ** 2, axis=0)), 1.0])
+    for centred, size in ((True, X.std(axis=0)), (False, root_mean_square(X))):
+        unit = column_units(X, centred=centred)
+        assert (unit == np.exp2(np.round(np.log2(unit)))).all()  # dividing by it is exact
+        assert ((unit <= size) & (size < 2 * unit))[:3].all()
+        assert unit[3] == 1.0
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e200])
+@pytest.mark.parametrize("column", [0, 1])
+def test_a_column_that_squares_cannot_hold_is_refused_by_its_number(size, column):
+    X = np.random.default_rng(0).normal(size=(5, 2))
+    refuse_extreme_columns("MaxEnt", X)
+    X[:, column] *= size
+    with pytest.raises(FeatureError, match=rf"{column}"):
+        refuse_extreme_columns("MaxEnt", X)
+    with pytest.raises(FeatureError):
+        refuse_extreme_columns("MaxEnt", X[:, [column]])

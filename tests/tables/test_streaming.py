@@ -104,6 +104,21 @@ def test_every_inductive_method_streams(folder, run, brief, method):
     assert (D >= 0).all()
 
 
+@pytest.mark.parametrize("place", ["in the sample", "beyond it"])
+def test_a_missing_value_anywhere_is_found_before_the_fit_where_it_is_an_error(folder, run, flat, place):
+    frame = read("t.csv")
+    row = 2 if place == "in the sample" else 499
+    holes = frame.with_columns(pl.when(pl.int_range(pl.len()) == row).then(None).otherwise(pl.col("x1")).alias("x1"))
+    holes.write_csv("holes.csv")
+    more = ("--chunk-rows", "200", "--sample-rows", "120")
+    assert run(*command("t.csv", "full.csv", *more, "--missing", "error")).exit_code == 0
+    refused = run(*command("holes.csv", "out.csv", *more, "--missing", "error"))
+    assert refused.exit_code != 0
+    assert "x1" in flat(refused.output)
+    assert not Path("out.csv").exists()
+    assert run(*command("holes.csv", "out.csv", *more)).exit_code == 0
+
+
 def test_a_method_that_needs_all_rows_says_that_it_cannot(folder, run, flat):
     result = run(*command("t.csv", "out.csv", "--stream", method="lp"))
     assert result.exit_code == 2
@@ -286,7 +301,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(folder, forks, process)
     code = KILLED.replace("SIGKILL", "SIGINT")
     done = forks.run("-c", code, *command("t.csv", "out.csv", "--chunk-rows", "100"), cwd=folder)
     assert done.returncode != 0
-    assert "the same command goes on from there" in done.stderr
+    assert "the same command resumes there" in done.stderr
     assert "Traceback" not in done.stderr
     assert "unexpected" not in done.stderr
     assert process(*command("t.csv", "out.csv", "--chunk-rows", "100"), cwd=folder).returncode == 0

@@ -6,8 +6,6 @@ the HSIC projection X~ = X P replaces the features X, and any enhancer is run on
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
@@ -19,17 +17,19 @@ from contone.base import (
     Enhancer,
     HasMethods,
     InductiveMixin,
-    StrOptions,
+    estimator,
     fit_checked,
     in_its_kind,
+    parameter,
     refuse_other_kinds,
     refuse_unasked,
 )
 from contone.numerics.simplex import normalise_rows
 from contone.numerics.solution import Solution
-from contone.typing import Array, Data, Domains, EstimatorLike
+from contone.typing import Array, Data, EstimatorLike
 
 
+@estimator
 class Augmented(Enhancer):
     """Any enhancer on augmented data: confidences instead of labels, projections instead of features.
 
@@ -66,18 +66,9 @@ class Augmented(Enhancer):
 
     reference = "Kou et al., Data Augmentation for Label Enhancement, Algorithm 1"
     kinds = frozenset({"torch", "dask", "unasked"})
-    _parameter_constraints: ClassVar[Domains] = {
-        "enhancer": [HasMethods(["fit_enhance"])],
-        "confidence": [HasMethods(["fit_enhance"]), StrOptions({"default"}), None],
-        "reducer": [HasMethods(["fit", "transform"]), StrOptions({"default"}), None],
-    }
-
-    def __init__(
-        self, enhancer: EstimatorLike, *, confidence: EstimatorLike = "default", reducer: EstimatorLike = "default"
-    ) -> None:
-        self.enhancer = enhancer
-        self.confidence = confidence
-        self.reducer = reducer
+    enhancer: EstimatorLike = parameter(HasMethods(["fit_enhance"]), kw_only=False)
+    confidence: EstimatorLike = parameter(HasMethods(["fit_enhance"]), {"default"}, None, default="default")
+    reducer: EstimatorLike = parameter(HasMethods(["fit", "transform"]), {"default"}, None, default="default")
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         # Paper: Algorithm 1 wraps both steps in "repeat until convergence"; one convex problem and one eigenproblem
@@ -106,12 +97,12 @@ class Augmented(Enhancer):
 
     @available_if(lambda self: hasattr(self.enhancer, "predict"))
     def predict(self, X: Data) -> Data:
-        """Label distributions (m, q) of new rows, where the enhancer can tell them; a frame in gives a frame out."""
+        """Label distributions (m, q) of new rows, where the enhancer predicts; a frame in gives a frame out."""
         return InductiveMixin.predict(self, X)
 
     @available_if(lambda self: hasattr(self.enhancer, "enhance"))
     def enhance(self, X: Data, Y: Data) -> Data:
-        """Label distributions (m, q) of new rows that have labels, where the enhancer can tell them.
+        """Label distributions (m, q) of new rows that have labels, where the enhancer can.
 
         The confidence of a new row is not defined (it is a problem of all rows together); its labels share it equally.
         """

@@ -10,7 +10,6 @@ exp(-||x_i - x_j||^2 / sigma^2) where x_j is among the k nearest neighbours of x
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
@@ -18,7 +17,7 @@ from array_api_compat import array_namespace
 
 from contone.augment.simplex_qp import Programme, minimise_on_simplices
 from contone.backends import Neighbours, get_backend, like, to_numpy
-from contone.base import Enhancer, Interval, StrOptions
+from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, Enhancer, estimator, parameter
 from contone.numerics.graphs import (
     NormalizedGraph,
     edge_graph,
@@ -30,7 +29,7 @@ from contone.numerics.graphs import (
 )
 from contone.numerics.simplex import project_masked_simplex, row_sums
 from contone.numerics.solution import Solution
-from contone.typing import Array, Domains, Presets
+from contone.typing import Array, Presets
 from contone.validation import silent_rows
 
 if TYPE_CHECKING:
@@ -40,6 +39,7 @@ ROUNDINGS = 100.0
 """The tolerance is at least this many roundings."""
 
 
+@estimator
 class LabelConfidence(Enhancer):
     """Label confidence F: the smoothest sharing-out of each row's labels on the graph of nearest neighbours.
 
@@ -87,20 +87,10 @@ class LabelConfidence(Enhancer):
     kinds = frozenset({"torch", "dask", "unasked", "unlabelled"})
     unlabelled_get = "what their neighbours' labels say"
     PRESETS: ClassVar[Presets] = {"paper": {"n_neighbors": 10}}
-    _parameter_constraints: ClassVar[Domains] = {
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "sigma": [Interval(Real, 0, None, closed="neither"), StrOptions({"mean_knn", "median_knn"})],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-    }
-
-    def __init__(
-        self, *, n_neighbors: int = 10, sigma: float | str = "mean_knn", tol: float = 1e-12, max_iter: int = 10_000
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.sigma = sigma
-        self.tol = tol
-        self.max_iter = max_iter
+    n_neighbors: int = parameter(COUNT, default=10)
+    sigma: float | str = parameter(POSITIVE, {"mean_knn", "median_knn"}, default="mean_knn")
+    tol: float = parameter(NOT_NEGATIVE, default=1e-12)
+    max_iter: int = parameter(COUNT, default=10_000)
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         neighbours, order = local_neighbours(X, self.n_neighbors)

@@ -11,7 +11,7 @@ solved by the leading eigenvectors of  A v = lambda B v,  A = C C^T,  C = X^T H 
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
+from numbers import Real
 from typing import ClassVar, Self
 
 import numpy as np
@@ -21,14 +21,15 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from contone.backends import get_backend, like, to_numpy
-from contone.base import CheckedEstimator, Interval, StrOptions, refuse_too_large
+from contone.base import WHOLE, CheckedEstimator, Interval, estimator, parameter, refuse_too_large
 from contone.exceptions import FeatureError, RankWarning
 from contone.numerics.eigen import Eigenpairs, thin_generalised_eigen
 from contone.runtime.warnings import warn
-from contone.typing import Array, Data, Domains
+from contone.typing import Array, Data
 from contone.validation import check_features, check_supervision, refuse_beyond_squares
 
 
+@estimator
 class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEstimator):
     """Linear projection with the largest HSIC (dependence) between projected features and label confidence.
 
@@ -76,29 +77,10 @@ class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEsti
 
     reference = "Kou et al., Data Augmentation for Label Enhancement, Eq. 5-7; MDDM, Zhang and Zhou 2010"
     kinds: ClassVar[frozenset[str]] = frozenset({"torch", "dask"})
-    _parameter_constraints: ClassVar[Domains] = {
-        "n_components": [
-            Interval(Integral, 0, None, closed="left"),
-            Interval(Real, 0, 1, closed="neither"),
-            None,
-        ],
-        "alpha": [Interval(Real, 0, 1, closed="both")],
-        "on_rank_deficient": [StrOptions({"fill", "truncate"})],
-        "rescale": [StrOptions({"unit_variance"}), None],
-    }
-
-    def __init__(
-        self,
-        *,
-        n_components: int | float | None = 10,
-        alpha: float = 0.1,
-        on_rank_deficient: str = "fill",
-        rescale: str | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.alpha = alpha
-        self.on_rank_deficient = on_rank_deficient
-        self.rescale = rescale
+    n_components: int | float | None = parameter(WHOLE, Interval(Real, 0, 1, closed="neither"), None, default=10)
+    alpha: float = parameter(Interval(Real, 0, 1, closed="both"), default=0.1)
+    on_rank_deficient: str = parameter({"fill", "truncate"}, default="fill")
+    rescale: str | None = parameter({"unit_variance"}, None, default=None)
 
     def fit(self, X: Data, Y: Data) -> Self:
         """Find the projection for features X (n, d) and label confidence Y = F (n, q), or any other targets."""

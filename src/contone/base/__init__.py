@@ -15,9 +15,25 @@ from contone.base.template import (
     warn_if_short,
 )
 from contone.base.words import refuse_setting, refuse_unasked
-from contone.validation.domains import HasMethods, Interval, InvalidParameterError, StrOptions, check_whole_numbers
+from contone.validation.domains import (
+    COUNT,
+    NOT_NEGATIVE,
+    POSITIVE,
+    WHOLE,
+    HasMethods,
+    Interval,
+    InvalidParameterError,
+    StrOptions,
+    check_whole_numbers,
+    estimator,
+    parameter,
+)
 
 __all__ = [
+    "COUNT",
+    "NOT_NEGATIVE",
+    "POSITIVE",
+    "WHOLE",
     "CheckedEstimator",
     "DistributionLearner",
     "Enhancer",
@@ -30,8 +46,10 @@ __all__ = [
     "StrOptions",
     "can_enhance_new_rows",
     "check_whole_numbers",
+    "estimator",
     "fit_checked",
     "in_its_kind",
+    "parameter",
     "refuse_other_kinds",
     "refuse_setting",
     "refuse_too_large",

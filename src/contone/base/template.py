@@ -163,7 +163,7 @@ class Enhancer(Estimator, ABC):
     """
 
     baseline: ClassVar[bool] = False
-    unlabelled_get: ClassVar[str] = "what their features tell"
+    unlabelled_get: ClassVar[str] = "what their features predict"
     """What rows without any label get, as the warning says it; empty where the method says it itself."""
 
     def fit(self, X: Data, Y: Data) -> Self:
@@ -176,7 +176,7 @@ class Enhancer(Estimator, ABC):
         Y : (n, q) or (n,)
             Logical labels in {0, 1}, NaN (None, missing) for an entry that nobody asked about, where the method takes
             it; or confidences, rows on the simplex; or one class per row. Rows without any label are left out of the
-            fit, with a warning, and get what can be told of them.
+            fit, with a warning, and get what can be said of them.
         """
         self.fit_enhance(X, Y)
         return self
@@ -217,7 +217,7 @@ class Enhancer(Estimator, ABC):
         return "\n".join(self._summary_lines())
 
     def _summary_lines(self) -> list[str]:
-        """The lines of `summary`; methods that can tell more add theirs."""
+        """The lines of `summary`; methods that can say more add theirs."""
         n, q = self.label_distributions_.shape
         ended = "" if self.solution_.converged else "; it stopped before its end"
         lines = [f"{type(self).__name__}: {n:,} rows, {q} labels; {self.solution_.n_iter} iterations{ended}"]
@@ -273,12 +273,12 @@ class Enhancer(Estimator, ABC):
 
     @available_if(lambda self: hasattr(self, "predict"))
     def score(self, X: Data, y: Data) -> float:
-        """How well the degrees that are predicted for rows X (m, d) tell their labels y (m, q); more is better.
+        """How well the degrees that are predicted for rows X (m, d) predict their labels y (m, q); more is better.
 
         The share of the labels' entropy that the predicted degrees explain: 0 where they say no more than how frequent
-        labels are, 1 where they tell every label (`contone.numerics.label_score`). It means the same for all methods,
-        and scikit-learn's cross-validation uses it. Labels say which degrees are larger and nothing about their
-        scale; `contone.Tuned`, which chooses parameters on rehearsed data, sees the scale as well.
+        labels are, 1 where they predict every label (`contone.numerics.label_score`). It means the same for all
+        methods, and scikit-learn's cross-validation uses it. Labels say which degrees are larger and nothing about
+        their scale; `contone.Tuned`, which chooses parameters on rehearsed data, sees the scale as well.
         """
         check_is_fitted(self)
         X_checked, L, _ = check_new_rows(self, X, y, self.label_names_)
@@ -305,7 +305,7 @@ class Enhancer(Estimator, ABC):
 
 
 class InductiveMixin:
-    """For methods that can tell the distribution of new rows from their features alone."""
+    """For methods that predict the distribution of new rows from their features alone."""
 
     def _enhance(self, X: np.ndarray, L: np.ndarray) -> np.ndarray:
         """The labels of new rows say nothing beyond their features, unless the method knows better."""

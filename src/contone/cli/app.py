@@ -18,7 +18,7 @@ from contone.cli.compare import compare
 from contone.cli.enhance import enhance
 from contone.cli.report import report
 from contone.cli.reproduce import reproduce
-from contone.cli.suggest import suggest
+from contone.cli.suggest import plan, suggest
 from contone.exceptions import ArgumentError, ContoneError
 
 OPTIONS = {"source": "FILE", "target": "--output", "ids": "--id", "k": "--number"}
@@ -81,6 +81,7 @@ app.command()(enhance)
 app.command()(compare)
 app.command()(check)
 app.command()(suggest)
+app.command()(plan)
 app.command()(model.fit)
 app.command()(model.apply)
 app.command()(model.show)

@@ -12,12 +12,12 @@ from rich.text import Text
 from contone.cli import experiment, options, terminal
 from contone.cli.method import find_method, known_methods
 from contone.cli.options import flag
-from contone.cli.people import benchmark_people
 from contone.pages import words
 
 if TYPE_CHECKING:
     from contone.experiments.estimate import Estimate
     from contone.experiments.plan import Plan
+    from contone.typing import Record
 
 DEFAULT_STORE = Path("contone-benchmark")
 
@@ -77,7 +77,7 @@ def benchmark(
     features : names
         Columns of a table that are features [default: all other numbers].
     store : path
-        Folder of the results; a run that stopped goes on from there.
+        Folder of the results; a run that stopped resumes from there.
     out : path
         Report to write: .html, .md, .tex or .json [default: report.html in the folder of the results].
     show : bool
@@ -91,7 +91,6 @@ def benchmark(
     """
     from contone.enhance.plugins import is_path
     from contone.experiments.benchmark import about_run, make_spec, plan_benchmark
-    from contone.experiments.report.make import make_report
     from contone.experiments.report.render import FORMATS, save
     from contone.experiments.store import Store
     from contone.runtime.machine import check_jobs
@@ -101,49 +100,49 @@ def benchmark(
     folder = Store(store).checked()
     known_methods()  # says which packages are left out
     check_jobs(run.jobs)
-    formats = tuple(FORMATS) if people is None else (".md", ".json")
-    if out is not None and out.suffix.lower() not in formats:
-        raise terminal.usage_error(f"the suffix must be one of {', '.join(formats)}.", "--out")
-    inputs: list[str | Path] = [
-        *([spec] if spec is not None else []),
-        *(name for name in experiment.listed(datasets) if "." in name),
-    ]
+    if out is not None and out.suffix.lower() not in FORMATS:
+        raise terminal.usage_error(f"the suffix must be one of {', '.join(FORMATS)}.", "--out")
+    inputs: list[str | Path] = [*([spec] if spec else []), *(n for n in experiment.listed(datasets) if "." in n)]
     check_targets(inputs, {"out": out}, overwrite=force)
     target = out if out is not None else store / "report.html"
     typed = experiment.listed(methods)
-    for name in typed:
-        if is_path(name):
-            find_method(name, "--methods")
+    for name in filter(is_path, typed):
+        find_method(name, "--methods")
     if people is not None:
-        numbers = [int(k) if k.isdigit() else 0 for k in experiment.listed(answers)]
-        benchmark_people(people, typed, numbers, run, store=folder, out=out)
-        return
-    made = make_spec("all" if typed == ["all"] else typed, spec=spec)
-    plan = plan_benchmark(
-        made,
-        experiment.listed(datasets),
-        folder,
-        degrees=experiment.listed(degrees),
-        features=experiment.listed(features),
-        seeds=run.seeds,
-        max_rows=run.max_rows,
-        given=spec is None,
-    )
-    expected = _estimate(plan, folder, run.jobs, show=dry_run) if estimate and plan.cells else None
+        plan, about = _plan_people(people, typed, experiment.listed(answers), run.seeds)
+    else:
+        made = make_spec("all" if typed == ["all"] else typed, spec=spec)
+        columns: Record = {"degrees": experiment.listed(degrees), "features": experiment.listed(features)}
+        size: Record = {"seeds": run.seeds, "max_rows": run.max_rows, "given": spec is None}
+        plan = plan_benchmark(made, experiment.listed(datasets), folder, **columns, **size)
+        about = about_run(plan, made, experiment.command())
+    expected = None
+    if estimate and plan.cells and people is None:
+        expected = _estimate(plan, folder, run.jobs, show=dry_run)
     if dry_run:
-        if not estimate:
+        if expected is None:
             terminal.say(f"{words.count(len(plan.cells), 'cell')}, with those that are in the store already")
         experiment.say_what_is_missing(plan)
         return
-    about = about_run(plan, made, experiment.command())
     progress = experiment.carry_out(plan, folder, about, run, expected=expected)
-    report = make_report(folder)
+    report = experiment.make_report(folder)
     with terminal.working("drawing"):
         save(report, target)
     terminal.say(f"report: {target}")
     if show:
         webbrowser.open(target.resolve().as_uri())
     experiment.print_results(report, progress, store, as_json=run.as_json)
+
+
+def _plan_people(folder: Path, methods: list[str], answers: list[str], seeds: int | None) -> tuple[Plan, Record]:
+    from contone.enhance import methods as all_methods
+    from contone.experiments.people import NAME, plan_people
+    from contone.trust.trial import named_methods
+
+    chosen = named_methods(list(all_methods().values()) if methods == ["all"] else methods)
+    numbers = [int(k) if k.isdigit() else 0 for k in answers]
+    plan = plan_people(folder, chosen, answers=numbers, seeds=seeds or 3)
+    return plan, {"command": experiment.command(), "report": {"kind": NAME}}
 
 
 def _estimate(plan: Plan, store: Any, jobs: int, *, show: bool) -> dict[str, float]:

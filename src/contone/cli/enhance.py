@@ -37,7 +37,7 @@ def enhance(
     text. OUT appears whole or not at all.
 
     A file that would not fit into memory is streamed: the method is fitted on a sample of the rows and applied piece by
-    piece. Interrupted, the same command goes on where it stopped.
+    piece. Interrupted, the same command resumes where it stopped.
 
     Examples:
 
@@ -55,7 +55,7 @@ def enhance(
 
     contone enhance large.parquet --labels 'mood_*' --stream -o soft.parquet
 
-    contone enhance label-studio.json --text text -o soft.parquet
+    contone enhance label-studio.json --text text --annotators persons.csv -o soft.parquet
 
     contone enhance answers.csv --item item --worker who --label mood -o soft.csv
 
@@ -86,7 +86,7 @@ def enhance(
     save_model : path
         Keep the fitted method for contone apply.
     annotators : path
-        Write the table of persons: how much an answer of each tells, what each says too often.
+        Write the table of persons: how much an answer of each is worth, what each says too often.
     report : path
         Also check the answer and write a page about it, .html.
     """

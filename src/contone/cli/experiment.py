@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from contone.experiments.plan import Plan
     from contone.experiments.report.parts import Report
     from contone.experiments.store import Store
-    from contone.pages.blocks import Cell
+    from contone.pages.blocks import Cell, Grid, Row
 
 
 def listed(text: str) -> list[str]:
@@ -50,8 +50,18 @@ def carry_out(
         with display() as observer:
             return start(observer=observer, about=about, expected=expected)
     except KeyboardInterrupt:
-        terminal.say(f"stopped; {len(store)} finished cells are kept in {store.root}. Run the same command to go on.")
+        terminal.say(f"stopped; {len(store)} finished cells are kept in {store.root}. Run the same command to resume.")
         raise typer.Exit(INTERRUPTED) from None
+
+
+def make_report(store: Store) -> Report:
+    """The report of what a store holds: of a comparison, of answers of people, or of the paper's experiments."""
+    from contone.experiments import people
+    from contone.experiments.report import make
+    from contone.reproduction.report import make as paper
+
+    makers = {"benchmark": make.make_report, people.NAME: people.make_report}
+    return makers.get(store.kind(), paper.make_report)(store)
 
 
 def print_results(report: Report, progress: Any, store: Path, *, as_json: bool) -> None:
@@ -144,33 +154,42 @@ def describe(progress: Any) -> str:
 def print_tables(report: Report) -> None:
     """The recovered share of every row on every set, or all measures where there is one set; and what came out."""
     console, shares = terminal.out(), report.shares
-    if shares.rows:
+    of_people = [grid for section in report.sections for grid in section.grids() if section.name.startswith("answers-")]
+    if of_people:
+        for grid in of_people[::2]:
+            _print_table(grid.title, _of_columns(grid), grid.rows)
+        console.print("* reads the counts of the answers.  In nats, less is better; best in bold.", markup=False)
+    elif shares.rows:
         is_one = len(shares.columns) == 2
-        columns = _of_measures(report, console.width) if is_one else _of_datasets(report)
+        columns = _of_measures(report, console.width) if is_one else _of_columns(shares)
         title = f"recovered share and scores on {shares.columns[1].title}" if is_one else "recovered share"
-        table = Table(title=Text(title), box=None, pad_edge=False)
-        table.add_column("method", no_wrap=True)
-        for title in columns:
-            table.add_column(Text(title), justify="right", no_wrap=True)
-        for row in sorted(shares.rows, key=lambda row: row.kind != "oracle"):
-            cells = [column.get(row.name) for column in columns.values()]
-            texts = [Text(c.text, style="bold" if c.best else "") if c is not None else Text() for c in cells]
-            table.add_row(Text(row.name + {"baseline": " *", "oracle": " °"}.get(row.kind, "")), *texts)
-        console.print(table)
+        _print_table(title, columns, sorted(shares.rows, key=lambda row: row.kind != "oracle"))
         console.print("* baseline: uses no features.  ° oracle: has seen the truth.  Best in bold.", markup=False)
         console.print(
             "0 % is the uniform distribution, 100 % the limit: what learners reach that were trained on the truth. It "
             "is a strong reference, not a bound."
         )
-        console.print()
+    console.print()
     for sentence in report.sentences:
         console.print(sentence, markup=False)
 
 
-def _of_datasets(report: Report) -> dict[str, dict[str, Cell]]:
-    """The recovered shares by data set and row, then their mean."""
-    titles = [column.title for column in report.shares.columns]
-    found = {title: {row.name: row.cells[k] for row in report.shares.rows} for k, title in enumerate(titles)}
+def _print_table(title: str, columns: dict[str, dict[str, Cell]], rows: Sequence[Row]) -> None:
+    table = Table(title=Text(title), box=None, pad_edge=False)
+    table.add_column("method", no_wrap=True)
+    for name in columns:
+        table.add_column(Text(name), justify="right", no_wrap=True)
+    for row in rows:
+        cells = [column.get(row.name) for column in columns.values()]
+        texts = [Text(c.text, style="bold" if c.best else "") if c is not None else Text() for c in cells]
+        table.add_row(Text(row.name + {"baseline": " *", "oracle": " °"}.get(row.kind, "")), *texts)
+    terminal.out().print(table)
+
+
+def _of_columns(grid: Grid) -> dict[str, dict[str, Cell]]:
+    """The cells of a table by column and row, its mean last."""
+    titles = [column.title for column in grid.columns]
+    found = {title: {row.name: row.cells[k] for row in grid.rows} for k, title in enumerate(titles)}
     return {**{title: found[title] for title in titles[1:]}, titles[0]: found[titles[0]]}
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from contone.cli import options, terminal
+from contone.cli import experiment, options, terminal
 from contone.cli.options import flag
 from contone.cli.reproduce import DEFAULT_STORE
 
@@ -26,7 +26,7 @@ def report(
     """Make the report from stored results.
 
     One self-contained HTML file, report.html unless another is named: published and measured figures side by side,
-    pictures, errata of the paper, provenance. It can be made while a run goes on, and says what is missing.
+    pictures, errata of the paper, provenance. It can be made during a run, and says what is missing.
 
     Examples:
 
@@ -48,9 +48,8 @@ def report(
         Overwrite what is there.
     """
     from contone.exceptions import DataError
-    from contone.experiments.report import make, render
+    from contone.experiments.report import render
     from contone.experiments.store import Store
-    from contone.reproduction.report import make as make_of_paper
     from contone.runtime.files import replacing
     from contone.tables.targets import check_targets
 
@@ -62,15 +61,14 @@ def report(
     if not Store(store).exists():
         raise DataError(f"{store} holds no results: run 'contone reproduce --store {store}' first, or name another.")
     folder = Store(store)
-    make_report = (make if folder.kind() == "benchmark" else make_of_paper).make_report
     suffix = next(s for s, f in render.FORMATS.items() if f == form)
     target = out if out is not None else Path(f"report{suffix}")
     if str(target) == "-":
-        typer.echo(render.render(make_report(folder), form), nl=False)
+        typer.echo(render.render(experiment.make_report(folder), form), nl=False)
         return
     check_targets([], {"out": target}, overwrite=force)
     with terminal.working("reading the results and drawing"):
-        text = render.render(make_report(folder), form)
+        text = render.render(experiment.make_report(folder), form)
     with replacing(target, overwrite=force) as temporary:
         temporary.write_text(text, encoding="utf-8")
     terminal.say(f"report: {target}")

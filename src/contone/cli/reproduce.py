@@ -34,7 +34,7 @@ def reproduce(
     run : Run
         How the grid is run.
     store : path
-        Folder of the results; a run that stopped goes on from there.
+        Folder of the results; a run that stopped resumes from there.
     only : names
         Experiments, with commas: recovery,ranks,augmentation,ablation,sensitivity,prediction.
     datasets : names
@@ -44,7 +44,6 @@ def reproduce(
     """
     from contone.experiments.plan import make_plan
     from contone.experiments.store import Store
-    from contone.reproduction.report.make import make_report
     from contone.reproduction.specs import GROUPS, sources, specs
 
     terminal.need_report()
@@ -70,7 +69,7 @@ def reproduce(
         "whole": not methods,
     }
     progress = experiment.carry_out(plan, folder, about, run)
-    experiment.print_results(make_report(folder), progress, store, as_json=run.as_json)
+    experiment.print_results(experiment.make_report(folder), progress, store, as_json=run.as_json)
 
 
 def _method_name(name: str) -> str:

@@ -1,8 +1,13 @@
-"""`contone suggest`: which rows of a table a person should grade, as a page with sliders or as a spreadsheet."""
+"""`contone suggest | plan`: which rows a person should grade, where people's next answers should go, and how many."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import asdict
 from typing import Annotated
+
+from rich import box
+from rich.table import Table
 
 from contone.cli import options, terminal
 from contone.cli.method import Settings
@@ -25,11 +30,16 @@ def suggest(
     LABEL_degree: fill in percentages or shares, leave rows blank that you do not grade. Either goes to contone enhance
     with --graded. Rows that were graded before (--graded) are not suggested again.
 
+    Of votes of several people, OUT is a table of the items that they should be asked about next, and of whom to ask:
+    where one more answer lowers the expected log loss of all items most.
+
     Examples:
 
     contone suggest songs.csv --labels calm,happy,sad -n 30 -o grade.html
 
     contone enhance songs.csv --labels calm,happy,sad --graded graded.csv -o soft.csv
+
+    contone suggest answers.csv --item item --worker who --label mood -n 200 -o next.csv
 
     Parameters
     ----------
@@ -58,10 +68,60 @@ def suggest(
             method=settings.build(),
             overwrite=force,
             graded=graded,
+            rule=settings.rule,
             progress=terminal.TerminalProgress(),
             **reading.given(),
         )
+    if done.are_answers:
+        terminal.say(f"wrote {done.path}: {len(done.rows):,} answers to ask for, about {len(set(done.rows)):,} of "
+                     f"{done.n_rows:,} items")  # fmt: skip
+        return
     is_sheet = output.lower().endswith((".csv", ".tsv"))
     step = "fill in the degrees" if is_sheet else "open it in a browser, grade, and save graded.csv"
     terminal.say(f"wrote {done.path}: {len(done.rows)} of {done.n_rows:,} rows to grade; {step}, then")
     terminal.say(f"  contone enhance {file} --labels … --graded {output if is_sheet else 'graded.csv'} -o OUT")
+
+
+@options.command
+def plan(
+    file: options.File,
+    reading: options.Reading,
+    settings: Settings,
+    as_json: options.AsJson = False,
+) -> None:
+    """Say how many answers per item it takes: what more votes of people would bring, and what counting would need.
+
+    Log loss is that of a further answer (natural logarithm): what the degrees do not know of it. It cannot fall below
+    the floor, because people differ.
+
+    Examples:
+
+    contone plan answers.csv --item item --worker who --label mood
+
+    Parameters
+    ----------
+    file : path
+        CSV, TSV, JSON lines, ARFF, libsvm (all also .gz), Parquet, Arrow or Excel; or the export of an annotation tool.
+    reading : Reading
+        Which columns are what.
+    settings : Settings
+        Settings of inversion.
+    as_json : bool
+        Print JSON for programs.
+    """
+    from contone.tables import plan_file
+
+    with terminal.plain_warnings():
+        found = plan_file(
+            file, method=settings.build(), rule=settings.rule, progress=terminal.TerminalProgress(), **reading.given()
+        )
+    if as_json:
+        terminal.print_json(asdict(found))
+        return
+    table = Table("Answers per item", "Expected log loss", "Counting needs", box=box.SIMPLE_HEAD, pad_edge=False)
+    for answers, loss, needed in zip(found.answers, found.expected, found.counting, strict=True):
+        table.add_row(f"{answers:.3g}", f"{loss:.3f}", f"{needed:.0f}" if math.isfinite(needed) else "over 1,000")
+    terminal.out().print(table)
+    terminal.say(
+        f"{found.n_answers:,} answers to {found.n_items:,} items; floor {found.floor:.3f}, since people differ"
+    )

@@ -7,8 +7,6 @@ published row of LCdr, and softmax(0.2 L) is ahead of every method in that table
 from __future__ import annotations
 
 from functools import partial
-from numbers import Real
-from typing import ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -16,11 +14,11 @@ from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
 from contone.backends import get_backend, to_numpy
-from contone.base import Enhancer, Interval, StrOptions, fit_checked
+from contone.base import NOT_NEGATIVE, Enhancer, estimator, fit_checked, parameter
 from contone.measurements import asked_frequencies, fill_unasked, has_unasked
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
-from contone.typing import Array, Domains
+from contone.typing import Array
 from contone.validation import silent_rows
 from contone.validation.containers import default_names
 
@@ -49,6 +47,7 @@ class Uniform(Enhancer):
         return get_backend(L).map_rows(_uniform, L, columns=L.shape[1])
 
 
+@estimator
 class Temperature(Enhancer):
     """Softmax of the scaled logical labels: d = softmax(c L), so relevant labels weigh exp(c) times the others.
 
@@ -75,10 +74,7 @@ class Temperature(Enhancer):
     baseline = True
     kinds = frozenset({"torch", "dask", "sparse", "unasked", "unlabelled"})
     unlabelled_get = "the uniform distribution"
-    _parameter_constraints: ClassVar[Domains] = {"c": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})]}
-
-    def __init__(self, *, c: float | str = 0.2) -> None:
-        self.c = c
+    c: float | str = parameter(NOT_NEGATIVE, {"auto"}, default=0.2)
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         self.c_ = best_inverse_temperature(L) if isinstance(self.c, str) else float(self.c)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -27,12 +27,12 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
 from contone.backends import get_backend, like
-from contone.base import Enhancer, HasMethods, InductiveMixin
+from contone.base import Enhancer, HasMethods, InductiveMixin, estimator, parameter
 from contone.enhance.graded import Graded, put_rows
 from contone.numerics.optimise import lbfgs
 from contone.numerics.simplex import kl_divergence, softmax
 from contone.numerics.solution import Solution
-from contone.typing import Array, Data, Domains, EstimatorLike
+from contone.typing import Array, Data, EstimatorLike
 from contone.validation import NOTHING_KNOWN, KnownDegrees
 
 FLOOR = 1e-4
@@ -52,6 +52,7 @@ class LabelMap(NamedTuple):
     slopes: np.ndarray
 
 
+@estimator
 class Calibrated(Graded):
     """Any enhancer, its answers brought to the degrees of a few graded rows by a shrunken, cross-validated map.
 
@@ -88,10 +89,7 @@ class Calibrated(Graded):
 
     reference = "this library; docs/inversion.md"
     kinds = frozenset({"torch", "dask", "sparse"})
-    _parameter_constraints: ClassVar[Domains] = {"enhancer": [HasMethods(["fit_enhance"])]}
-
-    def __init__(self, enhancer: EstimatorLike) -> None:
-        self.enhancer = enhancer
+    enhancer: EstimatorLike = parameter(HasMethods(["fit_enhance"]), kw_only=False)
 
     def _fit_enhance(self, X: Array, L: Array, known: KnownDegrees = NOTHING_KNOWN) -> Solution:
         # The public call: the method says itself which kinds of arrays it takes, and converts them.
@@ -109,12 +107,12 @@ class Calibrated(Graded):
 
     @available_if(lambda self: hasattr(self.enhancer, "predict"))
     def predict(self, X: Data) -> Data:
-        """Label distributions (m, q) of new rows, where the enhancer can tell them; a frame in gives a frame out."""
+        """Label distributions (m, q) of new rows, where the enhancer predicts; a frame in gives a frame out."""
         return InductiveMixin.predict(self, X)
 
     @available_if(lambda self: hasattr(self.enhancer, "enhance"))
     def enhance(self, X: Data, Y: Data) -> Data:
-        """Label distributions (m, q) of new rows that have labels, where the enhancer can tell them."""
+        """Label distributions (m, q) of new rows that have labels, where the enhancer can."""
         return Enhancer.enhance(self, X, Y)
 
     def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:

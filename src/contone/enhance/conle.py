@@ -22,24 +22,24 @@ the authors was found; the preset follows PyLDL's version.
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from contone.backends import like, to_numpy
-from contone.base import Enhancer, Interval, StrOptions
+from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, Enhancer, estimator, parameter
 from contone.numerics import networks
 from contone.numerics.networks import Sizes, Tensor
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
-from contone.typing import Array, Data, Domains, Presets
+from contone.typing import Array, Data, Presets
 
 AUTO_STEPS = 300
 """Steps that epochs="auto" makes at least."""
 
 
+@estimator
 class ConLE(Enhancer):
     """Codes of features and of labels that agree row by row, and degrees that are read from both.
 
@@ -103,58 +103,21 @@ class ConLE(Enhancer):
             "optimiser": "sgd",
         },
     }
-    _parameter_constraints: ClassVar[Domains] = {
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "beta": [Interval(Real, 0, None, closed="left")],
-        "temperature": [Interval(Real, 0, None, closed="neither")],
-        "margin": [Interval(Real, 0, None, closed="left")],
-        "head": [StrOptions({"linear", "softmax"})],
-        "contrast": [StrOptions({"both", "same"})],
-        "reduction": [StrOptions({"mean", "sum"})],
-        "n_code": [Interval(Integral, 1, None, closed="left")],
-        "n_hidden": [Interval(Integral, 1, None, closed="left")],
-        "standardize": ["boolean"],
-        "epochs": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
-        "optimiser": [StrOptions({"adam", "sgd"})],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        *,
-        alpha: float = 1.0,
-        beta: float = 1.0,
-        temperature: float = 0.5,
-        margin: float = 0.05,
-        head: str = "linear",
-        contrast: str = "both",
-        reduction: str = "mean",
-        n_code: int = 64,
-        n_hidden: int = 64,
-        standardize: bool = True,
-        epochs: int | str = "auto",
-        batch_size: int | None = 128,
-        optimiser: str = "adam",
-        learning_rate: float = 1e-3,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.beta = beta
-        self.temperature = temperature
-        self.margin = margin
-        self.head = head
-        self.contrast = contrast
-        self.reduction = reduction
-        self.n_code = n_code
-        self.n_hidden = n_hidden
-        self.standardize = standardize
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.optimiser = optimiser
-        self.learning_rate = learning_rate
-        self.random_state = random_state
+    alpha: float = parameter(NOT_NEGATIVE, default=1.0)
+    beta: float = parameter(NOT_NEGATIVE, default=1.0)
+    temperature: float = parameter(POSITIVE, default=0.5)
+    margin: float = parameter(NOT_NEGATIVE, default=0.05)
+    head: str = parameter({"linear", "softmax"}, default="linear")
+    contrast: str = parameter({"both", "same"}, default="both")
+    reduction: str = parameter({"mean", "sum"}, default="mean")
+    n_code: int = parameter(COUNT, default=64)
+    n_hidden: int = parameter(COUNT, default=64)
+    standardize: bool = parameter("boolean", default=True)
+    epochs: int | str = parameter(COUNT, {"auto"}, default="auto")
+    batch_size: int | None = parameter(COUNT, None, default=128)
+    optimiser: str = parameter({"adam", "sgd"}, default="adam")
+    learning_rate: float = parameter(POSITIVE, default=1e-3)
+    random_state: int | np.random.RandomState | None = parameter("random_state", default=0)
 
     def _fit_enhance(self, X: Array, L: Array) -> Solution:
         networks.require_torch(self)

@@ -22,14 +22,21 @@ Reference: Jia, Tang and Jiang, "Label Distribution Learning from Logical Label"
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
 
 from contone.backends import Graph
-from contone.base import Enhancer, InductiveMixin, Interval, StrOptions
+from contone.base import (
+    COUNT,
+    NOT_NEGATIVE,
+    POSITIVE,
+    Enhancer,
+    InductiveMixin,
+    estimator,
+    parameter,
+)
 from contone.numerics.graphs import affinity_graph, nearest_neighbours
 from contone.numerics.optimise import lbfgs
 from contone.numerics.scaling import standardisation
@@ -47,6 +54,7 @@ NEWTON_STEPS, CG_STEPS = 50, 500
 HALVINGS = 30
 
 
+@estimator
 class DLDL(InductiveMixin, Enhancer):
     """Label distributions and their predictor from logical labels, learnt together (Jia, Tang and Jiang 2024).
 
@@ -108,40 +116,15 @@ class DLDL(InductiveMixin, Enhancer):
         "beta": [1e-3, 0.1, 1.0],
         "gamma": [0.5, 5.0, 50.0],
     }
-    _parameter_constraints: ClassVar[Domains] = {
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "beta": [Interval(Real, 0, None, closed="left")],
-        "gamma": [Interval(Real, 0, None, closed="neither")],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "sigma": [Interval(Real, 0, None, closed="neither"), StrOptions({"mean_knn"})],
-        "standardize": ["boolean"],
-        "fit_intercept": ["boolean"],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        *,
-        alpha: float = 0.1,
-        beta: float = 0.001,
-        gamma: float = 0.5,
-        n_neighbors: int = 20,
-        sigma: float | str = "mean_knn",
-        standardize: bool = True,
-        fit_intercept: bool = True,
-        tol: float = 1e-5,
-        max_iter: int = 1000,
-    ) -> None:
-        self.alpha = alpha
-        self.beta = beta
-        self.gamma = gamma
-        self.n_neighbors = n_neighbors
-        self.sigma = sigma
-        self.standardize = standardize
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
+    alpha: float = parameter(NOT_NEGATIVE, default=0.1)
+    beta: float = parameter(NOT_NEGATIVE, default=0.001)
+    gamma: float = parameter(POSITIVE, default=0.5)
+    n_neighbors: int = parameter(COUNT, default=20)
+    sigma: float | str = parameter(POSITIVE, {"mean_knn"}, default="mean_knn")
+    standardize: bool = parameter("boolean", default=True)
+    fit_intercept: bool = parameter("boolean", default=True)
+    tol: float = parameter(NOT_NEGATIVE, default=1e-5)
+    max_iter: int = parameter(COUNT, default=1000)
 
     def _fit_enhance(self, X: Matrix, L: Matrix) -> Solution:
         if self.standardize:

@@ -22,13 +22,12 @@ Reference: Y. Lu, X. Jia. Predicting label distribution from multi-label ranking
 from __future__ import annotations
 
 from functools import partial
-from numbers import Integral, Real
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import gammaln, logsumexp, psi
 
-from contone.base import Enhancer, InductiveMixin, Interval, StrOptions
+from contone.base import COUNT, NOT_NEGATIVE, Enhancer, InductiveMixin, estimator, parameter
 from contone.numerics.networks import generator
 from contone.numerics.optimise import lbfgs
 from contone.numerics.scaling import standardisation
@@ -41,6 +40,7 @@ FLOOR = 1e-6
 """What is added to weights and to alpha."""
 
 
+@estimator
 class DRAM(InductiveMixin, Enhancer):
     """Degrees from rankings: a mixture of Dirichlet distributions whose parameters are linear in the features.
 
@@ -80,37 +80,14 @@ class DRAM(InductiveMixin, Enhancer):
         "original_code": {"standardize": False, "responsibilities": "stale"},
     }
     SEARCH: ClassVar[Domains] = {"penalty": [1e-5, 1e-3, 0.1], "n_components": [1, 3]}
-    _parameter_constraints: ClassVar[Domains] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "penalty": [Interval(Real, 0, None, closed="left")],
-        "n_draws": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "max_steps": [Interval(Integral, 1, None, closed="left")],
-        "standardize": ["boolean"],
-        "responsibilities": [StrOptions({"fresh", "stale"})],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        *,
-        n_components: int = 3,
-        penalty: float = 1e-5,
-        n_draws: int = 20,
-        max_iter: int = 10,
-        max_steps: int = 10,
-        standardize: bool = True,
-        responsibilities: str = "fresh",
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.penalty = penalty
-        self.n_draws = n_draws
-        self.max_iter = max_iter
-        self.max_steps = max_steps
-        self.standardize = standardize
-        self.responsibilities = responsibilities
-        self.random_state = random_state
+    n_components: int = parameter(COUNT, default=3)
+    penalty: float = parameter(NOT_NEGATIVE, default=1e-5)
+    n_draws: int = parameter(COUNT, default=20)
+    max_iter: int = parameter(COUNT, default=10)
+    max_steps: int = parameter(COUNT, default=10)
+    standardize: bool = parameter("boolean", default=True)
+    responsibilities: str = parameter({"fresh", "stale"}, default="fresh")
+    random_state: int | np.random.RandomState | None = parameter("random_state", default=0)
 
     def takes_levels(self) -> bool:
         return True

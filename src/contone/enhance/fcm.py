@@ -23,7 +23,7 @@ N. Xu, A. Tao, X. Geng. Label enhancement for label distribution learning. IJCAI
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import ClassVar
 
 import numpy as np
@@ -31,13 +31,14 @@ from sklearn.cluster import kmeans_plusplus
 from sklearn.utils import check_random_state
 
 from contone.backends import get_backend
-from contone.base import Enhancer, Interval, StrOptions
+from contone.base import COUNT, POSITIVE, Enhancer, Interval, estimator, parameter
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import to_distributions
 from contone.numerics.solution import Solution
 from contone.typing import Array, Domains, Presets
 
 
+@estimator
 class FCM(Enhancer):
     """Labels passed on through fuzzy clusters: F = M o A^T (max-min), D^ is F normalised.
 
@@ -61,8 +62,8 @@ class FCM(Enhancer):
     max_iter : int, default=1000
         Maximum number of rounds of fuzzy c-means.
     random_state : int, RandomState or None, default=0
-        Choice of the first centres (k-means++), from the distinct rows in ascending order: the order in which rows
-        were given does not matter.
+        Choice of the first centres (k-means++), from the distinct rows by their sorted entries: the order in which rows
+        or columns were given does not matter.
 
     Attributes
     ----------
@@ -94,43 +95,21 @@ class FCM(Enhancer):
         "composition": ["max-min", "max-product"],
         "output": ["sum", "softmax"],
     }
-    _parameter_constraints: ClassVar[Domains] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "fuzzifier": [Interval(Real, 1, None, closed="neither")],
-        "composition": [StrOptions({"max-min", "max-product"})],
-        "standardize": ["boolean"],
-        "output": [StrOptions({"softmax", "sum"})],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        *,
-        n_clusters: int = 50,
-        fuzzifier: float = 2.0,
-        composition: str = "max-min",
-        standardize: bool = True,
-        output: str = "sum",
-        tol: float = 1e-4,
-        max_iter: int = 1000,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.fuzzifier = fuzzifier
-        self.composition = composition
-        self.standardize = standardize
-        self.output = output
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
+    n_clusters: int = parameter(COUNT, default=50)
+    fuzzifier: float = parameter(Interval(Real, 1, None, closed="neither"), default=2.0)
+    composition: str = parameter({"max-min", "max-product"}, default="max-min")
+    standardize: bool = parameter("boolean", default=True)
+    output: str = parameter({"softmax", "sum"}, default="sum")
+    tol: float = parameter(POSITIVE, default=1e-4)
+    max_iter: int = parameter(COUNT, default=1000)
+    random_state: int | np.random.RandomState | None = parameter("random_state", default=0)
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         if self.standardize:
             X = standardisation(X)(X)
         distinct = X[get_backend(X).group_duplicates(X).first]
-        distinct = distinct[np.lexsort(distinct.T[::-1])]  # the draw of the first centres knows no order of the rows
+        # The draw of the first centres knows no order of the rows, and none of the columns: each row's entries, sorted.
+        distinct = distinct[np.lexsort([*distinct.T, *np.sort(distinct, axis=1).T])]
         p = min(self.n_clusters, len(distinct))
         start, _ = kmeans_plusplus(distinct, p, random_state=check_random_state(self.random_state))
         clusters = fuzzy_c_means(X, start, self.fuzzifier, tol=self.tol, max_iter=self.max_iter)

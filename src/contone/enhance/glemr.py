@@ -29,7 +29,6 @@ AAAI 2023.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from numbers import Integral, Real
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -37,7 +36,7 @@ from scipy.special import expit, ndtri
 from scipy.stats import qmc
 from sklearn.utils import check_random_state
 
-from contone.base import Enhancer, Interval, StrOptions
+from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, Enhancer, estimator, parameter
 from contone.numerics.optimise import adam, join, lbfgs, split
 from contone.numerics.scaling import min_max_scaling
 from contone.numerics.simplex import normalise_rows, row_maxima, row_sums, softmax
@@ -53,6 +52,7 @@ BLOCK_ENTRIES = 2**20
 """Entries (rows x features x components) that a step of "adam" holds at once."""
 
 
+@estimator
 class GLEMR(Enhancer):
     """Latent logits whose mass on the relevant labels explains the labels; D^ = E softmax(z) under their posterior.
 
@@ -104,37 +104,14 @@ class GLEMR(Enhancer):
         "original_sjaffe": {"solver": "adam", "prior_precision": 0.01, "max_iter": 1000, "random_state": 1},
     }
     SEARCH: ClassVar[Domains] = {"prior_precision": [1e-3, 3e-3, 1e-2, 0.03, 0.1, 0.3, 1.0]}
-    _parameter_constraints: ClassVar[Domains] = {
-        "solver": [StrOptions({"limit", "adam"})],
-        "prior_precision": [Interval(Real, 0, None, closed="neither")],
-        "label_weight": [Interval(Real, 0, None, closed="left")],
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        *,
-        solver: str = "limit",
-        prior_precision: float = 0.03,
-        label_weight: float = 1e5,
-        n_components: int = 3,
-        learning_rate: float = 1e-3,
-        max_iter: int = 500,
-        tol: float = 1e-6,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.solver = solver
-        self.prior_precision = prior_precision
-        self.label_weight = label_weight
-        self.n_components = n_components
-        self.learning_rate = learning_rate
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    solver: str = parameter({"limit", "adam"}, default="limit")
+    prior_precision: float = parameter(POSITIVE, default=0.03)
+    label_weight: float = parameter(NOT_NEGATIVE, default=1e5)
+    n_components: int = parameter(COUNT, default=3)
+    learning_rate: float = parameter(POSITIVE, default=1e-3)
+    max_iter: int = parameter(COUNT, default=500)
+    tol: float = parameter(POSITIVE, default=1e-6)
+    random_state: int | np.random.RandomState | None = parameter("random_state", default=0)
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         L = (L > 0).astype(float)

@@ -23,7 +23,7 @@ Reference: Y. Lu, W. Li, H. Li, X. Jia. Ranking-preserved generative label enhan
 from __future__ import annotations
 
 from functools import partial
-from numbers import Integral, Real
+from numbers import Real
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -31,7 +31,7 @@ from scipy.special import digamma, expit, polygamma
 from sklearn.utils import check_random_state
 
 from contone.backends import get_backend
-from contone.base import Enhancer, Interval, StrOptions
+from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, Enhancer, Interval, estimator, parameter
 from contone.numerics.optimise import adam, join, split
 from contone.numerics.scaling import min_max_scaling
 from contone.numerics.simplex import normalise_rows
@@ -50,6 +50,7 @@ TINY = float(np.finfo(float).tiny)
 SINGLE_PRECISION = float(np.log(np.finfo(np.float32).max))
 
 
+@estimator
 class GLERB(Enhancer):
     """Labels spread over the graph of labels that occur together, as far as relevant labels stay above the others.
 
@@ -111,37 +112,14 @@ class GLERB(Enhancer):
         },
     }
     SEARCH: ClassVar[Domains] = {"rate": [0.2, 0.4, 0.6, 0.8, "cap"]}
-    _parameter_constraints: ClassVar[Domains] = {
-        "rate": [Interval(Real, 0, 1, closed="both"), StrOptions({"cap", "learned"})],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "lambda_": [Interval(Real, 0, None, closed="left")],
-        "init": [StrOptions({"zeros", "ones"})],
-        "bounded_shape": ["boolean"],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        *,
-        rate: float | str = "cap",
-        n_neighbors: int = 8,
-        lambda_: float = 50.0,
-        init: str = "zeros",
-        bounded_shape: bool = False,
-        learning_rate: float = 1e-3,
-        max_iter: int = 200,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.rate = rate
-        self.n_neighbors = n_neighbors
-        self.lambda_ = lambda_
-        self.init = init
-        self.bounded_shape = bounded_shape
-        self.learning_rate = learning_rate
-        self.max_iter = max_iter
-        self.random_state = random_state
+    rate: float | str = parameter(Interval(Real, 0, 1, closed="both"), {"cap", "learned"}, default="cap")
+    n_neighbors: int = parameter(COUNT, default=8)
+    lambda_: float = parameter(NOT_NEGATIVE, default=50.0)
+    init: str = parameter({"zeros", "ones"}, default="zeros")
+    bounded_shape: bool = parameter("boolean", default=False)
+    learning_rate: float = parameter(POSITIVE, default=1e-3)
+    max_iter: int = parameter(COUNT, default=200)
+    random_state: int | np.random.RandomState | None = parameter("random_state", default=0)
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         self._graph = label_graph(L)

@@ -15,7 +15,7 @@ Reference: Zheng, Zhu, Tang, Liu, Li and Lu, "Generalized Label Enhancement with
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ from scipy.fft import irfft, rfft
 from scipy.linalg import solve
 from sklearn.utils import check_random_state
 
-from contone.base import Enhancer, Interval, StrOptions
+from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, Enhancer, Interval, estimator, parameter
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
@@ -33,6 +33,7 @@ FIRST_PENALTY, MAX_PENALTY = 1e-4, 1e11
 """Of both constraints; the penalty grows by a factor per iteration, as in the authors' code."""
 
 
+@estimator
 class GLESC(Enhancer):
     """Generalised label enhancement with sample correlations (Zheng et al. 2021).
 
@@ -82,37 +83,14 @@ class GLESC(Enhancer):
         "lambda_": [0.1, 0.5, 1.0, 4.0, 10.0, 30.0, 100.0],
         "beta": [1e-3, 0.1, 10.0],
     }
-    _parameter_constraints: ClassVar[Domains] = {
-        "beta": [Interval(Real, 0, None, closed="neither")],
-        "lambda_": [Interval(Real, 0, None, closed="left")],
-        "row_order": [StrOptions({"random", "given"})],
-        "growth": [Interval(Real, 1, None, closed="neither")],
-        "transpose_fix": ["boolean"],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        *,
-        beta: float = 10.0,
-        lambda_: float = 10.0,
-        row_order: str = "random",
-        growth: float = 2.0,
-        transpose_fix: bool = False,
-        tol: float = 1e-7,
-        max_iter: int = 200,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.beta = beta
-        self.lambda_ = lambda_
-        self.row_order = row_order
-        self.growth = growth
-        self.transpose_fix = transpose_fix
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
+    beta: float = parameter(POSITIVE, default=10.0)
+    lambda_: float = parameter(NOT_NEGATIVE, default=10.0)
+    row_order: str = parameter({"random", "given"}, default="random")
+    growth: float = parameter(Interval(Real, 1, None, closed="neither"), default=2.0)
+    transpose_fix: bool = parameter("boolean", default=False)
+    tol: float = parameter(POSITIVE, default=1e-7)
+    max_iter: int = parameter(COUNT, default=200)
+    random_state: int | np.random.RandomState | None = parameter("random_state", default=0)
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         n = len(X)

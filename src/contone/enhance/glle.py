@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,7 +33,16 @@ from array_api_compat import array_namespace
 from sklearn.utils import check_random_state
 
 from contone.backends import Graph, get_backend, like, to_numpy
-from contone.base import Enhancer, InductiveMixin, Interval, StrOptions, refuse_setting
+from contone.base import (
+    COUNT,
+    NOT_NEGATIVE,
+    POSITIVE,
+    Enhancer,
+    InductiveMixin,
+    estimator,
+    parameter,
+    refuse_setting,
+)
 from contone.measurements import asked_frequencies
 from contone.numerics.graphs import (
     affinity_graph,
@@ -67,6 +75,7 @@ N_PAIRS = 20
 """Pairs that L-BFGS remembers, as in the authors' code."""
 
 
+@estimator
 class GLLE(InductiveMixin, Enhancer):
     """Labels smoothed over a neighbour graph: min ||P - L||^2 + lambda tr(P^T G P), D^ = softmax(P).
 
@@ -135,40 +144,15 @@ class GLLE(InductiveMixin, Enhancer):
         "lambda_": ["gcv", "balanced", 0.01, 0.1, 1.0, 10.0],
         "n_neighbors": [5, 10, 20, 40],
     }
-    _parameter_constraints: ClassVar[Domains] = {
-        "lambda_": [Interval(Real, 0, None, closed="left"), StrOptions({"gcv", "balanced"})],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left"), StrOptions({"labels"})],
-        "sigma": [Interval(Real, 0, None, closed="neither"), StrOptions({"knn"})],
-        "standardize": ["boolean"],
-        "solver": [StrOptions({"exact", "lbfgs"})],
-        "output": [StrOptions({"softmax", "sum"})],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        *,
-        lambda_: float | str = "gcv",
-        n_neighbors: int | str = 10,
-        sigma: float | str = "knn",
-        standardize: bool = True,
-        solver: str = "exact",
-        output: str = "softmax",
-        tol: float = 1e-8,
-        max_iter: int = 1000,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.lambda_ = lambda_
-        self.n_neighbors = n_neighbors
-        self.sigma = sigma
-        self.standardize = standardize
-        self.solver = solver
-        self.output = output
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
+    lambda_: float | str = parameter(NOT_NEGATIVE, {"gcv", "balanced"}, default="gcv")
+    n_neighbors: int | str = parameter(COUNT, {"labels"}, default=10)
+    sigma: float | str = parameter(POSITIVE, {"knn"}, default="knn")
+    standardize: bool = parameter("boolean", default=True)
+    solver: str = parameter({"exact", "lbfgs"}, default="exact")
+    output: str = parameter({"softmax", "sum"}, default="softmax")
+    tol: float = parameter(POSITIVE, default=1e-8)
+    max_iter: int = parameter(COUNT, default=1000)
+    random_state: int | np.random.RandomState | None = parameter("random_state", default=0)
 
     def _fit_enhance(self, X: Array, L: Array) -> Solution:
         exact = self.solver == "exact"

@@ -21,12 +21,11 @@ N. Xu, A. Tao, X. Geng. Label enhancement for label distribution learning. IJCAI
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import ClassVar
 
 import numpy as np
 
-from contone.base import Enhancer, Interval, StrOptions
+from contone.base import POSITIVE, Enhancer, estimator, parameter
 from contone.numerics.kernel import gaussian_operator, mean_pairwise_distance
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import to_distributions
@@ -37,6 +36,7 @@ DELTA = 1e-6
 """Keeps the quotient defined for a label with one positive, whose radius is 0."""
 
 
+@estimator
 class KM(Enhancer):
     """Nearness to each relevant label's centre in the feature space of a Gaussian kernel.
 
@@ -73,16 +73,9 @@ class KM(Enhancer):
         "paper": {"standardize": False},
     }
     SEARCH: ClassVar[Domains] = {"output": ["softmax", "sum"], "standardize": [True, False]}
-    _parameter_constraints: ClassVar[Domains] = {
-        "width": [Interval(Real, 0, None, closed="neither"), StrOptions({"mean"})],
-        "standardize": ["boolean"],
-        "output": [StrOptions({"softmax", "sum"})],
-    }
-
-    def __init__(self, *, width: float | str = "mean", standardize: bool = True, output: str = "softmax") -> None:
-        self.width = width
-        self.standardize = standardize
-        self.output = output
+    width: float | str = parameter(POSITIVE, {"mean"}, default="mean")
+    standardize: bool = parameter("boolean", default=True)
+    output: str = parameter({"softmax", "sum"}, default="softmax")
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         if self.standardize:

@@ -9,7 +9,7 @@ import numpy as np
 from contone.augment.augmented import Augmented
 from contone.augment.confidence import LabelConfidence
 from contone.augment.reduction import HSICReducer
-from contone.base import Enhancer, InductiveMixin, fit_checked
+from contone.base import Enhancer, InductiveMixin, estimator, fit_checked, parameter
 from contone.enhance.rectified import RectifiedSoftmax
 from contone.exceptions import NearUniformWarning
 from contone.numerics.solution import Solution
@@ -18,8 +18,12 @@ from contone.typing import Array, Domains, EstimatorLike, Presets, Record, Seed
 
 NEAR_UNIFORM = 0.01
 """An answer whose rows are all within this total-variation distance of 1/q says nothing about the labels."""
+_CONFIDENCE, _REDUCER, _MODEL = (
+    step._parameter_constraints for step in (LabelConfidence, HSICReducer, RectifiedSoftmax)
+)
 
 
+@estimator
 class LCdr(InductiveMixin, Enhancer):
     """Label-confidence dimensionality reduction: ``Augmented(RectifiedSoftmax())`` with the paper's parameters.
 
@@ -96,53 +100,24 @@ class LCdr(InductiveMixin, Enhancer):
         "rescale": [None, "unit_variance"],
         "n_neighbors": [5, 10, 30],
     }
-    _parameter_constraints: ClassVar[Domains] = {
-        **{name: LabelConfidence._parameter_constraints[name] for name in ("n_neighbors", "sigma")},
-        "confidence_tol": LabelConfidence._parameter_constraints["tol"],
-        **HSICReducer._parameter_constraints,
-        **{name: domain for name, domain in RectifiedSoftmax._parameter_constraints.items() if name != "tol"},
-    }
-
-    def __init__(
-        self,
-        *,
-        n_neighbors: int = 10,
-        sigma: float | str = "mean_knn",
-        confidence_tol: float = 1e-12,
-        n_components: int | float | None = 10,
-        alpha: float = 0.1,
-        on_rank_deficient: str = "fill",
-        rescale: str | None = None,
-        beta: float = 0.1,
-        weight_decay: float = 5e-4,
-        reduction: str = "mean",
-        solver: str = "lbfgs",
-        max_iter: int = 1000,
-        n_init: int = 1,
-        learning_rate: float = 0.01,
-        momentum: float = 0.9,
-        batch_size: int = 64,
-        epochs: int = 200,
-        random_state: Seed = 0,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.sigma = sigma
-        self.confidence_tol = confidence_tol
-        self.n_components = n_components
-        self.alpha = alpha
-        self.on_rank_deficient = on_rank_deficient
-        self.rescale = rescale
-        self.beta = beta
-        self.weight_decay = weight_decay
-        self.reduction = reduction
-        self.solver = solver
-        self.max_iter = max_iter
-        self.n_init = n_init
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.random_state = random_state
+    n_neighbors: int = parameter(*_CONFIDENCE["n_neighbors"], default=10)
+    sigma: float | str = parameter(*_CONFIDENCE["sigma"], default="mean_knn")
+    confidence_tol: float = parameter(*_CONFIDENCE["tol"], default=1e-12)
+    n_components: int | float | None = parameter(*_REDUCER["n_components"], default=10)
+    alpha: float = parameter(*_REDUCER["alpha"], default=0.1)
+    on_rank_deficient: str = parameter(*_REDUCER["on_rank_deficient"], default="fill")
+    rescale: str | None = parameter(*_REDUCER["rescale"], default=None)
+    beta: float = parameter(*_MODEL["beta"], default=0.1)
+    weight_decay: float = parameter(*_MODEL["weight_decay"], default=5e-4)
+    reduction: str = parameter(*_MODEL["reduction"], default="mean")
+    solver: str = parameter(*_MODEL["solver"], default="lbfgs")
+    max_iter: int = parameter(*_MODEL["max_iter"], default=1000)
+    n_init: int = parameter(*_MODEL["n_init"], default=1)
+    learning_rate: float = parameter(*_MODEL["learning_rate"], default=0.01)
+    momentum: float = parameter(*_MODEL["momentum"], default=0.9)
+    batch_size: int = parameter(*_MODEL["batch_size"], default=64)
+    epochs: int = parameter(*_MODEL["epochs"], default=200)
+    random_state: Seed = parameter(*_MODEL["random_state"], default=0)
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         self.augmented_ = self._pipeline()

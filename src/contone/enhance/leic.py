@@ -22,13 +22,12 @@ Reference: Lu, Li, Jia. Label enhancement via joint implicit representation clus
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from contone.backends import like, to_numpy
-from contone.base import Enhancer, Interval
+from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, Enhancer, estimator, parameter
 from contone.numerics import networks
 from contone.numerics.networks import Sizes, Tensor
 from contone.numerics.scaling import min_max_scaling
@@ -44,6 +43,7 @@ TIES = 1e-10
 """Weight of distances of features in the order of neighbours: less than any difference of cosines of labels."""
 
 
+@estimator
 class LEIC(Enhancer):
     """Degrees from a code, a cluster and the neighbours of a row, learnt jointly (Lu, Li and Jia 2023).
 
@@ -84,31 +84,12 @@ class LEIC(Enhancer):
         "original_sjaffe": {"label_weight": 1.0, "n_code": 128, "epochs": 150, "random_state": 123}
     }
     SEARCH: ClassVar[Domains] = {"label_weight": [0.25, 1.0, 4.0], "epochs": [50, 150, 500]}
-    _parameter_constraints: ClassVar[Domains] = {
-        "label_weight": [Interval(Real, 0, None, closed="left")],
-        "n_code": [Interval(Integral, 1, None, closed="left")],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "epochs": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        *,
-        label_weight: float = 4.0,
-        n_code: int = 64,
-        n_neighbors: int = 20,
-        learning_rate: float = 1e-3,
-        epochs: int = 500,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.label_weight = label_weight
-        self.n_code = n_code
-        self.n_neighbors = n_neighbors
-        self.learning_rate = learning_rate
-        self.epochs = epochs
-        self.random_state = random_state
+    label_weight: float = parameter(NOT_NEGATIVE, default=4.0)
+    n_code: int = parameter(COUNT, default=64)
+    n_neighbors: int = parameter(COUNT, default=20)
+    learning_rate: float = parameter(POSITIVE, default=1e-3)
+    epochs: int = parameter(COUNT, default=500)
+    random_state: int | np.random.RandomState | None = parameter("random_state", default=0)
 
     def _fit_enhance(self, X: Array, L: Array) -> Solution:
         networks.require_torch(self)

@@ -14,7 +14,6 @@ Reference: Shao, Xu and Geng, "Multi-Label Learning with Label Enhancement", ICD
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Integral, Real
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -22,7 +21,15 @@ import scipy.sparse as sp
 from scipy.linalg import cholesky, solve_triangular
 from sklearn.kernel_approximation import Nystroem
 
-from contone.base import Enhancer, InductiveMixin, Interval, StrOptions
+from contone.base import (
+    COUNT,
+    NOT_NEGATIVE,
+    POSITIVE,
+    Enhancer,
+    InductiveMixin,
+    estimator,
+    parameter,
+)
 from contone.measurements import asked_frequencies, fill_unasked, has_unasked
 from contone.numerics.lle import lle_matrix, lle_weights
 from contone.numerics.optimise import lbfgs
@@ -32,6 +39,7 @@ from contone.numerics.solution import Solution
 from contone.typing import Array, Domains, Presets, Seed
 
 
+@estimator
 class LEMLL(InductiveMixin, Enhancer):
     """Label-enhanced multi-label learning (Shao, Xu, Geng 2018); *unverified against the original*.
 
@@ -93,46 +101,17 @@ class LEMLL(InductiveMixin, Enhancer):
         "kernel": ["linear", "rbf"],
     }
     kinds = frozenset({"unasked"})
-    _parameter_constraints: ClassVar[Domains] = {
-        "epsilon": [Interval(Real, 0, None, closed="left")],
-        "ridge": [Interval(Real, 0, None, closed="neither")],
-        "closeness": [Interval(Real, 0, None, closed="neither")],
-        "topology": [Interval(Real, 0, None, closed="left")],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "kernel": [StrOptions({"linear", "rbf"})],
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "scale": [Interval(Real, 0, None, closed="neither")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 0.1,
-        ridge: float = 1.0,
-        closeness: float = 1.0,
-        topology: float = 1.0,
-        n_neighbors: int = 3,
-        kernel: str = "linear",
-        n_components: int = 200,
-        scale: float = 0.1,
-        tol: float = 1e-6,
-        max_iter: int = 2000,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.ridge = ridge
-        self.closeness = closeness
-        self.topology = topology
-        self.n_neighbors = n_neighbors
-        self.kernel = kernel
-        self.n_components = n_components
-        self.scale = scale
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
+    epsilon: float = parameter(NOT_NEGATIVE, default=0.1)
+    ridge: float = parameter(POSITIVE, default=1.0)
+    closeness: float = parameter(POSITIVE, default=1.0)
+    topology: float = parameter(NOT_NEGATIVE, default=1.0)
+    n_neighbors: int = parameter(COUNT, default=3)
+    kernel: str = parameter({"linear", "rbf"}, default="linear")
+    n_components: int = parameter(COUNT, default=200)
+    scale: float = parameter(POSITIVE, default=0.1)
+    tol: float = parameter(POSITIVE, default=1e-6)
+    max_iter: int = parameter(COUNT, default=2000)
+    random_state: int | np.random.RandomState | None = parameter("random_state", default=0)
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         # Paper: says nothing of scaling; z-scores make the ridge and the neighbours independent of the units of X.

@@ -11,13 +11,12 @@ Pang and Li, "Label Enhancement with Sample Correlations via Low-Rank Representa
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_memory
 
-from contone.base import Enhancer, HasMethods, Interval, StrOptions
+from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, Enhancer, HasMethods, estimator, parameter
 from contone.numerics.lowrank import LowRank, inexact_alm, low_rank_representation, middle_beta
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax
@@ -25,6 +24,7 @@ from contone.numerics.solution import Solution
 from contone.typing import Domains, Presets
 
 
+@estimator
 class LESC(Enhancer):
     """Label enhancement with sample correlations (Tang et al. 2020).
 
@@ -79,34 +79,13 @@ class LESC(Enhancer):
         "lambda_": [0.1, 0.5, 1.0, 4.0, 10.0, 30.0, 100.0],
         "beta": [None, 1e-3, 0.1],
     }
-    _parameter_constraints: ClassVar[Domains] = {
-        "beta": [None, Interval(Real, 0, None, closed="neither")],
-        "lambda_": [Interval(Real, 0, None, closed="left")],
-        "solver": [StrOptions({"exact", "alm"})],
-        "transpose_fix": ["boolean"],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "memory": [None, str, HasMethods(["cache"])],
-    }
-
-    def __init__(
-        self,
-        *,
-        beta: float | None = None,
-        lambda_: float = 4.0,
-        solver: str = "exact",
-        transpose_fix: bool = False,
-        tol: float = 1e-3,
-        max_iter: int = 2000,
-        memory: Any = None,
-    ) -> None:
-        self.beta = beta
-        self.lambda_ = lambda_
-        self.solver = solver
-        self.transpose_fix = transpose_fix
-        self.tol = tol
-        self.max_iter = max_iter
-        self.memory = memory
+    beta: float | None = parameter(None, POSITIVE, default=None)
+    lambda_: float = parameter(NOT_NEGATIVE, default=4.0)
+    solver: str = parameter({"exact", "alm"}, default="exact")
+    transpose_fix: bool = parameter("boolean", default=False)
+    tol: float = parameter(POSITIVE, default=1e-3)
+    max_iter: int = parameter(COUNT, default=2000)
+    memory: Any = parameter(None, str, HasMethods(["cache"]), default=None)
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         compute = check_memory(self.memory).cache(represent)

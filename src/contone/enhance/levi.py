@@ -31,14 +31,14 @@ N. Xu, J. Shu, R. Zheng, X. Geng, D. Meng, M.-L. Zhang. Variational label enhanc
 from __future__ import annotations
 
 from functools import partial
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit, log_expit
 
 from contone.backends import like, to_numpy
-from contone.base import Enhancer, Interval, StrOptions
+from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, Enhancer, Interval, estimator, parameter
 from contone.numerics import networks
 from contone.numerics.networks import Sizes, Tensor
 from contone.numerics.scaling import min_max_scaling
@@ -56,6 +56,7 @@ WEIGHTS = WEIGHTS / WEIGHTS.sum()
 """Gauss-Hermite quadrature of a standard normal expectation."""
 
 
+@estimator
 class LEVI(Enhancer):
     """A variational autoencoder of features and labels; D^ is the softmax of the labels' posterior probabilities.
 
@@ -139,52 +140,19 @@ class LEVI(Enhancer):
         },
     }
     SEARCH: ClassVar[Domains] = {"alpha": [0.1, 1.0, "elbo"], "beta": [0.01, 0.1, 1.0, "elbo"]}
-    _parameter_constraints: ClassVar[Domains] = {
-        "solver": [StrOptions({"network", "limit"})],
-        "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"elbo"})],
-        "beta": [Interval(Real, 0, None, closed="left"), StrOptions({"elbo"})],
-        "n_latent": [Interval(Integral, 1, None, closed="left")],
-        "n_hidden": [Interval(Integral, 1, None, closed="left")],
-        "dropout": [Interval(Real, 0, 1, closed="left")],
-        "epochs": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "scaling": [StrOptions({"columns", "all"})],
-        "decoder_output": [StrOptions({"linear", "sigmoid"})],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        *,
-        solver: str = "network",
-        alpha: float | str = "elbo",
-        beta: float | str = "elbo",
-        n_latent: int = 50,
-        n_hidden: int = 64,
-        dropout: float = 0.1,
-        epochs: int | str = "auto",
-        batch_size: int | None = 128,
-        learning_rate: float = 1e-3,
-        weight_decay: float = 1e-5,
-        scaling: str = "columns",
-        decoder_output: str = "linear",
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.solver = solver
-        self.alpha = alpha
-        self.beta = beta
-        self.n_latent = n_latent
-        self.n_hidden = n_hidden
-        self.dropout = dropout
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.scaling = scaling
-        self.decoder_output = decoder_output
-        self.random_state = random_state
+    solver: str = parameter({"network", "limit"}, default="network")
+    alpha: float | str = parameter(POSITIVE, {"elbo"}, default="elbo")
+    beta: float | str = parameter(NOT_NEGATIVE, {"elbo"}, default="elbo")
+    n_latent: int = parameter(COUNT, default=50)
+    n_hidden: int = parameter(COUNT, default=64)
+    dropout: float = parameter(Interval(Real, 0, 1, closed="left"), default=0.1)
+    epochs: int | str = parameter(COUNT, {"auto"}, default="auto")
+    batch_size: int | None = parameter(COUNT, None, default=128)
+    learning_rate: float = parameter(POSITIVE, default=1e-3)
+    weight_decay: float = parameter(NOT_NEGATIVE, default=1e-5)
+    scaling: str = parameter({"columns", "all"}, default="columns")
+    decoder_output: str = parameter({"linear", "sigmoid"}, default="linear")
+    random_state: int | np.random.RandomState | None = parameter("random_state", default=0)
 
     def _fit_enhance(self, X: Array, L: Array) -> Solution:
         solution = self._train(X, L) if self.solver == "network" else Solution(None)

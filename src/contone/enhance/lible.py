@@ -20,13 +20,23 @@ Reference: Q. Zheng, J. Zhu, H. Tang. Label information bottleneck for label enh
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
+from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
 
 from contone.backends import like, to_numpy
-from contone.base import Enhancer, InductiveMixin, Interval, StrOptions
+from contone.base import (
+    COUNT,
+    NOT_NEGATIVE,
+    POSITIVE,
+    WHOLE,
+    Enhancer,
+    InductiveMixin,
+    Interval,
+    estimator,
+    parameter,
+)
 from contone.numerics import networks
 from contone.numerics.networks import Sizes, Tensor
 from contone.numerics.scaling import standardisation
@@ -41,6 +51,7 @@ DECAY, DECAY_EVERY = 0.9, 20
 """The learning rate of J2 falls to nine tenths every 20 epochs (or batches)."""
 
 
+@estimator
 class LIBLE(InductiveMixin, Enhancer):
     """Degrees read from a code of the features that keeps only what they say about the labels.
 
@@ -105,49 +116,18 @@ class LIBLE(InductiveMixin, Enhancer):
         for name, alpha, beta in (("original_sjaffe", 1.0, 0.001), ("original_yeast", 10.0, 1.0))
     }
     SEARCH: ClassVar[Domains] = {"alpha": [0.01, 0.1, 1.0], "beta": [0.1, 1.0]}
-    _parameter_constraints: ClassVar[Domains] = {
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "beta": [Interval(Real, 0, None, closed="neither")],
-        "noise": [StrOptions({"additive", "multiplicative"})],
-        "n_code": [Interval(Integral, 1, None, closed="left")],
-        "n_hidden": [Interval(Integral, 2, None, closed="left")],
-        "pretrain_epochs": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
-        "epochs": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
-        "pretrain_learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "decay": [StrOptions({"epochs", "batches"})],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        *,
-        alpha: float = 0.1,
-        beta: float = 1.0,
-        noise: str = "additive",
-        n_code: int = 64,
-        n_hidden: int = 64,
-        pretrain_epochs: int | str = "auto",
-        epochs: int | str = "auto",
-        batch_size: int | None = 128,
-        pretrain_learning_rate: float = 5e-3,
-        learning_rate: float = 1e-3,
-        decay: str = "epochs",
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.beta = beta
-        self.noise = noise
-        self.n_code = n_code
-        self.n_hidden = n_hidden
-        self.pretrain_epochs = pretrain_epochs
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.pretrain_learning_rate = pretrain_learning_rate
-        self.learning_rate = learning_rate
-        self.decay = decay
-        self.random_state = random_state
+    alpha: float = parameter(NOT_NEGATIVE, default=0.1)
+    beta: float = parameter(POSITIVE, default=1.0)
+    noise: str = parameter({"additive", "multiplicative"}, default="additive")
+    n_code: int = parameter(COUNT, default=64)
+    n_hidden: int = parameter(Interval(Integral, 2, None, closed="left"), default=64)
+    pretrain_epochs: int | str = parameter(WHOLE, {"auto"}, default="auto")
+    epochs: int | str = parameter(COUNT, {"auto"}, default="auto")
+    batch_size: int | None = parameter(COUNT, None, default=128)
+    pretrain_learning_rate: float = parameter(POSITIVE, default=5e-3)
+    learning_rate: float = parameter(POSITIVE, default=1e-3)
+    decay: str = parameter({"epochs", "batches"}, default="epochs")
+    random_state: int | np.random.RandomState | None = parameter("random_state", default=0)
 
     def _fit_enhance(self, X: Array, L: Array) -> Solution:
         networks.require_torch(self)

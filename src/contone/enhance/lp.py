@@ -23,13 +23,13 @@ D. Zhou et al. Learning with local and global consistency. NIPS 2003.
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import ClassVar, NamedTuple
 
 from array_api_compat import array_namespace
 
 from contone.backends import Graph, get_backend
-from contone.base import Enhancer, Interval, StrOptions, refuse_setting
+from contone.base import COUNT, POSITIVE, Enhancer, Interval, estimator, parameter, refuse_setting
 from contone.numerics.graphs import (
     affinity_graph,
     in_order,
@@ -49,6 +49,7 @@ DENSE_ROWS = 10_000
 """Rows up to which `graph="auto"` uses all pairs: a product then takes a second or so."""
 
 
+@estimator
 class LP(Enhancer):
     """Label propagation over a Gaussian graph, solved as one linear system.
 
@@ -110,37 +111,14 @@ class LP(Enhancer):
         "n_neighbors": [5, 10, 20, 40],
         "output": ["softmax", "sum"],
     }
-    _parameter_constraints: ClassVar[Domains] = {
-        "alpha": [Interval(Real, 0, 1, closed="left")],
-        "graph": [StrOptions({"auto", "dense", "knn"})],
-        "sigma": [Interval(Real, 0, None, closed="neither"), StrOptions({"knn"})],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "standardize": ["boolean"],
-        "output": [StrOptions({"softmax", "sum"})],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        *,
-        alpha: float = 0.5,
-        graph: str = "auto",
-        sigma: float | str = "knn",
-        n_neighbors: int = 10,
-        standardize: bool = True,
-        output: str = "softmax",
-        tol: float = 1e-10,
-        max_iter: int = 1000,
-    ) -> None:
-        self.alpha = alpha
-        self.graph = graph
-        self.sigma = sigma
-        self.n_neighbors = n_neighbors
-        self.standardize = standardize
-        self.output = output
-        self.tol = tol
-        self.max_iter = max_iter
+    alpha: float = parameter(Interval(Real, 0, 1, closed="left"), default=0.5)
+    graph: str = parameter({"auto", "dense", "knn"}, default="auto")
+    sigma: float | str = parameter(POSITIVE, {"knn"}, default="knn")
+    n_neighbors: int = parameter(COUNT, default=10)
+    standardize: bool = parameter("boolean", default=True)
+    output: str = parameter({"softmax", "sum"}, default="softmax")
+    tol: float = parameter(POSITIVE, default=1e-10)
+    max_iter: int = parameter(COUNT, default=1000)
 
     def _fit_enhance(self, X: Array, L: Array) -> Solution:
         if self.standardize:

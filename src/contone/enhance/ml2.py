@@ -10,14 +10,13 @@ labels and is not part of recovery.
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
-from contone.base import Enhancer, Interval, StrOptions
+from contone.base import COUNT, POSITIVE, Enhancer, estimator, parameter
 from contone.numerics.boxqp import solve_box_qp
 from contone.numerics.lle import lle_matrix, lle_weights
 from contone.numerics.simplex import normalise_rows, to_distributions
@@ -25,6 +24,7 @@ from contone.numerics.solution import Solution
 from contone.typing import Domains, Presets
 
 
+@estimator
 class ML2(Enhancer):
     """Multi-label manifold learning (Hou, Geng, Zhang 2016).
 
@@ -78,34 +78,13 @@ class ML2(Enhancer):
         "n_neighbors": [None, 10, 30],
         "output": ["softmax", "sigmoid"],
     }
-    _parameter_constraints: ClassVar[Domains] = {
-        "n_neighbors": [None, Interval(Integral, 1, None, closed="left")],
-        "margin": [Interval(Real, 0, None, closed="neither")],
-        "output": [StrOptions({"softmax", "sigmoid", "sum"})],
-        "regularization": [Interval(Real, 0, None, closed="neither")],
-        "ridge": [Interval(Real, 0, None, closed="neither")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        *,
-        n_neighbors: int | None = None,
-        margin: float = 0.1,
-        output: str = "softmax",
-        regularization: float = 1e-3,
-        ridge: float = 1e-6,
-        tol: float = 1e-8,
-        max_iter: int = 500,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.margin = margin
-        self.output = output
-        self.regularization = regularization
-        self.ridge = ridge
-        self.tol = tol
-        self.max_iter = max_iter
+    n_neighbors: int | None = parameter(None, COUNT, default=None)
+    margin: float = parameter(POSITIVE, default=0.1)
+    output: str = parameter({"softmax", "sigmoid", "sum"}, default="softmax")
+    regularization: float = parameter(POSITIVE, default=1e-3)
+    ridge: float = parameter(POSITIVE, default=1e-6)
+    tol: float = parameter(POSITIVE, default=1e-8)
+    max_iter: int = parameter(COUNT, default=500)
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         k = L.shape[1] + 1 if self.n_neighbors is None else self.n_neighbors

@@ -6,22 +6,32 @@ min_W  sum_i || f_i - softmax(ReLU(W x_i)) ||^2 + beta ||W||_F^2,    W (q, d)
 from __future__ import annotations
 
 from functools import partial
-from numbers import Integral, Real
-from typing import ClassVar
+from numbers import Real
 
 import numpy as np
 from array_api_compat import array_namespace
 from sklearn.utils import check_random_state
 
 from contone.backends import get_backend, like, to_numpy
-from contone.base import Enhancer, InductiveMixin, Interval, StrOptions, refuse_setting
+from contone.base import (
+    COUNT,
+    NOT_NEGATIVE,
+    POSITIVE,
+    Enhancer,
+    InductiveMixin,
+    Interval,
+    estimator,
+    parameter,
+    refuse_setting,
+)
 from contone.measurements import asked_frequencies, fill_unasked, has_unasked
 from contone.numerics.optimise import lbfgs, sgd
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
-from contone.typing import Array, Domains, Seed
+from contone.typing import Array, Seed
 
 
+@estimator
 class RectifiedSoftmax(InductiveMixin, Enhancer):
     """Label distributions softmax(ReLU(W x)), fitted to the labels by penalised least squares.
 
@@ -59,49 +69,18 @@ class RectifiedSoftmax(InductiveMixin, Enhancer):
 
     reference = "Kou et al., Data Augmentation for Label Enhancement, Eq. 8"
     kinds = frozenset({"torch", "dask", "unasked"})
-    _parameter_constraints: ClassVar[Domains] = {
-        "beta": [Interval(Real, 0, None, closed="left")],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "reduction": [StrOptions({"mean", "sum"})],
-        "solver": [StrOptions({"lbfgs", "sgd"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "momentum": [Interval(Real, 0, 1, closed="left")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "epochs": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        *,
-        beta: float = 0.1,
-        weight_decay: float = 5e-4,
-        reduction: str = "mean",
-        solver: str = "lbfgs",
-        max_iter: int = 1000,
-        tol: float = 1e-7,
-        n_init: int = 1,
-        learning_rate: float = 0.01,
-        momentum: float = 0.9,
-        batch_size: int = 64,
-        epochs: int = 200,
-        random_state: Seed = 0,
-    ) -> None:
-        self.beta = beta
-        self.weight_decay = weight_decay
-        self.reduction = reduction
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.random_state = random_state
+    beta: float = parameter(NOT_NEGATIVE, default=0.1)
+    weight_decay: float = parameter(NOT_NEGATIVE, default=5e-4)
+    reduction: str = parameter({"mean", "sum"}, default="mean")
+    solver: str = parameter({"lbfgs", "sgd"}, default="lbfgs")
+    max_iter: int = parameter(COUNT, default=1000)
+    tol: float = parameter(NOT_NEGATIVE, default=1e-7)
+    n_init: int = parameter(COUNT, default=1)
+    learning_rate: float = parameter(POSITIVE, default=0.01)
+    momentum: float = parameter(Interval(Real, 0, 1, closed="left"), default=0.9)
+    batch_size: int = parameter(COUNT, default=64)
+    epochs: int = parameter(COUNT, default=200)
+    random_state: Seed = parameter("random_state", default=0)
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         if self.solver == "sgd":

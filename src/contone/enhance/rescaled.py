@@ -6,26 +6,24 @@ towards the uniform distribution (t = 0), t > 1 towards its largest degree.
 
 from __future__ import annotations
 
-from numbers import Real
-from typing import ClassVar
-
 import numpy as np
 from array_api_compat import array_namespace
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
 from contone.backends import get_backend, like
-from contone.base import Enhancer, HasMethods, InductiveMixin, Interval
+from contone.base import NOT_NEGATIVE, Enhancer, HasMethods, InductiveMixin, estimator, parameter
 from contone.enhance.graded import Graded, fit_graded, put_rows
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
-from contone.typing import Array, Data, Domains, EstimatorLike
+from contone.typing import Array, Data, EstimatorLike
 from contone.validation import NOTHING_KNOWN, KnownDegrees
 
 FLOOR = 1e-12
 """Degrees below this count as this much: what is 0 stays all but 0 for every t that matters."""
 
 
+@estimator
 class Rescaled(Graded):
     """Any enhancer with its answer on another scale: D^ = softmax(t log D_enhancer).
 
@@ -53,14 +51,8 @@ class Rescaled(Graded):
     reference = "this library; docs/fair-comparison.md"
     kinds = frozenset({"torch", "dask", "sparse", "unasked", "unlabelled"})
     unlabelled_get = ""  # the enhancer inside says it
-    _parameter_constraints: ClassVar[Domains] = {
-        "enhancer": [HasMethods(["fit_enhance"])],
-        "t": [Interval(Real, 0, None, closed="left")],
-    }
-
-    def __init__(self, enhancer: EstimatorLike, *, t: float = 1.0) -> None:
-        self.enhancer = enhancer
-        self.t = t
+    enhancer: EstimatorLike = parameter(HasMethods(["fit_enhance"]), kw_only=False)
+    t: float = parameter(NOT_NEGATIVE, default=1.0)
 
     def _fit_enhance(self, X: Array, L: Array, known: KnownDegrees = NOTHING_KNOWN) -> Solution:
         # The public call: the method says itself which kinds of arrays it takes, and converts them.
@@ -70,12 +62,12 @@ class Rescaled(Graded):
 
     @available_if(lambda self: hasattr(self.enhancer, "predict"))
     def predict(self, X: Data) -> Data:
-        """Label distributions (m, q) of new rows, where the enhancer can tell them; a frame in gives a frame out."""
+        """Label distributions (m, q) of new rows, where the enhancer predicts; a frame in gives a frame out."""
         return InductiveMixin.predict(self, X)
 
     @available_if(lambda self: hasattr(self.enhancer, "enhance"))
     def enhance(self, X: Data, Y: Data) -> Data:
-        """Label distributions (m, q) of new rows that have labels, where the enhancer can tell them."""
+        """Label distributions (m, q) of new rows that have labels, where the enhancer can."""
         return Enhancer.enhance(self, X, Y)
 
     def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:

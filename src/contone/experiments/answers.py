@@ -6,22 +6,22 @@ and `labels`, the names. Lines of one worker about one item are one answer with 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize, minimize_scalar
-from scipy.special import gammaln, psi
 
 from contone.datasets.archive import read_arrays
+from contone.enhance import counting
 from contone.exceptions import DataError
 from contone.runtime.files import check_regular
 from contone.typing import Matrix
 
 EM_STEPS, EM_TOLERANCE = 200, 1e-6
 PSEUDO_COUNT = 0.01
-"""Of every entry of a confusion matrix of Dawid and Skene's model, and of a label that no fold has seen."""
+"""Of every entry of a confusion matrix of Dawid and Skene's model."""
 
 Numbers = NDArray[np.int64]
 
@@ -82,23 +82,24 @@ class Answers:
 def read_answers(path: Path) -> Answers:
     """The set in a file."""
     check_regular(path)
-    found = read_arrays(path, ("X", "item", "worker", "label", "labels"))
-    absent = [name for name in ("X", "item", "worker", "label", "labels") if name not in found]
+    names = ("X", "item", "worker", "label", "labels")
+    found = read_arrays(path, names)
+    absent = [name for name in names if name not in found]
     if absent:
-        raise DataError(f"{path} has no array {absent[0]!r}: a set of answers has X, item, worker, label and labels.")
-    X = np.asarray(found["X"], dtype=np.float64)
-    item, worker, label = (np.asarray(found[name]) for name in ("item", "worker", "label"))
-    names = tuple(str(name) for name in found["labels"])
+        raise DataError(f"{path} has no array {absent[0]!r}: a set of answers has {', '.join(names)}.")
+    X, labels = np.asarray(found["X"], dtype=np.float64), tuple(map(str, found["labels"]))
     if X.ndim != 2 or not np.isfinite(X).all():
         raise DataError(f"{path}: X must be a matrix of finite numbers, one row per item.")
-    for name, values, end in (("item", item, len(X)), ("worker", worker, None), ("label", label, len(names))):
-        if values.shape != item.shape or values.ndim != 1 or values.dtype.kind not in "iu":
+    for name, end in (("item", len(X)), ("worker", None), ("label", len(labels))):
+        values = found[name]
+        if values.shape != found["item"].shape or values.ndim != 1 or values.dtype.kind not in "iu":
             raise DataError(f"{path}: {name} must be a list of whole numbers, as long as item.")
         if end is not None and not ((values >= 0) & (values < end)).all():
             raise DataError(f"{path}: {name} must be between 0 and {end - 1}.")
-    if not len(item):
+    if not len(found["item"]):
         raise DataError(f"{path} holds no answers.")
-    return Answers(X, item.astype(np.int64), worker.astype(np.int64), label.astype(np.int64), names)
+    item, worker, label = (found[name].astype(np.int64) for name in ("item", "worker", "label"))
+    return Answers(X, item, worker, label, labels)
 
 
 def marks(answers: Answers, reading: str) -> Matrix:
@@ -111,45 +112,11 @@ def marks(answers: Answers, reading: str) -> Matrix:
     return np.where(majority.any(axis=1, keepdims=True), majority, leading).astype(float)
 
 
-# ------------------------------------------------------------------------------------------- methods that read counts
-
-
-def count(answers: Answers) -> Matrix:
-    """Shares of the given answers, with 1/q of an answer for every label added."""
-    counts = answers.counts()
-    smoothed = counts + 1.0 / counts.shape[1]
-    return np.asarray(smoothed / smoothed.sum(axis=1, keepdims=True))
-
-
-def dirichlet_multinomial(answers: Answers) -> Matrix:
-    """Posterior means under one Dirichlet prior for all items, its parameters by maximum likelihood.
-
-    With one answer per item only the mean of the prior is known; its weight is then that of one answer.
-    """
-    counts = answers.counts()
-    total = counts.sum(axis=1)
-    frequencies = (counts.sum(axis=0) + 0.5) / (counts.sum() + 0.5 * counts.shape[1])
-    prior = frequencies
-    if (total > 1).any():
-
-        def loss(log_prior: Matrix) -> tuple[float, Matrix]:
-            a = np.exp(log_prior)
-            value = gammaln(a + counts) - gammaln(a)
-            slope = (psi(a + counts) - psi(a)).sum(axis=0) - (psi(a.sum() + total) - psi(a.sum())).sum()
-            return float(np.sum(gammaln(a.sum() + total) - gammaln(a.sum())) - value.sum()), -a * slope
-
-        prior = np.exp(
-            minimize(loss, np.log(frequencies), jac=True, method="L-BFGS-B", bounds=[(-20, 10)] * len(prior)).x
-        )
-    posterior = counts + prior
-    return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
-
-
 def dawid_skene(answers: Answers) -> Matrix:
     """Chances of each item's one true label (Dawid and Skene 1979); people without an id are one person."""
     q, n = len(answers.labels), len(answers.X)
     person = np.unique(answers.worker, return_inverse=True)[1]
-    T = count(answers)
+    T = counting.shares(answers.counts())
     for _ in range(EM_STEPS):
         share = T.mean(axis=0) + 1e-12
         confusion = np.full((int(person.max()) + 1, q, q), PSEUDO_COUNT)  # person, answer, truth
@@ -165,50 +132,18 @@ def dawid_skene(answers: Answers) -> Matrix:
     return T
 
 
-def logistic_regression(answers: Answers) -> Matrix:
-    """A logistic regression of the answers on the features, each item told by a fit to the others (five folds)."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import GroupKFold
-    from sklearn.preprocessing import StandardScaler
-
-    X = StandardScaler().fit_transform(answers.X)
-    T = np.full((len(X), len(answers.labels)), PSEUDO_COUNT)
-    fold = np.zeros(len(X), dtype=np.int64)
-    every = np.arange(len(X))
-    for number, (_, test) in enumerate(GroupKFold(min(5, len(X))).split(every, groups=every)):
-        fold[test] = number
-    for number in range(int(fold.max()) + 1):
-        train, test = fold[answers.item] != number, fold == number
-        model = LogisticRegression(max_iter=1000).fit(X[answers.item[train]], answers.label[train])
-        T[np.ix_(test, model.classes_)] += model.predict_proba(X[test])
-    return np.asarray(T / T.sum(axis=1, keepdims=True))
+def with_features(answers: Answers) -> Matrix:
+    """The Dirichlet-multinomial whose mean is a logistic regression on the features."""
+    counts = answers.counts()
+    return counting.dirichlet_multinomial(counts, counting.regressed(answers.X, counts))
 
 
-def dirichlet_regression(answers: Answers) -> Matrix:
-    """Posterior means under Dirichlet priors around a logistic regression, whose weight is by maximum likelihood.
-
-    With one answer per item nothing tells the weight; it is then that of two answers.
-    """
-    counts, M = answers.counts(), logistic_regression(answers)
-    total, weight = counts.sum(axis=1), 2.0
-    if (total > 1).any():
-
-        def loss(log_weight: float) -> float:
-            a = np.exp(log_weight) * M
-            found = gammaln(a.sum(axis=1)) - gammaln(a.sum(axis=1) + total) + (gammaln(a + counts) - gammaln(a)).sum(1)
-            return -float(found.sum())
-
-        weight = float(np.exp(minimize_scalar(loss, bounds=(-5, 8), method="bounded").x))
-    posterior = counts + weight * M
-    return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
-
-
-COUNTERS = {
-    "Counting": count,
-    "Dirichlet-multinomial": dirichlet_multinomial,
-    "Dirichlet with regression": dirichlet_regression,
+COUNTERS: dict[str, Callable[[Answers], Matrix]] = {
+    "Counting": lambda answers: counting.shares(answers.counts()),
+    "Dirichlet-multinomial": lambda answers: counting.dirichlet_multinomial(answers.counts()),
+    "Dirichlet-multinomial (features)": with_features,
     "Dawid-Skene": dawid_skene,
-    "Logistic regression": logistic_regression,
+    "Logistic regression": lambda answers: counting.regressed(answers.X, answers.counts()),
 }
 """Rows that read the counts, and how."""
 

@@ -92,7 +92,7 @@ def benchmark(
 ) -> Benchmark:
     """Compare methods on data sets whose true distributions are known.
 
-    Finished work is kept in the store: a run that was stopped goes on from there, and a second one with more methods or
+    Finished work is kept in the store: a run that was stopped resumes there, and a second one with more methods or
     data sets computes only what is new.
 
     Parameters

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 
-from contone.experiments.describe import canonical, digest
+from contone.experiments.describe import digest
 from contone.experiments.fingerprint import fingerprint
 from contone.experiments.tasks import modules_of
 from contone.typing import Record
@@ -72,11 +72,6 @@ class Cell:
                 "code": fingerprint(*modules_of(self.task)),
             }
         )
-
-    @property
-    def place(self) -> tuple[str, str, str, str, int | None]:
-        """Where the number stands; a later run's cell replaces an earlier one's at the same place."""
-        return self.experiment, self.dataset, self.row, canonical(self.setting), self.seed
 
     def plain(self) -> Record:
         """The cell and its key as plain values."""

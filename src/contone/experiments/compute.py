@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from functools import lru_cache
+from importlib.metadata import version
+from platform import python_version
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -16,8 +17,8 @@ import contone
 from contone import measures
 from contone.exceptions import InputError
 from contone.experiments.cells import Cell
-from contone.experiments.data import load
 from contone.experiments.describe import build
+from contone.experiments.sources import load
 from contone.experiments.tasks import TASKS
 from contone.measurements import IntervalRule
 from contone.trust.trial import Trial, trial
@@ -27,14 +28,16 @@ N_EXAMPLES = 4
 """Rows kept of every recovered distribution, for the pictures of single instances."""
 
 
-def compute(cell: Cell, outcome: Callable[[Cell], Record] | None = None) -> Record:
+def compute(cell: Cell) -> Record:
     """Carry out a cell. Never raises: the record says whether it is "done", "failed" or, without its extra, "left out".
 
-    `outcome` does the work, in place of the task on a data set with known truth. The record holds plain values, except
-    ``"arrays"``: arrays to be kept beside it (or None).
+    The record holds plain values, except ``"arrays"``: arrays to be kept beside it (or None).
     """
-    started = time.time()
-    done = attempt(cell, outcome=outcome)
+    return record_of(cell, attempt(cell), time.time())
+
+
+def record_of(cell: Cell, done: Trial[Record], ended: float) -> Record:
+    """What is kept of a cell's trial that ended then."""
     record: Record = {"key": cell.key, "cell": cell.plain(), "versions": versions(), "arrays": None}
     if done.answer is None:
         status = "left out" if done.is_left_out else "failed"
@@ -42,18 +45,22 @@ def compute(cell: Cell, outcome: Callable[[Cell], Record] | None = None) -> Reco
     else:
         record.update(done.answer, status="done")
     record["warnings"] = sorted({f"{category.__name__}: {text}" for category, text in done.warnings})
-    record["time"] = {"started": started, "cpu": done.cpu, "wall": done.seconds}
+    record["time"] = {"started": ended - done.seconds, "cpu": done.cpu, "wall": done.seconds}
     return record
 
 
-def attempt(cell: Cell, n_rows: int | None = None, outcome: Callable[[Cell], Record] | None = None) -> Trial[Record]:
-    """A trial of a cell, on the first `n_rows` rows of its data, or by another outcome."""
+def attempt(cell: Cell, n_rows: int | None = None) -> Trial[Record]:
+    """A trial of a cell, on the first `n_rows` rows of its data."""
     # One thread a cell: cells are what runs in parallel, and BLAS threads on top of them would fight for the cores.
     with threadpool_limits(limits=1):
-        return trial(lambda: _outcome(cell, n_rows) if outcome is None else outcome(cell))
+        return trial(lambda: _outcome(cell, n_rows))
 
 
 def _outcome(cell: Cell, n_rows: int | None) -> Record:
+    if cell.task["kind"] == "people":  # data without a truth, judged in another way
+        from contone.experiments.people import outcome as of_people
+
+        return of_people(cell)
     X, D, label_names, found, _ = load(cell.dataset, cell.source)
     if found != cell.data_hash:
         raise InputError(f"{cell.dataset} has other content here ({found}) than in the plan ({cell.data_hash}).")
@@ -99,24 +106,14 @@ def instance_summary(D: np.ndarray, R: np.ndarray) -> Record:
     for name, measure in measures.MEASURES.items():
         values = measure.per_instance(D, R)
         kept = values[np.isfinite(values)]
-        quantiles[name] = [float(v) for v in np.quantile(kept, [0.1, 0.5, 0.9])] if kept.size else None
+        quantiles[name] = np.quantile(kept, [0.1, 0.5, 0.9]).tolist() if kept.size else None
     flat = 0.5 * np.abs(R - 1.0 / R.shape[1]).sum(axis=1)
-    infinite = {
-        name: int((~np.isfinite(measure.per_instance(D, R))).sum()) for name, measure in measures.CONVENTIONS.items()
-    }
+    infinite = {n: int((~np.isfinite(m.per_instance(D, R))).sum()) for n, m in measures.CONVENTIONS.items()}
     return {"deciles": quantiles, "max_tv_from_uniform": float(flat.max()), "not_finite": infinite}
 
 
 @lru_cache(maxsize=1)
 def versions() -> dict[str, str]:
     """Versions of what computed the number."""
-    from importlib.metadata import PackageNotFoundError, version
-    from platform import python_version
-
-    found = {"python": python_version(), "contone": contone.__version__}
-    for package in ("numpy", "scipy", "scikit-learn", "joblib"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "unknown"
-    return found
+    packages = ("numpy", "scipy", "scikit-learn", "joblib")
+    return {"python": python_version(), "contone": contone.__version__, **{name: version(name) for name in packages}}

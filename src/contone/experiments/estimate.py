@@ -15,7 +15,7 @@ import numpy as np
 
 from contone.experiments.cells import Cell, unique
 from contone.experiments.compute import attempt
-from contone.experiments.data import load
+from contone.experiments.sources import load
 from contone.experiments.store import Store
 
 PROBE_ROWS = (120, 480)
@@ -26,6 +26,10 @@ LONG_TRIAL = 2.0
 
 EXPONENTS = (1.0, 2.5)
 """The growth with the number of rows is kept within these powers: two short trials alone could say anything."""
+
+
+Growth = Callable[[int, int], float]
+"""Seconds of a row, of the numbers of rows and labels."""
 
 
 @dataclass(frozen=True)
@@ -41,68 +45,49 @@ class Estimate:
     unknown: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Growth:
-    """The time of a row on some rows of a data set, and the power of n with which it grows."""
-
-    seconds: float
-    n: int
-    q: int
-    power: float
-
-    def scaled(self, n: int, q: int) -> float:
-        return float(self.seconds * (n / self.n) ** self.power * max(1.0, q / self.q))
-
-
-def estimate(
-    cells: Sequence[Cell], store: Store, *, jobs: int = 1, told: Callable[[str], None] = lambda row: None
-) -> Estimate:
-    """What the cells that the store does not hold yet will take with `jobs` processes; `told` hears of every trial."""
+def estimate(cells: Sequence[Cell], store: Store, *, jobs: int = 1) -> Estimate:
+    """What the cells that the store does not hold yet will take with `jobs` processes."""
     todo = [cell for cell in unique(cells) if cell.key not in store]
-    known = _known(store)
-    trials: dict[tuple[str, str], _Growth | None] = {}
+    kept = (record for record in store.results())
+    known = {(r["cell"]["experiment"], r["cell"]["row"], r["cell"]["data_hash"]): r["time"]["wall"] for r in kept}
+    grows: dict[tuple[str, str], Growth | None] = {}
     costs: dict[str, float | None] = {}
     for cell in sorted(todo, key=lambda c: len(load(c.dataset, c.source).X)):
-        seen = known.get((cell.experiment, cell.row, cell.data_hash))
         place = cell.experiment, cell.row
-        if seen is None and place not in trials:
-            told(cell.row)
-            trials[place] = _try(cell)
-        trial = trials.get(place)
-        X, D, *_ = load(cell.dataset, cell.source)
-        costs[cell.key] = seen if seen is not None else trial.scaled(len(X), D.shape[1]) if trial else None
+        seen = known.get((*place, cell.data_hash))
+        if seen is None and place not in grows:
+            grows[place] = _try(cell)
+        grow = grows.get(place)
+        costs[cell.key] = seen if seen is not None else grow(*_size(cell)) if grow else None
     found = [cost for cost in costs.values() if cost is not None]
     typical = math.fsum(found) / len(found) if found else 0.0
     whole = {key: cost if cost is not None else typical for key, cost in costs.items()}
     longest = max(todo, key=lambda c: whole[c.key], default=None)
     # No run is shorter than its longest cell, however many processes it has.
     seconds = max(math.fsum(whole.values()) / max(1, jobs), max(whole.values(), default=0.0))
-    return Estimate(whole, seconds, longest, tuple(row for (_, row), trial in trials.items() if trial is None))
+    return Estimate(whole, seconds, longest, tuple(row for (_, row), grow in grows.items() if grow is None))
 
 
-def _known(store: Store) -> dict[tuple[str, str, str], float]:
-    """Seconds that rows took on data sets, as the store has them."""
-    return {
-        (r["cell"]["experiment"], r["cell"]["row"], r["cell"]["data_hash"]): r["time"]["wall"] for r in store.results()
-    }
-
-
-def _try(cell: Cell) -> _Growth | None:
-    """The row on a few rows of its data set; None where it fails."""
-    X, D, *_ = load(cell.dataset, cell.source)
-    sizes = sorted({min(n, len(X)) for n in PROBE_ROWS})
-    seconds: list[float] = []
-    for n in sizes:
-        took = seconds_on(cell, n)
+def _try(cell: Cell) -> Growth | None:
+    """How a row's time grows, from a few rows of its data set; None where it fails."""
+    n, q = _size(cell)
+    tried: dict[int, float] = {}
+    for size in sorted({min(size, n) for size in PROBE_ROWS}):
+        took = seconds_on(cell, size)
         if took is None:
             return None
-        seconds.append(took)
+        tried[size] = took
         if took > LONG_TRIAL:
             break
+    (first, least), (last, most) = min(tried.items()), max(tried.items())
     power = EXPONENTS[0]
-    if len(seconds) == 2 and seconds[0] > 0:
-        power = float(np.clip(math.log(seconds[1] / seconds[0]) / math.log(sizes[1] / sizes[0]), *EXPONENTS))
-    return _Growth(seconds[-1], sizes[len(seconds) - 1], D.shape[1], power)
+    if last > first and least > 0:
+        power = float(np.clip(math.log(most / least) / math.log(last / first), *EXPONENTS))
+    return lambda rows, labels: float(most * (rows / last) ** power * max(1.0, labels / q))
+
+
+def _size(cell: Cell) -> tuple[int, int]:
+    return load(cell.dataset, cell.source).D.shape
 
 
 def seconds_on(cell: Cell, n_rows: int) -> float | None:

@@ -11,11 +11,11 @@ that read the counts: counting, the Dirichlet-multinomial, Dawid and Skene's mod
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
-from statistics import fmean
-from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -25,15 +25,18 @@ from contone.base import Enhancer
 from contone.exceptions import InputError
 from contone.experiments.answers import COUNTERS, Answers, marks, read_answers
 from contone.experiments.cells import Cell
-from contone.experiments.compute import compute
-from contone.experiments.data import content_hash
 from contone.experiments.describe import build, describe, random_parameters
 from contone.experiments.fingerprint import fingerprint
-from contone.experiments.results import load_results
-from contone.experiments.run import Observer, Progress, run
+from contone.experiments.plan import Plan
+from contone.experiments.report import parts
+from contone.experiments.report.scores import as_grid
+from contone.experiments.results import Results, load_results
+from contone.experiments.sources import content_hash
 from contone.experiments.store import Store
 from contone.measures import cross_entropy
-from contone.typing import Matrix
+from contone.pages import blocks, words
+from contone.pages.blocks import Fold, Grid, Section
+from contone.typing import Matrix, Record
 
 NAME = "people"
 """The name of the experiment."""
@@ -43,10 +46,15 @@ LEAST = 1e-9
 
 READINGS = ("majority", "any")
 
+COUNTING = ("Counting", "Dirichlet-multinomial")
+"""The rows that a method has to beat: without features."""
+
+TITLE = "Methods judged by answers of people"
+
 
 def plan_people(
     folder: Path, methods: Mapping[str, Enhancer], *, answers: Sequence[int] = (1, 3), seeds: int = 3
-) -> list[Cell]:
+) -> Plan:
     """A cell for every row, set, number of answers and seed; a seed draws the answers and seeds the method."""
     files = sorted(folder.glob("*.npz"))
     if not files:
@@ -56,31 +64,18 @@ def plan_people(
     code = fingerprint("contone.experiments.people")
     cells = []
     for file in files:
-        found = read_answers(file)
-        content = _content(found)
-        for k in answers:
-            for seed in range(seeds):
-                for row, task, estimator in _rows(methods, k):
-                    about = {"kind": NAME, "k": k, "code": code, **task}
-                    if estimator is not None:
-                        seeded = clone(estimator).set_params(**dict.fromkeys(random_parameters(estimator), seed))
-                        about["estimator"] = describe(seeded)
-                    cells.append(
-                        Cell(
-                            experiment=NAME,
-                            row=row,
-                            method=type(estimator).__name__ if estimator is not None else row,
-                            dataset=file.stem,
-                            data_hash=content,
-                            task=about,
-                            degradation={},
-                            seed=seed,
-                            setting={"k": k},
-                            baseline=estimator is None,
-                            source={"file": str(file.resolve())},
-                        )
-                    )
-    return cells
+        about: Record = {"experiment": NAME, "dataset": file.stem, "source": {"file": str(file.resolve())}}
+        about |= {"data_hash": _content(read_answers(file)), "degradation": {}}
+        for k, seed in product(answers, range(seeds)):
+            for row, task, estimator in _rows(methods, k):
+                task = {"kind": NAME, "k": k, "code": code, **task}
+                if estimator is not None:
+                    seeded = clone(estimator).set_params(**dict.fromkeys(random_parameters(estimator), seed))
+                    task["estimator"] = describe(seeded)
+                method = type(estimator).__name__ if estimator is not None else row
+                place = {"row": row, "method": method, "setting": {"k": k}, "baseline": estimator is None}
+                cells.append(Cell(**(about | place), task=task, seed=seed))
+    return Plan(cells)
 
 
 def voting_methods() -> dict[str, Enhancer]:
@@ -95,7 +90,7 @@ def voting_methods() -> dict[str, Enhancer]:
     return {"Inversion (votes)": method}
 
 
-def _rows(methods: Mapping[str, Enhancer], k: int) -> Iterator[tuple[str, dict[str, Any], Enhancer | None]]:
+def _rows(methods: Mapping[str, Enhancer], k: int) -> Iterator[tuple[str, Record, Enhancer | None]]:
     for name in COUNTERS:
         yield name, {"counts": name}, None
     for name, method in {**voting_methods(), **methods}.items():
@@ -116,7 +111,7 @@ def _content(answers: Answers) -> str:
     return content_hash(answers.X, answers.item, answers.worker, answers.label)
 
 
-def outcome(cell: Cell) -> dict[str, Any]:
+def outcome(cell: Cell) -> Record:
     """What a cell gives: the log loss of the left-out answers, and the same at the best temperature in hindsight."""
     answers = read_answers(Path(cell.source["file"]))
     if _content(answers) != cell.data_hash:
@@ -155,29 +150,43 @@ def best_temperature(counts: Matrix, R: Matrix) -> tuple[float, float]:
     return float(found.fun), float(np.exp(found.x))
 
 
-def run_people(cells: Sequence[Cell], store: Store, *, jobs: int = 1, observer: Observer | None = None) -> Progress:
-    """Carry out the cells that are not in the store."""
-    return run(cells, store, jobs=jobs, observer=observer, compute=partial(compute, outcome=outcome))
+# ------------------------------------------------------------------------------------------------------------ report
 
 
-# ----------------------------------------------------------------------------------------------------------- results
-
-Table = dict[str, dict[tuple[str, int], float | None]]
-"""Mean scores by row and by (set, k), None where a cell is missing or failed."""
-
-
-def people_table(store: Store, measure: str = "log_loss") -> Table:
-    """The table of a store, rows by their mean over all sets, the best first; rows that lack a cell are last."""
+def make_report(store: Store) -> parts.Report:
+    """The table of a store for every number of answers, the best row of a set in bold."""
     results = load_results(store)
-    entries = results.of(NAME)
-    columns = sorted({(e.dataset, int(e.setting["k"])) for e in entries}, key=lambda c: (c[1], c[0]))
-    table: Table = {row: dict.fromkeys(columns) for row in results.kinds(NAME)}
-    for entry in entries:
-        if entry.status == "done":
-            table[entry.row][entry.dataset, int(entry.setting["k"])] = entry.scores[measure]
-    return dict(sorted(table.items(), key=lambda row: _order(row[1])))
+    entries, sections, said = results.of(NAME), [], []
+    for k in sorted({int(entry.setting["k"]) for entry in entries}):
+        loss, tempered = (table(results, k, measure) for measure in ("log_loss", "log_loss_tempered"))
+        fold = Fold("At the best temperature", (tempered,), "chosen by the answers that judge it: a bound, no score")
+        sections.append(Section(f"answers-{k}", loss.title, (loss, fold)))
+        said.append(f"Given {words.count(k, 'answer')} per item, {_verdict(loss)}")
+    about = "Methods are given a few answers per item and judged by the answers that were left out, in nats."
+    first = sections[0].grids()[0] if sections else Grid("", (), ())
+    last = parts.failed(results), parts.provenance(results)
+    return parts.as_report(results, TITLE, about, (*sections, *last), said, first)
 
 
-def _order(row: Mapping[Any, float | None]) -> tuple[int, float]:
-    known = [value for value in row.values() if value is not None]
-    return len(row) - len(known), fmean(known) if known else 0.0
+def table(results: Results, k: int, measure: str) -> Grid:
+    """Mean scores of all rows on all sets, given k answers; the best mean first, rows that lack a set last."""
+    datasets, lines = results.datasets(NAME), []
+    for row, kind in results.kinds(NAME).items():
+        found = (results.get(NAME, dataset, row, {"k": k}) for dataset in datasets)
+        values = [one.scores[measure] if one is not None and one.status == "done" else None for one in found]
+        lines.append((row, kind, [blocks.Cell("" if v is None else f"{v:.3f}", v) for v in values], None))
+    title = f"Log loss of the left-out answers, given {words.count(k, 'answer')} per item"
+    grid = as_grid(title, datasets, lines, lambda v: "" if v is None else f"{v:.3f}", False, with_shares=False)
+    order = sorted(grid.rows, key=lambda row: math.inf if row.cells[0].value is None else row.cells[0].value)
+    return replace(grid, rows=tuple(order))
+
+
+def _verdict(loss: Grid) -> str:
+    """Which rows that are no baselines beat counting, and on how many sets."""
+    rows = {row.name: [math.inf if c.value is None else c.value for c in row.cells[1:]] for row in loss.rows}
+    best = [min(pair) for pair in zip(*(rows[name] for name in COUNTING), strict=True)]
+    methods = [row.name for row in loss.rows if row.kind == "method"]
+    wins = {name: sum(v < b for v, b in zip(rows[name], best, strict=True)) for name in methods}
+    ahead = ", ".join(f"{name} ({n})" for name, n in sorted(wins.items(), key=lambda pair: -pair[1]) if n)
+    what = f"beat counting (the better of its two rows), on how many of {words.count(len(best), 'set')}"
+    return f"these {what}: {ahead}." if ahead else "no method beats counting on any set."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from sklearn.base import BaseEstimator, clone
 
@@ -12,9 +12,8 @@ from contone import datasets
 from contone.enhance import methods as all_methods
 from contone.exceptions import DataError, InputError
 from contone.experiments.cells import Cell
-from contone.experiments.data import Loaded, load
 from contone.experiments.describe import build, describe, named, random_parameters
-from contone.experiments.sources import Source
+from contone.experiments.sources import Loaded, Source, load
 from contone.experiments.spec import Spec
 from contone.experiments.tasks import TASKS
 from contone.typing import Record
@@ -37,23 +36,21 @@ class Plan:
     """Data sets with the content of another one, which stands for both."""
 
 
-@dataclass(frozen=True)
-class _Row:
-    """A row of a table before it meets data: its name, and the task with the estimator still alive."""
+class _Row(NamedTuple):
+    """A row of a table before it meets data: a cell without any, and its estimator; None for a reference."""
 
-    name: str
-    method: str
-    task: Record
+    cell: Cell
     estimator: BaseEstimator | None = None
-    setting: Record = field(default_factory=dict)
-    baseline: bool = False
-    oracle: bool = False
-    extra: Record = field(default_factory=dict)
+
+    @property
+    def names(self) -> set[str]:
+        """What the row may be asked for by."""
+        return {self.cell.method.lower(), self.cell.row.lower()}
 
     @property
     def is_reference(self) -> bool:
         """Whether every score is to be shown beside it: baselines, the limit, the mean of the truth."""
-        return self.baseline or self.estimator is None
+        return self.cell.baseline or self.estimator is None
 
 
 def make_plan(
@@ -90,32 +87,31 @@ def make_plan(
     wanted = {name.lower() for name in method_names}
     seen: set[str] = set()
     for spec in chosen:
-        rows = [_with_learner(row, spec) for row in _rows(spec, missing_methods)]
-        seen |= {name.lower() for row in rows for name in (row.method, row.name)}
-        if wanted:
-            rows = [r for r in rows if r.is_reference or {r.method.lower(), r.name.lower()} & wanted]
+        rows = list(_rows(spec, missing_methods))
+        seen |= {name for row in rows for name in row.names}
+        rows = [row for row in rows if not wanted or row.is_reference or row.names & wanted]
         first: dict[str, str] = {}
         for source in _sources(dataset_names or spec.datasets, groups):
             source = replace(source, max_rows=max_rows or spec.max_rows.get(source.name, 0))
-            name = source.name
             try:
                 data = _load(source)
             except DataError as error:
-                if source.is_file() or name not in datasets.names():
+                if source.is_file() or source.name not in datasets.names():
                     raise  # a typing error, not a missing file
-                missing_data[name] = str(error)
+                missing_data[source.name] = str(error)
                 continue
             if data.content in first:
-                duplicates[source.file or name] = first[data.content]
+                duplicates[source.file or source.name] = first[data.content]
                 continue
             if data.title in first.values():
                 raise InputError(f"Two different data sets are called {data.title!r}: rename one of the files.")
             first[data.content] = data.title
             for row in rows:
-                cells += _cells(row, spec, source, data, spec.n_seeds(row.name, seeds))
+                cells += _cells(row, source, data, spec.n_seeds(row.cell.row, seeds))
     unknown = sorted(wanted - seen - {name.lower() for name in missing_methods})
     if unknown:
-        raise InputError(f"No experiment has a method {', '.join(map(repr, unknown))}; there are: {_listed(seen)}.")
+        known = ", ".join(sorted(seen))
+        raise InputError(f"No experiment has a method {', '.join(map(repr, unknown))}; there are: {known}.")
     return Plan(cells, missing_data, missing_methods, duplicates)
 
 
@@ -132,122 +128,102 @@ def expand_names(names: Iterable[str], groups: Groups | None = None) -> list[str
 
 
 def _rows(spec: Spec, missing: dict[str, str]) -> Iterator[_Row]:
+    """The rows of a spec; a class that is not there is left out, and named in `missing`."""
     for row in spec.rows:
-        if "methods" in row:
-            yield from _method_rows(row, missing)
-        elif "class" in row:
-            yield from _class_rows(row, missing)
-        elif "task" in row:
-            yield _task_row(row)
-        else:
-            raise InputError(f"{spec.name}: a row needs `methods`, `class` or `task`; it has {sorted(row)}.")
+        expand = next((expand for key, expand in FORMS.items() if key in row), None)
+        if expand is None:
+            raise InputError(f"{spec.name}: a row needs {', '.join(FORMS)}; it has {sorted(row)}.")
+        try:
+            for marks, estimator in expand(row, missing):
+                task = marks.get("task", {"kind": "enhance"})
+                if estimator is not None and spec.learner is not None:
+                    # In a predictive experiment the enhancer's answer goes on to the spec's learner.
+                    task = {"kind": "predict", "report": "recovered", **spec.learner, **row.get("task_options", {})}
+                    task["learner"] = describe(build(spec.learner["learner"]))
+                blank = {"experiment": spec.name, "dataset": "", "data_hash": "", "degradation": spec.degradation}
+                yield _Row(Cell(**{**blank, **marks, "task": task}), estimator)
+        except _NotThereError as error:
+            missing.update([error.args])
 
 
-def _task_row(row: Mapping[str, Any]) -> _Row:
+_Marked = tuple[Record, BaseEstimator | None]
+"""The fields of a cell that a row decides, and its estimator."""
+
+
+def _task_row(row: Mapping[str, Any], _: dict[str, str]) -> Iterator[_Marked]:
     """A reference: `learners` are those that compete in a limit, `splits` and `seed` those of a floor."""
-    if row["task"] not in TASKS:
-        raise InputError(f"There is no task {row['task']!r}; there are: {', '.join(TASKS)}.")
+    kind = row["task"]
+    if kind not in TASKS:
+        raise InputError(f"There is no task {kind!r}; there are: {', '.join(TASKS)}.")
     options = {name: value for name, value in row.items() if name not in ("task", "name", "oracle")}
-    return _Row(
-        row.get("name", row["task"]), row["task"], {"kind": row["task"], **options}, oracle=row.get("oracle", False)
-    )
+    marks = {"row": row.get("name", kind), "method": kind, "oracle": row.get("oracle", False)}
+    yield {**marks, "task": {"kind": kind, **options}}, None
 
 
-def _method_rows(row: Mapping[str, Any], missing: dict[str, str]) -> Iterator[_Row]:
+def _method_rows(row: Mapping[str, Any], missing: dict[str, str]) -> Iterator[_Marked]:
     known = {cls.__name__: cls for cls in all_methods().values()}
-    names = list(known) if row["methods"] == "all" else row["methods"]
-    for name in names:
+    ways = next(({"task": {"kind": kind, **row[key]}} for key, kind in WAYS.items() if key in row), {})
+    for name in known if row["methods"] == "all" else row["methods"]:
         if name not in known:
             missing[name] = f"{name} is not in this version of contone"
             continue
         cls = known[name]
         asked = list(cls.PRESETS) if row.get("presets", "all") == "all" else row["presets"]
-        presets = [p for p in asked if p in cls.PRESETS]
-        variants: list[tuple[str, BaseEstimator]] = []
-        if row.get("defaults", True) or not presets:
-            variants.append((name, cls()))
-        for preset in presets:
-            estimator = cls.preset(preset)
+        presets = {f"{name} ({preset})": cls.preset(preset) for preset in asked if preset in cls.PRESETS}
+        variants: dict[str, BaseEstimator] = {name: cls()} if row.get("defaults", True) or not presets else {}
+        for variant, estimator in presets.items():
             # A preset that is the default would stand in the table twice.
-            if all(describe(estimator) != describe(other) for _, other in variants):
-                variants.append((f"{name} ({preset})", estimator))
-        for variant, estimator in variants:
-            if variant in row.get("except", ()):
-                continue
-            if "wrap" in row:
-                outer = _class(row["wrap"], missing)
-                if outer is None:
-                    return
-                estimator = outer(enhancer=estimator)
-            title = row.get("name", "{variant}").format(method=name, variant=variant)
-            ways = [key for key in WAYS if key in row]
-            found = _estimator_row(title, name, estimator, baseline=cls.baseline and not ways and "wrap" not in row)
-            yield replace(found, task={"kind": WAYS[ways[0]], **row[ways[0]]}) if ways else found
+            if all(describe(estimator) != describe(other) for other in variants.values()):
+                variants[variant] = estimator
+        for variant, estimator in variants.items():
+            if variant not in row.get("except", ()):
+                made = _class(row["wrap"])(enhancer=estimator) if "wrap" in row else estimator
+                title = row.get("name", "{variant}").format(method=name, variant=variant)
+                is_baseline = cls.baseline and not ways and "wrap" not in row
+                yield {"row": title, "method": name, "baseline": is_baseline, **ways}, made
 
 
-def _class_rows(row: Mapping[str, Any], missing: dict[str, str]) -> Iterator[_Row]:
-    cls: Any = _class(row["class"], missing)
-    if cls is None:
-        return
+def _class_rows(row: Mapping[str, Any], _: dict[str, str]) -> Iterator[_Marked]:
+    cls = _class(row["class"])
     params = {name: build(value) for name, value in row.get("params", {}).items()}
     params.update(dict.fromkeys(row.get("without", ()), None))
     base = cls.preset(row["preset"], **params) if "preset" in row else cls(**params)
-    title = row.get("name", row["class"])
+    marks: Record = {"row": row.get("name", row["class"]), "method": row["class"]}
     if "grid" in row:
         task = {"kind": "oracle_grid", "grid": row["grid"], "measure": row["measure"]}
-        yield _Row(title, row["class"], task, base, oracle=True)
+        yield {**marks, "task": task, "oracle": True}, base
     elif "sweep" in row:
-        for parameter, values in row["sweep"].items():
-            for value in values:
-                changed = clone(base).set_params(**{parameter: value})
-                yield _estimator_row(title, row["class"], changed, setting={parameter: value})
+        for parameter, value in ((p, v) for p, values in row["sweep"].items() for v in values):
+            yield {**marks, "setting": {parameter: value}}, clone(base).set_params(**{parameter: value})
     else:
-        marks = {"oracle": row.get("oracle", False), "baseline": getattr(cls, "baseline", False)}
-        yield replace(_estimator_row(title, row["class"], base, **marks), extra=row.get("task_options", {}))
+        kind = {"oracle": row.get("oracle", False), "baseline": getattr(cls, "baseline", False)}
+        yield {**marks, **kind}, base
 
 
-def _with_learner(row: _Row, spec: Spec) -> _Row:
-    """In a predictive experiment the enhancer's answer goes on to the spec's learner."""
-    learner = spec.learner
-    if learner is None or row.estimator is None:
-        return row
-    task = {"kind": "predict", "report": "recovered", **learner, **row.extra}
-    return replace(row, task={**task, "learner": describe(build(learner["learner"]))})
+FORMS = {"methods": _method_rows, "class": _class_rows, "task": _task_row}
+"""The key that a row has, and what it expands to."""
 
 
-def _estimator_row(title: str, method: str, estimator: BaseEstimator, **marks: Any) -> _Row:
-    return _Row(title, method, {"kind": "enhance"}, estimator, **marks)
+class _NotThereError(InputError):
+    """A class that a spec names is not there: its rows are left out. Holds its name, and why."""
 
 
-def _class(name: str, missing: dict[str, str]) -> Any:
+def _class(name: str) -> Any:
     try:
         return named(name)
     except InputError as error:
-        missing[name] = str(error)
-        return None
+        raise _NotThereError(name, str(error)) from error
 
 
-def _cells(row: _Row, spec: Spec, source: Source, data: Loaded, seeds: int) -> Iterator[Cell]:
+def _cells(row: _Row, source: Source, data: Loaded, seeds: int) -> Iterator[Cell]:
+    where = source.plain() if source.is_file() or data.title != source.name else {}
+    cell = replace(row.cell, dataset=data.title, source=where, data_hash=data.content)
     random = random_parameters(row.estimator) if row.estimator is not None else []
-    for seed in range(seeds) if random or row.task["kind"] == "graded" else (None,):
-        task = dict(row.task)
+    for seed in range(seeds) if random or cell.task["kind"] == "graded" else (None,):
+        task = dict(cell.task)
         if row.estimator is not None:
-            seeded = clone(row.estimator).set_params(**dict.fromkeys(random, seed))
-            task["estimator"] = describe(seeded)
-        yield Cell(
-            experiment=spec.name,
-            row=row.name,
-            method=row.method,
-            dataset=data.title,
-            source=source.plain() if source.is_file() or data.title != source.name else {},
-            data_hash=data.content,
-            task=task,
-            degradation=spec.degradation,
-            seed=seed,
-            setting=row.setting,
-            baseline=row.baseline,
-            oracle=row.oracle,
-        )
+            task["estimator"] = describe(clone(row.estimator).set_params(**dict.fromkeys(random, seed)))
+        yield replace(cell, task=task, seed=seed)
 
 
 def _sources(names: Iterable[str | Source], groups: Groups | None) -> list[Source]:
@@ -270,7 +246,3 @@ def _load(source: Source) -> Loaded:
             f"not available locally: put its file into the folder CONTONE_DATA, or run 'contone data fetch {name}'"
         )
     return load(name, source.plain() if source.is_file() or source.max_rows else None)
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(sorted(names))

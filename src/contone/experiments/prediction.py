@@ -19,7 +19,7 @@ truth.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -36,21 +36,9 @@ MEASURES = {**measures.MEASURES, measures.kl_reversed_drop.name: measures.kl_rev
 """What a record reports: the usual measures, and KL as the literature of label enhancement computes it."""
 
 
-class Split(NamedTuple):
-    """One fold of one repetition: row numbers."""
-
-    repeat: int
-    fold: int
-    train: np.ndarray
-    test: np.ndarray
-
-
-def splits(n: int, n_splits: int = 10, n_repeats: int = 1, seed: int = 0) -> Iterator[Split]:
-    """Shuffled folds of n rows; repetition r is shuffled with seed + r."""
-    for repeat in range(n_repeats):
-        folds = KFold(n_splits, shuffle=True, random_state=seed + repeat)
-        for fold, (train, test) in enumerate(folds.split(np.empty(n))):
-            yield Split(repeat, fold, train, test)
+def folds(n: int, n_splits: int = 10, seed: int = 0) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Shuffled folds of n rows: the rows to train on, and those to test on."""
+    return list(KFold(n_splits, shuffle=True, random_state=seed).split(np.empty(n)))
 
 
 def predict_fold(
@@ -121,23 +109,21 @@ def floor_learners(seed: int = 0) -> Record:
 
 def floor(X: Data, D: np.ndarray, *, n_splits: int = 10, seed: int = 0) -> Floor:
     """The floor of X (n, d) and D (n, q): the same folds as `predictive_folds`."""
-    by_learner: dict[str, list[Record]] = {}
-    for split in splits(len(D), n_splits, 1, seed):
+    by_learner: dict[str, list[dict[str, float]]] = {name: [] for name in floor_learners()}
+    for train, test in folds(len(D), n_splits, seed):
         for name, learner in floor_learners(seed).items():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # one that does not converge will not be the best
-                answer = learner.fit(X[split.train], D[split.train]).predict(X[split.test])
-            scored = {m: float(measure(D[split.test], answer)) for m, measure in MEASURES.items()}
-            by_learner.setdefault(name, []).append(scored)
-    scores, errors, chosen = {}, {}, {}
+                answer = learner.fit(X[train], D[train]).predict(X[test])
+            by_learner[name].append({m: float(measure(D[test], answer)) for m, measure in MEASURES.items()})
+    found = Floor({}, {}, {})
     for m, measure in MEASURES.items():
-        sign = -1.0 if measure.greater_is_better else 1.0
-        means = {name: float(np.mean([r[m] for r in records])) for name, records in by_learner.items()}
-        best = min(means, key=lambda name: sign * means[name])
-        values = np.array([r[m] for r in by_learner[best]])
-        scores[m], chosen[m] = means[best], best
-        errors[m] = float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
-    return Floor(scores, errors, chosen)
+        values = {name: np.array([scores[m] for scores in scored]) for name, scored in by_learner.items()}
+        means = {name: float(of_folds.mean()) for name, of_folds in values.items()}
+        best = (max if measure.greater_is_better else min)(means, key=means.__getitem__)
+        error = float(np.std(values[best], ddof=1) / np.sqrt(n_splits)) if n_splits > 1 else float("nan")
+        found.scores[m], found.standard_errors[m], found.learners[m] = means[best], error, best
+    return found
 
 
 def predictive_folds(
@@ -148,19 +134,17 @@ def predictive_folds(
     degradation: IntervalRule | None = None,
     *,
     n_splits: int = 10,
-    n_repeats: int = 1,
     seed: int = 0,
 ) -> list[Record]:
     """The whole experiment for one enhancer and one learner on X (n, d) and D (n, q): plain records.
 
-    Every record has `repeat`, `fold`, `n_test`, `trained_on` ("recovered", "truth", "mean" or "uniform"), `against`
-    ("truth" or "learner_on_truth") and one entry per measure.
+    Every record has `fold`, `n_test`, `trained_on` ("recovered", "truth", "mean" or "uniform"), `against` ("truth" or
+    "learner_on_truth") and one entry per measure.
     """
     records: list[Record] = []
-    for split in splits(len(D), n_splits, n_repeats, seed):
-        predictions = predict_fold(X, D, split.train, split.test, enhancer, learner, degradation)
-        head = {"repeat": split.repeat, "fold": split.fold, "n_test": len(split.test)}
-        records += [head | record for record in score_fold(D[split.test], predictions)]
+    for fold, (train, test) in enumerate(folds(len(D), n_splits, seed)):
+        predictions = predict_fold(X, D, train, test, enhancer, learner, degradation)
+        records += [{"fold": fold, "n_test": len(test), **scored} for scored in score_fold(D[test], predictions)]
     return records
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, stdev
 
 from contone.experiments.describe import canonical
-from contone.experiments.store import Store
+from contone.experiments.store import Store, place_of
 from contone.pages.blocks import Kind
 from contone.typing import Record
 
@@ -65,14 +65,14 @@ class Results:
 
     def __init__(self, found: Iterable[Result], runs: Sequence[Record] = (), damaged: Sequence[str] = ()) -> None:
         self.all, self.runs, self.damaged = list(found), list(runs), tuple(damaged)
-        self._found = {_place(r.experiment, r.dataset, r.row, r.setting): r for r in self.all}
+        self._found = {(r.experiment, r.dataset, r.row, canonical(r.setting)): r for r in self.all}
 
     def __iter__(self) -> Iterator[Result]:
         return iter(self.all)
 
     def get(self, experiment: str, dataset: str, row: str, setting: Record | None = None) -> Result | None:
         """The result at a place, or None where no run asked for it."""
-        return self._found.get(_place(experiment, dataset, row, setting or {}))
+        return self._found.get((experiment, dataset, row, canonical(setting or {})))
 
     def of(self, experiment: str, **place: str) -> list[Result]:
         """The results of an experiment, in the order of the plan; `place` may name their dataset or row."""
@@ -97,7 +97,7 @@ def load_results(store: Store) -> Results:
     """Everything that the store's runs asked for, in the order of the plan."""
     groups: dict[tuple[str, str, str, str], list[Record]] = {}
     for cell in store.plan():
-        groups.setdefault(_place(cell["experiment"], cell["dataset"], cell["row"], cell["setting"]), []).append(cell)
+        groups.setdefault(place_of(cell), []).append(cell)
     found = [_result(cells, store) for cells in groups.values()]
     return Results(found, store.runs(), store.problems())
 
@@ -129,7 +129,3 @@ def _result(cells: list[Record], store: Store) -> Result:
 
 def _deviation(values: list[float]) -> float:
     return stdev(values) if all(map(math.isfinite, values)) else math.nan
-
-
-def _place(experiment: str, dataset: str, row: str, setting: Record) -> tuple[str, str, str, str]:
-    return experiment, dataset, row, canonical(setting)

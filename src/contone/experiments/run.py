@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -25,9 +24,10 @@ from joblib.externals.loky.process_executor import BrokenProcessPool, ProcessPoo
 
 from contone.exceptions import InputError, MissingExtraError
 from contone.experiments.cells import Cell, unique
-from contone.experiments.compute import compute, versions
+from contone.experiments.compute import compute, record_of, versions
 from contone.experiments.store import Store
 from contone.runtime.machine import check_jobs
+from contone.trust.trial import Trial
 from contone.typing import Record
 
 Compute = Callable[[Cell], Record]
@@ -170,7 +170,7 @@ def _keyed(compute: Compute, key: str, cell: Cell) -> tuple[str, Record]:
 
 
 def leave_with(parent: int) -> None:
-    """End this worker when the process `parent`, which started it, is gone; it would wait for work for ever.
+    """End this worker when the process `parent`, which started it, is gone; it would wait for work forever.
 
     Workers run it before anything else, with the run's id: one that asked for its parent itself could be too late.
     """
@@ -193,37 +193,26 @@ def _same_code(cell: Cell, record: Record) -> Record:
 
 def _alone(cell: Cell, compute: Compute) -> Record:
     """A cell in a process of its own, so that its death is its own."""
-    began = time.time(), time.perf_counter()
+    began = time.perf_counter()
     try:
         with ProcessPoolExecutor(max_workers=1, initializer=leave_with, initargs=(os.getpid(),)) as pool:
             return _same_code(cell, pool.submit(compute, cell).result())
     except BrokenProcessPool:
         message = "The process that computed this cell exited unexpectedly; it may have run out of memory."
-        return {
-            "key": cell.key,
-            "cell": cell.plain(),
-            "versions": versions(),
-            "status": "failed",
-            "error": message,
-            "traceback": message,
-            "warnings": [],
-            "time": {"started": began[0], "cpu": 0.0, "wall": time.perf_counter() - began[1]},
-        }
+        return record_of(cell, Trial(None, time.perf_counter() - began, 0.0, message, message), time.time())
 
 
 @contextmanager
 def _backend(backend: str, address: str | None, jobs: int) -> Iterator[int]:
     """joblib set up for the backend; gives the number of cells that run at once."""
-    context: AbstractContextManager[Any]
     if backend == "dask":
         client = _dask_client(address)
-        context = parallel_config(backend="dask", client=client, n_jobs=-1)
+        context: AbstractContextManager[Any] = parallel_config(backend="dask", client=client, n_jobs=-1)
     else:
         client = nullcontext()
         # Each worker computes with one BLAS thread: more would oversubscribe the cores.
-        context = parallel_config(
-            backend="loky", n_jobs=jobs, inner_max_num_threads=1, initializer=leave_with, initargs=(os.getpid(),)
-        )
+        loky = {"inner_max_num_threads": 1, "initializer": leave_with, "initargs": (os.getpid(),)}
+        context = parallel_config(backend="loky", n_jobs=jobs, **loky)
     with client, context:
         yield effective_n_jobs(-1 if backend == "dask" else jobs)
 
@@ -247,13 +236,6 @@ def _dask_client(address: str | None) -> Any:
 
 def machine() -> Record:
     """What a run is made on: for the provenance of its numbers."""
-    return {
-        "versions": versions(),
-        "machine": {
-            "system": platform.system(),
-            "release": platform.release(),
-            "processor": platform.processor() or platform.machine(),
-            "cores": os.cpu_count(),
-            "python": sys.version.split()[0],
-        },
-    }
+    about = {"system": platform.system(), "release": platform.release()}
+    about |= {"processor": platform.processor() or platform.machine(), "python": platform.python_version()}
+    return {"versions": versions(), "machine": {**about, "cores": os.cpu_count()}}

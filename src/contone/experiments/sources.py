@@ -6,11 +6,13 @@ same data. Two sources with the same content are one data set, whatever they are
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +20,6 @@ from contone import datasets
 from contone.datasets import Dataset
 from contone.datasets.dataset import FORMATS, as_distributions
 from contone.exceptions import ArgumentError, DataError, InputError
-from contone.experiments.data import content_hash
 from contone.runtime.files import expand_user, replacing
 from contone.typing import Record
 
@@ -59,10 +60,42 @@ class Source:
         return bool(self.file)
 
 
+class Loaded(NamedTuple):
+    """X (n, d), D (n, q), the label names, the hash of their content, and what tables call the data set."""
+
+    X: np.ndarray
+    D: np.ndarray
+    label_names: tuple[str, ...]
+    content: str
+    title: str
+
+
+def load(name: str, source: Mapping[str, Any] | None = None) -> Loaded:
+    """The data of a cell, kept in memory for the next one; `source` says where they are, where that is not a name."""
+    return _load(from_plain(name, source or {}))
+
+
+@lru_cache(maxsize=4)
+def _load(source: Source) -> Loaded:
+    data = read(source)
+    X, D = np.ascontiguousarray(data.X, dtype=np.float64), np.ascontiguousarray(data.D, dtype=np.float64)
+    return Loaded(X, D, tuple(map(str, data.label_names)), content_hash(X, D), data.name or source.name)
+
+
+def content_hash(*arrays: np.ndarray) -> str:
+    """A hash of the shapes and values of arrays."""
+    total = hashlib.sha256()
+    for array in arrays:
+        total.update(str(array.shape).encode())
+        total.update(np.ascontiguousarray(array, dtype="<f8").tobytes())
+    return total.hexdigest()[:24]
+
+
 def from_plain(name: str, content: Mapping[str, Any]) -> Source:
     """The source behind plain values; a bare name where there are none."""
-    degrees, features = (tuple(content.get(key, ())) for key in ("degrees", "features"))
-    return Source(content.get("name", name), content.get("file", ""), degrees, features, content.get("max_rows", 0))
+    fields: Record = {"name": name, **content}
+    fields |= {key: tuple(v) for key, v in fields.items() if isinstance(v, list)}
+    return Source(**fields)
 
 
 def as_source(
@@ -91,16 +124,15 @@ def as_source(
     name = path.name
     for suffix in sorted((*TABLES, *FORMATS), key=len, reverse=True):
         name = name.removesuffix(suffix)
-    if _is_table(text):
-        return Source(name, str(path.resolve()), tuple(degrees), tuple(features))
-    return Source(name, str(path.resolve()))
+    columns = (tuple(degrees), tuple(features)) if _is_table(text) else ()
+    return Source(name, str(path.resolve()), *columns)
 
 
 def read(source: Source) -> Dataset:
     """The data set of a source, or a sample of its rows; DataError, with what to do, where it holds none."""
     if not source.is_file():
-        return _sampled(datasets.load(source.name), source.max_rows)
-    if _is_table(source.file):
+        data = datasets.load(source.name)
+    elif _is_table(source.file):
         data = read_table(source.file, source.degrees, source.features, name=source.name)
     else:
         data = datasets.read(source.file, name=source.name)
@@ -157,25 +189,13 @@ def read_table(
     X, D = (table.values.select(chosen_columns) for chosen_columns in (kept, chosen.labels))
     refuse_missing(X)
     refuse_missing(D)
-    return _dataset(path, name, X.to_numpy().astype(np.float64), D.to_numpy().astype(np.float64), kept, chosen.labels)
-
-
-def _dataset(
-    path: Path, name: str, X: np.ndarray, D: np.ndarray, features: Sequence[str], degrees: Sequence[str]
-) -> Dataset:
-    if not np.isfinite(X).all():
+    features_of_rows = X.to_numpy().astype(np.float64)
+    if not np.isfinite(features_of_rows).all():
         raise DataError(f"{path}: the features have a NaN or infinite entry.")
-    D, notes = as_distributions(D, path)
-    return Dataset(
-        X=X,
-        D=D,
-        feature_names=tuple(features),
-        label_names=tuple(degree.removesuffix(DEGREE_SUFFIX) for degree in degrees),
-        name=name or path.stem,
-        about="a file of your own",
-        source=str(path),
-        notes=notes,
-    )
+    distributions, notes = as_distributions(D.to_numpy().astype(np.float64), path)
+    titles = tuple(degree.removesuffix(DEGREE_SUFFIX) for degree in chosen.labels)
+    about: Record = {"name": name or path.stem, "about": "a file of your own", "source": str(path), "notes": notes}
+    return Dataset(features_of_rows, distributions, tuple(kept), titles, **about)
 
 
 def _stored(data: Dataset, folder: Path) -> Source:

@@ -29,7 +29,8 @@ import numpy as np
 
 from contone.datasets.archive import read_arrays
 from contone.exceptions import DataError, OutputError
-from contone.experiments.data import content_hash
+from contone.experiments.describe import canonical
+from contone.experiments.sources import content_hash
 from contone.runtime.files import check_folder, replacing
 from contone.runtime.plain import plain
 from contone.typing import Record
@@ -92,26 +93,22 @@ class Store:
 
     def arrays(self, key: str) -> dict[str, np.ndarray]:
         """The arrays kept beside a result; empty where there are none, or others than the result was kept with."""
-        record = self.result(key)
-        if not record or not record.get("arrays"):
+        kept = (self.result(key) or {}).get("arrays")
+        if not kept:
             return {}
         path = self.root / "arrays" / f"{key}.npz"
         try:
-            found = read_arrays(path, tuple(record["arrays"]))
+            found = read_arrays(path, tuple(kept))
+            if {name: content_hash(array) for name, array in found.items()} == kept:
+                return found
+            self._problems[str(path)] = f"{path} holds other arrays than were stored: its picture is left out."
         except (OSError, DataError) as error:
             self._problems[str(path)] = f"{path} cannot be read ({_reason(error)}): its picture is left out."
-            return {}
-        if {name: content_hash(array) for name, array in found.items()} != record["arrays"]:
-            self._problems[str(path)] = f"{path} holds other arrays than were stored: its picture is left out."
-            return {}
-        return found
+        return {}
 
     def results(self) -> Iterator[Record]:
         """Every finished cell, also those that the latest plans no longer ask for."""
-        for path in self._files("results"):
-            record = self._cell(path)
-            if record is not None:
-                yield record
+        yield from (record for path in self._files("results") if (record := self._cell(path)) is not None)
 
     def problems(self) -> list[str]:
         """A sentence per file that was met and not used."""
@@ -120,12 +117,10 @@ class Store:
     def _cell(self, path: Path) -> Record | None:
         """A result or failure, checked; None where there is none, or where the file is not what was stored."""
         record = self._checked(path)
-        if record is None:
-            return None
-        lacking = {"key", "cell", "status"} - set(record)
-        if lacking or record["key"] != path.stem:
-            what = f"lacks {', '.join(sorted(lacking))}" if lacking else "belongs to another cell"
-            self._problems[str(path)] = f"{path} {what}: it is not used, and the cell is computed again."
+        if record is not None and (not {"key", "cell", "status"} <= set(record) or record["key"] != path.stem):
+            self._problems[str(path)] = (
+                f"{path} belongs to another cell: it is not used, and the cell is computed again."
+            )
             return None
         return record
 
@@ -138,21 +133,15 @@ class Store:
         except OSError as error:
             raise DataError(f"{path} cannot be read: {_reason(error)}.") from error
         stamp = state.st_mtime_ns, state.st_size
-        if path in self._read and self._read[path][0] == stamp:
-            return self._read[path][1]
-        record: Record | None = None
-        try:
-            found = read_json(path)
-            if not isinstance(found, dict) or found.get("format") != FORMAT:
-                raise DataError("it is not a file of this version of contone's store")
-            if found.pop("content", None) != _digest(found):
-                raise DataError("its content was changed after it was written")
-            record = found
-            self._problems.pop(str(path), None)
-        except DataError as error:
-            self._problems[str(path)] = f"{path} is not used: {error}. What it stood for is computed again."
-        self._read[path] = stamp, record
-        return record
+        if path not in self._read or self._read[path][0] != stamp:
+            record: Record | None = None
+            try:
+                record = _unsealed(read_json(path))
+                self._problems.pop(str(path), None)
+            except DataError as error:
+                self._problems[str(path)] = f"{path} is not used: {error}. What it stood for is computed again."
+            self._read[path] = stamp, record
+        return self._read[path][1]
 
     def _write(self, path: Path, record: Record) -> None:
         write_json(path, {**record, "content": _digest(record)})
@@ -185,9 +174,7 @@ class Store:
 
     def kind(self) -> str:
         """What the latest run was: "benchmark", or empty for the experiments of the paper."""
-        runs = self.runs()
-        about = runs[-1].get("report") if runs else None
-        return str(about.get("kind", "")) if isinstance(about, dict) else ""
+        return str(next((run.get("report", {}).get("kind", "") for run in reversed(self.runs())), ""))
 
     def plan(self) -> list[Record]:
         """The cells that the runs asked for, one per place in a table.
@@ -201,7 +188,7 @@ class Store:
         """
         asked: dict[tuple[Any, ...], list[Record]] = {}
         for run in self.runs():
-            places = {_place(cell): cell for cell in run["cells"]}
+            places = {(*place_of(cell), cell["seed"]): cell for cell in run["cells"]}
             if run.get("whole"):
                 filled = {place[:2] for place in places}
                 asked = {p: cells for p, cells in asked.items() if p in places or p[:2] not in filled}
@@ -223,9 +210,9 @@ class Store:
             raise DataError(f"The folder {self.root / folder} cannot be read: {_reason(error)}.") from error
 
 
-def _place(cell: Record) -> tuple[Any, ...]:
-    setting = json.dumps(cell["setting"], sort_keys=True)
-    return cell["experiment"], cell["dataset"], cell["row"], setting, cell["seed"]
+def place_of(cell: Record) -> tuple[str, str, str, str]:
+    """Where a cell's number stands in the tables, its seed apart."""
+    return cell["experiment"], cell["dataset"], cell["row"], canonical(cell["setting"])
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -255,6 +242,15 @@ def read_json(path: Path) -> Any:
         raise DataError(f"it does not hold JSON ({error})") from error
     except OSError as error:
         raise DataError(f"it cannot be read ({_reason(error)})") from error
+
+
+def _unsealed(found: Any) -> Record:
+    """A record without its hash; DataError where it is not as it was written."""
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise DataError("it is not a file of this version of contone's store")
+    if found.pop("content", None) != _digest(found):
+        raise DataError("its content was changed after it was written")
+    return found
 
 
 def _digest(record: Record) -> str:

@@ -9,15 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from contone import measures
 from contone.exceptions import AnswerError, InputError
-from contone.experiments.data import content_hash
 from contone.experiments.describe import build, canonical, describe, named
+from contone.experiments.sources import content_hash
 from contone.runtime.plain import plain
 from contone.typing import EstimatorLike, Record
 
@@ -39,11 +39,9 @@ Work = Callable[["Cell", np.ndarray, np.ndarray, np.ndarray], Answer]
 """What carries out a task: of a cell, X (n, d), L (n, q) and D (n, q)."""
 
 
-@dataclass(frozen=True)
-class Task:
-    """A kind of task: its name, what carries it out, and the modules whose code decides its numbers."""
+class Task(NamedTuple):
+    """A kind of task: what carries it out, and the modules whose code decides its numbers."""
 
-    name: str
     work: Work
     modules: tuple[str, ...]
 
@@ -59,7 +57,7 @@ def task(name: str, *modules: str) -> Callable[[Work], Work]:
     """Register a kind of task."""
 
     def register(work: Work) -> Work:
-        TASKS[name] = Task(name, work, modules)
+        TASKS[name] = Task(work, modules)
         return work
 
     return register
@@ -68,22 +66,17 @@ def task(name: str, *modules: str) -> Callable[[Work], Work]:
 def modules_of(description: Any) -> list[str]:
     """The modules whose code decides a task's numbers: of every class that it names, and of its kind."""
     found: set[str] = set()
-
-    def walk(value: Any) -> None:
+    waiting = [description]
+    while waiting:
+        value = waiting.pop()
         if isinstance(value, Mapping):
             if "class" in value:
                 found.add(named(value["class"]).__module__)
-            for inner in value.values():
-                walk(inner)
+            waiting += value.values()
         elif isinstance(value, list):
-            for inner in value:
-                walk(inner)
-
-    walk(description)
+            waiting += value
     kind = description.get("kind") if isinstance(description, Mapping) else None
-    if kind in TASKS:
-        found.update(TASKS[kind].modules)
-    return sorted(found)
+    return sorted(found.union(TASKS[kind].modules if kind in TASKS else ()))
 
 
 def score(D: np.ndarray, R: np.ndarray) -> dict[str, float]:
@@ -216,22 +209,15 @@ def _predict(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
     """A learner trained on recovered distributions, tested on unseen rows: scores of `report` against the truth."""
     from contone.experiments.prediction import mean_scores, predictive_folds
 
-    records = predictive_folds(
-        X,
-        D,
-        build(cell.task["estimator"]),
-        _Remembering(build(cell.task["learner"])),
-        build(cell.degradation),
-        n_splits=cell.task["n_splits"],
-        seed=cell.task["split_seed"],
-    )
-    report = cell.task["report"]
+    task = cell.task
+    estimator, learner = build(task["estimator"]), _Remembering(build(task["learner"]))
+    how = {"n_splits": task["n_splits"], "seed": task["split_seed"]}
+    records = predictive_folds(X, D, estimator, learner, build(cell.degradation), **how)
+    report = task["report"]
     chosen = [r for r in records if (r["trained_on"], r["against"]) == (report, "truth")]
     scores = mean_scores(records, trained_on=report)
-    extra: Record = {
-        "n_splits": cell.task["n_splits"],
-        "spread_over_folds": {name: float(np.std([r[name] for r in chosen])) for name in scores},
-    }
+    deviation = {name: float(np.std([r[name] for r in chosen])) for name in scores}
+    extra: Record = {"n_splits": task["n_splits"], "spread_over_folds": deviation}
     if report != "truth":
         extra["against_learner_on_truth"] = mean_scores(records, trained_on=report, against="learner_on_truth")
     return Answer(scores, extra=extra)

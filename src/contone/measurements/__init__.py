@@ -2,12 +2,14 @@
 
 Benchmarks of label enhancement start from known distributions and measure them; `CumulativeMass(0.5)` is the rule
 behind the published logical labels of the field. Annotators follow rules too: `TopK`, `Threshold` and `Order` are the
-usual ones. `Votes` are choices of single people.
+usual ones. `Votes`, `Marks` and `Levels` are answers
+of single people.
 """
 
 from contone.measurements.bar import Threshold
-from contone.measurements.base import Measurement, asked_frequencies, fill_unasked, has_unasked
+from contone.measurements.base import Answers, Measurement, asked_frequencies, fill_unasked, has_unasked
 from contone.measurements.intervals import IntervalRule, Others, Region
+from contone.measurements.levels import Levels, Marks
 from contone.measurements.mass import CumulativeMass
 from contone.measurements.names import RuleText, known_rules, parse_rule
 from contone.measurements.order import Order
@@ -15,8 +17,11 @@ from contone.measurements.topk import TopK
 from contone.measurements.votes import Votes
 
 __all__ = [
+    "Answers",
     "CumulativeMass",
     "IntervalRule",
+    "Levels",
+    "Marks",
     "Measurement",
     "Order",
     "Others",

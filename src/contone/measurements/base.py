@@ -27,7 +27,7 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 from array_api_compat import array_namespace
 
-from contone.backends import get_backend, like
+from contone.backends import get_backend, like, to_numpy
 from contone.typing import Array
 
 
@@ -83,6 +83,20 @@ class Measurement(ABC):
         """Y (n, q) with NaN in the rows that say nothing."""
         silent, xp = self.silent(Y), array_namespace(Y)
         return xp.where(silent[:, None], xp.full_like(Y, xp.nan), Y) if bool(silent.any()) else Y
+
+
+class Answers(Measurement):
+    """What people answered: choices, marks, levels. A degree is what people give a label on average."""
+
+    takes_numbers: ClassVar[bool] = True
+
+    def coded(self, Y: Array) -> np.ndarray:
+        """Y (n, q) as the engine reads it."""
+        return np.ascontiguousarray(to_numpy(Y), dtype=np.float64)
+
+    def count_answers(self, Y: np.ndarray) -> np.ndarray:
+        """How many people the rows of Y (n, q) are by, (n,)."""
+        return np.asarray(np.any(~np.isnan(Y), axis=1), dtype=np.float64)
 
 
 def has_unasked(L: Array) -> bool:

@@ -10,6 +10,8 @@ Every class says its own names (`Measurement.spoken`, `Measurement.parameter`); 
 | best | the k best | TopK, k the most frequent number of labels per row |
 | order | marked above unmarked, no more | the order alone, of each row's own number of labels or levels |
 | votes | votes, how many people chose each label | Votes: counts, or one class per row |
+| marks | marks, all labels that hold | Marks: one row per answer of a person |
+| levels | levels, one for every label | Levels: 0 to 3, 0 to 100, no / unsure / yes; the range is that of Y |
 | auto | | the likeliest of these |
 
 ``cumulative:0.9``, ``threshold:0.2`` and ``topk:3`` (or ``the 3 best``) set the parameter; ``cumulative`` alone is
@@ -24,13 +26,14 @@ from typing import Any
 from contone.exceptions import InputError
 from contone.measurements.bar import Threshold
 from contone.measurements.base import Measurement, Spoken
+from contone.measurements.levels import Levels, Marks
 from contone.measurements.mass import CumulativeMass
 from contone.measurements.order import Order
 from contone.measurements.topk import TopK
 from contone.measurements.votes import Votes
 from contone.validation.domains import StrOptions
 
-MEASUREMENTS: tuple[type[Measurement], ...] = (CumulativeMass, Threshold, TopK, Order, Votes)
+MEASUREMENTS: tuple[type[Measurement], ...] = (CumulativeMass, Threshold, TopK, Order, Votes, Marks, Levels)
 """Every measurement that has a name."""
 SPOKEN: dict[str, tuple[type[Measurement] | None, Spoken]] = {
     **{name: (cls, spoken) for cls in MEASUREMENTS for name, spoken in cls.spoken.items()},

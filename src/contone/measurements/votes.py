@@ -10,7 +10,7 @@ from array_api_compat import array_namespace
 
 from contone.backends import to_numpy
 from contone.exceptions import LabelError
-from contone.measurements.base import Measurement, Spoken
+from contone.measurements.base import Answers, Spoken
 from contone.typing import Array
 
 MOST_VOTES = 1e9
@@ -18,7 +18,7 @@ MOST_VOTES = 1e9
 
 
 @dataclass(frozen=True)
-class Votes(Measurement):
+class Votes(Answers):
     """How many people chose each label of an item.
 
     Y (n, q) holds counts, whole numbers not below zero; NaN is a label that was not on offer. Exactly one 1 per row
@@ -31,7 +31,6 @@ class Votes(Measurement):
     """
 
     spoken: ClassVar[dict[str, Spoken]] = {"votes": Spoken("votes, how many people chose each label")}
-    takes_numbers: ClassVar[bool] = True
     spread_prior: ClassVar[tuple[float, float]] = (1.2, 0.35)
 
     def check_labels(self, Y: Array) -> None:
@@ -66,6 +65,9 @@ class Votes(Measurement):
         """Items that nobody voted on."""
         xp = array_namespace(Y)
         return xp.all((Y != Y) | (Y == 0), axis=1)
+
+    def count_answers(self, Y: np.ndarray) -> np.ndarray:
+        return np.asarray(np.nansum(Y, axis=1))
 
     def in_words(self) -> str:
         return "each person chose one label"

@@ -1,4 +1,4 @@
-"""How well degrees tell 0/1 labels, whatever rule made the labels.
+"""How well degrees predict 0/1 labels, whatever rule made the labels.
 
 Which degree gets a label depends on the rule, which is not known, and a degree is not the chance of a label. Every rule
 agrees on one thing: a larger degree is more likely to be labelled. So the chance of label j of a row is taken to be
@@ -9,9 +9,9 @@ with the a and b that serve these labels best, and the score is the share of the
 
     1  -  sum_j H(l_j, p_j) / sum_j H(l_j, mean of l),    H(l, p) = -l log p - (1 - l) log(1 - p).
 
-0: the degrees say no more than how frequent labels are. 1: they tell every label. The logarithmic score is strictly
+0: the degrees say no more than how frequent labels are. 1: they predict every label. The logarithmic score is strictly
 proper for p, and b makes up for any temperature, d -> softmax(t log d): the score judges which degrees are larger, in
-the row and among rows, and says nothing about their scale. Labels do not tell the scale without their rule.
+the row and among rows, and says nothing about their scale. Labels do not determine the scale without their rule.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def label_score(L: Array, D: Array) -> float:
     """The share of the entropy of labels L (n, q), NaN where there is none, that degrees D (n, q) explain.
 
     Confidences in [0, 1] may take the place of labels, and levels count as such. Where all labels are equal there is
-    nothing to tell, and the score is 0.
+    nothing to predict, and the score is 0.
     """
     if ((L < 0) | (L > 1)).any():
         L = levels_as_confidences(L)

@@ -14,17 +14,16 @@ Reference: Geng, Label Distribution Learning, TKDE 2016.
 
 from __future__ import annotations
 
-from numbers import Real
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from contone.base import DistributionLearner, Interval
+from contone.base import POSITIVE, DistributionLearner, estimator, parameter
 from contone.exceptions import InputError
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
-from contone.typing import Array, Domains
+from contone.typing import Array
 
 FLOOR = 1e-9
 """No label gets less than this before the rows are renormalised, as in the original."""
@@ -34,6 +33,7 @@ FARTHEST = 1e100
 """New rows count as being at most this many largest deviations away."""
 
 
+@estimator
 class PTBayes(DistributionLearner):
     """Label distribution learning by Bayes' rule with one Gaussian per label; deterministic.
 
@@ -57,10 +57,7 @@ class PTBayes(DistributionLearner):
     """
 
     reference = "Geng, Label Distribution Learning, IEEE TKDE 28(7), 2016"
-    _parameter_constraints: ClassVar[Domains] = {"ridge": [Interval(Real, 0, None, closed="neither")]}
-
-    def __init__(self, *, ridge: float = 1e-6) -> None:
-        self.ridge = ridge
+    ridge: float = parameter(POSITIVE, default=1e-6)
 
     def _fit(self, X: np.ndarray, D: np.ndarray) -> Solution:
         self.centre_ = X.mean(axis=0)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from numbers import Integral, Real
-from typing import ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -24,7 +23,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
-from contone.base import DistributionLearner, HasMethods, Interval, StrOptions
+from contone.base import COUNT, DistributionLearner, HasMethods, Interval, estimator, parameter
 from contone.exceptions import InputError, MemoryEstimateError
 from contone.numerics.simplex import normalise_rows
 from contone.numerics.solution import Solution
@@ -32,7 +31,7 @@ from contone.predict.copies import copies_by_count, copies_by_weight
 from contone.predict.inner import named_errors
 from contone.runtime import machine
 from contone.runtime.machine import one_blas_thread
-from contone.typing import Array, Domains, EstimatorLike
+from contone.typing import Array, EstimatorLike
 
 COUNTS_ROWS = {
     "min_samples_leaf": 1,
@@ -45,6 +44,7 @@ COUNTS_ROWS = {
 that one copy in a leaf is one row."""
 
 
+@estimator
 class FromClassifier(DistributionLearner):
     """A scikit-learn classifier that learns label distributions; `predict` is its `predict_proba`.
 
@@ -88,28 +88,11 @@ class FromClassifier(DistributionLearner):
     """
 
     reference = "Geng, Label Distribution Learning, IEEE TKDE 28(7), 2016"
-    _parameter_constraints: ClassVar[Domains] = {
-        "estimator": [None, HasMethods(["fit", "predict_proba"])],
-        "targets": [StrOptions({"auto", "weights", "counts", "native"})],
-        "n_copies": [Interval(Integral, 1, None, closed="left")],
-        "min_degree": [Interval(Real, 0, 1, closed="left")],
-        "floor": [Interval(Real, 0, 1, closed="left")],
-    }
-
-    def __init__(
-        self,
-        estimator: EstimatorLike = None,
-        *,
-        targets: str = "auto",
-        n_copies: int = 10,
-        min_degree: float = 0.0,
-        floor: float = 1e-4,
-    ) -> None:
-        self.estimator = estimator
-        self.targets = targets
-        self.n_copies = n_copies
-        self.min_degree = min_degree
-        self.floor = floor
+    estimator: EstimatorLike = parameter(None, HasMethods(["fit", "predict_proba"]), default=None, kw_only=False)
+    targets: str = parameter({"auto", "weights", "counts", "native"}, default="auto")
+    n_copies: int = parameter(COUNT, default=10)
+    min_degree: float = parameter(Interval(Real, 0, 1, closed="left"), default=0.0)
+    floor: float = parameter(Interval(Real, 0, 1, closed="left"), default=1e-4)
 
     def _fit(self, X: np.ndarray, D: np.ndarray) -> Solution:
         self._mass = D.sum(axis=0)

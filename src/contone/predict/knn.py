@@ -10,21 +10,21 @@ Reference: Geng, Label Distribution Learning, TKDE 2016 ("algorithm adaptation" 
 from __future__ import annotations
 
 from numbers import Integral
-from typing import ClassVar
 
 import numpy as np
 from sklearn.neighbors import KNeighborsRegressor
 
 from contone.backends.numpy.neighbours import safe_unit
-from contone.base import DistributionLearner, Interval, StrOptions
+from contone.base import COUNT, DistributionLearner, estimator, parameter
 from contone.numerics.solution import Solution
 from contone.runtime.machine import check_jobs
-from contone.typing import Array, Domains
+from contone.typing import Array
 
 FARTHEST = 1e150
 """New rows count as being at most this many units away, so that squares stay in floating point."""
 
 
+@estimator
 class AAKNN(DistributionLearner):
     """Label distribution learning by the k nearest neighbours.
 
@@ -47,16 +47,9 @@ class AAKNN(DistributionLearner):
     """
 
     reference = "Geng, Label Distribution Learning, IEEE TKDE 28(7), 2016"
-    _parameter_constraints: ClassVar[Domains] = {
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "weights": [StrOptions({"uniform", "distance"})],
-        "n_jobs": [Integral, None],
-    }
-
-    def __init__(self, *, n_neighbors: int = 5, weights: str = "uniform", n_jobs: int | None = None) -> None:
-        self.n_neighbors = n_neighbors
-        self.weights = weights
-        self.n_jobs = n_jobs
+    n_neighbors: int = parameter(COUNT, default=5)
+    weights: str = parameter({"uniform", "distance"}, default="uniform")
+    n_jobs: int | None = parameter(Integral, None, default=None)
 
     def _fit(self, X: np.ndarray, D: np.ndarray) -> Solution:
         check_jobs(self.n_jobs, "n_jobs")

@@ -18,21 +18,21 @@ Reference: W. Shen, K. Zhao, Y. Guo, A. Yuille. Label distribution learning fore
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit
 from sklearn.utils import check_random_state
 
-from contone.base import DistributionLearner, Interval
+from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, DistributionLearner, Interval, estimator, parameter
 from contone.numerics.optimise import adam, join, split
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import normalise_rows
 from contone.numerics.solution import Solution
 from contone.predict.maxent import entropy
 from contone.runtime.machine import for_each, side_by_side
-from contone.typing import Array, Domains, Presets
+from contone.typing import Array, Presets
 
 BLOCK_ENTRIES = 2**18
 """Rows x trees x leaves of a block, of which about eight arrays are held, of two megabytes each."""
@@ -40,6 +40,7 @@ TINY = 1e-12
 """The least p_t(x)_c in a quotient or logarithm."""
 
 
+@estimator
 class LDLForest(DistributionLearner):
     """Label distribution learning forest (LDLF): soft trees over a small network, leaves that are distributions.
 
@@ -89,37 +90,14 @@ class LDLForest(DistributionLearner):
     reference = "Shen, Zhao, Guo & Yuille, NIPS 2017"
     PRESETS: ClassVar[Presets] = {"published_rate": {"learning_rate": 1e-3, "max_iter": 1000}}
     _shares_rows = True
-    _parameter_constraints: ClassVar[Domains] = {
-        "n_trees": [Interval(Integral, 1, None, closed="left")],
-        "depth": [Interval(Integral, 0, 16, closed="both")],
-        "n_hidden": [Interval(Integral, 1, None, closed="left")],
-        "l2": [Interval(Real, 0, None, closed="left")],
-        "standardize": ["boolean"],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        *,
-        n_trees: int = 5,
-        depth: int = 6,
-        n_hidden: int = 64,
-        l2: float = 0.0,
-        standardize: bool = True,
-        learning_rate: float = 1e-2,
-        max_iter: int = 100,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.n_trees = n_trees
-        self.depth = depth
-        self.n_hidden = n_hidden
-        self.l2 = l2
-        self.standardize = standardize
-        self.learning_rate = learning_rate
-        self.max_iter = max_iter
-        self.random_state = random_state
+    n_trees: int = parameter(COUNT, default=5)
+    depth: int = parameter(Interval(Integral, 0, 16, closed="both"), default=6)
+    n_hidden: int = parameter(COUNT, default=64)
+    l2: float = parameter(NOT_NEGATIVE, default=0.0)
+    standardize: bool = parameter("boolean", default=True)
+    learning_rate: float = parameter(POSITIVE, default=1e-2)
+    max_iter: int = parameter(COUNT, default=100)
+    random_state: int | np.random.RandomState | None = parameter("random_state", default=0)
 
     def _fit(self, X: np.ndarray, D: np.ndarray) -> Solution:
         self._scaling = standardisation(X) if self.standardize else None

@@ -15,20 +15,20 @@ IEEE TKDE, 2023.
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
 
-from contone.base import DistributionLearner, Interval
+from contone.base import COUNT, NOT_NEGATIVE, DistributionLearner, estimator, parameter
 from contone.numerics.iterative_scaling import centre_over_labels
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
 from contone.predict.maxent import Extra, fit_lbfgs, refuse_extreme_columns
-from contone.typing import Array, Domains, Presets
+from contone.typing import Array, Presets
 
 
+@estimator
 class LDLLRR(DistributionLearner):
     """Maximum entropy with a penalty on labels in the wrong order.
 
@@ -68,28 +68,11 @@ class LDLLRR(DistributionLearner):
     reference = "Jia, Shen, Li, Lu & Zhu, IEEE TKDE 2023"
     PRESETS: ClassVar[Presets] = {"published_settings": {"fit_intercept": False, "max_iter": 50}}
     _shares_rows = True
-    _parameter_constraints: ClassVar[Domains] = {
-        "ranking": [Interval(Real, 0, None, closed="left")],
-        "l2": [Interval(Real, 0, None, closed="left")],
-        "fit_intercept": ["boolean"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        *,
-        ranking: float = 1e-3,
-        l2: float = 0.0,
-        fit_intercept: bool = True,
-        max_iter: int = 500,
-        tol: float = 1e-6,
-    ) -> None:
-        self.ranking = ranking
-        self.l2 = l2
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
+    ranking: float = parameter(NOT_NEGATIVE, default=1e-3)
+    l2: float = parameter(NOT_NEGATIVE, default=0.0)
+    fit_intercept: bool = parameter("boolean", default=True)
+    max_iter: int = parameter(COUNT, default=500)
+    tol: float = parameter(NOT_NEGATIVE, default=1e-6)
 
     def _fit(self, X: np.ndarray, D: np.ndarray) -> Solution:
         refuse_extreme_columns("LDLLRR", X)

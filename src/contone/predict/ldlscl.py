@@ -18,26 +18,26 @@ TKDE, 2021.
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LinearRegression
 
-from contone.base import DistributionLearner, Interval
+from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, DistributionLearner, estimator, parameter
 from contone.numerics.optimise import join, lbfgs, split
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
 from contone.predict.maxent import entropy
 from contone.runtime.machine import pieces_by_width, total
-from contone.typing import Array, Domains, Seed
+from contone.typing import Array, Seed
 
 LARGEST_LOG_CODE = 30.0
 """gamma stays within +-30; what lies beyond is no different."""
 
 
+@estimator
 class LDLSCL(DistributionLearner):
     """Maximum entropy whose logits also depend on a code of nearness to clusters of the distributions.
 
@@ -90,37 +90,14 @@ class LDLSCL(DistributionLearner):
 
     reference = "Zheng, Jia & Li, AAAI 2018; Jia et al., IEEE TKDE 2021"
     _shares_rows = True
-    _parameter_constraints: ClassVar[Domains] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "locality": [Interval(Real, 0, None, closed="left")],
-        "barrier": [Interval(Real, 0, None, closed="left")],
-        "l2": [Interval(Real, 0, None, closed="left")],
-        "standardize": ["boolean"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        *,
-        n_clusters: int = 5,
-        locality: float = 1e-3,
-        barrier: float = 1e-3,
-        l2: float = 1e-3,
-        standardize: bool = True,
-        max_iter: int = 50,
-        tol: float = 1e-6,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.locality = locality
-        self.barrier = barrier
-        self.l2 = l2
-        self.standardize = standardize
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    n_clusters: int = parameter(COUNT, default=5)
+    locality: float = parameter(NOT_NEGATIVE, default=1e-3)
+    barrier: float = parameter(NOT_NEGATIVE, default=1e-3)
+    l2: float = parameter(NOT_NEGATIVE, default=1e-3)
+    standardize: bool = parameter("boolean", default=True)
+    max_iter: int = parameter(COUNT, default=50)
+    tol: float = parameter(POSITIVE, default=1e-6)
+    random_state: int | np.random.RandomState | None = parameter("random_state", default=0)
 
     def _fit(self, X: np.ndarray, D: np.ndarray) -> Solution:
         self._scaling = standardisation(X) if self.standardize else None

@@ -14,22 +14,22 @@ Reference: Geng, Label Distribution Learning, TKDE 2016 (SA-IIS and SA-BFGS ther
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral, Real
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import xlogy
 
-from contone.base import DistributionLearner, Interval, StrOptions
+from contone.base import COUNT, NOT_NEGATIVE, DistributionLearner, estimator, parameter
 from contone.numerics.iterative_scaling import centre_over_labels, improved_iterative_scaling, softmax_and_log_partition
 from contone.numerics.optimise import join, lbfgs
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
 from contone.runtime.machine import pieces_by_width, total
-from contone.typing import Array, Domains, Presets
+from contone.typing import Array, Presets
 from contone.validation import refuse_beyond_squares
 
 
+@estimator
 class MaxEnt(DistributionLearner):
     """Label distribution learning by maximum entropy: softmax of a linear function, fitted in KL(D || D^).
 
@@ -84,34 +84,13 @@ class MaxEnt(DistributionLearner):
         },
     }
     _shares_rows = True
-    _parameter_constraints: ClassVar[Domains] = {
-        "solver": [StrOptions({"lbfgs", "iis"})],
-        "fit_intercept": ["boolean"],
-        "l2": [Interval(Real, 0, None, closed="left")],
-        "init": [StrOptions({"zeros", "eye"})],
-        "accelerate": ["boolean"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        *,
-        solver: str = "lbfgs",
-        fit_intercept: bool = True,
-        l2: float = 0.0,
-        init: str = "zeros",
-        accelerate: bool = True,
-        max_iter: int = 500,
-        tol: float = 1e-6,
-    ) -> None:
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.l2 = l2
-        self.init = init
-        self.accelerate = accelerate
-        self.max_iter = max_iter
-        self.tol = tol
+    solver: str = parameter({"lbfgs", "iis"}, default="lbfgs")
+    fit_intercept: bool = parameter("boolean", default=True)
+    l2: float = parameter(NOT_NEGATIVE, default=0.0)
+    init: str = parameter({"zeros", "eye"}, default="zeros")
+    accelerate: bool = parameter("boolean", default=True)
+    max_iter: int = parameter(COUNT, default=500)
+    tol: float = parameter(NOT_NEGATIVE, default=1e-6)
 
     def _fit(self, X: np.ndarray, D: np.ndarray) -> Solution:
         d, q = X.shape[1], D.shape[1]

@@ -11,18 +11,18 @@ Reference: Aitchison, The Statistical Analysis of Compositional Data, JRSS B 44(
 from __future__ import annotations
 
 from numbers import Real
-from typing import ClassVar
 
 import numpy as np
 from sklearn.base import clone
 
-from contone.base import DistributionLearner, HasMethods, Interval, StrOptions
+from contone.base import DistributionLearner, HasMethods, Interval, estimator, parameter
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
 from contone.predict.inner import named_errors
-from contone.typing import Array, Domains, EstimatorLike
+from contone.typing import Array, EstimatorLike
 
 
+@estimator
 class FromRegressor(DistributionLearner):
     """A scikit-learn regressor that learns label distributions.
 
@@ -46,16 +46,9 @@ class FromRegressor(DistributionLearner):
     """
 
     reference = "Aitchison, The Statistical Analysis of Compositional Data, JRSS B 44(2), 1982"
-    _parameter_constraints: ClassVar[Domains] = {
-        "estimator": [HasMethods(["fit", "predict"])],
-        "target": [StrOptions({"clip", "logratio"})],
-        "floor": [Interval(Real, 0, 1, closed="neither")],
-    }
-
-    def __init__(self, estimator: EstimatorLike, *, target: str = "clip", floor: float = 1e-4) -> None:
-        self.estimator = estimator
-        self.target = target
-        self.floor = floor
+    estimator: EstimatorLike = parameter(HasMethods(["fit", "predict"]), kw_only=False)
+    target: str = parameter({"clip", "logratio"}, default="clip")
+    floor: float = parameter(Interval(Real, 0, 1, closed="neither"), default=1e-4)
 
     def _fit(self, X: np.ndarray, D: np.ndarray) -> Solution:
         T = centred_log_ratio(D, self.floor) if self.target == "logratio" else D

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from contone.tables.evaluation import evaluate_file as evaluate_file
     from contone.tables.in_memory import enhance_table as enhance_table
     from contone.tables.model_file import load_table_model as load_table_model
+    from contone.tables.next_steps import Plan as Plan
+    from contone.tables.next_steps import plan_file as plan_file
     from contone.tables.reading import Problem as Problem
     from contone.tables.reading import read_table as read_table
     from contone.tables.suggesting import suggest_file as suggest_file
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from contone.tables.writing import write_answer as write_answer
 
 HOMES = {
+    "Plan": "next_steps",
     "Problem": "reading",
     "apply_model": "applying",
     "enhance_file": "enhancing",
@@ -37,6 +40,7 @@ HOMES = {
     "evaluate_file": "evaluation",
     "fit_file": "enhancing",
     "load_table_model": "model_file",
+    "plan_file": "next_steps",
     "read_table": "reading",
     "suggest_file": "suggesting",
     "vectorizer": "vectorizing",

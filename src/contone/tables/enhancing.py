@@ -116,9 +116,9 @@ def enhance_file(
     save_model : path or None
         Keep the fitted method with its columns for `apply_model`.
     annotators : path or None
-        Write the table of persons: how much each answer of theirs tells, and what they say too often.
+        Write the table of persons: how much each answer of theirs is worth, and what they say too often.
     progress : Progress or None
-        Is told what is done; None is silent.
+        Receives what is done; None is silent.
     **options
         Everything that `read_table` takes. Where rows are ``graded``, their degrees come out as they are and inform the
         others; a method that takes no degrees itself is calibrated by them (`contone.Calibrated`). And how the answer

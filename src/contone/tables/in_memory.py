@@ -36,7 +36,7 @@ def enhance_table(
     method : str or Enhancer, default="inversion"
         As in `enhance_file`.
     progress : Progress or None, default=None
-        Is told what is done; None is silent.
+        Receives what is done; None is silent.
     **options
         As in `enhance_file`, but for what is about files, and without what would change the number of rows.
 

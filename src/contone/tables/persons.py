@@ -1,4 +1,4 @@
-"""The table of persons: how much an answer of theirs tells, what they say too often, how often they were right."""
+"""The table of persons: how much an answer of theirs is worth, what they say too often, how often they were right."""
 
 from __future__ import annotations
 

@@ -209,7 +209,7 @@ def _record_offsets(stream: IO[bytes], start: int, rows: int) -> list[int]:
         position += len(block)
         last = block[-1:]
     if quotes:
-        raise DataError("A quote is opened and never closed, so records cannot be told apart: read the file whole.")
+        raise DataError("A quote is opened and never closed, so records have no end: read the file whole.")
     if offsets[-1] == position and len(offsets) > 1 and last == b"\n":
         offsets.pop()
     return [*offsets, position]

@@ -171,7 +171,7 @@ def read_table(
     source : path
         CSV, TSV, ARFF (MULAN, MEKA), JSON lines, libsvm (all also .gz), Parquet, Arrow, Excel; one instance per row.
     progress : Progress or None
-        Is told what is done; None is silent.
+        Receives what is done; None is silent.
     **reading
         ``labels``, ``features``, ``ids``, ``categorical``, ``text``: columns. Names, lists with commas, patterns such
         as ``"genre_*"``, ranges such as ``"last:6"`` or ``"f10:f16"``; `labels` may also be ``"@file"`` with one name

@@ -4,7 +4,7 @@ Three passes, each with one piece in memory: look at the file (where to cut it, 
 rows while every row is checked, and after the fit recover the degrees of each piece. A piece's answer is a file of its
 own in a folder beside OUT (`contone.tables.checkpoint`); at the end the parts become OUT in one step, if their rows are
 as many as the input has and the input is still the file it was. The fitted method lies there too, as a model file. Run
-again after an interruption, the same call goes on with the same model where it stopped; with other options, or another
+again after an interruption, the same call resumes with the same model where it stopped; with other options, or another
 file, it says so.
 """
 
@@ -155,7 +155,7 @@ def _work_folder(request: Request) -> Iterator[Path]:
 
 def _say_what_stays(request: Request, folder: Path, why: str) -> None:
     if checkpoint.read_plan(folder) is not None:
-        request.progress.warn(f"{why}; what is done lies in {folder}: the same command goes on from there")
+        request.progress.warn(f"{why}; what is done is kept in {folder}: the same command resumes there")
     else:
         checkpoint.empty(folder)
 
@@ -231,7 +231,7 @@ def _started(request: Request, folder: Path) -> Job:
 
 
 def _keep_model(job: Job, folder: Path) -> bool:
-    """Keep the fitted method for a run that goes on later; a method that no file can hold starts afresh then."""
+    """Keep the fitted method for a run that is resumed; a method that no file can hold is then fitted again."""
     try:
         save_model(job.method, folder / checkpoint.MODEL, details={"encoder": job.encoder})
     except InputError as error:
@@ -297,7 +297,7 @@ def _write_parts(job: Job, folder: Path) -> dict[int, checkpoint.Part]:
     done = checkpoint.finished(folder, job.token, job.suffix)
     missing = [i for i in range(n_parts) if i not in done or done[i].n_rows != job.source.rows_of(i)]
     if len(missing) < n_parts:
-        progress.note(f"  going on: {n_parts - len(missing)} of {n_parts} parts are there from before")
+        progress.note(f"  resuming: {n_parts - len(missing)} of {n_parts} parts are there from before")
     message = f"enhancing with {type(job.method).__name__}"
     with progress.counting(message, n_parts, n_parts - len(missing)) as step:
         for i, piece in job.source.read(missing):

@@ -17,6 +17,7 @@ from contone.pages import grading as page
 from contone.runtime.files import replacing
 from contone.tables import columns, formats, grading
 from contone.tables.fitting import fit_problem, named_method
+from contone.tables.next_steps import suggest_answers
 from contone.tables.progress import Progress
 from contone.tables.reading import Problem, check_input, read_problem
 from contone.tables.settings import Reading, ReadingOptions
@@ -37,11 +38,14 @@ class SuggestedFile:
         Numbers of the rows in the file, from 0, in the order in which they should be graded.
     n_rows : int
         Rows of the file.
+    are_answers : bool
+        Whether people should answer about these items, instead of one person grading them.
     """
 
     path: Path
     rows: tuple[int, ...]
     n_rows: int
+    are_answers: bool = False
 
 
 def suggest_file(
@@ -55,6 +59,9 @@ def suggest_file(
     **options: Unpack[ReadingOptions],
 ) -> SuggestedFile:
     """Choose the rows of a table whose degrees would say most about all others, and write them for a person to grade.
+
+    Of votes of several people, the items that they should be asked about next, and who: where one more answer lowers
+    the expected log loss of all items most.
 
     Parameters
     ----------
@@ -81,7 +88,15 @@ def suggest_file(
         raise ArgumentError(f"rows are suggested by inversion; got {type(fresh).__name__}.", "method")
     check_input(path)
     check_targets([path, *reading.files], {"target": place}, overwrite=overwrite)
-    fitted = fit_problem(read_problem(path, reading, said), fresh, said)
+    problem = read_problem(path, reading, said)
+    if problem.answers is not None or problem.rule == "votes":
+        if place.lower().endswith(PAGES):
+            raise ArgumentError("where the next answers should go is a table: write .csv or .tsv.", "target")
+        sheet = suggest_answers(problem, fresh, k, said)
+        formats.write(sheet, place, overwrite=overwrite, dialect=problem.table.dialect)
+        places = {name: i for i, name in enumerate(problem.row_names)}
+        return SuggestedFile(Path(place), tuple(places[i] for i in sheet["item"]), len(problem.numbers), True)
+    fitted = fit_problem(problem, fresh, said)
     with said.working("choosing rows"):
         chosen = fresh.suggest(k)
     problem, places = fitted.problem, np.flatnonzero(fitted.fitted_rows)[chosen]

@@ -7,6 +7,7 @@ labels may be wrong, or were not asked about, learners of 0/1 labels are served 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Hashable
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -18,11 +19,13 @@ from contone.backends import get_backend, to_numpy
 from contone.base import check_whole_numbers
 from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.chances import chances
+from contone.enhance.inversion.people.model import PeopleFit
 from contone.exceptions import ArgumentError, InputError
 from contone.measurements import Order
 from contone.typing import Data, EstimatorLike
-from contone.validation import Border, check_features, check_training
+from contone.validation import Border, check_annotators, check_features, check_groups, check_training
 from contone.validation.containers import open_border
+from contone.validation.training import check_new_labels
 
 
 def label_chances(
@@ -33,12 +36,15 @@ def label_chances(
     noise: float | None = None,
     n_sweeps: int = 200,
     random_state: int = 0,
+    groups: Data = None,
+    annotators: Data = None,
+    person: Hashable = None,
 ) -> Any:
     """How probable it is that each label of each row would be marked, by somebody who makes no errors.
 
     With labels Y and `noise` it is the posterior of the labels without error: soft 0/1 labels to train a classifier
-    per label on. Entries that nobody asked about (NaN) are told from the features and the row's other labels. Without
-    Y it is a prediction for new rows.
+    per label on. Entries that nobody asked about (NaN) are predicted from the features and the other labels of the row.
+    Without Y it is a prediction for new rows.
 
     Parameters
     ----------
@@ -56,6 +62,11 @@ def label_chances(
         Sweeps of the sampler, a quarter of them before it counts: chances are shares of the others.
     random_state : int, default=0
         Seed of the sampler.
+    groups, annotators : (n,) or None, default=None
+        Items and persons of the rows of Y, where these are answers of people ("votes", "marks", "levels"). Chances are
+        then those that a further person marks (chooses) the label, one row per item.
+    person : name or None, default=None
+        One of the annotators that the method was fitted with: the chances that this person does; None is anybody.
 
     Returns
     -------
@@ -72,6 +83,13 @@ def label_chances(
     >>> P[10].round(1).tolist()
     [1.0, 0.0]
     """
+    if isinstance(method, Inversion) and method.reads_answers():
+        return _chances_of_answers(method, X, Y, groups, annotators, person)
+    if groups is not None or annotators is not None or person is not None:
+        raise InputError(
+            'label_chances: groups, annotators and person are for answers of people: use Inversion with degradation="'
+            'marks", "votes" or "levels", or leave them out.'
+        )
     if noise is None:
         noise = getattr(method, "noise", 0.0)
     if not isinstance(noise, Real) or not 0 <= float(noise) < 0.5:
@@ -89,6 +107,35 @@ def label_chances(
     checked = _in_memory("label_chances", check_features(method, X, reset=False))
     nothing = np.full((checked.shape[0], len(method.label_names_)), np.nan)
     return open_border(X, method.label_names_).wrap(chances(method.rule_fit_, checked, nothing, 0.0, n_sweeps, rng))
+
+
+def _chances_of_answers(method: Inversion, X: Data, Y: Data, groups: Data, annotators: Data, person: Hashable) -> Any:
+    """The chances that a further person, or this one, marks or chooses labels, given the answers of others."""
+    if not hasattr(method, "fit_"):
+        if Y is None:
+            raise InputError("label_chances: without Y the method must have been fitted. Fit it, or pass Y.")
+        method = clone(method).fit(X, Y, groups=groups, annotators=annotators)
+    names = getattr(method, "annotator_names_", None) or []
+    numbers = {name: w + 1 for w, name in enumerate(names)}
+    if person is not None and person not in numbers:
+        raise InputError(f"label_chances: {person!r} is not among the annotators that the method was fitted with.")
+    by = numbers.get(person, 0)
+    checked = _in_memory("label_chances", check_features(method, X, reset=False))
+    border = open_border(X if Y is None else Y, method.label_names_)
+    L = np.full((checked.shape[0], len(method.label_names_)), np.nan)
+    L = L if Y is None else to_numpy(check_new_labels(method, checked, Y, method.label_names_))
+    item = who = None
+    if groups is not None:
+        grouped = check_groups(groups, checked, border)
+        order = np.argsort(grouped.item, kind="stable")
+        checked, L, item, border = grouped.X, L[order], grouped.item[order], grouped.border
+        if annotators is not None:
+            named = check_annotators(annotators, grouped.item)
+            known = np.array([numbers.get(name, 0) for name in named.names])
+            who = known[named.number - 1][order]
+    model = method.fit_
+    assert isinstance(model, PeopleFit)
+    return border.wrap(model.chances(checked, L, item=item, person=who, by=by).mean)
 
 
 class Opened(NamedTuple):

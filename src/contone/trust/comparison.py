@@ -332,7 +332,7 @@ NOTES = (
     "Recovered: share of the way from uniform to the limit, in KL.  ±: deviation over replicates.",
     "Ahead of next: in which share of the replicates a method has less KL than the one below it.",
     "Held-out: share of the log loss of label frequencies that it saves on hidden real labels (1: all); sees no scale.",
-    "† whole rows were hidden and told from features alone; from the others single entries. Compare like with like.",
+    "† whole rows were hidden and predicted from features alone; from the others, single entries.",
 )
 
 

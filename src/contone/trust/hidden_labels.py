@@ -1,4 +1,4 @@
-"""Held-out labels: hide some, fit, and ask how well the hidden ones are told.
+"""Held-out labels: hide some, fit, and ask how well the hidden ones are predicted.
 
 No truth about degrees is needed. A method that takes unasked entries (NaN) has single entries hidden; one that only
 predicts has whole rows hidden, and tells them from their features. The score is the log loss per hidden entry,
@@ -65,7 +65,7 @@ class HiddenEntries:
 
     @property
     def explained(self) -> float:
-        """Share of the loss of label frequencies that is saved: 1 every entry is told, 0 no more than how frequent."""
+        """Share of the loss of label frequencies that is saved: 1 predicts every entry, 0 no more than how frequent."""
         return 1.0 - self.loss / self.baselines[FREQUENCIES]
 
 

@@ -26,7 +26,7 @@ from contone.trust.row_summaries import SHOWN
 from contone.typing import Data, Matrix
 
 LEAST_ANSWERS = 10
-"""Answers from which on a person's drift is told."""
+"""Fewest answers of a person for which drift is reported."""
 
 Degree = tuple[str, float, float, float]
 """A label, its degree, and the ends of the 90 % interval."""
@@ -90,7 +90,7 @@ def look_at_people(
 ) -> People:
     """What answers Y (n, q) about items `groups` (n,) by `annotators` (n,) say, of a method that was fitted to them.
 
-    Answers stand in the order in which they were given, as far as that is known: drift is told from it.
+    Answers stand in the order in which they were given, as far as that is known: drift is measured in it.
     """
     L = np.asarray(to_numpy(Y.to_numpy() if hasattr(Y, "to_numpy") else Y), dtype=float)
     place = {name: i for i, name in enumerate(method.groups_)}

@@ -68,7 +68,7 @@ def headline(people: People) -> str:
             "1 is full agreement, 0 is chance)."
         )
     else:
-        said.append("No item has two different answers to compare: agreement cannot be told.")
+        said.append("No item has two different answers to compare: agreement cannot be measured.")
     if people.persons:
         first, last = people.persons[0], people.persons[-1]
         said.append(f"An answer by {first.name} says {first.bits[0]:.2f} bits, one by {last.name} {last.bits[0]:.2f}.")
@@ -90,7 +90,7 @@ def _who(people: People) -> Section:
     )
     rows = tuple(Row(person.name, _person(person)) for person in people.persons[:MOST_PERSONS])
     note = (
-        "Bits: what one answer tells of an item; sharpness: how far it follows the item's degrees (1 is a typical "
+        "Bits: what one answer says about an item; sharpness: how far it follows the item's degrees (1 is a typical "
         "person, 0 is chance). Change: how far the answers of the second half agree better (+) or worse (−) with their "
         "items than those of the first; marked where it is beyond three standard errors."
     )
@@ -99,7 +99,7 @@ def _who(people: People) -> Section:
         more = len(people.persons) - len(rows)
         note += f" {more} more people, who say less, are not shown." if more else ""
         blocks = (Text(note, "note"), Grid("Persons", columns, rows, "Person"))
-    return Section("who", "Who", blocks, "Whose answers tell most, and whose changed?")
+    return Section("who", "Who", blocks, "Whose answers are worth most, and whose changed?")
 
 
 def _person(person: Person) -> tuple[Cell, ...]:

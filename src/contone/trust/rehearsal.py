@@ -91,7 +91,7 @@ class Rehearsal:
     model : Inversion or None
         The model to fit, which says by what rule labels are made; None means ``Inversion()``.
     degrees : (n, q) or None
-        Degrees of some rows that are known, as `Inversion.fit` takes them: they tell the model how wide the degrees are
+        Degrees of some rows that are known, as `Inversion.fit` takes them: they show the model how wide the degrees are
         spread where the labels do not.
     n_replicates : int, default=5
         How many data sets to draw.

@@ -39,7 +39,7 @@ def check_file(
     model : Inversion or None
         The model that other methods are compared with.
     progress : Progress or None
-        Is told how far the work is.
+        Receives how far the work is.
     max_rows : int
         Rows to look at.
     **reading

@@ -1,17 +1,59 @@
-"""Domains of parameters and arguments: the private parts of scikit-learn that contone uses.
+"""Parameters of estimators: written once each, with type, domain and default.
 
-They are imported here and nowhere else: should a release of scikit-learn move them, this is the one file to change.
+The private parts of scikit-learn that contone uses are imported here and nowhere else: should a release of scikit-learn
+move them, this is the one file to change.
 """
 
 from __future__ import annotations
 
-from numbers import Integral
+from dataclasses import MISSING, dataclass, field, fields
+from numbers import Integral, Real
+from typing import TypeVar, dataclass_transform
 
 from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, StrOptions
 
 from contone.exceptions import ArgumentError
 
-__all__ = ["HasMethods", "Interval", "InvalidParameterError", "StrOptions", "check_whole_numbers"]
+__all__ = [
+    "COUNT",
+    "NOT_NEGATIVE",
+    "POSITIVE",
+    "WHOLE",
+    "HasMethods",
+    "Interval",
+    "InvalidParameterError",
+    "StrOptions",
+    "check_whole_numbers",
+    "estimator",
+    "parameter",
+]
+
+POSITIVE = Interval(Real, 0, None, closed="neither")
+NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+COUNT = Interval(Integral, 1, None, closed="left")
+WHOLE = Interval(Integral, 0, None, closed="left")
+
+Class = TypeVar("Class", bound=type)
+Value = TypeVar("Value")
+
+
+def parameter(*domain: object, default: Value = MISSING, kw_only: bool = True) -> Value:  # type: ignore[assignment]
+    """A parameter of an estimator: what it may be, in scikit-learn's words or as a set of texts, and its default."""
+    allowed = [StrOptions(entry) if isinstance(entry, set) else entry for entry in domain]
+    return field(default=default, kw_only=kw_only, metadata={"domain": allowed})
+
+
+@dataclass_transform(field_specifiers=(parameter,))
+def estimator(cls: Class) -> Class:
+    """Make an estimator of a class whose parameters are fields.
+
+    The constructor stores what it is given, as scikit-learn asks, and `fit` checks it (`_parameter_constraints`).
+    """
+    dataclass(eq=False, repr=False)(cls)
+    domains = {entry.name: entry.metadata["domain"] for entry in fields(cls)}
+    domains = {name: d[0] if d == ["no_validation"] else d for name, d in domains.items()}
+    cls._parameter_constraints = domains  # type: ignore[attr-defined]
+    return cls
 
 
 def check_whole_numbers(function: str, least: dict[str, int], **arguments: object) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -81,6 +83,30 @@ def test_stretched_parameters_stay_centred_and_keep_mean_over_deviation():
     same = expected_error._stretch(given, np.full(4, 2.0))
     np.testing.assert_allclose(same.coefficients, 2 * given.coefficients)
     np.testing.assert_allclose(same.covariance, 4 * given.covariance)
+
+
+@pytest.mark.parametrize("tail", [math.inf, 5.0])
+def test_models_have_the_spread_of_its_posterior(fitted, monkeypatch, tail):
+    """Over normal scores, the spread of the models is log-normal with the mean and the deviation of the posterior."""
+    method, _ = fitted
+    fit, sample = method.fit_, method._error_sample
+    believed = SimpleNamespace(mean=0.7, deviation=0.2)
+    monkeypatch.setattr(expected_error, "estimate_spread", lambda *_: believed)
+
+    def spread(parameters):
+        mean = replace(fit, parameters=parameters).mean(sample.X)
+        return math.sqrt(np.mean(np.square(mean)) + np.trace(parameters.covariance) / len(parameters.covariance))
+
+    def at(score):
+        rng = np.random.default_rng(0)
+        return expected_error._with_spread(fit, fit.parameters, tail, score, sample, rng)
+
+    found = np.array([spread(at(score)) for score in ndtri((np.arange(200) + 0.5) / 200)])
+    assert found.mean() == pytest.approx(0.7, rel=0.01)
+    assert found.std() == pytest.approx(0.2, rel=0.03)
+    model, scale = at(0.0), spread(at(0.0)) / spread(fit.parameters)
+    np.testing.assert_allclose(model.covariance, scale**2 * fit.parameters.covariance)
+    np.testing.assert_allclose(model.coefficients, scale * fit.parameters.coefficients)
 
 
 def test_one_tail_for_every_model():

@@ -66,6 +66,20 @@ def test_steps_raise_the_likelihood_and_find_factors_again(factors):
     np.testing.assert_allclose(again.dense(), factors.dense(), atol=0.02 * np.abs(factors.dense()).max())
 
 
+def test_the_start_is_exact_where_labels_have_one_variance_of_their_own(factors):
+    """Of Lambda Lambda^T + c I the leading eigenvalues are those of Lambda Lambda^T plus c, the others c."""
+    shared = factors.loadings @ factors.loadings.T
+    found = covariance.principal_factors(shared + 0.4 * np.eye(Q), K)
+    np.testing.assert_allclose(found.loadings @ found.loadings.T, shared, atol=1e-10)
+    np.testing.assert_allclose(found.own, 0.4, rtol=1e-9)
+    every = covariance.principal_factors(shared + 0.4 * np.eye(Q), Q)  # as many factors as labels leave nothing else
+    np.testing.assert_allclose(every.own, covariance.LEAST_OWN * np.diag(shared + 0.4 * np.eye(Q)))
+    fit = FactorFit(K)
+    before = fit(factors.dense(), 1)
+    fit.rescale(4.0)
+    np.testing.assert_allclose(fit.last.dense(), 4.0 * before.dense())
+
+
 def test_rank_counts_what_chance_does_not_give():
     rng = np.random.default_rng(3)
     unrelated = rng.random((Q, 2000)) < 0.3

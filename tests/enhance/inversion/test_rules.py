@@ -15,6 +15,7 @@ from contone.exceptions import InputError, LabelWarning
 from contone.measurements import Order, Others, parse_rule
 from contone.measurements.names import SPOKEN
 from contone.numerics.simplex import softmax
+from contone.validation.degrees import NOTHING_KNOWN, KnownDegrees
 
 SPREAD_PRIOR = CumulativeMass.spread_prior
 SHORT = {"n_sweeps": 30, "n_burn": 10}
@@ -131,3 +132,80 @@ def test_few_rows_that_ask_for_a_large_spread_get_it(spread):
     found = logistic_normal.spread_posterior(Z, counts, rule.cardinality, SPREAD_PRIOR)
     assert abs(found.mean - spread) < 3 * found.deviation
     assert found.mean == pytest.approx(spread, rel=0.35)
+
+
+# ---------------------------------------------------------------- the choice, with evidence that is given
+
+
+def test_equal_evidence_leaves_the_prior_and_other_evidence_is_bayes_rule(monkeypatch):
+    L = CumulativeMass().apply(drawn(0.5, n=50)).astype(float)
+    monkeypatch.setattr(rules, "_evidence", lambda rule, L, known: -7.0)
+    ranked = dict(rules.rank_rules(L))
+    assert ranked.pop(CumulativeMass()) == pytest.approx(0.5)
+    np.testing.assert_allclose(list(ranked.values()), 0.5 / len(ranked))
+    assert {rule.t for rule in ranked if isinstance(rule, CumulativeMass)} == {*rules.SHARES}
+    assert {rule.tau for rule in ranked if isinstance(rule, Threshold)} == {r / 6 for r in rules.THRESHOLDS}
+    assert [rule for rule in ranked if isinstance(rule, TopK)] == [
+        TopK(int(np.bincount(L.sum(axis=1).astype(int)).argmax()))
+    ]
+    favoured = Threshold(1.5 / 6)
+    monkeypatch.setattr(rules, "_evidence", lambda rule, L, known: 4.0 * (rule == favoured) - 1e5)
+    (best, probability), (second, _) = rules.rank_rules(L)[:2]
+    assert (best, second) == (favoured, CumulativeMass())
+    weight = np.exp(4.0) * 0.5 / len(ranked)
+    assert probability == pytest.approx(weight / (weight + 0.5 + 0.5 * (len(ranked) - 1) / len(ranked)))
+
+
+@pytest.mark.parametrize("q", [1, 2, 6])
+def test_a_bar_is_looked_for_below_all_of_the_weight(monkeypatch, q):
+    tried = []
+    monkeypatch.setattr(rules, "_evidence", lambda rule, L, known: tried.append(rule) or -abs(rule.tau - 0.1))
+    found = rules.likeliest_threshold(np.eye(q).repeat(3, axis=0), at_least_one=False)
+    assert all(0 < rule.tau < 1 and not rule.at_least_one for rule in tried)
+    assert len(tried) == sum(height < q for height in rules.HEIGHTS)
+    assert abs(found.tau - 0.1) == min(abs(rule.tau - 0.1) for rule in tried)
+
+
+def test_patterns_that_a_rule_cannot_make_are_counted_against_it(monkeypatch):
+    """Each costs what a number of labels costs that none of the m simulated rows has: log(1 / 2m)."""
+    Z = np.random.default_rng(0).normal(size=(500, 4))
+    monkeypatch.setattr(rules, "_draw_under", lambda rule, L: Z)
+    monkeypatch.setattr(logistic_normal, "spread_evidence", lambda *_: -3.0)
+    L = np.array([[1.0, 1, 1, 1], [1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 1]])  # all of four labels: never more than half
+    known = KnownDegrees(
+        np.array([1, 2]), np.array([[0.7, 0.1, 0.1, 0.1], [0.7, 0.1, 0.1, 0.1]])
+    )  # the second disagrees
+    assert rules._evidence(CumulativeMass(), L, NOTHING_KNOWN) == pytest.approx(-3.0 + 2 * np.log(1 / 1000))
+    assert rules._evidence(CumulativeMass(), L, known) == pytest.approx(-3.0 + 3 * np.log(1 / 1000))
+
+
+def test_names_stand_for_rules_of_these_labels():
+    L = np.array([[1.0, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]])
+    assert rules.choose_rule("best", L) == TopK(2)
+    assert rules.choose_rule("threshold", L[:3]) == Threshold(0.25)
+    assert rules.choose_rule("threshold", L) == Threshold(0.25, at_least_one=False)
+    assert rules.choose_rule("threshold", np.ones((3, 1))) == Threshold(0.5)
+    assert rules.choose_rule("auto", np.ones((3, 1))) == CumulativeMass()
+    assert rules.choose_rule("auto", np.full((3, 2), np.nan)) == CumulativeMass()
+    known = KnownDegrees(np.array([0, 3, 4]), np.full((3, 2), 0.5))
+    some, kept = rules._labelled(np.array([[1.0, 0], [np.nan, np.nan], [0, 1], [np.nan, np.nan], [1, 1]]), known)
+    assert some.tolist() == [[1, 0], [0, 1], [1, 1]]
+    assert kept.rows.tolist() == [0, 2]
+
+
+def test_an_open_choice_is_said_with_the_rules_that_it_could_be():
+    ranked = [(CumulativeMass(), 0.6), (TopK(2), 0.3), (Threshold(0.2), 0.099), (TopK(9), 0.001)]
+    with pytest.warns(
+        LabelWarning, match=r"only 60%.*the 2 best \(30%\); whatever passes a bar of 20 % of the weight \(10%\)\."
+    ):
+        rules._warn_if_open(ranked)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rules._warn_if_open([(CumulativeMass(), 0.95), (TopK(2), 0.05)])
+
+
+def test_trial_draws_have_spread_one_and_the_labels_means():
+    L = CumulativeMass().apply(drawn(0.8, n=300)).astype(float)
+    Z = rules._draw_under(CumulativeMass(), L)
+    assert np.sqrt(np.mean(Z**2)) == pytest.approx(1.0)
+    assert np.corrcoef(Z.mean(axis=0), L.mean(axis=0))[0, 1] > 0.9

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from contone.experiments.cells import Cell
-from contone.experiments.data import load
 from contone.experiments.plan import make_plan
 from contone.experiments.report.render import render
 from contone.experiments.run import run
+from contone.experiments.sources import load
 from contone.experiments.spec import read_spec
 from contone.experiments.store import Store
 from contone.reproduction.report.make import make_report

@@ -11,13 +11,13 @@ import pytest
 
 from contone import Temperature, Uniform
 from contone.experiments.cells import Cell
-from contone.experiments.data import load
 from contone.experiments.describe import describe
 from contone.experiments.plan import make_plan
 from contone.experiments.report.parts import missing_data
 from contone.experiments.report.render import as_plain
 from contone.experiments.results import load_results
 from contone.experiments.run import run
+from contone.experiments.sources import load
 from contone.experiments.spec import read_spec
 from contone.experiments.store import Store
 from contone.pages.blocks import Charts, Pictures

@@ -7,7 +7,7 @@ O(q^3) whenever it is inverted and O(n q^2) in every sweep; with k factors these
 shift of a row, which C takes away, is redrawn by the sampler anyway, so that Lambda Lambda^T + Psi itself is sampled.
 
 - Lambda and psi are those of the highest likelihood under the scatter that a full Sigma would be made of, prior
-  included: steps of EM (Rubin and Thayer, 1982), which go on from sweep to sweep.
+  included: steps of EM (Rubin and Thayer, 1982), which continue from sweep to sweep.
 - k: eigenvalues of the correlations of the labels above what unrelated labels give (the edge of Marchenko and Pastur,
   (1 + sqrt(q / n))^2), and not less than `FEWEST`: a factor too many costs little, as the prior holds it down.
 
@@ -128,7 +128,7 @@ def choose_rank(given: Array) -> int:
 
 
 class FactorFit:
-    """Factors of one Sigma after the other, each fit going on from the last."""
+    """Factors of one Sigma after the other, each fit continuing the last."""
 
     def __init__(self, rank: int) -> None:
         self.rank = rank

@@ -68,7 +68,7 @@ from contone.enhance.inversion.posterior import Posterior
 from contone.enhance.inversion.rules import choose_rule
 from contone.enhance.inversion.suggest import suggest_rows
 from contone.exceptions import InputError, InputTypeError
-from contone.measurements import IntervalRule, Measurement, RuleText, Votes, parse_rule
+from contone.measurements import Answers, IntervalRule, Marks, Measurement, RuleText, parse_rule
 from contone.numerics.solution import Solution
 from contone.typing import Array
 from contone.validation import (
@@ -106,12 +106,14 @@ class Inversion(InductiveMixin, Enhancer):
     degradation : Measurement or str, default="cumulative"
         The rule that made L, as an object or in words: "main" (main labels, more than half of the weight:
         `CumulativeMass(0.5)`, also "cumulative"), "everything" (`CumulativeMass(0.9)`), "bar" (`Threshold`, its height
-        estimated; "threshold" has 1 / q), "best" (`TopK`, k the most frequent number of labels), "order" (marked above
-        unmarked, with each row's own number of labels; or ranks and levels, as above), "votes" (`Votes`: Y counts how
-        many people chose each label, or is one class per row), or with a parameter:
-        "cumulative:0.9", "threshold:0.2", "topk:3". "auto" chooses among these by the likelihood of the number of
-        labels per row, with a model fitted under each; it takes several seconds and warns where the labels leave the
-        choice open. `degradation_` says which rule it was, `rule_report_` how well it explains the labels.
+        estimated, and with `groups` each person has an own one, as in "marks"; "threshold" has 1 / q), "best" (`TopK`,
+        k the most frequent number of labels), "order" (marked above unmarked, with each row's own number of labels; or
+        ranks and levels, as above), "votes" (`Votes`: Y counts how many people chose each label, or is one class per
+        row), "marks" (`Marks`: each person marks what holds), "levels" (`Levels`: each person gives every label a
+        level), or with a parameter: "cumulative:0.9", "threshold:0.2", "topk:3". "auto" chooses among these by the
+        likelihood of the number of labels per row, with a model fitted under each; it takes several seconds and warns
+        where the labels leave the choice open. `degradation_` says which rule it was, `rule_report_` how well it
+        explains the labels.
     features : bool, default=True
         Let the mean of z depend on X. False uses L alone.
     n_components : int, default=60
@@ -219,6 +221,10 @@ class Inversion(InductiveMixin, Enhancer):
         rule = self._measurement()
         return isinstance(rule, Measurement) and rule.takes_numbers
 
+    def reads_answers(self) -> bool:
+        """Whether Y holds answers of people: votes, marks or levels."""
+        return isinstance(getattr(self, "fit_", None), PeopleFit) or isinstance(self._measurement(), Answers)
+
     def _measurement(self) -> Measurement | str:
         """What made the labels; a name where they have to say it themselves."""
         return parse_rule(self.degradation) if isinstance(self.degradation, str) else self.degradation
@@ -247,8 +253,9 @@ class Inversion(InductiveMixin, Enhancer):
             row per item, (m, q), in the order of their first appearance (`groups_`, the index of a pandas answer).
             `degrees` are then those of items: (m, q) in that order, or a pandas frame whose index names items.
         annotators : (n,) or None
-            Beside `groups`, for answers of people ("votes"): the person of every row, any names. What persons choose
-            too often and how sharp they are is then learnt (`annotators_`), and the answer is that of all people.
+            Beside `groups`, for answers of people ("votes", "marks", "levels"): the person of every row, any names.
+            What persons choose too often and how sharp they are is then learnt (`annotators_`), and the answer is that
+            of all people.
         """
         if groups is not None:
             with FewWarnings():
@@ -268,15 +275,16 @@ class Inversion(InductiveMixin, Enhancer):
         self._validate_params()
         refuse_other_kinds(self, X, Y)
         rule = self._measurement()
-        if annotators is not None and (isinstance(rule, IntervalRule) or not isinstance(rule, Measurement)):
+        if annotators is not None and not (isinstance(rule, Answers) or rule == "bar"):
             raise InputError(
                 f"annotators tells persons apart, which degradation={self.degradation!r} does not do: use "
-                'degradation="votes", where each person chooses one label, or leave annotators out.'
+                'degradation="votes" (each person chose one label), "marks" (all that hold) or "levels" (a level for '
+                "every label), or leave annotators out."
             )
         if self.noise > 0:
             raise InputError(f"Inversion: noise={self.noise:g} beside groups counts errors twice; use noise=0.")
         training = check_training(self, X, Y)
-        grouped = check_groups(groups, training.X, training.border, needs_several=not isinstance(rule, Votes))
+        grouped = check_groups(groups, training.X, training.border, needs_several=not isinstance(rule, Answers))
         refuse_too_large(self, grouped.X, training.labels.shape[1])
         names, L = training.border.label_names, to_numpy(training.labels)
         known = NOTHING_KNOWN if degrees is None else check_degrees_of_items(degrees, names, grouped.names)
@@ -336,6 +344,8 @@ class Inversion(InductiveMixin, Enhancer):
         among = known if numbers is None else known.among(numbers)
         labels, called = to_numpy(L), f"{len(L)} {'rows' if numbers is None else 'sampled rows'}"
         rule = self._measurement()
+        if rule == "bar" and item is not None:  # people have their own bars, as `Marks` says; one for all misreads them
+            rule = Marks()
         if isinstance(rule, Measurement):
             rule = rule.suited_to(labels)
         else:
@@ -344,12 +354,13 @@ class Inversion(InductiveMixin, Enhancer):
             warn_of_silent_rows(L, rule, among.rows)
         grades = place_grades(*among, L[: X.shape[0]]) if len(among.rows) else None
         self._expected_error: ExpectedError | None = None
-        if not isinstance(rule, IntervalRule):
+        if isinstance(rule, Answers):
             from contone.enhance.inversion.people.fit import fit_people  # compiled loops, which take a second to load
 
             people, posterior = fit_people(X, labels, rule, settings, rng, grades, item, person)
             self.rule_report_ = AnswersReport.of(people, labels, posterior, item)
             return people, posterior
+        assert isinstance(rule, IntervalRule)
         found, posterior = fit(X, L, rule, settings, rng, grades, item)
         warn_of_relaxed_rows(posterior.n_relaxed, called, rule)
         rows, D, graded = X, posterior.mean, known.rows

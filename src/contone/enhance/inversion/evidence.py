@@ -6,9 +6,9 @@ close this gap. Their log degrees z_i are measured against the means m_i and the
     z_i ~ t_nu(A m_i + delta, T),   T ~ inverse Wishart around A S A, worth k rows,   delta ~ N(0, T / l),
     A = diag(exp a),   a_j = b + c_j,   c_j ~ N(0, tau^2),   b: the histogram of |L| under tails nu.
 
-A scales the mean as it scales the deviation, because labels tell the ratio of the two: whether a label is marked says
-on which side of the middle it is. With the mean held, a spread that is too large would leave large residuals, and pass
-for one that is too small.
+A scales the mean as it scales the deviation, because labels determine the ratio of the two: whether a label is marked
+says on which side of the middle it is. With the mean held, a spread that is too large would leave large residuals, and
+pass for one that is too small.
 
 With the strengths tau, k, l -> 0, inf, inf nothing moves; how far they are from there is decided by the marginal
 likelihood of the graded rows (Laplace for a, closed for delta and T), averaged over a grid. The t distribution is a
@@ -147,7 +147,7 @@ def calibrate(
 ) -> tuple[Calibration, np.ndarray]:
     """Parameters given graded rows, around those that the labels gave; and the log scales (q,) that they were given.
 
-    The spread is in units of that of the parameters. Where the labels do not tell the scale (an order), there is
+    The spread is in units of that of the parameters. Where the labels do not determine the scale (an order), there is
     nothing to hold it to but the prior.
     """
     candidates = [_fit_scales(graded, tail, spread_under(tail)) for tail in TAILS]

@@ -5,7 +5,7 @@ The posterior mean d^ of a row has the expected error
     E KL(d || d^)  =  E sum_j d_j log d_j  -  sum_j E[d_j] log d^_j
 
 under whatever is believed of d. Under the posterior at the fitted parameters this is optimistic: the parameters are
-estimates, and part of them the labels do not tell. So it is averaged over models that the labels allow, each with
+estimates, and part of them the labels do not determine. So it is averaged over models that the labels allow, each with
 
 - B and the shape of Sigma from their posterior given the labels (`simulate`), its flat directions from the prior;
 - every label's own scale changed by a factor whose log deviation is between 0 and sqrt(3) `OWN_SCALE`, another one in
@@ -15,7 +15,7 @@ estimates, and part of them the labels do not tell. So it is averaged over model
 - the spread from its posterior under all this: the numbers of labels per row are compared with those of the changed
   model.
 
-Graded rows narrow all this: m of them tell the scale of a label as m rows of a normal sample do, and tails and
+Graded rows narrow all this: m of them determine the scale of a label as m rows of a normal sample do, and tails and
 spread as `evidence` says; their own error is none.
 
 The mean over models is the expected error; their spread gives the interval. Every model costs a short chain on a sample

@@ -52,7 +52,7 @@ NEAR = 0.05
 
 
 class Moments(NamedTuple):
-    """What grading single rows would tell: p parameters, m rows."""
+    """What grading single rows would add: p parameters, m rows."""
 
     mean: np.ndarray
     """m_i (m, p)."""
@@ -173,7 +173,7 @@ def best_batch(
     Parameters
     ----------
     moments : Moments
-        What a row tells, for the m rows of the sample.
+        What a row adds, for the m rows of the sample.
     information, precision : (p, p)
         Of one row in the mean, and of the prior with the rows that are graded already.
     k : int
@@ -181,7 +181,7 @@ def best_batch(
     free : (m,)
         Which rows may be chosen.
     near : (m, m)
-        Pairs of rows that tell the same.
+        Pairs of rows that add the same.
     share : float
         Rows of the sample per row of the data: the own error of a row counts for one of all rows.
     rng : Generator

@@ -15,7 +15,7 @@ from contone.experiments.report.scores import REPORTED
 from contone.experiments.results import Results
 from contone.experiments.store import Store
 from contone.pages import words
-from contone.pages.blocks import (
+from contone.pages.blocks import (  # fmt: skip
     Block,
     Cell,
     Charts,
@@ -77,8 +77,8 @@ def as_report(
     results: Results, title: str, about: str, sections: Sequence[Section], sentences: Sequence[str], shares: Grid
 ) -> Report:
     """The sections with what the results say of the runs."""
-    failed = tuple(text for text, _ in failures(results))
-    told = tuple(sentences), shares, failed, count_stale(results), results.damaged
+    raised = tuple(text for text, _ in failures(results))
+    told = tuple(sentences), shares, raised, count_stale(results), results.damaged
     return Report(title, about, tuple(sections), FOOT, *told)
 
 
@@ -215,7 +215,7 @@ def closing_sections(
     manifold_section = Section(
         "manifold", "The manifold", pictures if surfaces else (Text("Not in this store; this fills it:", code=fill),)
     )
-    return instances, manifold_section, (_settings(results, experiment), _failed(results), _provenance(results))
+    return instances, manifold_section, (_settings(results, experiment), failed(results), provenance(results))
 
 
 def _settings(results: Results, experiment: str) -> Section:
@@ -252,12 +252,14 @@ def distinct(warnings: Sequence[str]) -> list[str]:
     return [f"{like[0]} (and {len(like) - 1} like it)" if len(like) > 1 else like[0] for like in kinds.values()]
 
 
-def _failed(results: Results) -> Section:
+def failed(results: Results) -> Section:
+    """Every cell that raised, with its traceback."""
     found = tuple(Fold(text, (Text(r["traceback"], "pre"),), style="plain") for text, r in failures(results))
     return Section("failures", "Failures", found or (Text("No cell failed."),))
 
 
-def _provenance(results: Results) -> Section:
+def provenance(results: Results) -> Section:
+    """What computed the numbers, when and by which commands."""
     records = {record["key"]: record for result in results for record in result.records}
     states = [result.status for result in results]
     last: Record = results.runs[-1] if results.runs else {"versions": {}, "machine": {}}

@@ -59,7 +59,7 @@ def score_grid(results: Results, experiment: str, measure: str, main: str) -> Gr
             lines.append((name, kind, [_cell(r, measure) for r in found], mean_of(shares)))
     described = measures.get(measure)
     title = f"{described.title} {described.arrow}"
-    return _grid(title, shown, lines, words.number, described.greater_is_better, with_shares=True)
+    return as_grid(title, shown, lines, words.number, described.greater_is_better, with_shares=True)
 
 
 def share_grid(results: Results, experiment: str) -> Grid:
@@ -69,7 +69,7 @@ def share_grid(results: Results, experiment: str) -> Grid:
         values = [share(results, experiment, dataset, name, experiment) for dataset in datasets]
         if any(value is not None for value in values):
             lines.append((name, kind, [Cell(words.percent(v), v) for v in values], None))
-    grid = _grid(SHARES, datasets, lines, words.percent, greater_is_better=True, with_shares=False)
+    grid = as_grid(SHARES, datasets, lines, words.percent, greater_is_better=True, with_shares=False)
     return replace(grid, rows=tuple(sorted(grid.rows, key=lambda row: best_first(row.cells[0].value))))
 
 
@@ -124,7 +124,7 @@ def short(dataset: str) -> str:
     return dataset.removeprefix("yeast-")
 
 
-def _grid(
+def as_grid(
     title: str,
     datasets: Sequence[str],
     lines: Sequence[tuple[str, Kind, Sequence[Cell], float | None]],

@@ -62,7 +62,7 @@ def _name(record: Mapping[str, object]) -> int | str:
         value = record.get(key)
         if isinstance(value, (int, str)):
             return value
-    raise DataError("A task of this Prodigy export has neither _input_hash nor a text: it cannot be told from others.")
+    raise DataError("A task of this Prodigy export has neither _input_hash nor a text, so nothing identifies it.")
 
 
 def _fields(record: Mapping[str, object]) -> dict[str, object]:

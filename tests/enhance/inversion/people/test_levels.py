@@ -10,9 +10,12 @@ from scipy.stats import invwishart
 from contone.enhance.inversion.people.answers import LEVELS, Responses, Traits
 from contone.enhance.inversion.people.levels import (
     add_terms_of_levels,
-    expected_levels,
+    bits_of_levels,
+    chances_of_marks,
+    log_chance_by_anybody,
     log_chance_of_level,
     log_chance_of_levels,
+    mean_levels,
 )
 from contone.enhance.inversion.people.levels_chain import LevelsChain
 from contone.enhance.inversion.people.priors import LevelsPrior, LogNormal
@@ -101,7 +104,8 @@ def make_chain(values, n_persons, n_cuts, seed=0, person=None, first=None, prior
     n = len(first) - 1
     features = [Nothing(n, values.shape[1])]
     rng = np.random.default_rng(seed)
-    return LevelsChain(responses, features, prior or LevelsPrior(), rng, n_persons=n_persons, n_cuts=n_cuts)
+    worth = np.arange(n_cuts + 1.0)
+    return LevelsChain(responses, features, prior or LevelsPrior(), rng, worth=worth, n_persons=n_persons)
 
 
 def test_traits_of_a_person_are_drawn_as_an_integral_says():
@@ -160,21 +164,48 @@ def test_cut_points_are_drawn_as_an_integral_says():
         assert draws[:, k].std() == pytest.approx(deviation, rel=0.1)
 
 
-def test_expected_levels_are_sums_of_chances():
-    Z = np.array([[0.3, -1.0]])
-    sharpness, offset = np.array([1.0, 1.5]), np.array([[0.0, 0.0], [0.4, -0.2]])
-    cuts, share, worth = np.stack([CUTS, 2 * CUTS]), np.array([0.25, 0.75]), np.array([0.5, 0.3, 0.2])
-    level, chance = np.empty((1, 2)), np.empty((1, 2))
-    expected_levels(0, 1, Z, sharpness, offset, cuts, share, worth, level, chance)
-    for j in range(2):
-        means, passes = [], []
-        for w in range(2):
-            m = sharpness[w] * Z[0, j] + offset[w, j]
-            p = [math.exp(log_chance_of_level(y, m, cuts[w])) for y in range(4)]
-            means.append(p @ np.concatenate([[0.0], np.cumsum(worth)]))
-            passes.append(1 - p[0])
-        assert level[0, j] == pytest.approx(share @ means, rel=1e-12)
-        assert chance[0, j] == pytest.approx(share @ passes, rel=1e-12)
+WORTH = np.array([0.0, 0.5, 0.8, 1.0])
+PEOPLE = Traits(np.array([1.0, 1.5]), np.array([[0.0, 0.0], [0.4, -0.2]]), np.stack([CUTS, 2 * CUTS]), WORTH[None, :])
+
+
+def _chances(z, w):
+    """P(level) (q, K + 1) by person w."""
+    m = PEOPLE.sharpness[w] * z + PEOPLE.offset[w]
+    return np.exp([[log_chance_of_level(y, x, PEOPLE.cuts[w]) for y in range(4)] for x in m])
+
+
+def test_means_and_chances_are_sums_over_levels_and_people():
+    z = np.array([0.3, -1.0])
+    level, marked = np.empty(2), np.empty(2)
+    mean_levels(z, PEOPLE, level)
+    chances_of_marks(z, PEOPLE, marked)
+    both = np.mean([_chances(z, 0), _chances(z, 1)], axis=0)
+    assert level == pytest.approx(both @ WORTH, rel=1e-12)
+    assert marked == pytest.approx(1 - both[:, 0], rel=1e-12)
+
+
+def test_an_answer_by_anybody_is_one_persons_answer_about_all_labels():
+    """Labels of one answer go together, since one person gave them: the mean of products, no product of means."""
+    z, levels = np.array([0.3, -1.0]), np.array([2.0, 0.0])
+    products = [_chances(z, w)[0, 2] * _chances(z, w)[1, 0] for w in range(2)]
+    assert math.exp(log_chance_by_anybody(z, levels, PEOPLE)) == pytest.approx(np.mean(products), rel=1e-12)
+
+
+def test_bits_of_one_label_are_mutual_information():
+    Z = np.array([[-2.0], [0.0], [3.0]])
+    joint = np.stack([_chances(z, 0)[0] for z in Z]) / 3
+    expected = (joint * np.log2(joint / (joint.sum(axis=0) / 3))).sum()
+    found = bits_of_levels(Z, PEOPLE.sharpness[:1], PEOPLE.offset[:1, :1], PEOPLE.cuts[:1])
+    assert found[0] == pytest.approx(expected, rel=1e-10)
+    assert bits_of_levels(Z, np.zeros(1), np.zeros((1, 1)), CUTS[None, :])[0] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_few_persons_are_all_people_each_as_often_as_they_answered():
+    values = np.zeros((40, 2))
+    chain = make_chain(values, 2, 1, person=np.repeat([1, 2], [30, 10]))
+    chain.traits.offset[1:] = [[1.0, 1.0], [5.0, 5.0]]
+    found = chain.people(np.zeros((16, 3)))
+    assert sorted(found.offset[:, 0].tolist()) == [1.0] * 12 + [5.0] * 4
 
 
 @pytest.mark.slow
@@ -238,9 +269,14 @@ def _tail(rng, n, nu):
 
 
 def _quantities(Z, a, b, cuts, spread, tau, counts):
-    n, q = Z.shape
-    level, chance = np.empty((n, q)), np.empty((n, q))
-    expected_levels(0, n, Z, a, b, cuts, counts / counts.sum(), np.ones(cuts.shape[1]), level, chance)
+    level, chance = np.zeros_like(Z), np.zeros_like(Z)
+    room, worth = np.empty(Z.shape[1]), np.arange(cuts.shape[1] + 1.0)[None, :]
+    for w in np.flatnonzero(counts):
+        person = Traits(a[[w]], b[[w]], cuts[[w]], worth)
+        for i in range(len(Z)):
+            for function, out in ((mean_levels, level), (chances_of_marks, chance)):
+                function(Z[i], person, room)
+                out[i] += counts[w] / counts.sum() * room
     share = level / level.sum(axis=1, keepdims=True)
     found = [spread, level[0, 0], share[1, 1], chance[2, 2], level.mean()]
     return np.array(found + [tau] * (len(a) > 1) + [cuts[0, -1]] * (cuts.shape[1] > 1))

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from contone.typing import Array
 
 Matrix = NDArray[np.float64]
-VOTES, LEVELS = 0, 1
-"""Kinds of answers."""
+VOTES, LEVELS, MARKED = 0, 1, 2
+"""Kinds of answers; of levels, also whether they are above the lowest, whatever the others are."""
 
 
 class Responses(NamedTuple):
@@ -35,6 +35,8 @@ class Traits(NamedTuple):
     """b (W + 1, q)."""
     cuts: Array = np.zeros((1, 0))
     """Cut points (W + 1, K), of levels only."""
+    worth: Array = np.zeros((1, 0))
+    """What each level counts (1, K + 1), of levels only."""
 
 
 class Persons(NamedTuple):
@@ -54,4 +56,4 @@ class Features(Protocol):
     """A feature of the mean: one number per item and label, at any spread."""
 
     def at(self, spread: float) -> Matrix:
-        """(n, q), rows with sum zero."""
+        """(n, q)."""

@@ -240,7 +240,8 @@ class Chain:
 
     def offsets(self) -> Matrix:
         """b (W + 1, q), beside what a person who is less sharp chooses as usual."""
-        return self.traits.offset - (1.0 - self.traits.sharpness)[:, None] * self.usual
+        b: Matrix = self.traits.offset - (1.0 - self.traits.sharpness)[:, None] * self.usual
+        return b
 
     def with_offsets(self, sharpness: Matrix, b: Matrix) -> Traits:
         """Traits of persons with these."""

@@ -16,16 +16,17 @@ from contone.enhance.inversion.chain import Settings, show_progress
 from contone.enhance.inversion.evidence import Grades
 from contone.enhance.inversion.fit import choose_rows
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
-from contone.enhance.inversion.people.answers import VOTES, Matrix, Responses
+from contone.enhance.inversion.people.answers import LEVELS, VOTES, Features, Matrix, Responses
 from contone.enhance.inversion.people.chain import Chain
-from contone.enhance.inversion.people.matching import MatchedShares
+from contone.enhance.inversion.people.levels_chain import LevelsChain
 from contone.enhance.inversion.people.model import Draw, FeatureMap, PeopleFit, sort_responses
 from contone.enhance.inversion.people.new_rows import answers, even_normals
-from contone.enhance.inversion.people.priors import Prior
-from contone.enhance.inversion.people.regression import fit_regression
+from contone.enhance.inversion.people.priors import LevelsPrior, Prior
+from contone.enhance.inversion.people.regression import fit_regression, matched
 from contone.enhance.inversion.people.traits import Watch
 from contone.enhance.inversion.posterior import Averages, Posterior
-from contone.measurements import Measurement
+from contone.measurements.base import Answers
+from contone.measurements.levels import Levels
 from contone.runtime.machine import for_each, one_blas_thread, pieces_by_width
 from contone.typing import Array
 
@@ -40,7 +41,7 @@ JUDGED_ITEMS = 500
 def fit_people(
     X: Array,
     L: Array,
-    rule: Measurement,
+    rule: Answers,
     settings: Settings,
     rng: np.random.Generator,
     grades: Grades | None = None,
@@ -52,15 +53,15 @@ def fit_people(
     L (m, q) holds counts of the items; or L (n, q) single answers, `item` (n,), rising, about which item, and `person`
     (n,) by whom: numbers from 1. Parameters are estimated on at most `max_rows` items, drawn at random.
     """
-    m, L = X.shape[0], np.ascontiguousarray(to_numpy(L), dtype=np.float64)
+    m, values = X.shape[0], rule.coded(L)
     about = np.arange(m) if item is None else item
     known = None if grades is None else to_numpy(grades.known)
     chosen = choose_rows(m, settings.max_rows, rng, None if known is None else known.nonzero()[0])
     is_chosen = np.isin(about, chosen)
     n_persons = 0 if person is None else int(person.max())
     responses = sort_responses(
-        VOTES,
-        L[is_chosen],
+        LEVELS if isinstance(rule, Levels) else VOTES,
+        values[is_chosen],
         len(chosen),
         np.searchsorted(chosen, about[is_chosen]),
         None if person is None else person[is_chosen],
@@ -75,7 +76,7 @@ def fit_people(
 
 
 def _start(
-    rule: Measurement,
+    rule: Answers,
     X: Array,
     responses: Responses,
     settings: Settings,
@@ -86,17 +87,29 @@ def _start(
     """The chain for a kind of answers, and what makes features of the mean."""
     m = X.shape[0]
     about = np.repeat(np.arange(m), np.diff(responses.first))
-    maps: tuple[FeatureMap, ...] = ()
-    features = []
-    if settings.features:
-        regression, shares = fit_regression(X, responses.values, about, settings.n_components, rng)
-        maps, features = (regression,), [MatchedShares(shares)]
-    return Chain(responses, features, Prior(), rng, n_persons=n_persons, known=known), maps
+    maps: list[FeatureMap] = []
+    features: list[Features] = []
+    for values in _told(rule, responses.values) if settings.features else []:
+        regression, found = fit_regression(X, values, about, settings.n_components, rng, responses.kind)
+        maps.append(regression)
+        features.append(matched(found, responses.kind))
+    if isinstance(rule, Levels):  # known degrees say nothing of the level of z, so that they have no part here
+        worth = rule.worth
+        return LevelsChain(responses, features, LevelsPrior(), rng, worth=worth, n_persons=n_persons), tuple(maps)
+    return Chain(responses, features, Prior(), rng, n_persons=n_persons, known=known), tuple(maps)
 
 
-def _run(
-    chain: Chain, maps: tuple[FeatureMap, ...], rule: Measurement, settings: Settings
-) -> tuple[PeopleFit, Posterior]:
+def _told(rule: Answers, values: Matrix) -> list[Matrix]:
+    """What regressions are asked to tell: answers (n, q) as counts, or as numbers from 0 to 1."""
+    if not isinstance(rule, Levels):
+        return [values]
+    marks = np.where(np.isnan(values), np.nan, values > 0)
+    worth = np.append((rule.worth - rule.worth[0]) / max(float(np.ptp(rule.worth)), 1e-12), np.nan)
+    steps = np.where(np.isnan(values), len(rule.worth), values).astype(np.intp)
+    return [marks] if len(rule.worth) < 3 else [marks, worth[steps]]
+
+
+def _run(chain: Chain, maps: tuple[FeatureMap, ...], rule: Answers, settings: Settings) -> tuple[PeopleFit, Posterior]:
     """All sweeps, and what they say."""
     (n, q), n_kept = chain.Z.shape, settings.n_sweeps - settings.n_burn
     averages, log_answers = Averages(np.empty((q, n)), settings.n_samples, n_kept), np.empty((n, q))
@@ -139,9 +152,7 @@ def _run(
         persons=watch.persons(),
     )
     # Sums over the chain have the chance of its draws in them; the same without: each row by itself at some parameters.
-    return model, replace(
-        model.weigh(chain.responses, chain.features, draws), samples=averages.posterior(0).samples
-    )
+    return model, replace(model.weigh(chain.responses, chain.features, draws), samples=averages.posterior(0).samples)
 
 
 def answer_items(chain: Chain, people: Any) -> Matrix:

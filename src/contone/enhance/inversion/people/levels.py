@@ -176,22 +176,58 @@ def cut_value(l, common, M, stretch, levels, first):
 
 
 @compiled
-def expected_levels(start, stop, Z, sharpness, offset, cuts, share, worth, out, chance):
-    """Of rows start to stop of Z: what a further answer is worth on average (n, q), and its chance to pass any cut.
+def log_chance_by_anybody(z, levels, people):
+    """Log of the chance of the levels of one answer, by one of the people: the mean over them."""
+    highest, total = -math.inf, 0.0
+    for s in range(len(people.sharpness)):
+        value = log_chance_of_levels(z, levels, people.sharpness[s], people.offset[s], people.cuts[s])
+        if value > highest:
+            total = total * math.exp(highest - value) + 1.0
+            highest = value
+        else:
+            total += math.exp(value - highest)
+    return highest + math.log(total / len(people.sharpness))
 
-    The answer is by person w with chance share[w]; passing cut point l is worth worth[l].
-    """
-    q = Z.shape[1]
-    for i in range(start, stop):
+
+@compiled
+def mean_levels(z, people, out):
+    """What people give the labels (q,) on average, each level counted by what it is worth."""
+    n, worth = len(people.sharpness), people.worth[0]
+    for j in range(len(z)):
+        out[j] = worth[0]
+        for s in range(n):
+            m = people.sharpness[s] * z[j] + people.offset[s, j]
+            for k in range(people.cuts.shape[1]):
+                out[j] += (worth[k + 1] - worth[k]) * logistic(m - people.cuts[s, k]) / n
+
+
+@compiled
+def chances_of_marks(z, people, out):
+    """How probable a level above the lowest is for every label (q,), the mean over people."""
+    n = len(people.sharpness)
+    for j in range(len(z)):
+        out[j] = 0.0
+        for s in range(n):
+            out[j] += logistic(people.sharpness[s] * z[j] + people.offset[s, j] - people.cuts[s, 0]) / n
+
+
+@compiled
+def bits_of_levels(Z, sharpness, offset, cuts):
+    """How much the answers of persons tell of which item they are about (W,), in bits: the sum over labels."""
+    (n, q), K = Z.shape, cuts.shape[1]
+    found, mean = np.zeros(len(sharpness)), np.empty(K + 1)
+    for w in range(len(sharpness)):
         for j in range(q):
-            level, any_cut = 0.0, 0.0
-            for w in range(len(share)):
-                if share[w] > 0.0:
-                    m = sharpness[w] * Z[i, j] + offset[w, j]
-                    p = logistic(m - cuts[w, 0])
-                    any_cut += share[w] * p
-                    level += share[w] * worth[0] * p
-                    for k in range(1, cuts.shape[1]):
-                        level += share[w] * worth[k] * logistic(m - cuts[w, k])
-            out[i, j] = level
-            chance[i, j] = any_cut
+            mean[:] = 0.0
+            for i in range(n):
+                m = sharpness[w] * Z[i, j] + offset[w, j]
+                for y in range(K + 1):
+                    p = math.exp(log_chance_of_level(y, m, cuts[w]))
+                    mean[y] += p / n
+                    if p > 0.0:
+                        found[w] += p * math.log(p) / n
+            for y in range(K + 1):
+                if mean[y] > 0.0:
+                    found[w] -= mean[y] * math.log(mean[y])
+        found[w] = max(found[w], 0.0) / math.log(2.0)
+    return found

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from contone.enhance.inversion.people.answers import Features, Matrix, Responses
+from contone.enhance.inversion.people.answers import Features, Matrix, Responses, Traits
 from contone.enhance.inversion.people.chain import Chain, draw_shape_of
 from contone.enhance.inversion.people.levels import cut_value, draw_traits
 from contone.enhance.inversion.people.priors import LevelsPrior
@@ -41,16 +41,17 @@ class LevelsChain(Chain):
         prior: LevelsPrior,
         rng: np.random.Generator,
         *,
+        worth: NDArray[np.float64],
         n_persons: int = 0,
-        n_cuts: int = 1,
     ) -> None:
-        q = responses.values.shape[1]
+        """`worth` (K + 1,) is what each level counts."""
+        q, n_cuts = responses.values.shape[1], len(worth) - 1
         self.gaps = _first_gaps(responses.values, n_cuts)
         self.log_stretch = np.zeros(n_persons + 1)
         self.offset_shape: Matrix = np.eye(q)
         self.gamma = prior.stretch.median if n_persons else 0.0
         super().__init__(responses, features, prior, rng, n_persons=n_persons, centred=False)
-        self.traits = self.traits._replace(cuts=self.cuts())
+        self.traits = self.traits._replace(cuts=self.cuts(), worth=np.asarray(worth, dtype=np.float64)[None, :])
         n_answers = np.diff(responses.first)
         self.spread_is_open = bool(np.mean(n_answers[n_answers > 0] > 1) < TWICE)
         self.by_level = _sort_by_level(responses, n_cuts)
@@ -83,6 +84,29 @@ class LevelsChain(Chain):
         known = (self.Z, self.responses, self.traits.offset, self.by_person)
         draw_traits(seed, precision, deviations, common, log_sharpness, self.log_stretch, *known)
         self.traits = self.traits._replace(sharpness=np.exp(log_sharpness), cuts=self.cuts())
+
+    def people(self, normals: Matrix) -> Traits:
+        """People who stand for all people, by standard normal numbers (S, q + 1).
+
+        Few persons are all people that matter, each as often as they answered; many are a sample of all people.
+        """
+        S, q = len(normals), len(self.basis)
+        if self.n_persons == 0:
+            return self.traits
+        common, worth = self.traits.cuts[0], self.traits.worth
+        if self.n_persons <= S:
+            answers = np.cumsum(np.diff(self.by_person.first)[1:])
+            who = 1 + np.searchsorted(answers, (np.arange(S) + self.rng.random()) * answers[-1] / S, side="right")
+            return Traits(self.traits.sharpness[who], self.traits.offset[who], self.traits.cuts[who], worth)
+        offset = self.tau * normals[:, :q] @ np.linalg.cholesky(self.offset_shape).T
+        stretch = np.exp(self.gamma * normals[::-1, q])
+        return Traits(np.exp(self.kappa * normals[:, q]), offset, stretch[:, None] * common, worth)
+
+    def middle(self) -> Traits:
+        """One person who answers about as all people do: their offsets make an answer less certain."""
+        factor = (1.0 + math.pi / 8 * self.tau**2) ** -0.5
+        cuts: Matrix = factor * self.traits.cuts[:1]
+        return Traits(np.full(1, factor), np.zeros((1, len(self.basis))), cuts, self.traits.worth)
 
     def draw_tau(self) -> None:
         """T = tau^2 V: V and tau given offsets, and then tau given offsets / tau."""

@@ -17,8 +17,14 @@ from __future__ import annotations
 
 import math
 
-from contone.enhance.inversion.people.answers import LEVELS, VOTES
-from contone.enhance.inversion.people.levels import add_terms_of_levels, log_chance_of_levels
+from contone.enhance.inversion.people.answers import LEVELS, MARKED, VOTES
+from contone.enhance.inversion.people.levels import (
+    add_terms_of_levels,
+    chances_of_marks,
+    log_chance_by_anybody,
+    log_chance_of_levels,
+    mean_levels,
+)
 from contone.enhance.inversion.sweeps.elementary import compiled
 
 
@@ -53,8 +59,10 @@ def log_chance(z, r, responses, traits, people, room):
 
     `room` (q,) is overwritten.
     """
-    if responses.person[r] > 0 or responses.kind == LEVELS:
+    if responses.person[r] > 0:
         return log_likelihood(z, r, responses, traits)
+    if responses.kind == LEVELS:
+        return log_chance_by_anybody(z, responses.values[r], people)
     counts = responses.values[r]
     _share(z, counts, people, room)
     total = 0.0
@@ -66,12 +74,21 @@ def log_chance(z, r, responses, traits, people, room):
 
 @compiled
 def answer(z, kind, people, offered, out):
-    """What people give an item with log weights z (q,) on average: the share of each label.
+    """What people give an item with log weights z (q,) on average: each label's share of it; or chances of marks.
 
     `offered` (q,) is NaN where a label is not on offer.
     """
     if kind == VOTES:
         _share(z, offered, people, out)
+    elif kind == MARKED:
+        chances_of_marks(z, people, out)
+    else:
+        mean_levels(z, people, out)
+        total = 0.0
+        for j in range(len(z)):
+            total += out[j]
+        for j in range(len(z)):
+            out[j] = out[j] / total if total > 0.0 else 1.0 / len(z)
 
 
 @compiled

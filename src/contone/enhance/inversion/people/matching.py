@@ -67,6 +67,22 @@ def _match(start, stop, log_share, s, nodes, weights, mu):
                 break
 
 
+class MatchedChances:
+    """Features whose mean chances of a mark are given, M (n, q): mu with E F(mu + s e) = M, F logistic.
+
+    F is close to a normal distribution function with variance 8 / pi, whose mean is known: mu = sqrt(1 + pi s^2 / 8)
+    F^-1(M), right to 2 % of mu at s = 2.
+    """
+
+    def __init__(self, M: NDArray[np.float64]) -> None:
+        M = np.clip(M, SMALLEST, 1.0 - SMALLEST)
+        self.logit = np.log(M) - np.log1p(-M)
+
+    def at(self, spread: float) -> NDArray[np.float64]:
+        """Features (n, q)."""
+        return math.sqrt(1.0 + math.pi / 8 * spread**2) * self.logit
+
+
 class MatchedShares:
     """Features whose mean shares are given, M (n, q), at any spread."""
 

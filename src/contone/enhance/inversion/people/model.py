@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from contone.backends import like, to_numpy
+from contone.backends import like
 from contone.enhance.inversion.chain import Settings
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
-from contone.enhance.inversion.people.answers import Features, Matrix, Persons, Responses, Traits
+from contone.enhance.inversion.people.answers import MARKED, VOTES, Features, Matrix, Persons, Responses, Traits
 from contone.enhance.inversion.posterior import Posterior, joined
-from contone.measurements import Measurement
+from contone.measurements.base import Answers
 from contone.numerics.solution import Solution
 from contone.runtime.machine import for_each, pieces_by_width
 from contone.typing import Array
@@ -80,7 +80,7 @@ class FeatureMap(Protocol):
 class PeopleFit:
     """A fitted model of answers."""
 
-    rule: Measurement
+    rule: Answers
     kind: int
     maps: tuple[FeatureMap, ...]
     draws: tuple[Draw, ...]
@@ -138,7 +138,7 @@ class PeopleFit:
 
     def prior(self, X: Array) -> Posterior:
         """What the features alone say of rows."""
-        return self.posterior(X, like(np.zeros((X.shape[0], self.n_labels)), X))
+        return self.posterior(X, like(np.full((X.shape[0], self.n_labels), np.nan), X))
 
     def posterior(
         self, X: Array, L: Array, rng: Any = None, item: np.ndarray | None = None, *, person: np.ndarray | None = None
@@ -165,13 +165,30 @@ class PeopleFit:
     ) -> Posterior:
         """The same for all rows at once; a row's answer depends on nothing else."""
         self.rule.check_labels(L)
-        values = np.ascontiguousarray(to_numpy(L), dtype=np.float64)
-        responses = sort_responses(self.kind, values, X.shape[0], item, person)
+        responses = sort_responses(self.kind, self.rule.coded(L), X.shape[0], item, person)
         found = self.weigh(responses, [f.features(X) for f in self.maps], self.draws[::2])
         return Posterior(*(like(A, L) for A in (found.mean, found.logit_centre, found.logit_width)))
 
+    def chances(
+        self, X: Array, L: Array, *, item: np.ndarray | None = None, person: np.ndarray | None = None, by: int = 0
+    ) -> Posterior:
+        """How probable it is that a further person, or person number `by`, chooses or marks each label of rows.
+
+        As for `posterior`, of which it has the mean and the moments of logits.
+        """
+        responses = sort_responses(self.kind, self.rule.coded(L), X.shape[0], item, person)
+        asked = VOTES if self.kind == VOTES else MARKED
+        return Posterior(*self._weigh(responses, [f.features(X) for f in self.maps], self.draws[::2], asked, by))
+
     def weigh(self, responses: Responses, features: Sequence[Features], draws: Sequence[Draw]) -> Posterior:
         """The posterior of items with these features, given the responses to them: the mean over some draws."""
+        D, centre, width = self._weigh(responses, features, draws, self.kind)
+        return Posterior(D / D.sum(axis=1, keepdims=True), centre, width)
+
+    def _weigh(
+        self, responses: Responses, features: Sequence[Features], draws: Sequence[Draw], asked: int, by: int = 0
+    ) -> tuple[Matrix, Matrix, Matrix]:
+        """Means of the answers of kind `asked`, by all people or person `by`; means and deviations of their logits."""
         from contone.enhance.inversion.people.new_rows import even_directions, weigh_rows
 
         m, q = len(responses.first) - 1, self.n_labels
@@ -181,13 +198,20 @@ class PeopleFit:
             given = (np.ascontiguousarray(draw.mean(features) + np.zeros((m, q))), draw.precision, draw.tail, responses)
             points = even_directions(N_DIRECTIONS, q, number)
 
-            def weigh(piece: slice, given: Any = given, draw: Draw = draw, points: Matrix = points) -> None:
-                weigh_rows(piece.start, piece.stop, *given, draw.traits, draw.people, points, *sums)
+            people = draw.people if by == 0 else only(draw.traits, by)
+
+            def weigh(piece: slice, told: Any = (*given, draw.traits, people, asked, points)) -> None:
+                weigh_rows(piece.start, piece.stop, *told, *sums)
 
             for_each(weigh, pieces)
         D, centre, squares = (A / len(draws) for A in sums)
-        width = np.sqrt(np.maximum(squares - centre**2, 0.0))
-        return Posterior(D / D.sum(axis=1, keepdims=True), centre, width)
+        return D, centre, np.sqrt(np.maximum(squares - centre**2, 0.0))
+
+
+def only(traits: Traits, person: int) -> Traits:
+    """One of the persons."""
+    cuts = traits.cuts[[person]] if len(traits.cuts) > 1 else traits.cuts
+    return Traits(traits.sharpness[[person]], traits.offset[[person]], cuts, traits.worth)
 
 
 def sort_responses(

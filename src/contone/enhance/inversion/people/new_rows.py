@@ -45,11 +45,11 @@ def _upper(x: Array) -> Array:
 
 
 @compiled
-def weigh_rows(start, stop, mean, P, nu, responses, traits, people, directions, degrees, logits, squares):
+def weigh_rows(start, stop, mean, P, nu, responses, traits, people, asked, directions, degrees, logits, squares):
     """Adds to the sums (n, q) of rows start to stop the means of shares, logits of shares, and their squares.
 
     mean (n, q), P (q, q) and nu are those of the prior; `traits` are those of persons who are known, the first of them
-    standing for all people; `people` are drawn from all people.
+    standing for all people; `people` are drawn from all people. `asked` is the kind of answer that is wanted of them.
     """
     q, T = mean.shape[1], len(directions)
     H, gradient, room, step = np.empty((q, q)), np.empty(q), np.empty(q), np.empty(q)
@@ -75,7 +75,7 @@ def weigh_rows(start, stop, mean, P, nu, responses, traits, people, directions, 
             value -= 0.5 * (nu + q) * math.log1p(2.0 * half_square(z, mu, P, 1.0) / nu)
             for r in range(responses.first[i], responses.first[i + 1]):
                 value += log_chance(z, r, responses, traits, people, room)
-            answer(z, responses.kind, people, all_offered, share[t])
+            answer(z, asked, people, all_offered, share[t])
             weight[t] = value
             heaviest = max(heaviest, value)
         total = 0.0

@@ -44,10 +44,10 @@ class AnswersReport:
     def of(cls, fit: PeopleFit, L: np.ndarray, posterior: Posterior, item: np.ndarray | None) -> AnswersReport:
         """Of answers L (n, q) about items `item` (n,), or one row per item."""
         m = posterior.mean.shape[0]
-        given = np.nansum(L, axis=1)
+        given = fit.rule.count_answers(L)
         n = given if item is None else np.bincount(item, weights=given, minlength=m)
         D = np.asarray(get_backend(posterior.mean).to_numpy(posterior.mean))
-        weight = np.nansum(L * (D if item is None else D[item])) / max(given.sum(), 1.0)
+        weight = np.nansum(L * (D if item is None else D[item])) / max(np.nansum(L), 1.0)
         persons = 0 if fit.persons is None else len(fit.persons.answers)
         return cls(fit.rule, int((n > 0).sum()), int(n.sum()), persons, int((n > 1).sum()), float(weight))
 

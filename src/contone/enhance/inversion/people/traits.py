@@ -17,6 +17,7 @@ import numpy as np
 
 from contone.enhance.inversion.people.answers import Matrix, Persons
 from contone.enhance.inversion.people.chain import Chain
+from contone.enhance.inversion.people.levels import bits_of_levels
 from contone.enhance.inversion.sweeps.elementary import compiled
 
 EVERY = 4
@@ -41,7 +42,9 @@ class Watch:
             traits = self.chain.traits
             self.offset.append(traits.offset[1:].copy())
             self.sharpness.append(traits.sharpness[1:].copy())
-            self.bits.append(bits_of_votes(self.chain.Z[self.items], traits.sharpness[1:], traits.offset[1:]))
+            persons = (self.chain.Z[self.items], traits.sharpness[1:], traits.offset[1:])
+            levels = traits.cuts.shape[1] > 0
+            self.bits.append(bits_of_levels(*persons, traits.cuts[1:]) if levels else bits_of_votes(*persons))
 
     def persons(self) -> Persons | None:
         """What was seen."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 
-from contone.experiments.data import load
 from contone.experiments.describe import build
 from contone.experiments.results import Result
+from contone.experiments.sources import load
 from contone.experiments.store import Store
 from contone.pages.blocks import Grid, Picture
 from contone.pages.figures import manifold_image, tones

@@ -1,0 +1,83 @@
+"""What counting makes of votes, with features or without: what a method that reads votes has to beat.
+
+counts (n, q) says how often each label of an item was chosen.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import gammaln, psi
+
+from contone.typing import Matrix
+
+PSEUDO_COUNT = 0.01
+"""Added to the chance of every label, so that one that no fold has seen is not impossible."""
+PRIOR_VOTES = 2.0
+"""Votes that a mean from features weighs where no item has two votes: these alone would tell its weight."""
+FOLDS = 5
+
+
+def shares(counts: Matrix) -> Matrix:
+    """Shares of the votes, with 1/q of a vote for every label added."""
+    return _normalised(counts + 1.0 / counts.shape[1])
+
+
+def dirichlet_multinomial(counts: Matrix, mean: Matrix | None = None) -> Matrix:
+    """Posterior means of the degrees under a Dirichlet prior whose parameters have maximum likelihood.
+
+    Without `mean` (n, q) all items have the same prior of q parameters. With it, that of an item is s times its mean,
+    and s is found. Where no item has two votes the weight of the prior is not in the data: it is one vote (the mean is
+    the frequencies), or `PRIOR_VOTES`.
+    """
+    total = counts.sum(axis=1)
+    several = bool((total > 1).any())
+    if mean is not None:
+        weight = _weight(counts, mean) if several else PRIOR_VOTES
+        return _normalised(counts + weight * mean)
+    frequencies = (counts.sum(axis=0) + 0.5) / (counts.sum() + 0.5 * counts.shape[1])
+    if not several:
+        return _normalised(counts + frequencies)
+
+    def loss(log_prior: Matrix) -> tuple[float, Matrix]:
+        a = np.exp(log_prior)
+        slope = (psi(a + counts) - psi(a)).sum(axis=0) - (psi(a.sum() + total) - psi(a.sum())).sum()
+        return _loss(counts, a), -a * slope
+
+    bounds = [(-20, 10)] * counts.shape[1]
+    return _normalised(counts + np.exp(minimize(loss, np.log(frequencies), jac=True, bounds=bounds).x))
+
+
+def regressed(X: Matrix, counts: Matrix) -> Matrix:
+    """A logistic regression of the votes on the features (n, d), each item predicted by a fit to the others."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
+    X = StandardScaler().fit_transform(X)
+    item, label = np.nonzero(counts)
+    fold = np.arange(len(X)) % min(FOLDS, len(X))
+    P = np.full(counts.shape, PSEUDO_COUNT)
+    for number in range(int(fold.max()) + 1):
+        train, test = fold[item] != number, fold == number
+        weight = counts[item[train], label[train]]
+        if len(np.unique(label[train])) == 1:
+            P[test, label[train][0]] += 1.0
+            continue
+        model = LogisticRegression(max_iter=1000).fit(X[item[train]], label[train], sample_weight=weight)
+        P[np.ix_(test, model.classes_)] += model.predict_proba(X[test])
+    return _normalised(P)
+
+
+def _weight(counts: Matrix, mean: Matrix) -> float:
+    found = minimize_scalar(lambda log_s: _loss(counts, np.exp(log_s) * mean), bounds=(-7.0, 10.0), method="bounded")
+    return float(np.exp(found.x))
+
+
+def _loss(counts: Matrix, prior: Matrix) -> float:
+    """Minus the log likelihood of counts under Dirichlet priors, (q,) or (n, q), up to a constant."""
+    whole, total = prior.sum(axis=-1), counts.sum(axis=1)
+    return float(np.sum(gammaln(whole + total) - gammaln(whole)) - np.sum(gammaln(prior + counts) - gammaln(prior)))
+
+
+def _normalised(weights: Matrix) -> Matrix:
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
