@@ -62,16 +62,19 @@ def _choose(rule: str, L: np.ndarray, known: KnownDegrees) -> IntervalRule:
     return ranked[0][0]
 
 
-def rank_rules(L: np.ndarray, known: KnownDegrees = NOTHING_KNOWN) -> list[tuple[IntervalRule, float]]:
+def rank_rules(
+    L: np.ndarray, known: KnownDegrees = NOTHING_KNOWN, named: IntervalRule | None = None
+) -> list[tuple[IntervalRule, float]]:
     """Rules and their posterior probabilities given the cardinalities of L (n, q), the likeliest first.
 
     The likelihood is averaged over the prior of the spread. Graded rows say directly whether a rule makes their labels.
+    A rule that somebody named takes the place of the convention, with its prior probability.
     """
-    q = L.shape[1]
-    others: list[IntervalRule] = [CumulativeMass(t) for t in SHARES]
+    q, named = L.shape[1], named or CumulativeMass()
+    others: list[IntervalRule] = [CumulativeMass(t) for t in (0.5, *SHARES)]
     others += [Threshold(r / q) for r in THRESHOLDS if r < q]
-    others += [_most_frequent_number(L)]
-    rules = [CumulativeMass(), *others]
+    others = [rule for rule in (*others, _most_frequent_number(L)) if rule != named]
+    rules = [named, *others]
     prior = np.log([CONVENTION, *[(1 - CONVENTION) / len(others)] * len(others)])
     tried = progress.reported(rules, len(rules), "choosing the rule")
     scores = prior + [_evidence(rule, L, known) for rule in tried]
@@ -115,7 +118,7 @@ def _draw_under(rule: IntervalRule, L: np.ndarray) -> Array:
     q = L.shape[1]
     some = L[~rule.silent(L)]
     some = some[np.sort(np.random.default_rng(0).permutation(len(some))[:TRIAL_ROWS])]
-    rows, rng = Rows(rule, some, 0.0), np.random.default_rng(0)
+    rows, rng = Rows(rule, some), np.random.default_rng(0)
     n_sweeps = TRIAL_SWEEPS if q <= TRIAL_LABELS else max(TRIAL_SWEEPS * TRIAL_LABELS // q, 10)
     settings = Settings(features=False, n_sweeps=n_sweeps, n_burn=n_sweeps // 2)
     phi, counts = np.ones((1, len(some))), count_labels(some, rule)
