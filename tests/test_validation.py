@@ -22,7 +22,7 @@ from contone.exceptions import (
     ShapeError,
 )
 from contone.numerics.solution import Solution
-from contone.validation import SIMPLEX_TOLERANCE, check_distributions, examine
+from contone.validation import SIMPLEX_TOLERANCE, check_distributions, examine, judge_labels
 from contone.validation.containers import numbers_from_objects, open_border
 from contone.validation.degrees import check_degrees, check_degrees_of_items
 
@@ -426,3 +426,25 @@ def test_graded_rows_are_the_same_however_they_are_given(kind):
             check_degrees_of_items(some.set_axis(["a", "a", "b"]), names, labels)
     np.testing.assert_array_equal(found.rows, [0, 2, 4])
     np.testing.assert_allclose(found.degrees, D[[1, 2, 0]])
+
+
+@pytest.mark.parametrize("row", [0, 3])
+@pytest.mark.parametrize("label", [0, 1])
+def test_the_place_of_a_wrong_label_is_named_wherever_it_is(row, label):
+    def judge(Y, **options):
+        judge_labels(examine(None, Y), ["u", "v"], constant=False, **options)
+
+    with pytest.raises(LabelError, match=f"in row {row}, label '{'uv'[label]}' is 3"):
+        judge(changed(L, row, label, 3.0))
+    with pytest.raises(LabelError, match=f"in row {row}"):
+        judge(changed(L, row, label, np.nan), unasked=False)
+    judge(changed(L, row, label, np.nan))
+    with pytest.raises(LabelError, match=f"row {row}: say 0 or 1"):
+        judge(changed(L, row, label, np.inf))
+    with pytest.raises(LabelError, match=f"row {row} has others"):
+        judge(changed(2 * L, row, label, 0.5), levels=True)
+    judge(changed(2 * L, row, label, 5.0), levels=True)
+    confidences = np.tile([0.5, 0.5], (4, 1))
+    judge(confidences)
+    with pytest.raises(LabelError, match=f"row {row}"):
+        judge(changed(confidences, row, label, 0.2))

@@ -121,13 +121,14 @@ def test_degenerate_features(X):
         assert solution.converged
 
 
-def test_the_penalty_is_balanced_on_the_way(X):
-    """Features in another unit are another problem (beta ||t_i||), yet the gap closes in as many iterations, about."""
+@pytest.mark.parametrize(("position", "most"), [(0.2, 120), (0.5, 60), (0.8, 380)])
+def test_balancing_the_penalty_pays_and_units_do_not_matter(X, position, most):
+    """Without it, 170, 40 and 490 iterations are needed; with it 90, 40 and 280."""
     needed = []
-    for unit in (0.1, 1.0, 30.0):
-        V, S = row_space(unit * X)
-        beta = np.sqrt(np.prod(beta_interval(V, S)))
-        found = low_rank_representation(unit * X, beta, tol=1e-5, max_iter=20_000)
+    for unit in (1e-3, 1.0, 30.0):
+        lowest, highest = beta_interval(*row_space(unit * X))
+        found = low_rank_representation(unit * X, lowest ** (1 - position) * highest**position, tol=1e-5, max_iter=5000)
         assert found.converged
         needed.append(found.n_iter)
-    assert max(needed) <= 60
+    assert max(needed) <= most
+    assert min(needed) == max(needed)
