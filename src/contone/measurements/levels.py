@@ -71,7 +71,7 @@ class Levels(Answers):  # numpydoc ignore=PR02
         if len(values) < 2:  # one level says nothing of distances: it stands beside the end of the range
             low, high = self.levels or (0.0, 1.0)
             values = np.unique([low, *values]) if (values > low).any() else np.array([low, high])
-            counts = np.ones(len(values))
+            counts = np.ones(len(values), dtype=np.intp)
         numbers, weights = values.tolist(), counts.tolist()
         found = (float(values[0]), float(values[-1]))
         while len(numbers) > MOST_STEPS:
