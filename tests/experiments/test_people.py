@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from contone import Temperature, Uniform
+from contone import Inversion, Temperature, Uniform
 from contone.enhance import counting
 from contone.exceptions import DataError, InputError
 from contone.experiments.answers import COUNTERS, Answers, marks, read_answers
@@ -186,6 +186,23 @@ def test_the_comparison_goes_on_where_it_stopped(votes, tmp_path):
     counted = min(three["Counting"], three["Dirichlet-multinomial"])
     said = make_report(store).sentences[1]
     assert all((f"{name} (1)" in said) == (three[name] < counted) for name in ("Uniform", "Temperature"))
+
+
+def test_votes_of_known_people_are_read_with_their_names(votes, tmp_path):
+    known = Answers(votes.X, votes.item, np.arange(240) % 6, votes.label, votes.labels)
+    save(tmp_path, "one", known)
+    (cell,) = [c for c in plan_people(tmp_path, {}, answers=(3,), seeds=1).cells if c.row == "Inversion (votes)"]
+    given, left = known.split(3, 0)
+    order = np.argsort(given.item, kind="stable")
+    method = Inversion(degradation="votes", random_state=0)
+    R = method.fit_enhance(
+        given.X[given.item[order]],
+        np.eye(3)[given.label[order]],
+        groups=given.item[order],
+        annotators=given.worker[order],
+    )
+    np.testing.assert_array_equal(np.asarray(method.groups_), np.arange(40))
+    assert outcome(cell)["scores"]["log_loss"] == pytest.approx(log_loss(left.counts(), np.asarray(R)), abs=1e-6)
 
 
 def test_bad_sets_get_a_sentence(votes, tmp_path):

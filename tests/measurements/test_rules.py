@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from contone import CumulativeMass, Threshold, TopK, datasets, measurements
 from contone.exceptions import InputError, LabelError
+from contone.numerics.simplex import softmax
 
 CARDINALITIES = {
     "spoem": 1.0061,
@@ -145,6 +146,28 @@ def test_what_is_not_a_distribution_is_refused():
 def test_rules_are_values():
     assert CumulativeMass(0.5) == CumulativeMass() != CumulativeMass(0.6)
     assert measurements.TopK is TopK
+
+
+@pytest.mark.parametrize("q", [2, 3, 6])
+@pytest.mark.parametrize("rule", [*RULES[:1], *RULES[2:4], *RULES[5:], Threshold(0.25, at_least_one=False)], ids=str)
+def test_the_support_holds_all_degrees_and_little_more(rule, q):
+    """Against the extremes of many distributions with the same number of labels, peaked to nearly even."""
+    rng = np.random.default_rng(0)
+    D = np.concatenate([softmax(s * rng.normal(size=(40_000, q))) for s in (0.1, 0.3, 1.0, 3.0, 10.0)])
+    L = rule.apply(D).astype(float)
+    lowest, highest = (rule.confine(np.full_like(D, end), L) for end in (0.0, 1.0))
+    assert (lowest - 1e-12 <= D).all()
+    assert (highest + 1e-12 >= D).all()
+    size = L.sum(axis=1)
+    for m in np.unique(size):
+        for marked in (L > 0, L == 0):
+            some = marked & (size == m)[:, None]
+            if some.sum() > 5000:
+                assert D[some].min() < lowest[some].min() + 0.1
+                assert D[some].max() > highest[some].max() - 0.15
+    assert np.isnan(rule.confine(np.full_like(D, np.nan), L)).all()
+    L[0, 0] = np.nan  # an entry that nobody asked: nothing is known for sure
+    assert (rule.confine(np.zeros_like(D), L)[0] == 0).all()
 
 
 @given(distributions())

@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 from contone import CumulativeMass, Inversion, Rehearsal, TopK
 from contone.enhance.inversion import simulate
+from contone.enhance.inversion.logistic_normal import Flips
 from contone.exceptions import ArgumentError, LabelWarning
 from contone.numerics.simplex import kl_divergence, softmax
 
@@ -112,7 +113,7 @@ def test_one_replicate_has_the_median_of_the_spread():
 
 def test_wrong_labels_are_imitated():
     D = softmax(np.random.default_rng(0).normal(size=(4000, 6)))
-    L = simulate.draw_labels(CumulativeMass(), D, 0.1, np.random.default_rng(1))
+    L = simulate.draw_labels(CumulativeMass(), D, Flips(0.1, 0.1), np.random.default_rng(1))
     assert np.mean(CumulativeMass().apply(D) != L) == pytest.approx(0.1, abs=0.01)
     assert L.sum(axis=1).min() >= 1
 

@@ -51,7 +51,7 @@ def check(
     as_json : bool
         Print JSON for programs.
     force : bool
-        Overwrite what is there.
+        Overwrite existing files.
     """
     from contone.enhance.inversion import Inversion
     from contone.tables.targets import check_targets

@@ -70,7 +70,7 @@ def compare(
     figure : path
         Draw the scores: .svg, .png or .pdf.
     force : bool
-        Overwrite what is there.
+        Overwrite existing files.
     as_json : bool
         Print JSON for programs.
     """

@@ -56,7 +56,7 @@ def suggest(
     graded : path
         Rows graded before: suggest others.
     force : bool
-        Overwrite what is there.
+        Overwrite existing files.
     """
     from contone.tables import suggest_file
 

@@ -22,6 +22,7 @@ from scipy.optimize import minimize_scalar
 from sklearn.base import clone
 
 from contone.base import Enhancer
+from contone.enhance import Inversion
 from contone.exceptions import InputError
 from contone.experiments.answers import COUNTERS, Answers, marks, read_answers
 from contone.experiments.cells import Cell
@@ -36,7 +37,7 @@ from contone.experiments.store import Store
 from contone.measures import cross_entropy
 from contone.pages import blocks, words
 from contone.pages.blocks import Fold, Grid, Section
-from contone.typing import Matrix, Record
+from contone.typing import Data, Matrix, Record
 
 NAME = "people"
 """The name of the experiment."""
@@ -78,22 +79,10 @@ def plan_people(
     return Plan(cells)
 
 
-def voting_methods() -> dict[str, Enhancer]:
-    """Methods that take counts of votes, which stand beside those that take 0 and 1."""
-    from contone.enhance import Inversion
-
-    method = Inversion(degradation="votes")
-    try:
-        method._validate_params()
-    except ValueError:
-        return {}
-    return {"Inversion (votes)": method}
-
-
 def _rows(methods: Mapping[str, Enhancer], k: int) -> Iterator[tuple[str, Record, Enhancer | None]]:
     for name in COUNTERS:
         yield name, {"counts": name}, None
-    for name, method in {**voting_methods(), **methods}.items():
+    for name, method in {"Inversion (votes)": Inversion(degradation="votes"), **methods}.items():
         if reads_votes(method):
             yield name, {"reading": "votes"}, method
             continue
@@ -120,8 +109,7 @@ def outcome(cell: Cell) -> Record:
     if "counts" in cell.task:
         R = COUNTERS[cell.task["counts"]](given)
     else:
-        method, reading = build(cell.task["estimator"]), cell.task["reading"]
-        R = np.asarray(method.fit_enhance(given.X, given.counts() if reading == "votes" else marks(given, reading)))
+        R = np.asarray(_answer(build(cell.task["estimator"]), given, cell.task["reading"]))
     judged = left.counts()
     loss, (tempered, exponent) = log_loss(judged, R), best_temperature(judged, R)
     return {
@@ -130,6 +118,19 @@ def outcome(cell: Cell) -> Record:
         "extra": {"exponent": exponent, "judged": int(judged.any(axis=1).sum())},
         "data": {"n": len(answers.X), "d": answers.X.shape[1], "q": len(answers.labels)},
     }
+
+
+def _answer(method: Enhancer, given: Answers, reading: str) -> Data:
+    """A method's degrees (n, q): from votes by the people who gave them, where that is known, or from marks."""
+    if reading != "votes":
+        return method.fit_enhance(given.X, marks(given, reading))
+    counts = given.counts()
+    single = np.array_equal(given.n_answers(), counts.sum(axis=1))
+    if not single or (given.worker < 0).any() or not counts.any(axis=1).all():
+        return method.fit_enhance(given.X, counts)
+    order = np.argsort(given.item, kind="stable")
+    item, votes = given.item[order], np.eye(len(given.labels))[given.label[order]]
+    return method.fit_enhance(given.X[item], votes, groups=item, annotators=given.worker[order])  # type: ignore[call-arg]
 
 
 def log_loss(counts: Matrix, R: Matrix) -> float:

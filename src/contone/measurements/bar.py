@@ -9,7 +9,7 @@ from array_api_compat import array_namespace, device
 
 from contone.exceptions import InputError
 from contone.measurements.base import Spoken
-from contone.measurements.intervals import IntervalRule, Others, Region, is_share, log_weight, ratio
+from contone.measurements.intervals import IntervalRule, Others, Region, Support, is_share, log_weight, ratio
 from contone.typing import Array
 
 
@@ -87,6 +87,18 @@ class Threshold(IntervalRule):  # numpydoc ignore=PR02
         lower = xp.maximum(pushes, xp.where(single, others.highest_negative, own))
         upper = xp.minimum(own, xp.where(single, others.lowest_positive, allows))
         return xp.where(positive, lower, pushes), xp.where(positive, allows, upper)
+
+    def support(self, n_positive: Array, q: int) -> Support:
+        """Positive labels have more than tau, negative ones at most tau; a single positive one may do with leading."""
+        xp, tau, m = array_namespace(n_positive), self.tau, n_positive
+        zero = xp.zeros_like(m)
+        alone = xp.clip(zero + 1.0 - (q - 1) * tau, min=1.0 / q if self.at_least_one else tau)
+        lowest = xp.where(m == 1, alone, zero + tau)
+        spared = xp.clip(1.0 - m * tau, min=0.0)  # what the other positive labels leave
+        empty = xp.where(m == 0, xp.clip(1.0 - (q - 1) * tau + zero, min=0.0), zero)
+        exempt = (m == 1) & self.at_least_one
+        highest = xp.where(exempt, xp.clip(zero + tau, max=0.5), xp.clip(spared, max=tau))
+        return Support(lowest, xp.where(m <= 1, zero + 1.0, spared + tau), empty, highest)
 
     def cardinality(self, ranked: Array) -> Array:
         xp = array_namespace(ranked)

@@ -52,6 +52,15 @@ class Others(NamedTuple):
         )
 
 
+class Support(NamedTuple):
+    """Ends of the degrees that give the labels of a row, each (n,): of its positive and of its negative labels."""
+
+    lowest_positive: Array
+    highest_positive: Array
+    lowest_negative: Array
+    highest_negative: Array
+
+
 class Region(NamedTuple):
     """A rule for compiled sweeps, which cannot call `interval`: one of four kinds, and its number."""
 
@@ -97,6 +106,15 @@ class IntervalRule(Measurement):
     def negative_share(self, n_positive: Array, q: int) -> Array:
         """A ratio (n,) of every negative to every positive weight that gives back L, where any ratio does."""
 
+    def support(self, n_positive: Array, q: int) -> Support:
+        """Between what every row's degrees lie, whatever else is known, by its number of labels (n,) out of q.
+
+        Here no more than the order says: a positive degree is at least as large as every negative one.
+        """
+        xp, m = array_namespace(n_positive), n_positive
+        nothing = xp.zeros_like(m)
+        return Support(xp.where(m == 1, nothing + 1.0 / q, nothing), nothing + 1.0, nothing, 1.0 / (m + 1.0))
+
     @property
     def region(self) -> Region | None:
         """What compiled sweeps know of this rule; None leaves it to the reference sweep, which knows every rule."""
@@ -111,6 +129,16 @@ class IntervalRule(Measurement):
 
     def silent(self, Y: Array) -> Array:
         return silent_rows(Y) if self.at_least_one else super().silent(Y)
+
+    def confine(self, D: Array, L: Array) -> Array:
+        """Degrees (n, q) moved to the nearest ones that labels L (n, q) allow, one by one; NaN in L allows all."""
+        xp, q = array_namespace(D, L), L.shape[1]
+        positive = L > 0
+        low, high, low_negative, high_negative = (
+            end[:, None] for end in self.support(xp.sum(xp.astype(positive, D.dtype), axis=1), q)
+        )
+        nearest = xp.where(positive, xp.clip(D, low, high), xp.clip(D, low_negative, high_negative))
+        return xp.where(xp.all(L == L, axis=1)[:, None], nearest, D)
 
     def agrees(self, D: Array, L: Array) -> Array:
         """Whether labels L (m, q), where they were asked, are those of distributions D (m, q), bool (m,)."""

@@ -13,6 +13,7 @@ from contone.measurements.intervals import (
     IntervalRule,
     Others,
     Region,
+    Support,
     descending,
     is_share,
     log_weight,
@@ -85,6 +86,19 @@ class CumulativeMass(IntervalRule):  # numpydoc ignore=PR02
         lower_negative = log_weight(ratio((1 - t) * P - smallest, t) - N)
         upper_negative = xp.minimum(log_weight(ratio((1 - t) * P, t) - N), others.lowest_positive)
         return xp.where(positive, lower_positive, lower_negative), xp.where(positive, log_weight(most), upper_negative)
+
+    def support(self, n_positive: Array, q: int) -> Support:
+        """With m positive labels and k others, of which the largest m - 1 have at most t and m more than t.
+
+        What is left beside the m - 1 largest is 1 - t or more, for the smallest positive label and k smaller ones.
+        """
+        xp, t, m = array_namespace(n_positive), self.t, n_positive
+        k, alone = q - m, m <= 1
+        least, others = (1 - t) / (1 + k), xp.clip(m - 1, min=1.0)
+        lowest = xp.where(alone, xp.clip(least, min=max(t, 1 / q)), least)
+        highest = xp.where(alone, xp.ones_like(m), t - (others - 1) * least)
+        negative = xp.where(alone, xp.zeros_like(m), xp.clip(1 - t - k * t / others, min=0.0))
+        return Support(lowest, highest, negative, xp.clip(1 / (m + 1), max=1 - t))
 
     def cardinality(self, ranked: Array) -> Array:
         xp = array_namespace(ranked)

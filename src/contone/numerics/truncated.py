@@ -68,5 +68,5 @@ def _tail(left: Array, right: Array, u: Array) -> Array:
     """Draws in [left, right], right below zero: right - x is exponential with rate |right|, cut at right - left."""
     xp = array_namespace(left)
     rate = xp.clip(-right, min=1.0)
-    covered = -xp.expm1(-xp.clip(rate * (right - left), max=700.0))
+    covered = -xp.expm1(-xp.clip(rate * (right - left), min=0.0, max=700.0))
     return right + xp.log1p(-u * covered) / rate

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -30,6 +32,18 @@ def warn(message: str, category: type[Warning]) -> None:
         warnings.warn(message, category, stacklevel=level)
     said = {str(entry.message) for entry in kept}
     kept += [entry for entry in caught if str(entry.message) not in said]
+
+
+@contextmanager
+def recorded() -> Iterator[list[warnings.WarningMessage]]:
+    """All that is warned of inside, as a list; a call that is under way does not say it."""
+    before = held.set(None)
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield caught
+    finally:
+        held.reset(before)
 
 
 def issue(kept: list[warnings.WarningMessage]) -> None:

@@ -44,7 +44,9 @@ def ranks_on_replicates(method: Inversion, X: np.ndarray, L: np.ndarray, rng: np
             warnings.simplefilter("ignore")
             again = clone(method).set_params(degradation=method.degradation_, n_samples=0, verbose=False, **SHORT)
             again.fit(X, labels)
-        lower, upper = (np.clip(end, SMALLEST, 1 - SMALLEST) for end in again.intervals_(MIDDLE))
+        # Neither cut to what labels allow nor to votes: centre and width of what the model says of D are read off them.
+        ends = again.posterior_.intervals(MIDDLE, again.fit_.spread_deviation, again.fit_.shape_shares)
+        lower, upper = (np.clip(end, SMALLEST, 1 - SMALLEST) for end in ends)
         ranks.append(ranks_of(D, lower, upper, MIDDLE))
     return np.stack(ranks)
 

@@ -19,6 +19,7 @@ from contone.backends import get_backend, to_numpy
 from contone.base import check_whole_numbers
 from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.chances import chances
+from contone.enhance.inversion.logistic_normal import NO_FLIPS, Flips
 from contone.enhance.inversion.people.model import PeopleFit
 from contone.exceptions import ArgumentError, InputError
 from contone.measurements import Order
@@ -27,13 +28,15 @@ from contone.validation import Border, check_annotators, check_features, check_g
 from contone.validation.containers import open_border
 from contone.validation.training import check_new_labels
 
+Noise = float | tuple[float, float]
+
 
 def label_chances(
     method: Inversion,
     X: Data,
     Y: Data = None,
     *,
-    noise: float | None = None,
+    noise: Noise | None = None,
     n_sweeps: int = 200,
     random_state: int = 0,
     groups: Data = None,
@@ -55,7 +58,7 @@ def label_chances(
         Features.
     Y : (n, q) or None, default=None
         Labels in {0, 1}, NaN where nobody asked; None for new rows without labels, which needs a fitted method.
-    noise : float or None, default=None
+    noise : float, (float, float) or None, default=None
         Share of the entries of Y that is assumed to be wrong, from 0 to below 0.5. None is the method's own. With 0,
         the chances of labels that were asked are 0 or 1.
     n_sweeps : int, default=200
@@ -90,23 +93,34 @@ def label_chances(
             'label_chances: groups, annotators and person are for answers of people: use Inversion with degradation="'
             'marks", "votes" or "levels", or leave them out.'
         )
-    if noise is None:
-        noise = getattr(method, "noise", 0.0)
-    if not isinstance(noise, Real) or not 0 <= float(noise) < 0.5:
-        raise ArgumentError(f"label_chances: noise must be from 0 to below 0.5, or None; got {noise!r}.", "noise")
+    noise = read_noise("label_chances", method, noise)
     least = {"n_sweeps": 4, "random_state": 0}
     check_whole_numbers("label_chances", least, n_sweeps=n_sweeps, random_state=random_state)
     rng = np.random.default_rng(random_state)
     if Y is not None:
-        opened = open_rows("label_chances", method, X, Y, float(noise), n_sweeps)
-        P = chances(opened.method.rule_fit_, opened.X, opened.L, float(noise), n_sweeps, rng)
+        opened = open_rows("label_chances", method, X, Y, noise, n_sweeps)
+        P = chances(opened.method.rule_fit_, opened.X, opened.L, Flips.of(noise), n_sweeps, rng)
         return opened.border.wrap(P)
     refuse_method("label_chances", method, n_sweeps)
     check_is_fitted(method, msg="label_chances: without Y the method must have been fitted. Fit it, or pass Y.")
     refuse_model("label_chances", method)
     checked = _in_memory("label_chances", check_features(method, X, reset=False))
     nothing = np.full((checked.shape[0], len(method.label_names_)), np.nan)
-    return open_border(X, method.label_names_).wrap(chances(method.rule_fit_, checked, nothing, 0.0, n_sweeps, rng))
+    return open_border(X, method.label_names_).wrap(
+        chances(method.rule_fit_, checked, nothing, NO_FLIPS, n_sweeps, rng)
+    )
+
+
+def read_noise(function: str, method: EstimatorLike, noise: Any, usual: float = 0.0) -> Noise:
+    """The share of wrong entries to assume, or two: as given, or else that of the method, or else the usual one."""
+    if noise is None:
+        own = getattr(method, "noise_", getattr(method, "noise", 0.0))
+        noise = own if not isinstance(own, str) and Flips.of(own).any() else usual
+    if isinstance(noise, tuple):
+        return Flips.of(noise)
+    if isinstance(noise, Real) and 0 <= float(noise) < 0.5:
+        return float(noise)
+    raise ArgumentError(f"{function}: noise must be from 0 to below 0.5, or None; got {noise!r}.", "noise")
 
 
 def _chances_of_answers(method: Inversion, X: Data, Y: Data, groups: Data, annotators: Data, person: Hashable) -> Any:
@@ -147,7 +161,7 @@ class Opened(NamedTuple):
     border: Border
 
 
-def open_rows(function: str, method: EstimatorLike, X: Data, Y: Data, noise: float, n_sweeps: Any) -> Opened:
+def open_rows(function: str, method: EstimatorLike, X: Data, Y: Data, noise: Noise, n_sweeps: Any) -> Opened:
     """The method, fitted with `noise` where it is not, and the rows as arrays; errors name the function."""
     refuse_method(function, method, n_sweeps)
     fitted = method if hasattr(method, "fit_") else clone(method).set_params(noise=noise).fit(X, Y)

@@ -19,10 +19,11 @@ import numpy as np
 from contone.base import check_whole_numbers
 from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.chances import chances
+from contone.enhance.inversion.logistic_normal import Flips
 from contone.enhance.inversion.model import Fit
 from contone.exceptions import ArgumentError
-from contone.trust.chances import open_rows
-from contone.typing import Data, EstimatorLike
+from contone.trust.chances import Noise, open_rows, read_noise
+from contone.typing import Data
 from contone.validation import Border
 from contone.validation.containers import index_of
 
@@ -48,7 +49,7 @@ def doubtful_labels(
     X: Data,
     Y: Data,
     *,
-    noise: float | None = None,
+    noise: Noise | None = None,
     min_probability: float = 0.5,
     k: int | None = None,
     n_sweeps: int = 200,
@@ -66,7 +67,7 @@ def doubtful_labels(
     Y : (n, q)
         Labels in {0, 1}, as for every enhancer. Entries that nobody asked about (NaN) and rows without any label are
         never doubted, except under a `Threshold`, where a row of zeros says something.
-    noise : float or None, default=None
+    noise : float, (float, float) or None, default=None
         Share of the entries that is assumed to be wrong, in (0, 0.5). None is the method's own, or 0.05 where that is
         0.
     min_probability : float, default=0.5
@@ -93,7 +94,8 @@ def doubtful_labels(
     >>> found.row.tolist(), found.label.tolist(), found.given.tolist()
     ([10], [1], [True])
     """
-    noise = _check_arguments(method, noise, min_probability, k)
+    noise = read_noise("doubtful_labels", method, noise, USUAL_NOISE)
+    _check_arguments(noise, min_probability, k)
     check_whole_numbers("doubtful_labels", {"random_state": 0}, random_state=random_state)
     opened = open_rows("doubtful_labels", method, X, Y, noise, n_sweeps)
     rng = np.random.default_rng(random_state)
@@ -102,15 +104,16 @@ def doubtful_labels(
 
 
 def probability_wrong(
-    fit: Fit, X: Data, L: np.ndarray, noise: float, n_sweeps: int, rng: np.random.Generator
+    fit: Fit, X: Data, L: np.ndarray, noise: Noise, n_sweeps: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Posterior probability (n, q) that each entry of L (n, q) is wrong.
 
     NaN where nobody asked and in rows that say nothing. Parameters of the model are those of the fit; rows are
     independent given them.
     """
-    known = fit.rule.forget_silent(L)
-    marked = chances(fit, X, L, noise, n_sweeps, rng)
+    flips = Flips.of(noise)
+    known = flips.forget_silent(fit.rule, L)
+    marked = chances(fit, X, L, flips, n_sweeps, rng)
     if L.shape[1] == 1:
         return np.zeros(L.shape)
     return np.where(np.isnan(known), np.nan, np.where(known > 0, 1.0 - marked, marked))
@@ -134,15 +137,11 @@ def _ranked(
     )
 
 
-def _check_arguments(method: EstimatorLike, noise: Any, min_probability: Any, k: Any) -> float:
-    """The share of wrong entries to assume."""
-    if noise is None:
-        noise = getattr(method, "noise", 0.0) or USUAL_NOISE
-    if not isinstance(noise, Real) or not 0 < float(noise) < 0.5:
-        raise ArgumentError(f"doubtful_labels: noise must be between 0 and 0.5, or None; got {noise!r}.", "noise")
+def _check_arguments(noise: Noise, min_probability: Any, k: Any) -> None:
+    if not Flips.of(noise).any():
+        raise ArgumentError("doubtful_labels: with noise=0 no label is wrong; give a share above 0, or None.", "noise")
     if not isinstance(min_probability, Real) or not 0 <= float(min_probability) <= 1:
         raise ArgumentError(
             f"doubtful_labels: min_probability must be from 0 to 1; got {min_probability!r}.", "min_probability"
         )
     check_whole_numbers("doubtful_labels", {"k": 1}, k=1 if k is None else k)
-    return float(noise)

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from contone.backends import to_numpy
 from contone.enhance.inversion import Inversion
-from contone.enhance.inversion.expected_error import ExpectedError
+from contone.enhance.inversion.expected_error import ExpectedError, find_votes
 from contone.measurements import parse_rule
 from contone.numerics.simplex import kl_divergence
 from contone.trust import calibration, predictive
@@ -44,6 +44,7 @@ def model_findings(
         calibration.interval_finding(ranks),
         calibration.rank_finding(ranks),
         *hidden,
+        *lattice_finding(method),
         _chain_finding(method),
     )
     return found, unhidden
@@ -143,6 +144,24 @@ def _spread_finding(method: Inversion, X: Matrix, L: Matrix, error: ExpectedErro
     now = method.rule_report_.yes_weight
     weights = {"one deviation less": less, "as estimated": now, "one deviation more": more}
     return Finding.of("spread", "Other spreads", verdict, share, said, weights, "weight of marked labels")
+
+
+def lattice_finding(method: Inversion) -> list[Finding]:
+    """Do graded rows look like shares of a few votes, without the method being told?"""
+    sample = method._error_sample
+    votes = find_votes(sample.D[sample.graded])
+    if votes is None:
+        return []
+    said = f"Graded rows: their degrees are shares of {votes} votes"
+    if method.resolution is None:
+        said += (
+            "; intervals and the expected error are those of degrees without such steps, and too narrow for shares: "
+            f"use resolution={votes} (or the number of people who voted) to have them for shares."
+        )
+    else:
+        said += f", and intervals are those of shares of {method.resolution}."
+    verdict = DOUBTFUL if method.resolution is None else FINE
+    return [Finding("lattice", "Degrees in steps", verdict, float(votes), said)]
 
 
 def _chain_finding(method: Inversion) -> Finding:

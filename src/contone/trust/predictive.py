@@ -51,7 +51,7 @@ def replicate_labels(
     for stream in rng.spawn(n_replicates):
         parameters = simulate.draw_parameters(fit, information, X, stream)
         D, made, _ = simulate.draw_rows(fit, parameters, X, stream, L)
-        if not fit.rule.scale_matters and not fit.settings.noise:
+        if not fit.rule.scale_matters and not fit.settings.noise.any():
             made = in_order_of(D, L if isinstance(fit.rule, Order) else np.where(np.isnan(L), np.nan, L > 0))
         labels.append(np.where(np.isnan(L), np.nan, made))
         distributions.append(D)

@@ -223,7 +223,7 @@ def _draw(
 ) -> tuple[Replicate, ...]:
     """Replicates of rows X (m, d) with labels L (m, q) and known degrees (m, q)."""
     unasked = np.isnan(L)
-    silent = np.asarray(fit.rule.silent(L))
+    silent = np.asarray(fit.settings.noise.silent(fit.rule, L))
     if L.shape[1] == 1:
         ones = np.ones_like(L)
         return (Replicate(ones, np.where(unasked, np.nan, ones), 0.0, fit.parameters),) * n_replicates

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import time
 import traceback
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from contone.base import Enhancer
 from contone.enhance import plugins
 from contone.enhance.graded import takes_degrees
 from contone.exceptions import ArgumentError, MissingExtraError
+from contone.runtime.warnings import recorded
 from contone.trust.rehearsal import Rehearsal
 
 Answer = TypeVar("Answer")
@@ -65,8 +65,7 @@ def trial(work: Callable[[], Answer]) -> Trial[Answer]:
     """Do some work once; whatever it raises is kept as a text."""
     answer, error, trace, is_left_out = None, "", "", False
     start, cpu = time.perf_counter(), time.process_time()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with recorded() as caught:
         try:
             answer = work()
         except Exception as raised:  # a method from anywhere may fail in any way; the others must still be tried

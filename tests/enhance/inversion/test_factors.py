@@ -41,7 +41,7 @@ def test_a_sweep_with_factors_is_that_with_the_matrix(factors):
     precision, mean = factors.precision(), rng.normal(size=(Q, 30))
     found = []
     for form in (precision, precision.dense()):
-        rows = Rows(CumulativeMass(), L, 0.0)
+        rows = Rows(CumulativeMass(), L)
         assert rows.takes_factors
         for k in range(2):
             rows.sweep(mean, form, np.random.default_rng(k), reflect=k == 1)

@@ -236,7 +236,7 @@ def test_weights_of_rows_give_the_tails_that_they_are_meant_to():
     n, q, tail = 4000, 3, 6
     L = np.ones((n, q))
     covariance = np.eye(q) - 1 / q
-    rows, rng, kept = Rows(Threshold(0.0), L, 0.0, tail=tail), np.random.default_rng(0), []
+    rows, rng, kept = Rows(Threshold(0.0), L, tail=tail), np.random.default_rng(0), []
     rows._interval = lambda j, weights: (weights.without(j), (np.full(n, -np.inf), np.full(n, np.inf)))[1]
     for k in range(40):
         rows.sweep(np.zeros((q, n)), precision(covariance), rng)
@@ -252,7 +252,7 @@ def test_zeros_are_drawn_below_what_the_grader_could_have_given():
     degrees = np.array([[0.7, 0.3, 0.0]])
     grades = evidence.place_grades(np.array([1]), degrees, L)
     assert grades.bound == 0.15
-    rows, rng = Rows(CumulativeMass(), L, 0.0, grades), np.random.default_rng(0)
+    rows, rng = Rows(CumulativeMass(), L, grades=grades), np.random.default_rng(0)
     for _ in range(20):
         rows.sweep(np.zeros((3, 2)), np.eye(3), rng)
         ratios = np.exp(rows.Z[:, 1] - rows.Z[0, 1])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from dataclasses import FrozenInstanceError
 
+import dask.array as da
 import numpy as np
 import pytest
 
@@ -82,3 +84,27 @@ def test_rows_far_outside_have_intervals(kind):
         for labels in (None, [[1, 0]]):
             low, high = (np.asarray(end) for end in method.intervals(X, labels))
             assert ((low >= 0) & (low <= high) & (high <= 1)).all()
+
+
+@pytest.mark.parametrize("rule", ["main", "everything", "threshold:0.3", "best"])
+def test_intervals_stay_within_what_the_rule_says(rule):
+    """Under "main" a class that is marked alone has more than half in every row; ends keep their order."""
+    rng = np.random.default_rng(0)
+    X, truth = rng.normal(size=(150, 2)), softmax(3.0 * rng.normal(size=(150, 3)))
+    L = np.eye(3)[truth.argmax(axis=1)]
+    if rule == "everything":
+        L = CumulativeMass(0.9).apply(truth).astype(float)
+    L[:3] = [[1, 1, 1], [0, np.nan, 1], [0, 0, 0]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        method = Inversion(degradation=rule, n_sweeps=40, n_burn=20, max_rows=100).fit(X, L)
+        found = method.intervals_(), method.intervals(X, L), method.intervals(da.from_array(X), da.from_array(L))
+    for lower, upper in found:
+        lower, upper, D = np.asarray(lower)[3:], np.asarray(upper)[3:], method.label_distributions_[3:]
+        assert (lower <= upper).all()
+        for end in (lower, upper):
+            np.testing.assert_array_equal(method.degradation_.confine(end, L[3:]), end)
+        assert ((lower <= D) & (upper >= D)).mean() > 0.99
+        assert (upper - lower).mean() > 0.02
+        if rule == "main":
+            assert lower[L[3:] > 0].min() >= 0.5

@@ -50,7 +50,7 @@ def test_the_sampler_draws_what_rejection_leaves(levels):
     S, mean = C @ (H @ H.T / 3 + 0.3 * np.eye(3)) @ C, C @ [0.5, -0.3, 0.4]
     Z = rng.multivariate_normal(mean, S, size=60_000)
     D = softmax(Z[Order().agrees(Z, np.tile(levels, (len(Z), 1)))])
-    rows = Rows(Order(), np.tile(levels, (1000, 1)), 0.0)
+    rows = Rows(Order(), np.tile(levels, (1000, 1)))
     sampled = []
     for k in range(40):
         rows.sweep(np.tile(mean[:, None], (1, 1000)), precision(S), rng)

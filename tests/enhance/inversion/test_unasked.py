@@ -52,7 +52,7 @@ def test_posterior_is_that_of_all_completions(rule):
     assert len(patterns) >= 12
     expected = np.array([prior[m].mean(axis=0) for m in among])
     copies, n_sweeps, burn = 100, 50, 10
-    rows = Rows(rule, np.repeat(patterns, copies, axis=0), 0.0)
+    rows = Rows(rule, np.repeat(patterns, copies, axis=0))
     assert rows.n_relaxed == 0
     mean = np.repeat(centre[:, None], rows.Z.shape[1], axis=1)
     total = 0.0
@@ -169,9 +169,9 @@ def test_partial_counts_of_whole_rows_are_the_counts(rule):
     whole[4, int(rule.at_least_one) :] = counts
     partial = unasked.PartialCounts(whole, np.ones((1, 4), dtype=bool), rule.at_least_one)
     Z = np.random.default_rng(0).standard_normal((2000, 4))
-    grid = np.array([0.2, 0.7, 2.0])
-    expected = logistic_normal._log_likelihood(Z, counts, rule.cardinality, grid)
-    np.testing.assert_allclose(partial.log_likelihood(Z, rule.cardinality, grid), expected, rtol=1e-9)
+    how = rule.cardinality, np.array([0.2, 0.7, 2.0]), logistic_normal.NO_FLIPS
+    expected = logistic_normal._log_likelihood(Z, counts, *how)
+    np.testing.assert_allclose(partial.log_likelihood(Z, *how), expected, rtol=1e-9)
 
 
 @pytest.mark.exhaustive

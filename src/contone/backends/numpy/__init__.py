@@ -205,6 +205,10 @@ class Backend:
 
     # Sampling
 
+    def host_is_quicker(self, A: Array) -> bool:
+        """Whether A lies elsewhere, and so little of it that the host is done before work has started there."""
+        return False
+
     def draws(self, generator: np.random.Generator, model: Array) -> Draws:
         """What draws for rows like `model`, seeded by the generator."""
         return generator

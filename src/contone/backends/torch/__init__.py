@@ -21,6 +21,9 @@ from contone.exceptions import InputTypeError, ShapeError
 from contone.runtime.machine import Piece, Result
 from contone.typing import Array
 
+FEW_NUMBERS = 2**15
+"""Numbers up to which the processor is quicker than a GPU: a fit to 500 x 2 labels takes 0.67 s there and 0.88 s on an
+H200, one to 6,000 x 8 takes 1.06 and 0.94 s."""
 NUMBERS_PER_BLOCK = 2**24
 """Degrees drawn at once on a GPU, whatever `max_rows`: many, because it takes as long to start work as to do it."""
 
@@ -115,6 +118,9 @@ class TorchBackend(Backend):
         return duplicates.group_duplicates(X)
 
     # Sampling
+
+    def host_is_quicker(self, A: Tensor) -> bool:
+        return A.is_cuda and A.numel() <= FEW_NUMBERS
 
     def draws(self, generator: np.random.Generator, model: Tensor) -> Draws:
         return TensorDraws(generator, model)

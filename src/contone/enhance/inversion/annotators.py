@@ -66,7 +66,7 @@ class Items:
         tail: float = math.inf,
     ) -> None:
         self.rule, self.item, self.tail = rule, item, tail
-        self.rows = Rows(rule, L, 0.0)
+        self.rows = Rows(rule, L)
         self.n_relaxed = self.rows.n_relaxed
         self.first = np.flatnonzero(np.diff(item, prepend=-1))
         self.count = np.bincount(item)
@@ -86,6 +86,9 @@ class Items:
         self.Z = np.where(self.held, _centred(np.asarray(grades.log_weights()).T), self.Z)
         self.is_zero = self.held & (np.asarray(grades.degrees).T <= 0)
         self.highest_zero = np.log(grades.bound / np.asarray(grades.degrees).max(axis=1))
+
+    def exact_labels(self) -> None:
+        """None: what annotators mark is not what the degrees of an item give."""
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """As for `Rows`."""

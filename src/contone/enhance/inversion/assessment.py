@@ -11,6 +11,7 @@ from array_api_compat import array_namespace
 from contone.backends import get_backend, to_numpy
 from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.evidence import find_contradictions
+from contone.enhance.inversion.logistic_normal import NO_FLIPS, Flips
 from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.shape_uncertainty import evenly
 from contone.exceptions import LabelWarning
@@ -88,10 +89,14 @@ def report_rule(fit: Fit, X: Array, L: Array, D: Array, *, is_graded: bool = Fal
         scale_from = "labels" if fit.rule.scale_matters else "graded rows" if is_graded else "prior"
         return RuleReport(fit.rule, None, yes_weight, levels, scale_from)
     sizes = xp.sum(xp.astype(positive, xp.int64), axis=1)
-    if fit.rule.at_least_one:
-        sizes = sizes[told & ~(xp.all(asked, axis=1) & (sizes == 0))]
+    empty = xp.all(asked, axis=1) & (sizes == 0)
+    lost = fit.settings.noise.missed > 0 and bool(xp.any(empty))
+    if fit.rule.at_least_one and not lost:
+        sizes = sizes[told & ~empty]
     simulated = simulate_labels(fit, X, np.random.default_rng(0))
     made = (simulated & to_numpy(asked[evenly(X.shape[0], ASSESSED_ROWS)])).sum(axis=1)
+    if fit.settings.noise.any() and not lost:
+        made = made[made > 0]
     q = L.shape[1]
     given = to_numpy(backend.count_members(sizes, q + 1)) / sizes.shape[0]
     expected = np.bincount(made, minlength=q + 1) / len(made)
@@ -105,7 +110,8 @@ def simulate_labels(fit: Fit, X: Array, rng: np.random.Generator, max_rows: int 
     C = logistic_normal.centring(mean.shape[1])
     covariance = fit.parameters.covariance + fit.annotator_deviation**2 * C
     noise = rng.standard_normal(mean.shape) @ logistic_normal.square_root(covariance).T
-    return np.asarray(fit.rule._apply(softmax(mean + noise)), dtype=bool)
+    positive = np.asarray(fit.rule._apply(softmax(mean + noise)), dtype=bool)
+    return fit.settings.noise.applied(positive, rng) if fit.settings.noise.any() else positive
 
 
 def warn_of_denied_labels(report: RuleReport) -> None:
@@ -137,9 +143,9 @@ def warn_of_contradictions(known: KnownDegrees, L: np.ndarray, rule: IntervalRul
         )
 
 
-def warn_of_silent_rows(L: Array, rule: Measurement, graded: np.ndarray) -> None:
+def warn_of_silent_rows(L: Array, rule: Measurement, graded: np.ndarray, noise: Flips = NO_FLIPS) -> None:
     """Count the rows without any label that a fit leaves out; those in `graded` have degrees."""
-    silent = np.array(to_numpy(rule.silent(L)))
+    silent = np.array(to_numpy(noise.silent(rule, L)))
     silent[graded] = False
     if silent.any():
         warn(

@@ -43,7 +43,7 @@ def prior_mean(fit: Fit | PeopleFit, X: Array) -> Array:
 def prior(fit: Fit | PeopleFit, X: Array) -> Posterior:
     """What the features X (n, d) alone say of rows, lazily."""
     q = fit.n_labels
-    return _apart(get_backend(X).map_rows(partial(_prior_moments, fit), X, columns=3 * q), q)
+    return _apart(get_backend(X).map_rows(partial(_prior_moments, fit), X, columns=4 * q), q)
 
 
 def posterior(fit: Fit | PeopleFit, X: Array, L: Array, seed: int, known: KnownDegrees = NOTHING_KNOWN) -> Posterior:
@@ -51,15 +51,17 @@ def posterior(fit: Fit | PeopleFit, X: Array, L: Array, seed: int, known: KnownD
     q = L.shape[1]
     backend = get_backend(X)
     moments = partial(_moments, fit, seed, known)
-    return _apart(backend.map_rows(moments, X, L, backend.row_numbers(L), columns=3 * q), q)
+    return _apart(backend.map_rows(moments, X, L, backend.row_numbers(L), columns=4 * q), q)
 
 
 def _apart(moments: Array, q: int) -> Posterior:
-    return Posterior(moments[:, :q], moments[:, q : 2 * q], moments[:, 2 * q :])
+    mean, centre, width, labels = (moments[:, k * q : (k + 1) * q] for k in range(4))
+    return Posterior(mean, centre, width, labels=labels)
 
 
 def _side_by_side(found: Posterior) -> np.ndarray:
-    return np.concatenate([found.mean, found.logit_centre, found.logit_width], axis=1)
+    labels = np.full_like(found.mean, np.nan) if found.labels is None else found.labels
+    return np.concatenate([found.mean, found.logit_centre, found.logit_width, labels], axis=1)
 
 
 def _prior_moments(fit: Fit | PeopleFit, X: np.ndarray) -> np.ndarray:
@@ -69,7 +71,7 @@ def _prior_moments(fit: Fit | PeopleFit, X: np.ndarray) -> np.ndarray:
 def _moments(
     fit: Fit | PeopleFit, seed: int, known: KnownDegrees, X: np.ndarray, L: np.ndarray, number: np.ndarray
 ) -> np.ndarray:
-    """The three arrays of a posterior side by side (m, 3 q), for rows with the given global numbers (m, 1)."""
+    """The four arrays of a posterior side by side (m, 4 q), for rows with the given global numbers (m, 1)."""
     first, size, parts = int(number[0, 0]), fit.settings.max_rows, []
     for start in range(0, X.shape[0], size):
         rows = slice(start, min(start + size, X.shape[0]))

@@ -20,12 +20,11 @@ from contone.backends import get_backend, like, to_numpy
 from contone.enhance.inversion import evidence, logistic_normal, unasked
 from contone.enhance.inversion.covariance import FEW_LABELS, LAST_STEPS, FactorCovariance, FactorFit, choose_rank
 from contone.enhance.inversion.evidence import Calibration, Graded, Grades
-from contone.enhance.inversion.flips import Flips
-from contone.enhance.inversion.logistic_normal import Counts, Parameters, Spread
+from contone.enhance.inversion.logistic_normal import NO_FLIPS, Counts, Flips, Parameters, Spread
 from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.sampler import Rows
 from contone.enhance.inversion.shape_uncertainty import ShapeUncertainty
-from contone.exceptions import InputError
+from contone.exceptions import InputError, LabelError
 from contone.measurements import IntervalRule, has_unasked
 from contone.runtime import progress
 from contone.runtime.machine import one_blas_thread
@@ -33,6 +32,10 @@ from contone.typing import Array
 
 Step = TypeVar("Step")
 
+NOISE_AT_FIRST = Flips(0.1, 0.02)
+"""Shares of wrong entries that a chain starts from which estimates them."""
+SETTLED = 0.1
+"""The most that the two halves of such a chain may differ by."""
 SIMULATED = 30_000, 3000
 """Degrees, and at least how many rows, to simulate for comparing cardinalities: with few labels, whose histogram says
 little, more rows, so that chance in the simulation does not add to what is not known."""
@@ -50,7 +53,10 @@ class Settings:
     n_components: int = 60
     n_sweeps: int = 200
     n_burn: int = 80
-    noise: float = 0.0
+    noise: Flips = NO_FLIPS
+    noise_known: bool = True
+    """Otherwise `noise` is where the shares of wrong entries start, and they are drawn along."""
+    resolution: int | None = None
     strength: float | None = None
     max_rows: int = 20000
     n_samples: int = 0
@@ -60,9 +66,9 @@ class Settings:
         """Refuse settings that do not go together."""
         if self.n_burn >= self.n_sweeps:
             raise InputError(f"Inversion: n_burn ({self.n_burn}) must be less than n_sweeps ({self.n_sweeps}).")
-        if self.noise > 0 and takes_numbers:
+        if self.noise.any() and takes_numbers:
             raise InputError(
-                f"Inversion: noise={self.noise:g} needs a rule that says which labels degrees give; "
+                "Inversion: noise > 0 needs a rule that says which labels degrees give; "
                 'degradation="order" does not. Use noise=0, or another rule.'
             )
 
@@ -136,7 +142,8 @@ def learn_parameters(
         now = Parameters(coefficients, covariance if factors is None else factors(covariance), 0.5)
         size = _root_mean_square(now, some)
         seen = _unit_draws(now, some, normals, size) + rows.deviation / size * noise
-        spread = _starting_spread(rows) or estimate_spread(rows.rule, seen, counts, settings.noise)
+        flips, drawn = settings.noise, list[Flips]()
+        spread = _starting_spread(rows) or estimate_spread(rows.rule, seen, counts, flips)
         now = now.scaled(spread.mean / size)
         rows.rescale(spread.mean / size)
         total: list[Any] = [np.zeros_like(coefficients), np.zeros_like(covariance), 0.0]
@@ -150,6 +157,10 @@ def learn_parameters(
             mirror = k > settings.n_burn and (k - settings.n_burn) % 2 == 1
             mean, precision = like(now.coefficients.T, phi) @ phi, logistic_normal.precision(now.covariance)
             rows.sweep(mean, precision, draws, reflect=mirror)
+            if isinstance(rows, Rows) and not settings.noise_known:
+                rows.draw_noise(rng)
+                flips = rows.noise
+                drawn.append(flips)
             Z = rows.Z - rows.Z.mean(axis=0)
             coefficients = logistic_normal.draw_coefficients(gram, to_numpy(phi @ Z.T), now, rng)
             residual = Z - like(coefficients.T, phi) @ phi
@@ -164,7 +175,7 @@ def learn_parameters(
             size = _root_mean_square(now, some)
             if rows.rule.scale_matters and (k % 20 == 0 or k in (5, 10)):
                 seen = _unit_draws(now, some, normals, size) + rows.deviation / size * noise
-                spread = estimate_spread(rows.rule, seen, counts, settings.noise)
+                spread = estimate_spread(rows.rule, seen, counts, flips)
             now = now.scaled(spread.mean / size)
             rows.rescale(spread.mean / size)
             scatter *= (spread.mean / size) ** 2
@@ -174,11 +185,26 @@ def learn_parameters(
                 averages.add(rows.Z)
                 whole = now if factors is None else now._replace(covariance=covariance * (spread.mean / size) ** 2)
                 total = [t + v for t, v in zip(total, whole, strict=True)]
+    if isinstance(rows, Rows) and drawn:
+        rows.noise = settle_noise(np.array(drawn[settings.n_burn :]))
     found = Parameters(*(t / (settings.n_sweeps - settings.n_burn) for t in total))
     if factors is not None:
         made_of = factors(found.covariance, LAST_STEPS)
         return found._replace(covariance=made_of.dense()), spread, made_of
     return found, spread, None
+
+
+def settle_noise(drawn: np.ndarray) -> Flips:
+    """Shares of wrong entries from the draws (m, 2) of a chain, where it has come to rest."""
+    first, second = (drawn[half].mean(axis=0) for half in np.array_split(np.arange(len(drawn)), 2))
+    if np.abs(first - second).max() > SETTLED:
+        raise LabelError(
+            'Inversion: noise="auto" finds no share of wrong labels that stays: '
+            f"{first[0]:.2f} of the positives missed and {first[1]:.2f} of the others marked, later "
+            f"{second[0]:.2f} and {second[1]:.2f}. The labels do not tell them from the spread; "
+            "give noise=(missed, false)."
+        )
+    return Flips(*drawn.mean(axis=0).tolist())
 
 
 def averaging_weight(k: int) -> float:
@@ -285,11 +311,11 @@ def _root_mean_square(shape: Parameters, some: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.square(mean)) + variance / q))
 
 
-def estimate_spread(rule: IntervalRule, Z: np.ndarray, counts: Counts, noise: float = 0.0) -> Spread:
+def estimate_spread(rule: IntervalRule, Z: np.ndarray, counts: Counts, noise: Flips = NO_FLIPS) -> Spread:
     """Spread of z that the cardinalities ask for; Z (m, q) is drawn from the model, at spread 1."""
     if not rule.scale_matters:
         return logistic_normal.spread_prior(rule.spread_prior)
-    return logistic_normal.spread_posterior(Z, counts, rule.cardinality, rule.spread_prior, Flips.of(noise))
+    return logistic_normal.spread_posterior(Z, counts, rule.cardinality, rule.spread_prior, noise)
 
 
 def _starting_spread(rows: Latent) -> Spread | None:
@@ -305,12 +331,17 @@ def _starting_spread(rows: Latent) -> Spread | None:
     return Spread(max(size, 0.1 * prior.mean), prior.deviation)
 
 
-def count_labels(L: Array, rule: IntervalRule) -> Counts:
-    """How many rows of L (n, q) have 1, ..., q labels (0 first, where the rule may mark none), for the spread."""
+def count_labels(L: Array, rule: IntervalRule, noise: Flips = NO_FLIPS) -> Counts:
+    """How many rows of L (n, q) have 1, ..., q labels, for the spread.
+
+    0 comes first where the rule may mark none, or where marks may be missed and some rows have none. (Where none has
+    none, such rows may have been left out.)
+    """
+    at_least_one = rule.at_least_one and not (noise.missed > 0 and bool((L == 0).all(axis=1).any()))
     if has_unasked(L):
-        return unasked.count_among_asked(L, rule)
+        return unasked.count_among_asked(L, at_least_one=at_least_one)
     sizes = (L > 0).sum(axis=1)
-    return to_numpy(get_backend(L).count_members(sizes, L.shape[1] + 1))[int(rule.at_least_one) :]
+    return to_numpy(get_backend(L).count_members(sizes, L.shape[1] + 1))[int(at_least_one) :]
 
 
 def simulated_rows(q: int) -> int:

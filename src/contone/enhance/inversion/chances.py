@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from contone.enhance.inversion import logistic_normal
+from contone.enhance.inversion.logistic_normal import Flips
 from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.sampler import Rows
 
 
-def chances(fit: Fit, X: Any, L: np.ndarray, noise: float, n_sweeps: int, rng: np.random.Generator) -> np.ndarray:
+def chances(fit: Fit, X: Any, L: np.ndarray, noise: Flips, n_sweeps: int, rng: np.random.Generator) -> np.ndarray:
     """The chance (n, q) of every label of rows X (n, d) and L (n, q), NaN where nobody asked; block by block.
 
     The parameters are those of the fit; rows are independent given them. The first quarter of the sweeps is left out.
@@ -33,7 +34,7 @@ def chances(fit: Fit, X: Any, L: np.ndarray, noise: float, n_sweeps: int, rng: n
     n_burn = n_sweeps // 4
     for start in range(0, n, fit.settings.max_rows):
         block = slice(start, start + fit.settings.max_rows)
-        rows = Rows(fit.rule, fit.rule.forget_silent(L[block]), noise, tail=fit.tail)
+        rows = Rows(fit.rule, noise.forget_silent(fit.rule, L[block]), noise, tail=fit.tail)
         mean, marked = fit.mean(X[block]), np.zeros(rows.Z.shape)
         for sweep in range(n_sweeps):
             rows.sweep(mean, precision, rng)

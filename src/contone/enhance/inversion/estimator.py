@@ -43,6 +43,7 @@ from contone.base import (
     FewWarnings,
     InductiveMixin,
     Interval,
+    StrOptions,
     fit_checked,
     refuse_other_kinds,
     refuse_too_large,
@@ -57,10 +58,11 @@ from contone.enhance.inversion.assessment import (
     warn_of_relaxed_rows,
     warn_of_silent_rows,
 )
-from contone.enhance.inversion.chain import Settings
+from contone.enhance.inversion.chain import NOISE_AT_FIRST, Settings
 from contone.enhance.inversion.evidence import place_grades
 from contone.enhance.inversion.expected_error import ErrorSample, ExpectedError, expect_error
 from contone.enhance.inversion.fit import choose_rows, fit
+from contone.enhance.inversion.logistic_normal import Flips
 from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.people.model import PeopleFit
 from contone.enhance.inversion.people.report import AnswersReport, expect_answer_error, tell_persons
@@ -120,9 +122,15 @@ class Inversion(InductiveMixin, Enhancer):
         Principal components of the standardised features that the mean may use; how much they count is estimated.
     n_sweeps, n_burn : int, default=200, 80
         Gibbs sweeps in all, and how many of them are left out of the averages.
-    noise : float, default=0.0
+    noise : float, (float, float) or "auto", default=0.0
         Share of the entries of L that are wrong. 0 takes every label as exact. Above 0, the labels that a row would
-        have without error are sampled along, at several times the cost.
+        have without error are sampled along, at several times the cost. Two numbers are the shares of positives that
+        were not marked and of negatives that were: (0.3, 0) is "positive and unlabelled". A row without any mark then
+        says that its marks were missed. "auto" estimates both along with the model (`noise_`).
+    resolution : int or None, default=None
+        How many votes degrees are shares of, where that is what is to be told: the truth is then V / m with V ~
+        Multinomial(m, d), a lattice with exact zeros. The answer stays the mean; intervals and the expected error are
+        those of such shares.
     strength : float or None, default=None
         How many rows the prior of Sigma (equal, unrelated labels) is worth; None means q, one row per label.
     max_rows : int, default=20000
@@ -137,6 +145,8 @@ class Inversion(InductiveMixin, Enhancer):
     Attributes
     ----------
     degradation_ : IntervalRule
+    noise_ : (float, float)
+        Shares of positives that were missed and of negatives that were marked.
     rule_report_ : RuleReport
         The rule in words, the share of the numbers of labels per row that it explains, the weight of marked labels.
     spread_, spread_deviation_ : float
@@ -181,7 +191,8 @@ class Inversion(InductiveMixin, Enhancer):
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "n_sweeps": [Interval(Integral, 2, None, closed="left")],
         "n_burn": [Interval(Integral, 0, None, closed="left")],
-        "noise": [Interval(Real, 0, 0.5, closed="left")],
+        "noise": [Interval(Real, 0, 0.5, closed="left"), tuple, list, StrOptions({"auto"})],
+        "resolution": [None, Interval(Integral, 1, None, closed="left")],
         "strength": [None, Interval(Real, 0, None, closed="neither")],
         "max_rows": [Interval(Integral, 2, None, closed="left")],
         "n_samples": [Interval(Integral, 0, None, closed="left")],
@@ -197,7 +208,8 @@ class Inversion(InductiveMixin, Enhancer):
         n_components: int = 60,
         n_sweeps: int = 200,
         n_burn: int = 80,
-        noise: float = 0.0,
+        noise: float | tuple[float, float] | str = 0.0,
+        resolution: int | None = None,
         strength: float | None = None,
         max_rows: int = 20000,
         n_samples: int = 0,
@@ -210,6 +222,7 @@ class Inversion(InductiveMixin, Enhancer):
         self.n_sweeps = n_sweeps
         self.n_burn = n_burn
         self.noise = noise
+        self.resolution = resolution
         self.strength = strength
         self.max_rows = max_rows
         self.n_samples = n_samples
@@ -281,8 +294,8 @@ class Inversion(InductiveMixin, Enhancer):
                 'degradation="votes" (each person chose one label), "marks" (all that hold) or "levels" (a level for '
                 "every label), or leave annotators out."
             )
-        if self.noise > 0:
-            raise InputError(f"Inversion: noise={self.noise:g} beside groups counts errors twice; use noise=0.")
+        if self._settings().noise.any():
+            raise InputError(f"Inversion: noise={self.noise} beside groups counts errors twice; use noise=0.")
         training = check_training(self, X, Y)
         grouped = check_groups(groups, training.X, training.border, needs_several=not isinstance(rule, Answers))
         refuse_too_large(self, grouped.X, training.labels.shape[1])
@@ -323,7 +336,7 @@ class Inversion(InductiveMixin, Enhancer):
             if L.shape[0] > self.max_rows:
                 self.posterior_ = blocks.posterior(self.fit_, X, L, seed, known)
         self.annotator_deviation_ = self.fit_.annotator_deviation
-        self.degradation_ = self.fit_.rule
+        self.degradation_, self.noise_ = self.fit_.rule, tuple(self.fit_.settings.noise)
         self.coefficients_, self.covariance_ = self.fit_.parameters.coefficients, self.fit_.parameters.covariance
         self.spread_, self.spread_deviation_ = self.fit_.spread
         self.n_relaxed_ = max(self.fit_.n_relaxed, self.posterior_.n_relaxed)
@@ -351,7 +364,7 @@ class Inversion(InductiveMixin, Enhancer):
         else:
             rule = choose_rule(rule, labels, among if item is None else NOTHING_KNOWN)
         if item is None:
-            warn_of_silent_rows(L, rule, among.rows)
+            warn_of_silent_rows(L, rule, among.rows, settings.noise)
         grades = place_grades(*among, L[: X.shape[0]]) if len(among.rows) else None
         self._expected_error: ExpectedError | None = None
         if isinstance(rule, Answers):
@@ -370,13 +383,16 @@ class Inversion(InductiveMixin, Enhancer):
         else:  # the labels of a row are judged by the degrees of its item
             rows, D, graded = X[item], D[item], np.flatnonzero(np.isin(item, known.rows))
         self.rule_report_ = report = report_rule(found, rows, L, D, is_graded=len(known.rows) > 0)
-        self._error_sample = ErrorSample.of(rows, L, D, rule, graded, numbers)
-        if isinstance(self.degradation, str):  # a person who named the rule, and did not make it, is warned
+        self._error_sample = ErrorSample.of(rows, L, D, rule, graded, numbers, found.settings.noise)
+        # A person who named the rule, and did not make it, is warned; marks that are missing explain it otherwise.
+        if isinstance(self.degradation, str) and not found.settings.noise.any():
             warn_of_denied_labels(report)
         return found, posterior
 
     def _settings(self) -> Settings:
-        return Settings(**{field.name: getattr(self, field.name) for field in fields(Settings)})
+        same = {field.name: getattr(self, field.name) for field in fields(Settings) if "noise" not in field.name}
+        noise = NOISE_AT_FIRST if isinstance(self.noise, str) else Flips.of(self.noise)
+        return Settings(**same, noise=noise, noise_known=not isinstance(self.noise, str))
 
     @property
     def samples_(self) -> Array:
@@ -451,7 +467,7 @@ class Inversion(InductiveMixin, Enhancer):
         """Credible intervals for every degree of the training rows: lower and upper ends, each (n, q)."""
         check_level(level)
         check_is_fitted(self)
-        return self.posterior_.intervals(level, self.fit_.spread_deviation, self.fit_.shape_shares)
+        return self._ends(self.posterior_, level)
 
     def intervals(self, X: Any, Y: Any = None, level: float = 0.9) -> tuple[Any, Any]:
         """Credible intervals for every degree of any rows: lower and upper ends, each (m, q).
@@ -468,8 +484,12 @@ class Inversion(InductiveMixin, Enhancer):
         else:
             checked, L, border = check_new_rows(self, X, Y, self.label_names_)
             found = self._posterior_of(checked, L)
-        lower, upper = found.intervals(level, self.fit_.spread_deviation, self.fit_.shape_shares)
+        lower, upper = self._ends(found, level)
         return self.wrapped(border, X, lower), self.wrapped(border, X, upper)
+
+    def _ends(self, found: Posterior, level: float) -> tuple[Array, Array]:
+        fit, rule = self.fit_, self.fit_.rule if isinstance(self.fit_.rule, IntervalRule) else None
+        return found.intervals(level, fit.spread_deviation, fit.shape_shares, rule, fit.settings.resolution)
 
     def _enhance(self, X: Array, L: Array) -> Array:
         """The posterior mean E[d | x, l]."""

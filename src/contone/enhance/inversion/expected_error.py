@@ -37,7 +37,7 @@ from contone.backends import get_backend, to_numpy
 from contone.enhance.inversion import logistic_normal, simulate
 from contone.enhance.inversion.chain import count_labels, estimate_spread, simulated_rows
 from contone.enhance.inversion.evidence import variance_factor
-from contone.enhance.inversion.logistic_normal import Counts, Parameters
+from contone.enhance.inversion.logistic_normal import NO_FLIPS, Counts, Flips, Parameters
 from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.posterior import Posterior
 from contone.enhance.inversion.sampler import Rows
@@ -56,6 +56,10 @@ times as wide as thought, or 0.7."""
 TAILS = (math.inf,) * 6 + (12.0,) * 2 + (6.0,) * 2 + (3.0,) * 2
 """Degrees of freedom of the rows, one for each model: normal with probability one half."""
 LEVEL = 0.9
+VOTE_TRIALS = 8
+"""How often votes are drawn until they give the labels of their row."""
+MOST_VOTES, ENOUGH_DEGREES = 40, 15
+"""The largest lattice that is looked for among graded degrees, and how many of these it takes."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,7 @@ class ErrorSample:
         rule: IntervalRule,
         graded: np.ndarray | None = None,
         numbers: np.ndarray | None = None,
+        noise: Flips = NO_FLIPS,
     ) -> ErrorSample:
         """At most `SAMPLE_ROWS` rows, evenly spaced in random order.
 
@@ -119,7 +124,7 @@ class ErrorSample:
         X_some = X[chosen] if is_sparse else np.asarray(to_numpy(X[chosen]), dtype=float)
         named = chosen if numbers is None else np.asarray(numbers)[chosen]
         known = np.isin(named, [] if graded is None else graded)
-        counts, L_some = count_labels(L, rule), rule.forget_silent(L_some)
+        counts, L_some = count_labels(L, rule, noise), noise.forget_silent(rule, L_some)
         return cls(X_some, L_some, D_some, counts, n, named, known)
 
 
@@ -229,14 +234,40 @@ def _expected_kl(fit: Fit, model: Parameters, tail: float, sample: ErrorSample, 
     mean, precision = replace(fit, parameters=model).mean(sample.X), logistic_normal.precision(model.covariance)
     draws: Any = get_backend(sample.X).draws(rng, sample.X)
     log_answer = np.log(np.maximum(sample.D, 1e-300))
+    given = np.full_like(sample.L, np.nan) if fit.settings.noise.any() else sample.L  # labels that bind degrees
     total, n_kept = np.zeros(len(sample.D)), 0
     for k in range(N_SWEEPS):
         rows.sweep(mean, precision, draws, reflect=k % 2 == 1)
         if k >= N_SWEEPS // 3:
             D = softmax(rows.Z.T)
+            if fit.settings.resolution is not None:
+                D = draw_votes(fit.rule, D, given, fit.settings.resolution, rng)
             total += (D * (np.log(np.maximum(D, 1e-300)) - log_answer)).sum(axis=1)
             n_kept += 1
     return np.maximum(total / n_kept, 0.0)
+
+
+def draw_votes(rule: IntervalRule, D: np.ndarray, L: np.ndarray, votes: int, rng: np.random.Generator) -> np.ndarray:
+    """Shares V / m (n, q) of so many votes on degrees D (n, q) that give labels L (n, q), by rejection.
+
+    Rows that give other labels in all `VOTE_TRIALS` trials keep their last draw.
+    """
+    found, left = np.empty_like(D), np.arange(len(D))
+    for _ in range(VOTE_TRIALS):
+        found[left] = rng.multinomial(votes, D[left] / D[left].sum(axis=1, keepdims=True)) / votes
+        left = left[~rule.agrees(found[left], L[left])]
+    return found
+
+
+def find_votes(degrees: np.ndarray) -> int | None:
+    """The number of votes that all degrees (m, q) are shares of, where they are so few that it can be told."""
+    whole = degrees[((degrees > 0) & (degrees < 1)).any(axis=1)]
+    for votes in range(2, MOST_VOTES + 1):
+        apart = np.abs(whole * votes - np.round(whole * votes))
+        # With random degrees a fifth of the entries would be as near; hundredths are rounded.
+        if whole.size >= ENOUGH_DEGREES and apart.max() <= min(0.1, 0.0051 * votes):
+            return votes
+    return None
 
 
 def _second_order(posterior: Posterior) -> Array:

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from contone.backends import like, to_numpy
+from contone.backends import get_backend, like, to_numpy
 from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.annotators import Items
 from contone.enhance.inversion.chain import Settings, calibrate_parameters, count_labels, learn_parameters, redraws
 from contone.enhance.inversion.evidence import Calibration, Grades
 from contone.enhance.inversion.judged import Answer, closest_step
-from contone.enhance.inversion.logistic_normal import Parameters, Spread
+from contone.enhance.inversion.logistic_normal import Flips, Parameters, Spread
 from contone.enhance.inversion.model import Fit, certain, labels_of, mean_features, silent_items, with_tails
 from contone.enhance.inversion.posterior import Averages, Posterior
 from contone.enhance.inversion.sampler import Rows
@@ -50,8 +50,12 @@ def fit(
     each of them saw. Parameters are estimated on at most `max_rows` rows of X, drawn at random, graded ones first; the
     posterior is that of all of them. Graded rows have the degrees that they were given.
     """
+    if get_backend(L).host_is_quicker(L):
+        there = None if grades is None else Grades(to_numpy(grades.known), _on_host(grades.degrees), grades.bound)
+        model, posterior = fit(_on_host(X), _on_host(L), rule, settings, rng, there, item)
+        return replace(model, on_host=True), posterior.like(L)
     m, q = X.shape[0], L.shape[1]
-    silent = silent_items(rule, L, item)
+    silent = silent_items(rule, L, item, settings.noise)
     if grades is not None:
         silent = silent & ~grades.known
     if q > 1 and bool(silent.any()):
@@ -70,7 +74,7 @@ def fit(
     known = None if grades is None else grades[chosen]
     L_some, item_some = labels_of(L, item, chosen)
     # Labels first, as if nothing were graded, and then what graded rows say beside them: what changes is theirs alone.
-    at_once = known is not None and not _labels_tell(rule, L_some, item_some, known)
+    at_once = known is not None and not _labels_tell(rule, L_some, item_some, settings.noise, known)
     held = known if at_once else None
     rows: Rows | Items
     if item_some is None:
@@ -78,9 +82,11 @@ def fit(
     else:
         rows = Items(rule, L_some, item_some, grades=held)
     n_kept = settings.n_sweeps - settings.n_burn
-    averages, counts = Averages(rows.Z, settings.n_samples, n_kept), count_labels(L, rule)
+    averages, counts = Averages(rows.Z, settings.n_samples, n_kept), count_labels(L, rule, settings.noise)
     shape = ShapeUncertainty(rows.Z.shape[1], q, float(q) if settings.strength is None else settings.strength)
     parameters, spread, factors = learn_parameters(phi, rows, averages, counts, settings, rng, shape)
+    if isinstance(rows, Rows) and not settings.noise_known:
+        settings = replace(settings, noise=rows.noise, noise_known=True)
     n_graded = 0 if known is None else int(known.known.sum())
     model = Fit(
         rule,
@@ -107,9 +113,13 @@ def fit(
         directions, tau = with_tails(directions, found.tail), rows.typical_deviation(redraws(settings) // 2)
         model = replace(model, **found._asdict(), directions=directions, annotator_deviation=tau)
     if m <= settings.max_rows and grades is None:
-        return model, averages.posterior(rows.n_relaxed)
+        return model, averages.posterior(rows.n_relaxed, rows.exact_labels())
     posterior = model.posterior(X, L, rng, item, settings.n_samples if m <= settings.max_rows else 0)
     return model, posterior if grades is None else posterior.with_known(grades)
+
+
+def _on_host(A: Array) -> np.ndarray:
+    return np.asarray(to_numpy(A), dtype=np.float64)
 
 
 def choose_rows(n: int, max_rows: int, rng: np.random.Generator, graded: np.ndarray | None = None) -> np.ndarray:
@@ -123,9 +133,9 @@ def choose_rows(n: int, max_rows: int, rng: np.random.Generator, graded: np.ndar
     return np.sort(chosen)
 
 
-def _labels_tell(rule: IntervalRule, L: Array, item: np.ndarray | None, grades: Grades) -> bool:
+def _labels_tell(rule: IntervalRule, L: Array, item: np.ndarray | None, noise: Flips, grades: Grades) -> bool:
     """Whether labels alone say something of the scale, and of every graded row (or item)."""
-    return rule.scale_matters and not bool((silent_items(rule, L, item) & grades.known).any())
+    return rule.scale_matters and not bool((silent_items(rule, L, item, noise) & grades.known).any())
 
 
 def _as_if_ungraded(model: Fit, X: Array, L: Array, grades: Grades) -> tuple[np.ndarray, Answer]:
@@ -194,4 +204,5 @@ def _side_by_side(told: Posterior, prior: Posterior, silent: Array) -> Posterior
         put(told.logit_width, prior.logit_width),
         told.n_relaxed,
         samples,
+        None if told.labels is None else put(told.labels, array_namespace(prior.mean).full_like(prior.mean, np.nan)),
     )

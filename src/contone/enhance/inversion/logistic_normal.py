@@ -17,12 +17,16 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from array_api_compat import array_namespace
+from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.special import logsumexp, ndtri
+from scipy.stats import binom
 
 from contone.enhance.inversion.covariance import FEW_LABELS, Covariance, FactorCovariance
-from contone.enhance.inversion.flips import NO_FLIPS, Flips
 from contone.enhance.inversion.unasked import PartialCounts
+from contone.exceptions import InputError
+from contone.measurements import IntervalRule, Measurement
 from contone.typing import Array
 
 FLAT = 1e3
@@ -188,6 +192,57 @@ def level_moments(levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     mean = scores.mean(axis=1)
     residual = scores - mean[:, None]
     return mean, covariance_mode(residual @ residual.T, n, float(q))
+
+
+class Flips(NamedTuple):
+    """Labels that are wrong: P(marked | positive) = 1 - missed, P(marked | negative) = false, entry by entry.
+
+    "Positive and unlabelled" data have missed > 0 and false = 0, and are the commonest case of all.
+    """
+
+    missed: float = 0.0
+    false: float = 0.0
+
+    @classmethod
+    def of(cls, noise: float | tuple[float, float] | list[float]) -> Flips:
+        """What the parameter `noise` says: one share for both, or one for each."""
+        if isinstance(noise, (int, float)):
+            return cls(float(noise), float(noise))
+        shares = [float(share) for share in noise]
+        if len(shares) != 2 or min(shares) < 0 or sum(shares) >= 1:
+            raise InputError(
+                f"Inversion: noise must be a share, or two (of positives that were missed, of negatives that were "
+                f"marked) whose sum is less than 1; got {noise!r}."
+            )
+        return cls(*shares)
+
+    def any(self) -> bool:
+        """Whether labels may be wrong at all."""
+        return self.missed > 0 or self.false > 0
+
+    def numbers(self, q: int) -> NDArray[np.float64]:
+        """P(b of q labels are marked | a are positive), (q + 1, q + 1) by a and b: a sum of two binomial variables."""
+        found = np.zeros((q + 1, q + 1))
+        for a in range(q + 1):
+            kept = binom.pmf(np.arange(a + 1), a, 1.0 - self.missed)
+            found[a] = np.convolve(kept, binom.pmf(np.arange(q - a + 1), q - a, self.false))
+        return found
+
+    def applied(self, positive: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.bool_]:
+        """Labels (n, q) as they are marked, given those that are positive."""
+        wrong: NDArray[np.bool_] = rng.random(positive.shape) < np.where(positive, self.missed, self.false)
+        return positive ^ wrong
+
+    def silent(self, rule: Measurement, L: Array) -> Array:
+        """Which rows of L (n, q) say nothing, bool (n,): not one without any mark where marks may be missed."""
+        return rule.silent(L) if self.missed == 0 else array_namespace(L).all(L != L, axis=1)
+
+    def forget_silent(self, rule: IntervalRule, L: Array) -> Array:
+        """L (n, q) with NaN in the rows that say nothing."""
+        return rule.forget_silent(L) if self.missed == 0 else L
+
+
+NO_FLIPS = Flips()
 
 
 Cardinality = Callable[[np.ndarray], np.ndarray]

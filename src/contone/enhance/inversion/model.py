@@ -20,7 +20,7 @@ from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.annotators import Items
 from contone.enhance.inversion.chain import Settings, show_progress
 from contone.enhance.inversion.covariance import FEW_LABELS, Covariance, FactorCovariance
-from contone.enhance.inversion.logistic_normal import Parameters, Spread
+from contone.enhance.inversion.logistic_normal import NO_FLIPS, Flips, Parameters, Spread
 from contone.enhance.inversion.posterior import Averages, Posterior, joined
 from contone.enhance.inversion.sampler import MANY_ROWS, Rows
 from contone.measurements import IntervalRule
@@ -67,6 +67,8 @@ class Fit:
 
     factors: FactorCovariance | None = None
     """What Sigma was made of where labels are many."""
+    on_host: bool = False
+    """Whether rows of a GPU were few enough to be fitted on the host, where that is quicker."""
 
     @property
     def n_labels(self) -> int:
@@ -103,6 +105,7 @@ class Fit:
                 "sample_rows": self.n_rows,
                 "graded_rows": n_graded,
                 "degrees_of_freedom": self.tail,
+                **({"computed_on": "the host, which is quicker for so few rows"} if self.on_host else {}),
             },
         )
 
@@ -171,10 +174,10 @@ class Fit:
         """The same for all rows at once; `rng` draws uniform and normal numbers, whose shapes end with m."""
         if L.shape[1] == 1:
             return certain(L[: X.shape[0]])
-        silent = silent_items(self.rule, L, item)
+        silent = silent_items(self.rule, L, item, self.settings.noise)
         if bool(silent.all()):
             return self.prior(X)
-        found = self._sampled(X, self.rule.forget_silent(L), rng, n_samples, item, single)
+        found = self._sampled(X, self.settings.noise.forget_silent(self.rule, L), rng, n_samples, item, single)
         if not bool(silent.any()):
             return found
         xp, prior = array_namespace(L), self.prior(X)
@@ -195,12 +198,12 @@ class Fit:
         precision = logistic_normal.precision(self._covariance() if rows.takes_factors else self.parameters.covariance)
         averages = Averages(rows.Z, n_samples, n_sweeps - n_burn)
         if n_samples == 0 and rows.run(mean, precision, draws, n_sweeps, n_burn, averages):
-            return averages.posterior(rows.n_relaxed)
+            return averages.posterior(rows.n_relaxed, rows.exact_labels())
         for k in range(n_sweeps):
             rows.sweep(mean, precision, draws, reflect=k % 2 == 1)
             if k >= n_burn:
                 averages.add(rows.Z)
-        return averages.posterior(rows.n_relaxed)
+        return averages.posterior(rows.n_relaxed, rows.exact_labels())
 
     def _covariance(self) -> Covariance:
         """Sigma by its factors, where it still is what they make: `replace` may have given the model another one."""
@@ -224,9 +227,9 @@ def labels_of(L: Array, item: np.ndarray | None, chosen: Any) -> tuple[Array, np
     return L[rows], np.searchsorted(numbers, item[rows])
 
 
-def silent_items(rule: IntervalRule, L: Array, item: np.ndarray | None) -> Array:
+def silent_items(rule: IntervalRule, L: Array, item: np.ndarray | None, noise: Flips = NO_FLIPS) -> Array:
     """Which rows (or items, all of whose rows) have labels that say nothing, bool (m,)."""
-    silent = rule.silent(L)
+    silent = noise.silent(rule, L)
     return silent if item is None else np.bincount(item, weights=~silent) == 0
 
 

@@ -6,7 +6,7 @@ Two numbers per degree are kept for intervals, the mean and the standard deviati
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -14,9 +14,12 @@ from scipy.special import ndtri
 
 from contone.backends import get_backend, like, to_numpy
 from contone.enhance.inversion.evidence import Grades
+from contone.measurements import IntervalRule
 from contone.numerics.simplex import softmax
 from contone.typing import Array
 
+VOTE_NODES = 9
+"""Quantiles of a degree that the distribution of its votes is summed over."""
 WATCHED = 200
 """Degrees whose path is kept to judge how well the sampler mixes."""
 
@@ -34,10 +37,26 @@ class Posterior:
     """Rows that the rule cannot have made."""
     samples: Array | None = None
     """Draws of the distributions (n_samples, n, q), where they were asked for."""
+    labels: Array | None = None
+    """Labels (n, q) that the rule makes of the degrees without exception, NaN in other rows; None: there are none."""
 
     def __getitem__(self, rows: Array) -> Posterior:
         """Of some of the rows; samples are left behind."""
-        return Posterior(self.mean[rows], self.logit_centre[rows], self.logit_width[rows], self.n_relaxed)
+        labels = None if self.labels is None else self.labels[rows]
+        return Posterior(
+            self.mean[rows], self.logit_centre[rows], self.logit_width[rows], self.n_relaxed, labels=labels
+        )
+
+    def like(self, model: Array) -> Posterior:
+        """The same as arrays of the library, on the device and in the precision of `model`."""
+        mean, centre, width = (like(A, model) for A in (self.mean, self.logit_centre, self.logit_width))
+        return replace(
+            self,
+            mean=mean,
+            logit_centre=centre,
+            logit_width=width,
+            samples=None if self.samples is None else like(self.samples, model),
+        )
 
     def with_known(self, grades: Grades) -> Posterior:
         """The same, with the degrees that are known in their rows."""
@@ -50,21 +69,35 @@ class Posterior:
             xp.where(known, xp.zeros_like(D), self.logit_width),
             self.n_relaxed,
             samples,
+            None if self.labels is None else xp.where(known, xp.full_like(D, xp.nan), self.labels),
         )
 
     def intervals(
-        self, level: float, spread_deviation: float, shape_shares: np.ndarray | None = None
+        self,
+        level: float,
+        spread_deviation: float,
+        shape_shares: np.ndarray | None = None,
+        rule: IntervalRule | None = None,
+        resolution: int | None = None,
     ) -> tuple[Array, Array]:
         """Credible intervals, central on the logit scale: lower and upper ends (n, q).
 
         The chain runs at one spread. What is not known of it, r = `spread_deviation` relative to the spread, is added
         here: to first order the distance of a logit from that of 1 / q is in proportion to the spread, so the variance
         v at distance c becomes (1 + r^2) v + r^2 c^2. It runs at one shape of Sigma, too: what is not known of that
-        adds a share k_j of the variance, `shape_shares` (q,), so that v is (1 + k_j) times that of the chain.
+        adds a share k_j of the variance, `shape_shares` (q,), so that v is (1 + k_j) times that of the chain. Ends stay
+        within what the `rule` allows for the labels of a row. With a `resolution` they are those of shares of so many
+        votes (`vote_shares`).
         """
         width = self.total_width(spread_deviation, shape_shares)
         half = float(ndtri(0.5 + level / 2)) * width
-        return _expit(self.logit_centre - half), _expit(self.logit_centre + half)
+        if resolution is None:
+            ends = _expit(self.logit_centre - half), _expit(self.logit_centre + half)
+        else:
+            ends = vote_shares(self.logit_centre, width, level, resolution)
+        if rule is None or self.labels is None:
+            return ends
+        return rule.confine(ends[0], self.labels), rule.confine(ends[1], self.labels)
 
     def total_width(self, spread_deviation: float, shape_shares: np.ndarray | None = None) -> Array:
         """Standard deviation of the logits (n, q), with what is not known of parameters in it; see `intervals`."""
@@ -79,16 +112,39 @@ class Posterior:
         return array_namespace(width).where(known, array_namespace(width).zeros_like(width), width)
 
 
+def vote_shares(centre: Array, width: Array, level: float, votes: int) -> tuple[Array, Array]:
+    """Central intervals of V / m, V ~ Binomial(m, d), where the logit of d is normal with a centre and a width, (n, q).
+
+    That is what m people would say of a degree: a lattice with 0 and 1 on it. The distribution of d is summed over
+    normal quantiles.
+    """
+    xp, m = array_namespace(centre), votes
+    scores = ndtri((np.arange(VOTE_NODES) + 0.5) / VOTE_NODES)
+    nodes = [_expit(centre + width * float(score)) for score in scores]
+    nodes = [xp.clip(d, min=1e-12, max=1.0 - 1e-12) for d in nodes]
+    # P(V = k) from P(V = k - 1), node by node.
+    chances = [xp.exp(m * xp.log1p(-d)) for d in nodes]
+    below, lower, upper = xp.zeros_like(centre), xp.zeros_like(centre), xp.zeros_like(centre)
+    tail = (1.0 - level) / 2
+    for k in range(m):
+        below = below + sum(chances) / len(nodes)  # P(V <= k)
+        lower, upper = lower + xp.astype(below < tail, lower.dtype), upper + xp.astype(below < 1.0 - tail, lower.dtype)
+        chances = [p * ((m - k) / (k + 1.0)) * (d / (1.0 - d)) for p, d in zip(chances, nodes, strict=True)]
+    return lower / m, upper / m
+
+
 def joined(parts: list[Posterior]) -> Posterior:
     """Posteriors of rows, one after the other; draws are kept where there is one part."""
     if len(parts) == 1:
         return parts[0]
-    concat = array_namespace(parts[0].mean).concat
+    xp = array_namespace(parts[0].mean)
+    concat = xp.concat
     return Posterior(
         concat([part.mean for part in parts]),
         concat([part.logit_centre for part in parts]),
         concat([part.logit_width for part in parts]),
         sum(part.n_relaxed for part in parts),
+        labels=concat([xp.full_like(p.mean, xp.nan) if p.labels is None else p.labels for p in parts]),
     )
 
 
@@ -134,8 +190,8 @@ class Averages:
         add_draw(Z, (self.degrees.T, self.logits.T, self.squares.T), resolution, lowest)
         self.paths.append(_some_logits(Z, *self.watched, resolution, lowest))
 
-    def posterior(self, n_relaxed: int) -> Posterior:
-        """What the sums say of the rows."""
+    def posterior(self, n_relaxed: int, labels: Array | None = None) -> Posterior:
+        """What the sums say of the rows; see `Posterior.labels`."""
         xp = array_namespace(self.degrees)
         centre = self.logits / self.n
         width = xp.clip(self.squares / self.n - centre * centre, min=0.0) ** 0.5
@@ -144,7 +200,7 @@ class Averages:
         if self.in_numpy:
             mean, centre, width = (np.ascontiguousarray(A) for A in (mean, centre, width))
             mean /= mean.sum(axis=1, keepdims=True)  # sums of single precision
-        return Posterior(mean, centre, width, n_relaxed, samples)
+        return Posterior(mean, centre, width, n_relaxed, samples, labels)
 
     def diagnostics(self) -> tuple[float, float]:
         """Median effective sample size and 95 % quantile of split R-hat over the watched degrees that move."""

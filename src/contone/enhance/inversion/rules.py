@@ -115,7 +115,7 @@ def _draw_under(rule: IntervalRule, L: np.ndarray) -> Array:
     q = L.shape[1]
     some = L[~rule.silent(L)]
     some = some[np.sort(np.random.default_rng(0).permutation(len(some))[:TRIAL_ROWS])]
-    rows, rng = Rows(rule, some, 0.0), np.random.default_rng(0)
+    rows, rng = Rows(rule, some), np.random.default_rng(0)
     n_sweeps = TRIAL_SWEEPS if q <= TRIAL_LABELS else max(TRIAL_SWEEPS * TRIAL_LABELS // q, 10)
     settings = Settings(features=False, n_sweeps=n_sweeps, n_burn=n_sweeps // 2)
     phi, counts = np.ones((1, len(some))), count_labels(some, rule)

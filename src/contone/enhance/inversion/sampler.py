@@ -16,6 +16,7 @@ from contone.backends import get_backend, like, to_numpy
 from contone.enhance.inversion import logistic_normal, unasked
 from contone.enhance.inversion.covariance import FEW_LABELS, Precision, dense
 from contone.enhance.inversion.evidence import Grades
+from contone.enhance.inversion.logistic_normal import NO_FLIPS, Flips
 from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.sweeps import Bound, KnownRows, Sweeps
 from contone.measurements import IntervalRule, Order, TopK, has_unasked
@@ -25,6 +26,10 @@ from contone.typing import Array
 
 STARTING_ROWS = 5000
 """About how many rows with levels a start is worked out from."""
+IMPOSSIBLE = 1e-9
+"""Likelihood of an error that is not made: small, so that a chain leaves a start which needs one."""
+PRIOR_OF_NOISE = (1.0, 9.0), (1.0, 19.0)
+"""Beta distributions of the shares of wrong entries among positives and among negatives, where these are estimated."""
 MANY_ROWS = 1200
 """Rows from which on single precision is faster; with fewer, calls are what takes the time."""
 
@@ -38,8 +43,8 @@ class Rows:
         What made the labels.
     L : (n, q)
         NaN where nobody asked: the labels that a row has there are sampled along (`unasked`).
-    noise : float
-        Share of the entries of L that are wrong.
+    noise : Flips
+        Shares of the entries of L that are wrong.
     grades : Grades or None
         Degrees that are known; such rows stay where they are, whatever their labels say.
     tail : float
@@ -52,7 +57,7 @@ class Rows:
         self,
         rule: IntervalRule,
         L: Array,
-        noise: float = 0.0,
+        noise: Flips = NO_FLIPS,
         grades: Grades | None = None,
         tail: float = math.inf,
         *,
@@ -69,7 +74,7 @@ class Rows:
         if grades is not None:
             self.relaxed = self.relaxed & ~grades.known
         self.n_relaxed = int(self.relaxed.sum())
-        if noise > 0 and self.n_relaxed:
+        if noise.any() and self.n_relaxed:
             # A rule that cannot have made these labels may have made others near them.
             Z[self.relaxed] = 0.1 * array_namespace(Z).astype(L[self.relaxed] > 0, Z.dtype)
             self.n_relaxed = 0
@@ -81,7 +86,7 @@ class Rows:
         self.Z = transpose(Z)
         if grades is not None:
             self._place(grades)
-        self.positive = self._labels(self.Z) if noise > 0 else transpose(completed)
+        self.positive = self._labels(self.Z) if noise.any() else transpose(completed)
         self.asked: Array = None  # (q, n) where there are unasked entries
         self._prepare()
         many = (single or L.shape[1] > FEW_LABELS) and len(L) >= MANY_ROWS
@@ -91,7 +96,7 @@ class Rows:
     def hold(self, grades: Grades) -> None:
         """From here on, rows whose degrees are known stay at these."""
         self.grades, self.relaxed = grades, self.relaxed & ~grades.known
-        self.n_relaxed = int(self.relaxed.sum()) if self.noise == 0 else 0
+        self.n_relaxed = int(self.relaxed.sum()) if not self.noise.any() else 0
         self._place(grades)
         self._prepare()
 
@@ -126,6 +131,15 @@ class Rows:
             held = held | self.grades.known
         self.proposed = [xp.nonzero(~self.asked[j, :] & ~held)[0] for j in range(len(labels))]
 
+    def exact_labels(self) -> Array | None:
+        """Labels (n, q) that the degrees of the rows give without exception, NaN in other rows; see `Posterior`."""
+        if self.noise.any() or self.by_level:
+            return None
+        backend, xp = get_backend(self.Z), array_namespace(self.Z)
+        labels = xp.astype(self.given, self.Z.dtype) if self.labels is None else self.labels
+        bound = ~self.relaxed if self.n_relaxed or self.grades is None else ~(self.relaxed | self.grades.known)
+        return backend.transpose(xp.where(bound[None, :], labels, xp.full_like(labels, xp.nan)))
+
     deviation = 0.0
     """Standard deviation of what separates the log weights that the labels see from Z: nothing here."""
 
@@ -149,10 +163,10 @@ class Rows:
     def sweep(self, mean: Array, precision: Precision, rng: Any, *, reflect: bool = False) -> None:
         """Redraw (or reflect) all log weights once."""
         (q, n), root = self.Z.shape, None
-        if self.noise > 0 or self.asked is not None or not math.isinf(self.tail):
+        if self.noise.any() or self.asked is not None or not math.isinf(self.tail):
             matrix = like(dense(precision), self.Z)
             root = None if math.isinf(self.tail) else draw_weights(self.Z - mean, matrix, self.tail, rng) ** 0.5
-            if self.noise > 0:
+            if self.noise.any():
                 self._propose_other_labels(mean, matrix, rng, 1.0 if root is None else root)
             elif self.asked is not None:
                 self._propose_completions(mean, matrix, getattr(rng, "aside", rng), 1.0 if root is None else root)
@@ -164,7 +178,7 @@ class Rows:
         self, mean: Array, precision: Precision, draws: Any, n_sweeps: int, n_burn: int, averages: Averages
     ) -> bool:
         """All sweeps of a chain as one operation, added up in `averages`; False where that is not possible."""
-        if self.noise > 0 or self.asked is not None or self.grades is not None or not math.isinf(self.tail):
+        if self.noise.any() or self.asked is not None or self.grades is not None or not math.isinf(self.tail):
             return False  # more than Z is redrawn
         length, sums = (n_sweeps, n_burn), (averages.degrees, averages.logits, averages.squares)
         found = self.sweeps.run_chain(self.Z, self.bound, mean, precision, draws, length, sums)
@@ -203,35 +217,49 @@ class Rows:
     def _propose_other_labels(self, mean: Array, precision: Array, rng: Any, root_weights: Array | float) -> None:
         """Metropolis steps to other labels: z_j from its normal without bounds, accepted by the flips it explains.
 
-        With a share `noise` of wrong entries, labels at Hamming distance h from the given ones have the likelihood
-        (noise / (1 - noise))^h times a constant.
+        The given labels have the likelihood missed^a (1 - missed)^b false^c (1 - false)^d, where a of the positive
+        labels are not marked and b are, c of the negative ones are marked and d are not.
         """
         xp = array_namespace(mean)
-        odds = float(np.log(self.noise / (1 - self.noise)))
         # The normal distribution holds up to a common shift of the row, which is redrawn first as in `sweep`.
         along = precision.sum(axis=0)
         shift = rng.standard_normal(self.Z.shape[1]) / (along.sum() ** 0.5 * root_weights)
         Z = self.Z + shift - (along @ (self.Z - mean)) / along.sum()
-        wrong = self._count_wrong(self.positive)
+        explained = self._log_likelihood(self.positive)
         for j in range(len(Z)):
             scale = 1.0 / precision[j, j] ** 0.5
             proposal = xp.asarray(Z, copy=True)
             noise = rng.standard_normal(Z.shape[1]) / root_weights
             proposal[j] += scale * noise - (precision[j] @ (Z - mean)) * scale**2
             positive = self._labels(proposal)
-            newly = self._count_wrong(positive)
-            accepted = xp.log(rng.random(Z.shape[1])) < odds * (newly - wrong)
+            newly = self._log_likelihood(positive)
+            accepted = xp.log(rng.random(Z.shape[1])) < newly - explained
             if self.grades is not None:
                 accepted = accepted & ~self.grades.known
             Z = xp.where(accepted, proposal, Z)
             self.positive = xp.where(accepted, positive, self.positive)
-            wrong = xp.where(accepted, newly, wrong)
+            explained = xp.where(accepted, newly, explained)
         self.Z = Z
 
-    def _count_wrong(self, positive: Array) -> Array:
-        """In how many entries (n,) labels (q, n) differ from those that were given."""
-        differs = positive != self.given
-        return (differs if self.asked is None else differs & self.asked).sum(axis=0)
+    def _log_likelihood(self, positive: Array) -> Array:
+        """Of the given labels (n,), if these (q, n) are positive, up to a constant of the row."""
+        (missed, false), given = (max(share, IMPOSSIBLE) for share in self.noise), self.given
+        asked = True if self.asked is None else self.asked
+        lost, found = (positive & ~given & asked).sum(axis=0), (positive & given & asked).sum(axis=0)
+        # Beside a row all of whose labels are negative.
+        return lost * math.log(missed / (1 - false)) + found * math.log((1 - missed) / false)
+
+    def draw_noise(self, rng: np.random.Generator) -> None:
+        """Draw the shares of wrong entries given the labels that rows have without error: beta variables."""
+        given, positive = to_numpy(self.given), to_numpy(self.positive)
+        asked = True if self.asked is None else to_numpy(self.asked)
+        shares = []
+        for wrong, right, prior in (
+            (positive & ~given, positive & given, PRIOR_OF_NOISE[0]),
+            (~positive & given, ~positive & ~given, PRIOR_OF_NOISE[1]),
+        ):
+            shares.append(rng.beta(prior[0] + (wrong & asked).sum(), prior[1] + (right & asked).sum()))
+        self.noise = Flips(*shares)
 
     def _labels(self, Z: Array) -> Array:
         return get_backend(Z).transpose(self.rule._apply(softmax(Z.T)))

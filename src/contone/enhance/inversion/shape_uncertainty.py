@@ -87,7 +87,7 @@ class ShapeUncertainty:
         y = np.log(D) - np.log1p(-np.minimum(D, 1.0 - 1e-12))
         self.logits[0] += y
         self.logits[1] += y * y
-        self.products += np.einsum("ji,pi->ijp", y, scores[:, self.few])
+        self.products += y.T[:, :, None] * scores[:, self.few].T[:, None, :]
         # How the sum of squares of z changes with A (in the units of its scores) and b.
         first, second = self.pairs
         metric = (lower.T @ lower)[first, second]

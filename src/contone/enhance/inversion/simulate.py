@@ -27,7 +27,7 @@ from scipy.special import ndtri
 
 from contone.backends import get_backend
 from contone.enhance.inversion import logistic_normal
-from contone.enhance.inversion.logistic_normal import Parameters
+from contone.enhance.inversion.logistic_normal import Flips, Parameters
 from contone.enhance.inversion.model import Fit, mean_features
 from contone.enhance.inversion.sampler import Rows
 from contone.measurements import IntervalRule, Order
@@ -74,8 +74,7 @@ def learn_information(fit: Fit, X: np.ndarray, L: np.ndarray, rng: np.random.Gen
     _, unwhiten = _whitening(fit.parameters.covariance)
     whiten = np.linalg.pinv(unwhiten)
     first, second = _pairs(len(whiten))
-    L = fit.rule.forget_silent(L)
-    rows = Rows(fit.rule, L, fit.settings.noise)
+    rows = Rows(fit.rule, fit.settings.noise.forget_silent(fit.rule, L), fit.settings.noise)
     draws = get_backend(X).draws(rng, X)
     half = (N_SWEEPS - N_SWEEPS // 5) // 2
     averages = np.zeros((2, len(whiten) + len(first), X.shape[0]))
@@ -172,13 +171,15 @@ def draw_rows(
 
 
 def draw_labels(
-    rule: IntervalRule, D: np.ndarray, noise: float, rng: np.random.Generator, given: np.ndarray | None = None
+    rule: IntervalRule, D: np.ndarray, noise: Flips, rng: np.random.Generator, given: np.ndarray | None = None
 ) -> np.ndarray:
-    """Labels (n, q) of distributions D (n, q); a share `noise` of the entries is wrong, but no row loses all labels."""
+    """Labels (n, q) of distributions D (n, q), some wrong; no row loses all, unless given ones have none."""
     if isinstance(rule, Order) and given is not None:
         return in_order_of(D, given)
     positive = np.asarray(rule._apply(D))
-    flipped = positive ^ (rng.random(D.shape) < noise)
+    flipped = noise.applied(positive, rng)
+    if given is not None and (given == 0).all(axis=1).any():
+        return flipped.astype(float)
     return np.where(flipped.any(axis=1, keepdims=True), flipped, positive).astype(float)
 
 

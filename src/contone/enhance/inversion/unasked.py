@@ -12,16 +12,18 @@ the same entries are hidden in rows that are simulated from the model (`PartialC
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from array_api_compat import array_namespace
 
 from contone.backends import to_numpy
-from contone.enhance.inversion.flips import NO_FLIPS, Flips
 from contone.measurements import IntervalRule, Order, TopK, asked_frequencies, has_unasked
 from contone.typing import Array
 from contone.validation import silent_rows
+
+if TYPE_CHECKING:
+    from contone.enhance.inversion.logistic_normal import Flips
 
 MASKS = 4
 """Rows of the data whose unasked entries are hidden in turn in every simulated row."""
@@ -83,7 +85,7 @@ class PartialCounts:
     masks: np.ndarray
     at_least_one: bool
 
-    def log_likelihood(self, Z: np.ndarray, cardinality: Any, grid: np.ndarray, flips: Flips = NO_FLIPS) -> np.ndarray:
+    def log_likelihood(self, Z: np.ndarray, cardinality: Any, grid: np.ndarray, flips: Flips) -> np.ndarray:
         """Log likelihood (k,) of the numbers at spreads (k,) of draws Z (m, q) from the model, whose spread is 1."""
         m, q = Z.shape
         order = np.argsort(-Z, axis=1, kind="stable")
@@ -112,20 +114,20 @@ class PartialCounts:
         return score
 
 
-def count_among_asked(L: Array, rule: IntervalRule) -> PartialCounts:
-    """How many rows of L (n, q) have so many labels among those that were asked."""
+def count_among_asked(L: Array, *, at_least_one: bool) -> PartialCounts:
+    """How many rows of L (n, q) have so many labels among those that were asked; rows without any may say nothing."""
     q = L.shape[1]
     labels = to_numpy(L)
     asked = ~np.isnan(labels)
     number, marked = asked.sum(axis=1), (labels > 0).sum(axis=1)
     counts = np.bincount(number * (q + 1) + marked, minlength=(q + 1) ** 2).reshape(q + 1, q + 1)
-    if rule.at_least_one:
-        counts[q, 0] = 0  # rows without a label say nothing
+    if at_least_one:
+        counts[q, 0] = 0
     counts[0] = 0
     masks = asked[number > 0]
     if len(masks) > MOST_MASKS:
         masks = masks[np.random.default_rng(0).permutation(len(masks))[:MOST_MASKS]]
-    return PartialCounts(counts, masks, rule.at_least_one)
+    return PartialCounts(counts, masks, at_least_one)
 
 
 def number_of_labels(L: np.ndarray) -> np.ndarray:

@@ -45,7 +45,7 @@ def problem(rule, dtype=np.float64, seed=0):
     L = rule._apply(softmax(1.5 * rng.normal(size=(N, Q)))).astype(float)
     if not isinstance(rule, TopK):
         L[0] = 1.0
-    rows = Rows(rule, L, 0.0)
+    rows = Rows(rule, L)
     rows.Z = rows.Z.astype(dtype)
     return rows, 0.3 * rng.normal(size=(Q, N)).astype(dtype), factors, rng
 
@@ -95,7 +95,7 @@ def test_graded_rows_stay_and_their_zeros_move_as_in_the_sampler(rule):
     L = rule._apply(D).astype(float)
     answers = []
     for way in (ReferenceSweeps(rule), CompiledSweeps(rule.region)):
-        rows = Rows(rule, L, 0.0, place_grades(np.arange(80), D[:80], L))
+        rows = Rows(rule, L, grades=place_grades(np.arange(80), D[:80], L))
         assert rows.sweeps == CompiledSweeps(rule.region)
         rows.sweeps, draws, start = way, np.random.default_rng(3), rows.Z
         for k in range(4):

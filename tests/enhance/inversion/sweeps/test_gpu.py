@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from contone import CumulativeMass, Inversion, Threshold, TopK  # noqa: E402
+from contone.backends.torch import TorchBackend  # noqa: E402
 from contone.backends.torch.draws import FEW, TensorDraws  # noqa: E402
 from contone.enhance.inversion import sampler  # noqa: E402
 from contone.enhance.inversion.covariance import FactorCovariance  # noqa: E402
@@ -32,7 +33,7 @@ def rows_and_prior(rule, n, q, dtype=torch.float64, seed=0, *, impossible=False)
     L = rule.apply(rng.dirichlet(np.ones(q), n)).astype(float)
     if impossible:
         L[: n // 3] = 1.0  # what most rules cannot make
-    rows = sampler.Rows(rule, torch.tensor(L, dtype=dtype, device="cuda"), 0.0)
+    rows = sampler.Rows(rule, torch.tensor(L, dtype=dtype, device="cuda"))
     A = rng.normal(size=(q, q))
     mean = torch.tensor(0.5 * rng.normal(size=(q, n)), dtype=dtype, device="cuda")
     return rows, mean, np.linalg.inv(A @ A.T / q + 0.3 * np.eye(q))
@@ -112,7 +113,7 @@ def test_known_rows_are_held_as_the_reference_holds_them():
     D /= D.sum(axis=1, keepdims=True)
     L = torch.tensor(rule.apply(D).astype(float), device="cuda")
     graded = np.flatnonzero(rng.random(n) < 0.5)
-    rows = sampler.Rows(rule, L, 0.0, place_grades(graded, D[graded], L))
+    rows = sampler.Rows(rule, L, grades=place_grades(graded, D[graded], L))
     mean, precision = torch.zeros((q, n), dtype=torch.float64, device="cuda"), np.eye(q)
     u, shift = (torch.tensor(A, device="cuda") for A in (rng.random((q, n)), rng.normal(size=n)))
     given = (rows.Z, rows.bound, mean, precision, u, shift)
@@ -131,7 +132,7 @@ def test_a_chain_in_one_kernel_has_the_posterior_of_one_sweep_by_sweep(rule, dty
     L = one.positive.T.to(dtype).repeat(copies, 1)
     mean, found = mean.repeat(1, copies), []
     for fused in (True, False):
-        rows = sampler.Rows(rule, L, 0.0)
+        rows = sampler.Rows(rule, L)
         draws = TensorDraws(np.random.default_rng(3), L)
         averages = Averages(rows.Z, 0, 15)
         if fused:
@@ -181,3 +182,27 @@ def test_intervals_of_many_rows_cover(dtype):
     assert np.abs(answer.sum(dim=1).cpu().numpy() - 1).max() < 1e-5
     again = Inversion(max_rows=5000, n_sweeps=120, n_burn=40)
     assert torch.equal(answer, again.fit_enhance(*(torch.tensor(A, dtype=dtype, device="cuda") for A in (X, L))))
+
+
+def test_few_rows_of_a_gpu_are_fitted_on_the_host_which_says_so(monkeypatch, small):
+    """As if these tensors were on a GPU: the answer is NumPy's, as tensors."""
+    monkeypatch.setattr(TorchBackend, "host_is_quicker", lambda self, A: True)
+    X, L, D = small
+    degrees = np.where(np.arange(60)[:, None] < 3, D, np.nan)
+    method, expected = (Inversion(n_sweeps=20, n_burn=5, n_samples=2) for _ in range(2))
+    answer = method.fit_enhance(torch.tensor(X), torch.tensor(L), degrees=degrees)
+    np.testing.assert_allclose(answer.numpy(), expected.fit_enhance(X, L, degrees=degrees), atol=1e-12)
+    assert method.solution_.info["computed_on"].startswith("the host")
+    assert "computed_on" not in expected.solution_.info
+    assert all(isinstance(A, torch.Tensor) for A in (*method.intervals_(), method.samples_))
+
+
+@on_gpu
+@pytest.mark.parametrize(("n", "on_host"), [(500, True), (20_000, False)])
+def test_few_rows_are_fitted_on_the_host(n, on_host):
+    rng = np.random.default_rng(0)
+    X, D = torch.tensor(rng.normal(size=(n, 3)), device="cuda"), rng.dirichlet(np.ones(3), n)
+    method = Inversion(n_sweeps=20, n_burn=5)
+    answer = method.fit_enhance(X, torch.tensor(CumulativeMass().apply(D), device="cuda"))
+    assert answer.is_cuda
+    assert ("computed_on" in method.solution_.info) == on_host

@@ -95,6 +95,24 @@ def test_one_label_per_row_and_a_wide_spread_leave_no_gap(monkeypatch, compiled,
     assert (lower <= upper).all()
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("rule", [CumulativeMass(0.5), CumulativeMass(0.9), Threshold(0.2), TopK()], ids=str)
+def test_no_mean_and_no_precision_drives_a_sweep_out_of_floating_point(rule):
+    rng, n = np.random.default_rng(0), 100
+    for q in (2, 5, 8) * 4:
+        L = rule._apply(softmax(3.0 * rng.normal(size=(n, q)))).astype(float)
+        mean = 10 ** rng.uniform(-2, 3) * rng.normal(size=(q, n))
+        A = rng.normal(size=(q, q))
+        precision = 10 ** rng.uniform(-6, 6) * (A @ A.T + 1e-3 * np.eye(q))
+        for sweeps in (ReferenceSweeps(rule), CompiledSweeps(rule.region)):
+            for dtype in (np.float64, np.float32):
+                rows = Rows(rule, L)
+                rows.sweeps, rows.Z = sweeps, rows.Z.astype(dtype)
+                for k in range(6):
+                    rows.sweep(mean.astype(dtype), precision.astype(dtype), rng, reflect=k % 2 == 1)
+                    assert np.isfinite(rows.Z).all()
+
+
 def test_somebody_elses_rule_goes_by_the_reference():
     class Own(TopK):
         """Another rule than the one it is made from."""

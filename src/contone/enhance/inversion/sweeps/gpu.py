@@ -310,7 +310,10 @@ if triton is not None:  # pragma: no cover - compiled, not traced
                 scale = scale / root
                 lower, upper = lower + MARGIN, upper - MARGIN
                 room = upper > lower
-                lower, upper = tl.where(room, tl.maximum(lower, -60.0), old), tl.where(room, upper, old)
+                lower, upper = (
+                    tl.where(room, tl.maximum(lower, -60.0), old),
+                    tl.where(room, tl.minimum(upper, 80.0), old),
+                )
                 room = room & (upper > lower)
                 if is_given != 0:
                     u = tl.load(u_in + row + place, mask=inside, other=0.5)

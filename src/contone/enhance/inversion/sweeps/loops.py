@@ -38,8 +38,8 @@ ORDER, MASS, BAR, ANY_BAR = 0, 1, 2, 3
 """Kinds of regions, see `measurements.Region`."""
 BOUND, RELAXED, KNOWN = 0, 1, 2
 """States of rows: under their region, under the order of positive and negative labels alone, with given degrees."""
-LEAST = math.exp(-60.0)
-"""The smallest weight beside the row's largest."""
+LEAST, MOST = math.exp(-60.0), math.exp(80.0)
+"""The smallest and the largest weight beside the row's largest so far."""
 FAR = 25.0
 """Distance from zero, in standard deviations, from which on the density in an interval is taken as exponential."""
 
@@ -124,7 +124,7 @@ def place(here, gradient, variance, margin, root, lower, upper, centre, left, ri
     """
     m, narrow = len(here), 1.0 / math.sqrt(variance)
     for i in range(m):
-        lower[i] = larger(lower[i], LEAST)
+        lower[i], upper[i] = larger(lower[i], LEAST), smaller(upper[i], MOST)
     logarithms(lower)
     logarithms(upper)
     for i in range(m):

@@ -24,8 +24,9 @@ from contone.measurements.order import level_interval
 from contone.numerics.truncated import reflected_normal, truncated_normal
 from contone.typing import Array
 
-LOWEST = -60.0
-"""Log weight below the row's largest at which a label is as good as absent; keeps exp(z) clear of underflow."""
+LOWEST, HIGHEST = -60.0, 80.0
+"""Log weights beside the row's largest so far at which a label, or all others, are as good as absent. exp(z) and sums
+of it are then numbers, in single precision, too."""
 
 
 class Weights:
@@ -174,7 +175,7 @@ def sweep(
             scale = scale / root_weights
         # Ends are ties, which the index order may decide against L: stay clear of them. Rows that have no room (a
         # pattern that only a tie gives) stay where they are.
-        lower, upper = lower + margin, upper - margin
+        lower, upper = lower + margin, xp.clip(upper - margin, max=HIGHEST)
         room = upper > lower
         lower = xp.where(room, xp.clip(lower, min=LOWEST), old)
         upper = xp.where(room, upper, old)
