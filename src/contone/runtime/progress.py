@@ -32,23 +32,22 @@ class Report:
 
 
 Listener = Callable[[Report], None]
-_listener: ContextVar[Listener | None] = ContextVar("contone_progress", default=None)
+listener: ContextVar[Listener | None] = ContextVar("contone_progress", default=None)
 
 
 @contextmanager
-def listening(listener: Listener) -> Iterator[None]:
+def listening(hears: Listener) -> Iterator[None]:
     """Hear of the loops inside, one report per step."""
-    before = _listener.get()
-    _listener.set(listener)
+    before = listener.set(hears)
     try:
         yield
     finally:
-        _listener.set(before)
+        listener.reset(before)
 
 
 def is_heard() -> bool:
     """Whether anybody listens."""
-    return _listener.get() is not None
+    return listener.get() is not None
 
 
 def reported(steps: Iterable[Step], total: int, name: str) -> Iterator[Step]:
@@ -62,18 +61,18 @@ def reported(steps: Iterable[Step], total: int, name: str) -> Iterator[Step]:
     >>> total, heard
     (7, [('sum', 1, 2), ('sum', 2, 2)])
     """
-    listener = _listener.get()
-    if listener is None:
+    hears = listener.get()
+    if hears is None:
         yield from steps
         return
     started = time.perf_counter()
-    _listener.set(None)
+    listener.set(None)
     try:
         for done, step in enumerate(steps, start=1):
             yield step
-            listener(Report(name, done, total, time.perf_counter() - started))
+            hears(Report(name, done, total, time.perf_counter() - started))
     finally:
-        _listener.set(listener)
+        listener.set(hears)
 
 
 def show_progress(steps: Iterable[Step], total: int, name: str, verbose: bool | None) -> Iterator[Step]:
