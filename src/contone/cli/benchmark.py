@@ -83,7 +83,7 @@ def benchmark(
     show : bool
         Open the report in the browser.
     force : bool
-        Overwrite what is there.
+        Overwrite existing files.
     estimate : bool
         Try each row briefly, and say what the run will take.
     dry_run : bool

@@ -45,7 +45,7 @@ def fit(
     graded : path
         Degrees of some rows, graded by a person: see contone suggest.
     force : bool
-        Overwrite what is there.
+        Overwrite existing files.
     """
     from contone.tables import fit_file
 

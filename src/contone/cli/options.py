@@ -104,9 +104,9 @@ class TextFile(Group):
     Attributes
     ----------
     separator : character
-        Between columns of a text file. Default: found out.
+        Between columns of a text file. Default: detected.
     decimal : character
-        Decimal mark: . or a comma. Default: found out.
+        Decimal mark: . or a comma. Default: detected.
     label_separator : text
         Between the labels of one column such as a|b|c.
     """
@@ -183,7 +183,7 @@ class Writing(Group):
     suffix : text
         Name of the new columns: label + suffix. '' replaces the labels.
     overwrite : bool
-        Overwrite what is there.
+        Overwrite existing files.
     digits : int
         Decimals of the degrees; rows still sum to 1.
     intervals : float

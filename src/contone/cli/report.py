@@ -45,7 +45,7 @@ def report(
     show : bool
         Open the page in the browser.
     force : bool
-        Overwrite what is there.
+        Overwrite existing files.
     """
     from contone.exceptions import DataError
     from contone.experiments.report import render
