@@ -17,6 +17,8 @@ from contone.numerics.simplex import softmax
 N_ROWS, N_DRAWS = 400, 200
 BASIS = np.array([[1.0, 1.0], [-1.0, 1.0], [0.0, -2.0]]) / np.sqrt([2.0, 6.0])
 GRID = np.linspace(-9.0, 9.0, 241)
+USUAL = np.array([0.6, -0.1, -0.5])
+"""What somebody chooses who does not look."""
 COVARIANCE = np.array([[1.4, 0.5], [0.5, 0.8]])
 
 
@@ -103,7 +105,7 @@ def test_draws_of_persons_follow_their_posterior():
     by_person = sort_by_person(responses, N_ROWS)
     offset, log_sharpness = 0.0, 0.0
     for k in range(60 + N_DRAWS):
-        draw_persons(k, tau, kappa, Z, responses, traits, by_person)
+        draw_persons(k, tau, kappa, USUAL, Z, responses, traits, by_person)
         if k >= 60:
             offset = offset + traits.offset[1:].mean(0) / N_DRAWS
             log_sharpness += np.log(traits.sharpness[1:]).mean() / N_DRAWS
@@ -111,6 +113,7 @@ def test_draws_of_persons_follow_their_posterior():
     x = np.linspace(-4, 4, 81)
     u = np.array(list(itertools.product(x, x, x)))
     b, log_a = tau * u[:, :2] @ BASIS.T, kappa * u[:, 2]
+    b = b + (1 - np.exp(log_a))[:, None] * USUAL
     log_p = -0.5 * (u**2).sum(1)
     for z, j in zip(Z, [2, 1], strict=True):
         log_p += np.log(softmax(np.exp(log_a)[:, None] * z + b))[:, j]

@@ -71,6 +71,7 @@ class Chain:
         self.mean = self.mean_at(self.spread, self.tau)
         self.Z = self.mean.copy() if known is None else np.where(self.free[:, None], self.mean, known)
         self.mode = self.mean.copy()
+        self.usual: Matrix = self.mean.mean(axis=0) if centred and len(self.mean) else np.zeros(q)
         self.steps = {"spread": 0.1, "tau": 0.1, "kappa": 0.2}
         self.adapting = True
         self.moved = 1.0
@@ -238,7 +239,16 @@ class Chain:
         """Offsets and sharpness of everybody."""
         for _ in range(N_PERSON_STEPS):
             seed = int(self.rng.integers(2**62))
-            draw_persons(seed, self.tau, self.kappa, self.Z, self.responses, self.traits, self.by_person)
+            draw_persons(seed, self.tau, self.kappa, self.usual, self.Z, self.responses, self.traits, self.by_person)
+
+    def offsets(self) -> Matrix:
+        """b (W + 1, q), beside what a person who is less sharp chooses as usual."""
+        b: Matrix = self.traits.offset - (1.0 - self.traits.sharpness)[:, None] * self.usual
+        return b
+
+    def with_offsets(self, sharpness: Matrix, b: Matrix) -> Traits:
+        """Traits of persons with these."""
+        return self.traits._replace(sharpness=sharpness, offset=b + (1.0 - sharpness)[:, None] * self.usual)
 
     def people(self, normals: Matrix) -> Traits:
         """People drawn from all people, by standard normal numbers (S, q + 1)."""
@@ -246,7 +256,7 @@ class Chain:
         if self.n_persons == 0:
             return Traits(np.ones(1), np.zeros((1, q)))
         b = normals[:, :q] - normals[:, :q].mean(axis=1, keepdims=True)
-        return Traits(np.exp(self.kappa * normals[:, q]), self.tau * b)
+        return self.with_offsets(np.exp(self.kappa * normals[:, q]), self.tau * b)
 
     def middle(self) -> Traits:
         """One person who answers about as all people do: their offsets make a vote less certain."""
@@ -255,7 +265,7 @@ class Chain:
 
     def draw_tau(self) -> None:
         """tau: given offsets, and then given offsets / tau."""
-        b: Matrix = self.traits.offset[1:]
+        b = self.offsets()[1:]
         self._draw_tau_given(len(b) * (b.shape[1] - 1), float(np.vdot(b, b)))
 
     def _draw_tau_given(self, count: int, size: float) -> None:
@@ -278,7 +288,7 @@ class Chain:
             change = self.weight * (self.squares() - self.squares(mean))
             gain = 0.5 * float(change[held].sum()) / self.spread**2
         self.Z = np.where(held[:, None], self.Z, mean + self.Z - self.mean)
-        self.traits = self.traits._replace(offset=self.traits.offset * (tau / self.tau))
+        self.traits = self.with_offsets(self.traits.sharpness, self.offsets() * (tau / self.tau))
         self.mean, self.tau = mean, tau
         return gain
 
@@ -296,7 +306,7 @@ class Chain:
         self._scale("kappa", self.prior.sharpness.log_density, self._with_kappa)
 
     def _with_kappa(self, kappa: float) -> float:
-        self.traits = self.traits._replace(sharpness=self.traits.sharpness ** (kappa / self.kappa))
+        self.traits = self.with_offsets(self.traits.sharpness ** (kappa / self.kappa), self.offsets())
         self.kappa = kappa
         return 0.0
 

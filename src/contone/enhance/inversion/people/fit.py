@@ -19,7 +19,7 @@ from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.people.answers import LEVELS, VOTES, Features, Matrix, Responses
 from contone.enhance.inversion.people.chain import Chain
 from contone.enhance.inversion.people.levels_chain import LevelsChain
-from contone.enhance.inversion.people.model import N_DIRECTIONS, Draw, FeatureMap, PeopleFit, sort_responses
+from contone.enhance.inversion.people.model import Draw, FeatureMap, PeopleFit, sort_responses
 from contone.enhance.inversion.people.new_rows import answers, even_normals
 from contone.enhance.inversion.people.priors import LevelsPrior, Prior
 from contone.enhance.inversion.people.regression import fit_regression, matched
@@ -31,9 +31,9 @@ from contone.measurements.votes import Votes
 from contone.runtime.machine import for_each, one_blas_thread, pieces_by_width
 from contone.typing import Array
 
-N_DRAWS = 8
+N_DRAWS = 16
 """Draws of the parameters that new rows are answered with."""
-N_PEOPLE = 16
+N_PEOPLE = 32
 """People whose answers stand for those of all people."""
 ON_THE_SCALE = 0.8
 """Share of the variance of z that is believed to lie along the scale where labels are ordered. It decides where votes
@@ -158,9 +158,7 @@ def _run(chain: Chain, maps: tuple[FeatureMap, ...], rule: Answers, settings: Se
         persons=watch.persons(),
     )
     # Sums over the chain have the chance of its draws in them; the same without: each row by itself at some parameters.
-    return model, replace(
-        model.weigh(chain.responses, chain.features, 2 * N_DIRECTIONS), samples=averages.posterior(0).samples
-    )
+    return model, replace(model.weigh(chain.responses, chain.features, draws), samples=averages.posterior(0).samples)
 
 
 def answer_items(chain: Chain, people: Any) -> Matrix:
