@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import runpy
 from pathlib import Path
 
 import pytest
+
+from contone.testing import check_enhancer
 
 RECIPES = sorted((Path(__file__).parents[1] / "examples" / "recipes").glob("*.py"))
 
@@ -27,6 +30,13 @@ def test_recipe(path, tmp_path, monkeypatch, forks, capsys):
         said = done.stdout
     degrees, labels = (float(kl) for kl in re.findall(r"truth (\d\.\d+)", said))
     assert degrees < labels
+
+
+def test_the_method_of_the_how_to_passes_every_check(tmp_path, monkeypatch):
+    text = (Path(__file__).parents[1] / "docs" / "how-to" / "add-a-method.md").read_text(encoding="utf-8")
+    (tmp_path / "my_module.py").write_text(re.search(r"```python\n(.*?)```", text, re.DOTALL)[1], encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    check_enhancer(importlib.import_module("my_module").Halves())
 
 
 def test_the_readme_names_every_recipe():

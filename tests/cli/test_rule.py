@@ -24,7 +24,8 @@ def test_check_prints_sentences_and_writes_a_page(folder, run, undrawn):
     result = run("check", *SONGS[:-2], "-o", "check.html", "--unlabelled", "method")
     assert result.exit_code == 0, result.output
     assert "labels marked yes keep" in result.stdout
-    assert "next: " in result.stdout
+    assert result.stdout.startswith(("Use: ", "Use with care: ", "Do not use: "))
+    assert "--rule main, everything, bar" in result.stdout
     assert (folder / "check.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     assert run("check", *SONGS[:-2], "-o", "check.html").exit_code in (1, 2)  # it exists already
     assert run("check", *SONGS[:-2], "-o", "check.pdf").exit_code == 2
@@ -42,7 +43,7 @@ def test_other_methods_and_streamed_files_have_a_page_too(folder, run, undrawn):
     songs = (*SONGS[:3], "-m", "temperature", "-o", "soft.csv", "--report", "page.html")
     result = run("enhance", *songs, "--stream", "--sample-rows", "12")
     assert result.exit_code == 0, result.output
-    assert "With Temperature labels marked yes keep" in result.stderr
+    assert "with Temperature labels marked yes keep" in result.stderr
     page = (folder / "page.html").read_text(encoding="utf-8")
     assert "enhanced by Temperature; the method was fitted to a sample of 12 rows, which this page is about" in page
     assert "Temperature has no model of how labels are made" in page

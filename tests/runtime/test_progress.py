@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from contone import Inversion
+from contone import KM, Inversion
 from contone.cli import terminal
 from contone.runtime.progress import Report, is_heard, listening, reported
 
@@ -23,6 +23,15 @@ def test_every_step_is_told_once_and_the_time_grows():
     assert not is_heard()
     assert list(reported("abc", 3, "letters")) == ["a", "b", "c"]
     assert Report("x", 4, 10, 2.0).expected_seconds == 5.0
+
+
+def test_fits_and_loops_are_in_the_log(caplog):
+    with caplog.at_level("INFO", logger="contone"):
+        KM().fit(np.eye(4), np.tile(np.eye(2), (2, 1)))
+        list(reported("abc", 3, "letters"))
+    first, last = (record.getMessage() for record in caplog.records)
+    assert first.startswith("KM: 4 rows, 4 features, 2 labels")
+    assert last.startswith("letters: 3 of 3 steps in ")
 
 
 def test_a_loop_that_breaks_off_is_forgotten():

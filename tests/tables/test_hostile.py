@@ -150,7 +150,7 @@ def test_one_changed_byte_of_plan_or_model_starts_the_run_afresh(folder, name):
             warned.append(message)
 
     stream(chunk_rows=1, progress=Listen())
-    assert warned == ["the unfinished run cannot be resumed (its files are damaged): starting afresh"]
+    assert warned == ["the unfinished run cannot be resumed (its files are damaged): starting over"]
     assert Path("o.csv").read_text() == EXPECTED
 
 

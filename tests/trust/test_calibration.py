@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, ndtri
 
-from contone.trust.calibration import histogram, rank_finding, ranks_of
+from contone.trust.calibration import histogram, interval_finding, ranks_of
 from contone.trust.check_result import FINE, UNTOLD
 
 
@@ -34,15 +34,15 @@ def test_the_right_posterior_is_fine(posterior):
     shares, half = histogram(_ranks(posterior))
     assert shares.sum() == pytest.approx(1.0)
     assert np.all(np.abs(shares - 0.1) <= half)
-    assert rank_finding(_ranks(posterior)).verdict == "fine"
+    assert interval_finding(_ranks(posterior)).verdict == "fine"
 
 
 @pytest.mark.parametrize(
     ("wrong", "words"),
-    [({"factor": 0.4}, "too narrow"), ({"factor": 3.0}, "too wide"), ({"shift": 1.0}, "too often low")],
+    [({"factor": 0.4}, "too narrow"), ({"factor": 3.0}, "too wide"), ({"shift": 1.0}, "too high")],
 )
 def test_a_wrong_posterior_is_named(posterior, wrong, words):
-    found = rank_finding(_ranks(posterior, **wrong))
+    found = interval_finding(_ranks(posterior, **wrong))
     assert found.verdict != "fine"
     assert words in found.sentence
 
@@ -50,5 +50,5 @@ def test_a_wrong_posterior_is_named(posterior, wrong, words):
 def test_a_handful_of_rows_tells_nothing():
     """Three standard errors of the share of a bin, 3 sqrt(0.09 / n), are the share itself, 0.1, at n = 81."""
     even = (np.arange(100)[:, None] + 0.5) / 100
-    assert rank_finding(np.random.default_rng(0).permutation(even)[:80].reshape(4, 20, 1)).verdict == UNTOLD
-    assert rank_finding(even.reshape(4, 25, 1)).verdict == FINE
+    assert interval_finding(np.random.default_rng(0).permutation(even)[:80].reshape(4, 20, 1)).verdict == UNTOLD
+    assert interval_finding(even.reshape(4, 25, 1)).verdict == FINE

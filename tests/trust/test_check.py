@@ -48,23 +48,25 @@ def checked():
 def test_data_from_the_model_pass(checked):
     verdicts = {f.name: f.verdict for f in checked.findings}
     assert all(v in (UNTOLD, FINE, DOUBTFUL, OFF) for v in verdicts.values())
-    for name in ("cardinality", "frequency", "patterns", "calibration", "spread"):
+    for name in ("data", "gain", "cardinality", "frequency", "patterns", "features", "calibration", "spread"):
         assert verdicts[name] == FINE, name
-    assert verdicts["rule"] == DOUBTFUL  # it always matters to labels like these
+    assert checked.verdict in ("use", "use with care")
 
 
 def test_every_check_is_a_sentence_with_a_number(checked):
     for found in checked.findings:
         assert found.sentence.endswith(".")
         assert np.isfinite(found.value)
-        assert len(found.categories) == len(found.observed) > 0
+        assert len(found.categories) == len(found.observed) >= (found.name != "data")
         assert len(found.lower) == len(found.upper) in (0, len(found.observed))
 
 
 def test_it_prints_and_is_plain_values(checked):
     assert isinstance(checked, Check)
     text = str(checked)
-    assert text.count("\n") == len(checked.findings) + len(checked.advice)
+    assert text.startswith(checked.decision.sentence())
+    assert text.count("\n") == len(checked.findings) + len(checked.decision.actions) + len(checked.not_checked) + 1
+    assert max(map(len, checked.text(width=80).splitlines())) <= 80
     content = json.loads(json.dumps(checked.to_dict()))
     assert content["rule"] == "CumulativeMass(t=0.5)"
     assert len(content["labels"]) == 5
@@ -89,9 +91,10 @@ def test_labels_of_another_rule_are_noticed():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = contone.check(Inversion(**SHORT), X, L, n_replicates=10)
-    assert found.verdict != FINE
+    assert found.verdict != "use"
     assert any(f.verdict != FINE for f in found.findings if f.name in ("cardinality", "co-occurrence", "frequency"))
-    assert found.advice
+    assert 1 <= len(found.decision.actions) <= 3
+    assert not any("--" in said for said in found.decision.actions)
 
 
 QUICK = Inversion(n_sweeps=30, n_burn=10)
@@ -112,7 +115,6 @@ def test_any_method_is_checked(method):
     assert any("no model of how labels are made" in said for said in found.not_checked)
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["method"] == type(method).__name__
     assert np.isfinite(found.expected_error.mean) == (type(method) is not Logical)
-    assert str(found).count("\n") == len(found.findings) + len(found.advice) + len(found.not_checked)
 
 
 def test_the_expected_error_of_the_models_own_answer_is_its_own():
@@ -185,7 +187,7 @@ def test_correlations_and_patterns():
 def test_small_tables_say_that_hidden_labels_were_not_tried():
     """Too few can be hidden: no finding, and a sentence; the other checks are made."""
     L = np.vstack([np.eye(2), np.eye(2), np.ones((2, 2))])
-    finding, said = method_checks.find_hidden_labels(Temperature(), np.arange(6.0)[:, None], L, 0)
+    finding, said = hidden_labels.find_hidden_labels(Temperature(), np.arange(6.0)[:, None], L, 0)
     assert finding == ()
     assert "too few to say anything" in said
 
@@ -223,7 +225,7 @@ def test_a_check_whose_band_holds_everything_says_that_it_tells_nothing():
     assert verdict(*[np.ones((40, 4))] * 20) == FINE
     assert verdict(*[np.zeros((40, 4))] * 20) == OFF
     found = hidden_labels.HiddenEntries(0.5, 0.3, {"label frequencies": 0.5, "uniform": 0.7}, 20, "entries")
-    assert method_checks.hidden_finding(found, "it").verdict == UNTOLD
-    assert method_checks.hidden_finding(replace(found, error=0.01), "it").verdict == FINE
-    assert method_checks.hidden_finding(replace(found, error=0.01, loss=0.6), "it").verdict == DOUBTFUL
-    assert method_checks.hidden_finding(replace(found, error=0.01, loss=0.8), "it").verdict == OFF
+    assert hidden_labels.hidden_finding(found, "it").verdict == UNTOLD
+    assert hidden_labels.hidden_finding(replace(found, error=0.01), "it").verdict == FINE
+    assert hidden_labels.hidden_finding(replace(found, error=0.01, loss=0.6), "it").verdict == DOUBTFUL
+    assert hidden_labels.hidden_finding(replace(found, error=0.01, loss=0.8), "it").verdict == OFF

@@ -29,6 +29,7 @@ from contone.numerics.label_score import label_score
 from contone.numerics.solution import Solution
 from contone.runtime import machine
 from contone.runtime.machine import threads_for
+from contone.runtime.progress import LOG
 from contone.runtime.warnings import held, issue, warn
 from contone.typing import Array, Data, Domains, EstimatorLike, Presets, Record
 from contone.validation import (
@@ -334,6 +335,9 @@ def fit_checked(method: Enhancer, X: Array, L: Array, label_names: list[str], **
         raise AnswerError(f"{type(method).__name__}._fit_enhance gave {type(solution).__name__} (expected a Solution).")
     method.label_distributions_ = on_simplex(solution.value, (X.shape[0], L.shape[1]), method)
     method.solution_ = solution
+    said = "%s: %d rows, %d features, %d labels, %d iterations%s"
+    short = "" if solution.converged else ", not converged"
+    LOG.info(said, type(method).__name__, *X.shape, L.shape[1], solution.n_iter, short)
     return solution
 
 

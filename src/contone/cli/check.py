@@ -78,7 +78,8 @@ def check(
     if as_json:
         terminal.print_json(found.to_dict())
     else:
-        typer.echo(terminal.clean(str(found)))
+        width = terminal.out().width if terminal.out().is_terminal else 0
+        typer.echo(terminal.clean(found.text(commands=True, width=width)))
     if output is not None:
-        page.write(found, output, file.name, overwrite=force)
+        page.write(found, output, file.name, overwrite=force, commands=True)
         terminal.say(f"wrote {output}")

@@ -113,15 +113,18 @@ def compare(
 
 
 def _print(found: Comparison) -> None:
-    from contone.trust.comparison import COLUMNS, NOTES, rows_for_people
+    from contone.trust.comparison import COLUMNS, LESS, NOTES, rows_for_people
 
     console = terminal.out()
+    if not console.is_terminal:  # a file or a pipe has no edge
+        console.width = 200
+    shown = [k for k, name in enumerate(COLUMNS[:-1]) if console.width >= terminal.NARROW + 10 or name not in LESS]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for k, column in enumerate(COLUMNS[:-1]):
-        table.add_column(column, justify="left" if k == 0 else "right", no_wrap=True)
+    for k in shown:
+        table.add_column(COLUMNS[k], justify="left" if k == 0 else "right", no_wrap=True)
     rows = rows_for_people(found)
     for row in rows:
-        table.add_row(*(escape(terminal.clean(cell)) for cell in row[:-1]))
+        table.add_row(*(escape(terminal.clean(row[k])) for k in shown))
     console.print(table)
     for line in NOTES:
         console.print(line, markup=False)

@@ -155,9 +155,9 @@ def write_page(done: EnhancedFile, report: str, file: Path, *, overwrite: bool, 
         return
     assert done.fitted_rows is not None
     found = check_rows(done.method, done.fitted_rows(), progress=terminal.TerminalProgress())
-    page.write(found, report, file.name, overwrite=overwrite)
-    said = str(found.expected_error) if rule_was_said else found.headline().removesuffix(".")
-    terminal.say(f"{said}; {found.counted()}")
+    page.write(found, report, file.name, overwrite=overwrite, commands=True)
+    terminal.say(found.decision.sentence())
+    terminal.say(str(found.expected_error) if rule_was_said else found.headline())
     terminal.say(f"wrote {report}")
 
 

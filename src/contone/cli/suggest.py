@@ -59,6 +59,8 @@ def suggest(
         Overwrite existing files.
     """
     from contone.tables import suggest_file
+    from contone.tables.settings import Reading
+    from contone.tables.suggesting import next_command
 
     with terminal.plain_warnings():
         done = suggest_file(
@@ -79,7 +81,8 @@ def suggest(
     is_sheet = output.lower().endswith((".csv", ".tsv"))
     step = "fill in the degrees" if is_sheet else "open it in a browser, grade, and save graded.csv"
     terminal.say(f"wrote {done.path}: {len(done.rows)} of {done.n_rows:,} rows to grade; {step}, then")
-    terminal.say(f"  contone enhance {file} --labels … --graded {output if is_sheet else 'graded.csv'} -o OUT")
+    again = Reading(rule=settings.rule, **reading.given())
+    terminal.say(f"  {next_command(file, again, output if is_sheet else 'graded.csv')}")
 
 
 @options.command

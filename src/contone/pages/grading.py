@@ -40,7 +40,13 @@ class RowToGrade:
 
 
 def document(
-    rows: Sequence[RowToGrade], labels: Sequence[str], head: Sequence[str], source: str, n_rows: int, folder: Path
+    rows: Sequence[RowToGrade],
+    labels: Sequence[str],
+    head: Sequence[str],
+    source: str,
+    n_rows: int,
+    folder: Path,
+    command: str,
 ) -> str:
     """The page as one text.
 
@@ -56,6 +62,8 @@ def document(
         Name of the file, and how many rows it has.
     folder : Path
         Where paths of pictures start.
+    command : str
+        What to run once the rows are graded.
     """
     import contone
 
@@ -81,6 +89,7 @@ def document(
         "grading.html.j2",
         title=f"Grade {words.count(len(rows), 'row')}",
         source=words.clip(source, 60),
+        command=command,
         n_chosen=len(rows),
         n_rows=f"{n_rows:,}",
         data=escape.json_for_html(shown),

@@ -1,11 +1,13 @@
 """Long work tells whoever listens how far it is; nobody listens unless asked.
 
 A loop says `reported(steps, total, name)`; the command line listens around a fit and shows the time that is left. The
-work knows nothing of bars and terminals, and the listener nothing of the work.
+work knows nothing of bars and terminals, and the listener nothing of the work. Every loop is noted once at its end in
+the log `contone` of Python's `logging`, at the level INFO, where methods note their fits, too.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -14,6 +16,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 Step = TypeVar("Step")
+LOG = logging.getLogger("contone")
 
 
 @dataclass(frozen=True)
@@ -32,23 +35,22 @@ class Report:
 
 
 Listener = Callable[[Report], None]
-_listener: ContextVar[Listener | None] = ContextVar("contone_progress", default=None)
+listener: ContextVar[Listener | None] = ContextVar("contone_progress", default=None)
 
 
 @contextmanager
-def listening(listener: Listener) -> Iterator[None]:
+def listening(hears: Listener) -> Iterator[None]:
     """Hear of the loops inside, one report per step."""
-    before = _listener.get()
-    _listener.set(listener)
+    before = listener.set(hears)
     try:
         yield
     finally:
-        _listener.set(before)
+        listener.reset(before)
 
 
 def is_heard() -> bool:
     """Whether anybody listens."""
-    return _listener.get() is not None
+    return listener.get() is not None
 
 
 def reported(steps: Iterable[Step], total: int, name: str) -> Iterator[Step]:
@@ -62,18 +64,18 @@ def reported(steps: Iterable[Step], total: int, name: str) -> Iterator[Step]:
     >>> total, heard
     (7, [('sum', 1, 2), ('sum', 2, 2)])
     """
-    listener = _listener.get()
-    if listener is None:
-        yield from steps
-        return
-    started = time.perf_counter()
-    _listener.set(None)
+    hears, started, done = listener.get(), time.perf_counter(), 0
+    if hears is not None:
+        listener.set(None)
     try:
         for done, step in enumerate(steps, start=1):
             yield step
-            listener(Report(name, done, total, time.perf_counter() - started))
+            if hears is not None:
+                hears(Report(name, done, total, time.perf_counter() - started))
     finally:
-        _listener.set(listener)
+        if hears is not None:
+            listener.set(hears)
+        LOG.info("%s: %d of %d steps in %.2f s", name, done, total, time.perf_counter() - started)
 
 
 def show_progress(steps: Iterable[Step], total: int, name: str, verbose: bool | None) -> Iterator[Step]:

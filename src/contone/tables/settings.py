@@ -91,6 +91,16 @@ class Reading:
         lists = [entry.removeprefix("@") for entry in self.labels if entry.startswith("@") or Path(entry).suffix]
         return [*lists, *(os.fspath(file) for file in (self.graded, self.embeddings) if file is not None)]
 
+    def as_options(self) -> list[str]:
+        """The same on the command line, as far as it differs from the defaults; without graded rows."""
+        found = []
+        for own in fields(self):
+            value = getattr(self, own.name)
+            if own.name != "graded" and value != own.default:
+                name = "id" if own.name == "ids" else own.name.replace("_", "-")
+                found += [f"--{name}", ",".join(value) if isinstance(value, tuple) else os.fspath(value)]
+        return found
+
 
 @dataclass(frozen=True)
 class Writing:

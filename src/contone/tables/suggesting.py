@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
@@ -126,4 +127,10 @@ def make_page(problem: Problem, places: NDArray[np.int64], source: Path) -> str:
         for i in range(stored.height)
     ]
     head = (grading.ROW, grading.CHECK, *keys)
-    return page.document(rows, problem.label_names, head, source.name, len(problem.numbers), source.resolve().parent)
+    folder, command = source.resolve().parent, next_command(source, problem.reading)
+    return page.document(rows, problem.label_names, head, source.name, len(problem.numbers), folder, command)
+
+
+def next_command(source: Path, reading: Reading, graded: str = "graded.csv") -> str:
+    """What to run once rows are graded: the same reading and the same rule."""
+    return shlex.join(["contone", "enhance", source.name, *reading.as_options(), "--graded", graded, "-o", "soft.csv"])

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import html
+import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING
 
 from contone.enhance.inversion.expected_error import ExpectedError
 from contone.runtime.plain import plain
 from contone.typing import Record
+
+if TYPE_CHECKING:
+    from contone.trust.verdict import Decision
 
 UNTOLD, FINE, DOUBTFUL, OFF = "tells nothing here", "fine", "doubtful", "off"
 MODEL = "Inversion"
@@ -110,15 +115,24 @@ class Check:
 
     Attributes
     ----------
+    decision : Decision
+        Use, use with care, do not use: `word`, with its `reasons` and at most three `actions`.
     method : str
         Whose answer it is.
     rule, rule_words : str
         The rule that the answer assumes; for methods that assume none, that of the model it is compared with.
     explained : float or None
-        Share of the numbers of labels per row that the rule explains.
+        Share of the rows whose number of labels the rule explains.
     yes_weight : float
         Mean weight of the labels marked yes.
     expected_error : ExpectedError
+        Over the rules that the labels allow.
+    error_given_rule : ExpectedError
+        The same if the rule is right.
+    rule_share : float
+        How much of the expected error is that nobody knows the rule.
+    baselines : dict
+        Expected KL of equal degrees and of the labels alone.
     findings : tuple of Finding
     labels : tuple of LabelSummary
     ambiguous : tuple of RowSummary
@@ -128,8 +142,6 @@ class Check:
     pairs : tuple
         Labels that go together: (label, label, correlation), the strongest first; of the log degrees beyond what the
         features explain for `Inversion`, of the log degrees for other methods.
-    advice : tuple of str
-        What to do next.
     n_rows, n_checked : int
         Rows of the data, and how many of them the checks looked at.
     not_checked : tuple of str
@@ -138,17 +150,20 @@ class Check:
         Rows that the method was fitted on, where these are a sample of the data.
     """
 
+    decision: Decision
     rule: str
     rule_words: str
     explained: float | None
     yes_weight: float
     expected_error: ExpectedError
+    error_given_rule: ExpectedError
+    rule_share: float
+    baselines: dict[str, float]
     findings: tuple[Finding, ...]
     labels: tuple[LabelSummary, ...] = field(repr=False)
     ambiguous: tuple[RowSummary, ...] = field(repr=False)
     doubtful: tuple[DoubtfulEntry, ...] = field(repr=False)
     pairs: tuple[tuple[str, str, float], ...] = field(repr=False)
-    advice: tuple[str, ...]
     n_rows: int
     n_checked: int
     method: str = MODEL
@@ -157,41 +172,61 @@ class Check:
 
     @property
     def verdict(self) -> str:
-        """The worst verdict of all."""
-        return max((f.verdict for f in self.findings), key=[UNTOLD, FINE, DOUBTFUL, OFF].index, default=FINE)
+        """Use, use with care, or do not use."""
+        return self.decision.word
+
+    @property
+    def measures(self) -> dict[str, float]:
+        """The number of each check."""
+        return {f.name: f.value for f in self.findings}
 
     def headline(self) -> str:
-        """Rule, weight and expected error in one sentence."""
-        fits = "" if self.explained is None else f", which fits the number of labels in {self.explained:.0%} of rows,"
-        if self.method != MODEL:
-            return (
-                f"With {self.method} labels marked yes keep {self.yes_weight:.0%} of the weight; if labels are made by "
-                f"the rule “{self.rule_words}”{fits or ','} its answer has an {self.expected_error}."
-            )
+        """Rule, weight and expected error in two sentences."""
+        beside = ", ".join(f"{name} {value:.3g}" for name, value in self.baselines.items())
+        share = f"; {self.rule_share:.0%} of it is that nobody knows the rule" if self.rule_share >= 0.005 else ""
+        fits = (
+            "" if self.explained is None else f", which explains the number of labels of {self.explained:.0%} of rows,"
+        )
+        whose = "labels" if self.method == MODEL else f"with {self.method} labels"
         return (
-            f"Under the rule “{self.rule_words}”{fits} labels marked yes keep {self.yes_weight:.0%} of the weight; "
-            f"{self.expected_error}."
+            f"Under the rule “{self.rule_words}”{fits} {whose} marked yes keep {self.yes_weight:.0%} of the weight. "
+            f"{str(self.expected_error).capitalize().replace('kl', 'KL')} ({beside}){share}."
         )
 
-    def counted(self) -> str:
-        """How many checks had which verdict."""
-        verdicts = [f.verdict for f in self.findings]
-        return (
-            ", ".join(f"{verdicts.count(v)} {v}" for v in (FINE, DOUBTFUL, OFF, UNTOLD) if v in verdicts)
-            + " of the checks"
+    def text(self, *, commands: bool = False, width: int = 0) -> str:
+        """The verdict, what is expected, every check, and what to do; with options of the command line for commands.
+
+        Lines are broken at `width` characters; 0 leaves them whole.
+        """
+        indent = max((len(f.verdict) for f in self.findings), default=0) + 2
+        told = [(f"{f.verdict:>{indent - 2}}  ", f.sentence) for f in self.findings]
+        advice = self.decision.commands if commands else self.decision.actions
+        paragraphs = [
+            ("", self.decision.sentence()),
+            *(("- ", action) for action in advice),
+            ("", self.headline()),
+            *told,
+            *(("", said) for said in self.not_checked),
+        ]
+        if not width:
+            return "\n".join(start + said for start, said in paragraphs)
+        return "\n".join(
+            textwrap.fill(said, width, initial_indent=start, subsequent_indent=" " * len(start))
+            for start, said in paragraphs
         )
 
     def __str__(self) -> str:
-        width = max((len(f.verdict) for f in self.findings), default=0)
-        lines = [self.headline(), *(f"{f.verdict:>{width}}  {f.sentence}" for f in self.findings), *self.not_checked]
-        return "\n".join([*lines, *(f"next: {text}" for text in self.advice)])
+        return self.text()
 
     def to_dict(self) -> Record:
         """Plain values for JSON; what is infinite is None."""
-        error = self.expected_error
-        ends = {"mean": error.mean, "lower": error.lower, "upper": error.upper}
         own = {f.name: getattr(self, f.name) for f in fields(self)}
-        found: Record = plain({**own, "verdict": self.verdict, "expected_error": ends})
+        errors = {
+            name: {"mean": error.mean, "lower": error.lower, "upper": error.upper}
+            for name, error in own.items()
+            if isinstance(error, ExpectedError)
+        }
+        found: Record = plain({**own, **errors, "verdict": self.verdict})
         return found
 
     def _repr_html_(self) -> str:
@@ -199,5 +234,6 @@ class Check:
             f"<tr><td>{html.escape(f.verdict)}</td><td style='text-align:left'>{html.escape(f.sentence)}</td></tr>"
             for f in self.findings
         )
-        advice = "".join(f"<li>{html.escape(text)}</li>" for text in (*self.not_checked, *self.advice))
-        return f"<div><p>{html.escape(self.headline())}</p><table>{rows}</table><ul>{advice}</ul></div>"
+        advice = "".join(f"<li>{html.escape(text)}</li>" for text in (*self.decision.actions, *self.not_checked))
+        verdict = f"<p><b>{html.escape(self.decision.sentence())}</b></p><p>{html.escape(self.headline())}</p>"
+        return f"<div>{verdict}<ul>{advice}</ul><table>{rows}</table></div>"

@@ -327,6 +327,8 @@ def rows_for_people(comparison: Comparison) -> list[tuple[str, ...]]:
 
 
 COLUMNS = ("Method", "Recovered", "KL", "±", "Chebyshev", "Cosine", "Ahead of next", "Held-out", "Seconds", "")
+LESS = ("Chebyshev", "Cosine")
+"""Columns that a narrow terminal does without."""
 NOTES = (
     "* baseline: uses no features.  limit: the mean under the parameters that made the data; no method passes it.",
     "Recovered: share of the way from uniform to the limit, in KL.  ±: deviation over replicates.",

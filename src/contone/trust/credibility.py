@@ -1,8 +1,9 @@
 """Is this answer credible, when no truth exists? `check(method, X, Y) -> Check`.
 
-Each check is one sentence with a verdict, a number and what a picture needs. None of them needs the truth: they ask
-whether the model makes labels like those given, whether the answer depends on what nobody knows (rule, spread), whether
-the sampler has mixed, and whether its intervals hold on data drawn from the model itself, at the size of the data.
+Each check is one sentence with a verdict, a number and what a picture needs; `verdict` says what they mean together.
+None of them needs the truth: they ask whether the answer is better than a simple one, whether the model makes labels
+like those given, whether features help, whether the answer depends on what nobody knows (rule, spread), whether the
+sampler has mixed, and whether its intervals hold on data drawn from the model itself, at the size of the data.
 """
 
 from __future__ import annotations
@@ -20,19 +21,27 @@ from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.assessment import report_rule
 from contone.enhance.inversion.expected_error import ErrorSample, ExpectedError, expect_error
 from contone.enhance.inversion.fit import choose_rows
+from contone.enhance.inversion.posterior import Posterior
 from contone.exceptions import ArgumentError, InputError
-from contone.trust.check_result import Check
-from contone.trust.method_checks import method_advice, method_findings
-from contone.trust.model_checks import model_advice, model_findings
+from contone.runtime.progress import reported
+from contone.trust import method_checks, model_checks
+from contone.trust.calibration import SHORT
+from contone.trust.check_result import DOUBTFUL, FINE, OFF, Check, Finding
+from contone.trust.hidden_labels import are_given_away, feature_finding, find_hidden_labels
+from contone.trust.open_rule import average_over_rules, gain_finding, rule_finding
 from contone.trust.rehearsal import rows_in_memory
 from contone.trust.row_summaries import find_doubtful, strongest_pairs, summarize_labels, summarize_rows, taken
 from contone.trust.trial import quiet
+from contone.trust.verdict import decide
 from contone.typing import Array, Matrix
 from contone.validation import check_training, silent_rows
 
 FLOOR = 1e-12
 """Degrees below this count as this much where rows are put in order."""
-COMPARE = "Compare methods on data like yours with known truth: contone.compare."
+LEAST_ROWS = 40
+"""Rows under which no check has power."""
+COMPARED, COMPARED_ROWS = 30_000, 300
+"""At most how many label entries, and rows, a method is fitted to again."""
 
 
 def check(
@@ -69,7 +78,8 @@ def check(
     Returns
     -------
     Check
-        A sentence, a verdict and a number for each check; prints as a list, and as a table in a notebook.
+        The verdict (`decision`), and a sentence, a verdict and a number for each check; prints as a list, and as a
+        table in a notebook.
 
     Examples
     --------
@@ -77,8 +87,8 @@ def check(
     >>> rng = np.random.default_rng(0)
     >>> X, D = rng.normal(size=(60, 2)), rng.dirichlet([4.0] * 4, size=60)
     >>> found = check(Inversion(n_sweeps=100, n_burn=40), X, CumulativeMass().apply(D), n_replicates=5)
-    >>> found.rule
-    'CumulativeMass(t=0.5)'
+    >>> found.verdict, found.decision.names
+    ('use with care', ('features',))
     """
     if not isinstance(method, Enhancer):
         raise ArgumentError(
@@ -92,30 +102,30 @@ def check(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to say about these data was said by `fit`
         X_checked, L_checked, border = check_training(clone(method), X, Y)
-    n, q = L_checked.shape
-    if tuple(fitted.label_distributions_.shape) != (n, q):
-        raise InputError(
-            f"check: the method was fitted to {fitted.label_distributions_.shape[0]} rows; X and Y have {n}. Pass the "
-            "data that it was fitted to, or an unfitted method."
-        )
-    if q < 2:
-        raise InputError("check: one label has the degree 1 in every row; there is nothing to check.")
-    names = tuple(border.label_names)
-    rows = choose_rows(n, max_rows, np.random.default_rng(random_state))
-    X_some, L_some = rows_in_memory(X_checked, L_checked, rows)
-    if isinstance(fitted, Inversion):
-        return _check_model(fitted, X_some, L_some, rows, n, names, n_replicates, random_state)
-    told = ~np.asarray(silent_rows(L_some))  # nothing can be compared with in rows without a label
-    if told.sum() < 2:
-        raise InputError(f"check: {int(told.sum())} of the {len(told)} rows looked at have a label; 2 are needed.")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        n, q = L_checked.shape
+        if tuple(fitted.label_distributions_.shape) != (n, q):
+            raise InputError(
+                f"check: the method was fitted to {fitted.label_distributions_.shape[0]} rows; X and Y have {n}. Pass "
+                "the data that it was fitted to, or an unfitted method."
+            )
+        if q < 2:
+            raise InputError("check: one label has the degree 1 in every row; there is nothing to check.")
+        rows = choose_rows(n, max_rows, np.random.default_rng(random_state))
+        X_some, L_some = rows_in_memory(X_checked, L_checked, rows)
+        if not isinstance(fitted, Inversion):
+            told = ~np.asarray(silent_rows(L_some))  # nothing can be compared with in rows without a label
+            if told.sum() < 2:
+                raise InputError(
+                    f"check: {int(told.sum())} of the {len(told)} rows looked at have a label; 2 are needed."
+                )
+            X_some, L_some, rows = X_some[told], L_some[told], rows[told]
         chosen = model if model is not None else Inversion()
-        return _check_method(fitted, chosen, X_some[told], L_some[told], rows[told], n, names, random_state)
+        return _check(fitted, chosen, X_some, L_some, rows, n, tuple(border.label_names), n_replicates, random_state)
 
 
-def _check_model(
-    method: Inversion,
+def _check(
+    method: Enhancer,
+    model: Inversion,
     X: Matrix,
     L: Matrix,
     rows: np.ndarray,
@@ -124,74 +134,85 @@ def _check_model(
     n_replicates: int,
     seed: int,
 ) -> Check:
-    """Check a fitted Inversion on rows X (m, d), L (m, q), whose numbers among the n rows of the data are given."""
-    L, report, error = method.degradation_.forget_silent(L), method.rule_report_, method.expected_error_
-    D, lower, upper = (taken(A, rows) for A in (method.posterior_.mean, *method.intervals_(0.9)))
-    findings, unhidden = model_findings(method, X, L, names, n_replicates, seed)
-    doubtful, undoubted = find_doubtful(method, X, L, D, rows, names)
-    return Check(
-        rule=str(method.degradation_),
-        rule_words=method.degradation_.in_words(),
-        explained=report.explained,
-        yes_weight=report.yes_weight,
-        expected_error=error,
-        findings=findings,
-        labels=summarize_labels(L, D, names, (lower, upper)),
-        ambiguous=summarize_rows(taken(error.rows, rows), rows, L, D, names),
-        doubtful=doubtful,
-        pairs=strongest_pairs(method.covariance_, names),
-        advice=(*model_advice(findings, report.yes_weight, method), COMPARE),
-        n_rows=n,
-        n_checked=len(rows),
-        not_checked=tuple(filter(None, (unhidden, undoubted))),
-    )
-
-
-def _check_method(
-    method: Enhancer,
-    model: Inversion,
-    X: Matrix,
-    L: Matrix,
-    rows: np.ndarray,
-    n: int,
-    names: tuple[str, ...],
-    seed: int,
-) -> Check:
-    """Check the degrees that any fitted method gave rows X (m, d), L (m, q), all of which have a label."""
-    D, name = taken(method.label_distributions_, rows), type(method).__name__
-    fitted = clone(model).set_params(verbose=False).fit(X, L)
-    report = report_rule(fitted.fit_, X, L, D)
-    chosen = cast(Enhancer, getattr(method, "best_estimator_", method))  # what was chosen is not chosen anew
-    findings, unasked, comparison = method_findings(
-        method, quiet(chosen), fitted, model, X, L, D, names, report.yes_weight, seed
-    )
-    error, row_errors = expected_error_of(fitted, X, L, D)
+    """Check what a fitted method says of rows X (m, d), L (m, q), whose numbers among the n rows are given."""
+    name, few = type(method).__name__, slice(max(min(COMPARED_ROWS, COMPARED // L.shape[1]), 50))
+    if isinstance(method, Inversion):
+        fitted, among = method, rows
+        L, error = fitted.degradation_.forget_silent(L), fitted.expected_error_
+        report, row_errors, D = fitted.rule_report_, taken(error.rows, rows), taken(fitted.posterior_.mean, rows)
+    else:
+        fitted, among = clone(model).set_params(verbose=False).fit(X, L), np.arange(len(L))
+        D = taken(method.label_distributions_, rows)
+        report = report_rule(fitted.rule_fit_, X, L, D)
+        error, row_errors = expected_error_of(fitted, X, L, D)
+    whole = fitted.posterior_
+    mean, centre, width = (taken(A, among) for A in (whole.mean, whole.logit_centre, whole.logit_width))
+    posterior = Posterior(mean, centre, width)
+    short = clone(fitted).set_params(degradation=fitted.degradation_, n_samples=0, verbose=False, **SHORT)
+    over = average_over_rules(fitted, X[few], L[few], posterior[few], D[few], error)
+    words = fitted.degradation_.in_words()
+    findings: list[Finding] = [data_finding(L, names), gain_finding(over), rule_finding(over, words)]
+    findings.append(feature_finding(short, X[few], L[few], seed))
+    not_checked = []
+    if isinstance(method, Inversion):
+        steps = model_checks.steps(method, short, X, L, names, n_replicates, few, seed)
+        asked, who = short, "the model"
+    else:
+        chosen = quiet(cast(Enhancer, getattr(method, "best_estimator_", method)))  # what was chosen is not anew
+        steps = method_checks.steps(method, chosen, fitted, short, X, L, D, names, report.yes_weight, few, seed)
+        asked, who = chosen, "the method"
+        not_checked.append(
+            f"Not looked at: labels that the method would make, intervals of its degrees, other spreads; {name} has no "
+            "model of how labels are made. contone.check(Inversion(), X, Y) looks at these."
+        )
+    for step in reported(steps, len(steps), "checks"):
+        findings += step()
+    if asked is not short or not are_given_away(L):  # else hidden rows have said it
+        hidden, unhidden = find_hidden_labels(asked, X[few], L[few], seed, who)
+        findings += hidden
+        not_checked.append(unhidden)
     doubtful, undoubted = find_doubtful(fitted, X, L, D, rows, names)
-    not_checked = (
-        f"Not looked at: labels that the method would make, intervals of its degrees, ranks, other rules and spreads; "
-        f"{name} has no model of how labels are made. contone.check(Inversion(), X, Y) looks at these.",
-        unasked,
-        undoubted,
-        "" if math.isfinite(error.mean) else "Some degrees are exactly 0, for which the expected KL is infinite.",
-    )
+    if not math.isfinite(error.mean):
+        not_checked.append("Some degrees are exactly 0, for which the expected KL is infinite.")
     Z = np.log(np.maximum(D, FLOOR))
+    is_model = method is fitted
     return Check(
+        decision=decide(findings),
         rule=str(fitted.degradation_),
-        rule_words=fitted.degradation_.in_words(),
+        rule_words=words,
         explained=report.explained,
         yes_weight=report.yes_weight,
-        expected_error=error,
-        findings=findings,
-        labels=summarize_labels(L, D, names),
+        expected_error=over.error,
+        error_given_rule=error,
+        rule_share=over.share,
+        baselines=over.baselines,
+        findings=tuple(findings),
+        labels=summarize_labels(L, D, names, (over.lower, over.upper) if is_model else None),
         ambiguous=summarize_rows(row_errors, rows, L, D, names),
         doubtful=doubtful,
-        pairs=strongest_pairs(np.cov(Z - Z.mean(axis=1, keepdims=True), rowvar=False), names),
-        advice=(*method_advice(findings, report.yes_weight, comparison.best, name), COMPARE),
+        pairs=strongest_pairs(
+            fitted.covariance_ if is_model else np.cov(Z - Z.mean(axis=1, keepdims=True), rowvar=False), names
+        ),
         n_rows=n,
-        n_checked=len(L),
+        n_checked=len(rows),
         method=name,
-        not_checked=tuple(filter(None, not_checked)),
+        not_checked=tuple(filter(None, (*not_checked, undoubted))),
     )
+
+
+def data_finding(L: Matrix, names: tuple[str, ...]) -> Finding:
+    """Are there enough rows, and do their labels differ?"""
+    n, asked = len(L), ~np.isnan(L)
+    shares = np.where(asked, L > 0, 0).sum(axis=0) / np.maximum(asked.sum(axis=0), 1)
+    varies = int(((shares > 0) & (shares < 1)).sum())
+    n_sets = len(np.unique(L > 0, axis=0))
+    value = max(LEAST_ROWS / n, 0.5 * L.shape[1] / max(varies, 1e-9))
+    verdict = OFF if n_sets < 2 or n < 5 else DOUBTFUL if value > 1 else FINE
+    said = (
+        f"The data: {n} rows with {n_sets} different sets of labels; {varies} of {len(names)} labels are marked in "
+        "some rows and not in others."
+    )
+    return Finding("data", "Rows and labels", verdict, min(value, 1e6), said)
 
 
 def expected_error_of(fitted: Inversion, X: Matrix, L: Matrix, D: Matrix) -> tuple[ExpectedError, Matrix]:

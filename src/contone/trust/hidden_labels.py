@@ -1,7 +1,8 @@
 """Held-out labels: hide some, fit, and ask how well the hidden ones are predicted.
 
 No truth about degrees is needed. A method that takes unasked entries (NaN) has single entries hidden; one that only
-predicts has whole rows hidden, and tells them from their features. The score is the log loss per hidden entry,
+predicts has whole rows hidden, and tells them from their features, as has every method where one entry of a row gives
+away another. The score is the log loss per hidden entry,
 -mean(l log p + (1 - l) log(1 - p)). Where p, the chance that a hidden entry is marked, comes from:
 
 - `Inversion`: the completions that its posterior makes by the rule, given the features and the labels that were left;
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -30,6 +32,7 @@ from contone.enhance.inversion.model import Fit
 from contone.exceptions import ArgumentError, InputError
 from contone.measurements import Order, asked_frequencies
 from contone.numerics.label_score import fit_map, standardized_logs
+from contone.trust.check_result import DOUBTFUL, FINE, OFF, UNTOLD, Finding
 from contone.typing import Array, EstimatorLike
 
 OWN, FREQUENCIES = "the method", "label frequencies"
@@ -37,8 +40,12 @@ SHARE = 0.1
 """Share of the asked entries, or of the rows, that are hidden at a time."""
 N_SWEEPS = 60
 """Sweeps that chances are averaged over, a quarter of them left out."""
-LEAST_HIDDEN = 5
-"""Fewer entries than this say nothing."""
+LEAST_HIDDEN, LEAST_ROWS = 5, 6
+"""Fewer hidden entries, or rows, than this say nothing."""
+HIDDEN_ROWS, N_SHUFFLED = 0.25, 999
+"""Share of the rows that is hidden to see what features tell, and how often they are shuffled."""
+CLEAR = 0.01
+"""Probability of a loss as small by chance under which features are said to help."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +76,15 @@ class HiddenEntries:
         return 1.0 - self.loss / self.baselines[FREQUENCIES]
 
 
+class FeatureScore(NamedTuple):
+    """Log loss per hidden entry with features, without, and with features of other rows; p of the latter."""
+
+    loss: float
+    without: float
+    shuffled: float
+    p: float
+
+
 def can_be_asked(method: EstimatorLike) -> bool:
     """Whether labels can be hidden from a method: it takes unasked entries, or predicts rows from their features."""
     return takes_unasked(method) or hasattr(method, "predict")
@@ -80,12 +96,19 @@ def takes_unasked(method: EstimatorLike) -> bool:
     return "unasked" in method.kinds and all(map(takes_unasked, inside))
 
 
+def are_given_away(L: np.ndarray) -> bool:
+    """Whether an entry of L (n, q) follows from the others of its row: all rows have the same number of labels."""
+    whole = L[~np.isnan(L).any(axis=1)]
+    return bool(len(whole)) and bool(np.ptp((whole > 0).sum(axis=1)) == 0)
+
+
 def score_hidden_entries(
     method: Enhancer, X: np.ndarray, L: np.ndarray, *, n_splits: int = 1, seed: int = 0
 ) -> HiddenEntries:
     """Hide a share of the labels L (n, q), fit a copy of the method, and score what was hidden; `n_splits` times.
 
-    No entry is hidden twice.
+    No entry is hidden twice. Whole rows are hidden from methods that take no unasked entries, and wherever an entry
+    would give away another.
     """
     if not can_be_asked(method):
         raise ArgumentError(
@@ -93,7 +116,7 @@ def score_hidden_entries(
             "hidden from it.",
             "method",
         )
-    by_rows = not takes_unasked(method)
+    by_rows = not takes_unasked(method) or are_given_away(L)
     rng, found = np.random.default_rng(seed), []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about entries that were hidden here
@@ -147,6 +170,40 @@ def _chances_of_all(method: Enhancer, X: np.ndarray, L: np.ndarray, hidden: np.n
     }
 
 
+def score_features(model: Inversion, X: np.ndarray, L: np.ndarray, seed: int = 0) -> FeatureScore | None:
+    """Do the features X (n, d) help to tell the labels L (n, q)? None where too few rows can be hidden.
+
+    A part of the rows is hidden and told from their features by a model that was fitted to the others. If features
+    tell nothing, the chances of one hidden row are as good for another one's labels: shuffling the hidden rows gives
+    the distribution of the loss under that hypothesis, exactly and without another fit.
+    """
+    rng = np.random.default_rng(seed)
+    hidden = hidden_parts(L, HIDDEN_ROWS, 1, rng, by_rows=True)[0]
+    rows = np.flatnonzero(hidden.any(axis=1))
+    if len(rows) < LEAST_ROWS:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = clone(model).fit(np.delete(X, rows, axis=0), np.delete(L, rows, axis=0)).rule_fit_
+    told = np.asarray(completion_chances(fit, X[rows], np.full((len(rows), L.shape[1]), np.nan), rng))
+    left = np.where(hidden, np.nan, L)
+    yes, no = (hidden[rows] & (L[rows] > 0)).astype(float), (hidden[rows] & ~(L[rows] > 0)).astype(float)
+
+    def losses(P: np.ndarray) -> np.ndarray:
+        """Of the labels of hidden row i by the chances of hidden row j, (h, h)."""
+        p = np.clip(P, 1e-6, 1 - 1e-6)
+        found: np.ndarray = -(yes @ np.log(p).T + no @ np.log1p(-p).T)
+        return found
+
+    by_row, without = losses(told), losses(np.tile(asked_frequencies(left), (len(rows), 1)))
+    own = float(np.trace(by_row))
+    place = np.arange(len(rows))
+    shuffled = np.array([by_row[place, rng.permutation(place)].sum() for _ in range(N_SHUFFLED)])
+    p = (1.0 + float(np.sum(shuffled <= own))) / (1.0 + N_SHUFFLED)
+    n_entries = float(hidden.sum())
+    return FeatureScore(own / n_entries, float(np.trace(without)) / n_entries, float(shuffled.mean()) / n_entries, p)
+
+
 def log_losses(labels: np.ndarray, told: np.ndarray) -> np.ndarray:
     """-log of the chance (m,) that was given to what the labels (m,), bool, turned out to be."""
     p = np.clip(told, 1e-6, 1 - 1e-6)
@@ -177,3 +234,47 @@ def _through_map(D: np.ndarray, hidden: np.ndarray, labels: np.ndarray, rows: np
         a, b, _ = fit_map(z[~part], marked[~part], pull=1.0) if (~part).any() else (0.0, 0.0, 0.0)
         told[part] = expit(a + b * z[part])
     return told
+
+
+def find_hidden_labels(
+    method: Enhancer, X: np.ndarray, L: np.ndarray, seed: int, who: str = "the method"
+) -> tuple[tuple[Finding, ...], str]:
+    """The finding about hidden labels, or why there is none: in small tables too few can be hidden."""
+    try:
+        return (hidden_finding(score_hidden_entries(method, X, L, seed=seed), who),), ""
+    except (ArgumentError, InputError) as error:
+        return (), f"Hidden label entries: {error}"
+
+
+def hidden_finding(found: HiddenEntries, who: str) -> Finding:
+    """How well hidden labels are predicted, beside baselines; nothing, where even uniform degrees would pass."""
+    own, others = found.loss, found.baselines
+    best = min(others.values()) + found.error
+    verdict = FINE if own <= best else DOUBTFUL if own <= others["uniform"] else OFF
+    end = "."
+    if verdict == FINE and others["uniform"] <= best:
+        verdict, end = UNTOLD, "; uniform degrees would do as well, so this says nothing."
+    beside = ", ".join(f"{name} {loss:.2f}" for name, loss in others.items())
+    what = "label entries" if found.hidden == "entries" else "rows"
+    said = (
+        f"Hidden {found.hidden}: with {SHARE:.0%} of the {what} hidden, {who} predicts their labels with a log loss of "
+        f"{own:.2f} ± {found.error:.2f} per entry ({beside}){end}"
+    )
+    return Finding.of("entries", f"Hidden {what}", verdict, own, said, {who: own, **others}, "log loss per entry")
+
+
+def feature_finding(model: Inversion, X: np.ndarray, L: np.ndarray, seed: int) -> Finding:
+    """Do the features help?"""
+    title = "Do the features help?"
+    found = score_features(model, X, L, seed) if model.features else None
+    if found is None:
+        why = "too few rows to hide some" if model.features else "they are not used (features=False)"
+        return Finding("features", title, UNTOLD, 1.0, f"Features: whether they help was not tried: {why}.")
+    helps = found.p <= CLEAR and found.loss < found.without
+    said = (
+        f"Features: labels of hidden rows are told with a log loss of {found.loss:.3f} per entry with features, "
+        f"{found.without:.3f} without, {found.shuffled:.3f} with the features of other rows (p = {found.p:.3f}): "
+        f"{'they help' if helps else 'they tell nothing that could be seen'}."
+    )
+    shown = {"with features": found.loss, "without": found.without, "features of other rows": found.shuffled}
+    return Finding.of("features", title, FINE if helps else DOUBTFUL, found.p, said, shown, "log loss per entry")

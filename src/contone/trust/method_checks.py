@@ -10,63 +10,54 @@ sampler) is not there for other methods, and the check says so.
 from __future__ import annotations
 
 import math
-import warnings
+from collections.abc import Callable
 
 import numpy as np
-from sklearn.base import clone
 
 from contone.backends import to_numpy
 from contone.base import Enhancer
 from contone.enhance.inversion import Inversion
-from contone.exceptions import InputError
-from contone.trust.calibration import SHORT
-from contone.trust.check_result import DOUBTFUL, FINE, OFF, UNTOLD, Finding, graded
+from contone.trust.check_result import DOUBTFUL, FINE, OFF, Finding, graded
 from contone.trust.comparison import Comparison, compare
-from contone.trust.hidden_labels import SHARE, HiddenEntries, can_be_asked, score_hidden_entries
 from contone.trust.rehearsal import Rehearsal
 from contone.trust.row_summaries import SHOWN
 from contone.typing import Matrix
 
-COMPARED_ROWS = 300
-"""Most rows that a method is fitted to again."""
 METHOD = "this method"
 N_REHEARSED = 3
 """Data sets that are drawn from the model."""
 LEAST_RECOVERED = -10.0
 
 
-def method_findings(
+def steps(
     method: Enhancer,
     again: Enhancer,
     fitted: Inversion,
-    model: Inversion,
+    short: Inversion,
     X: Matrix,
     L: Matrix,
     D: Matrix,
     names: tuple[str, ...],
     yes_weight: float,
+    few: slice,
     seed: int,
-) -> tuple[tuple[Finding, ...], str, Comparison]:
-    """What the checks of a method's degrees D (m, q) find; what could not be checked; and the rehearsal.
+) -> list[Callable[[], list[Finding]]]:
+    """The checks of a method's degrees D (m, q), one after the other.
 
-    `again` is the method to fit to other labels, `fitted` the model fitted to these rows, `model` the same unfitted.
+    `again` is the method to fit to other labels, `fitted` the model of these rows, `short` the same unfitted.
     """
-    name, few = type(method).__name__, slice(COMPARED_ROWS)
-    hidden, unasked = find_hidden_labels(again, X[few], L[few], seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        short = clone(model).set_params(n_samples=0, verbose=False, **SHORT)
+    name = type(method).__name__
+
+    def rehearsed() -> list[Finding]:
         rehearsal = Rehearsal(X[few], L[few], short, n_replicates=N_REHEARSED, random_state=seed)
         comparison = compare({METHOD: again}, X[few], L[few], rehearsal=rehearsal, n_splits=0)
-    found = (
-        _weight_finding(yes_weight, fitted),
-        _order_finding(L, D, names),
-        *hidden,
-        _rehearsal_finding(comparison, name),
-        _interval_finding(fitted, D, names),
-        _solver_finding(method, name),
-    )
-    return found, unasked, comparison
+        return [_rehearsal_finding(comparison, name)]
+
+    return [
+        lambda: [_weight_finding(yes_weight, fitted), _order_finding(L, D, names)],
+        rehearsed,
+        lambda: [_interval_finding(fitted, D, names), _solver_finding(method, name)],
+    ]
 
 
 def _weight_finding(own: float, fitted: Inversion) -> Finding:
@@ -118,40 +109,6 @@ def agreement(L: Matrix, D: Matrix) -> tuple[Matrix, float, int]:
     return shares, float(right.sum() / n_pairs) if n_pairs else 1.0, n_pairs
 
 
-def find_hidden_labels(
-    method: Enhancer, X: Matrix, L: Matrix, seed: int, who: str = "the method"
-) -> tuple[tuple[Finding, ...], str]:
-    """The finding about hidden labels, or why there is none: in small tables too few can be hidden."""
-    if not can_be_asked(method):
-        name = type(method).__name__
-        return (
-            (),
-            f"Hidden label entries: {name} neither takes unasked entries nor predicts new rows: none can be hidden.",
-        )
-    try:
-        found = score_hidden_entries(method, X, L, seed=seed)
-    except InputError as error:
-        return (), f"Hidden label entries: {error}"
-    return (hidden_finding(found, who),), ""
-
-
-def hidden_finding(found: HiddenEntries, who: str) -> Finding:
-    """How well hidden labels are predicted, beside baselines; nothing, where even uniform degrees would pass."""
-    own, others = found.loss, found.baselines
-    best = min(others.values()) + found.error
-    verdict = FINE if own <= best else DOUBTFUL if own <= others["uniform"] else OFF
-    end = "."
-    if verdict == FINE and others["uniform"] <= best:
-        verdict, end = UNTOLD, "; uniform degrees would do as well, so this says nothing."
-    beside = ", ".join(f"{name} {loss:.2f}" for name, loss in others.items())
-    what = "label entries" if found.hidden == "entries" else "rows"
-    said = (
-        f"Hidden {found.hidden}: with {SHARE:.0%} of the {what} hidden, {who} predicts their labels with a log loss of "
-        f"{own:.2f} ± {found.error:.2f} per entry ({beside}){end}"
-    )
-    return Finding.of("entries", f"Hidden {what}", verdict, own, said, {who: own, **others}, "log loss per entry")
-
-
 def _rehearsal_finding(comparison: Comparison, name: str) -> Finding:
     """The error on data like these whose truth is known."""
     own, others = comparison[METHOD], [s for s in comparison.standings if s.kind == "baseline" and s.name != METHOD]
@@ -194,27 +151,3 @@ def _solver_finding(method: Enhancer, name: str) -> Finding:
     counts = {"taken": solution.n_iter} | ({"allowed": allowed} if isinstance(allowed, int) else {})
     verdict = FINE if solution.converged else DOUBTFUL
     return Finding.of("solver", "The solver", verdict, float(solution.n_iter), said, counts, "iterations")
-
-
-def method_advice(findings: tuple[Finding, ...], yes_weight: float, best: str, name: str) -> list[str]:
-    """What to do about what was found; `best` is the method with the least error on rehearsed data."""
-    is_bad = {f.name for f in findings if f.verdict in (DOUBTFUL, OFF)}
-    found = []
-    if "order" in is_bad:
-        found.append(f"{name} gives labels marked no more weight than labels marked yes in many rows: look at those.")
-    if yes_weight < 0.5:
-        found.append(
-            "Most weight lies on labels marked no: if that is not meant, choose parameters on rehearsed data "
-            "(contone.Tuned, --tune), which sharpens the answer, or use Inversion."
-        )
-    if "rehearsal" in is_bad:
-        better = best if best != METHOD else "Inversion"
-        found.append(
-            f"{better} has less error on data like yours: use it, or let {name} choose its parameters there "
-            "(contone.Tuned, --tune)."
-        )
-    if "entries" in is_bad:
-        found.append("Baselines predict hidden labels better than the method: the features may say little.")
-    if "solver" in is_bad:
-        found.append("Let the solver converge: the answer is not yet the method's.")
-    return found

@@ -33,14 +33,21 @@ ASSUMES = {
 COUNTED = "Rows are counted from 0, as in the file without its header."
 
 
-def document(check: Check, source: str = "The data") -> str:
-    """The page as one text."""
+def document(check: Check, source: str = "The data", *, commands: bool = False) -> str:
+    """The page as one text; for `commands`, what to do is said in options of the command line."""
     return html.page(
         Document(
             f"Can these degrees be believed? {words.clip(source, 60)}",
             f"{source}: {words.count(check.n_rows, 'row')}, {words.count(len(check.labels), 'label')}, enhanced by "
             f"{check.method}{_sampled(check)}.",
-            (_summary(check), _checks(check), _labels(check), _ambiguous(check), _doubtful(check), _pairs(check)),
+            (
+                _summary(check, commands=commands),
+                _checks(check),
+                _labels(check),
+                _ambiguous(check),
+                _doubtful(check),
+                _pairs(check),
+            ),
             f"{made_by()} Expected error: KL(D || D^) over models that the labels allow; no truth was used.",
         )
     )
@@ -54,24 +61,34 @@ def made_by() -> str:
     return f"Made {made} by contone {contone.__version__}, Python {platform.python_version()}."
 
 
-def write(check: Check, path: str | os.PathLike[str], source: str = "The data", *, overwrite: bool = True) -> Path:
+def write(
+    check: Check,
+    path: str | os.PathLike[str],
+    source: str = "The data",
+    *,
+    overwrite: bool = True,
+    commands: bool = False,
+) -> Path:
     """Write the page, whole or not at all."""
-    text = document(check, source)
+    text = document(check, source, commands=commands)
     with replacing(path, overwrite=overwrite) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return Path(path)
 
 
-def _summary(check: Check) -> Section:
+def _summary(check: Check, *, commands: bool) -> Section:
     assumed = ASSUMES.get(check.rule.partition("(")[0], "")
     if "at_least_one=False" in check.rule:
         assumed = "Marked are the labels of a row whose weight passes the bar; a row where none does has no label."
     rule = f"The rule is {check.rule}. {assumed}".strip()
     if check.method != MODEL:
         rule = f"{check.method} assumes no rule; it is compared with Inversion's model of the same rows. {rule}"
-    blocks: list[Block] = [Text(check.headline(), "strong"), Text(rule)]
-    blocks += [Heading("What to do next"), Items(check.advice)] if check.advice else []
-    return Section("summary", "In short", tuple(blocks))
+    word, reasons = check.decision.word, check.decision.reasons
+    because = f"Because {'; '.join(reasons)}." if reasons else "No check speaks against it."
+    advice = check.decision.commands if commands else check.decision.actions
+    blocks: list[Block] = [Text(word.capitalize(), f"decision {word.replace(' ', '-')}"), Text(because, "strong")]
+    blocks += [Items(advice)] if advice else []
+    return Section("summary", "In short", (*blocks, Text(check.headline()), Text(rule, "note")))
 
 
 def _checks(check: Check) -> Section:

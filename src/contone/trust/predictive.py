@@ -34,7 +34,7 @@ class Contrast(NamedTuple):
     distance: float
     """Half the sum of absolute differences from the mean of the replicates (for shares: total variation)."""
     p: float
-    """Share of replicates that are at least as far from the mean of the others."""
+    """Share of replicates that are at least as far from the mean of the others, in squared standard errors."""
     chance: float
     """The distance that one replicate in twenty exceeds: what chance alone can do."""
 
@@ -65,13 +65,15 @@ def compare_summaries(
     observed, made = summary(L), np.stack([summary(R) for R in replicates])
     r = len(made)
     expected = made.mean(axis=0)
-    distance = 0.5 * np.abs(observed - expected).sum()
     # A replicate is compared with the mean of the others, as the given labels are.
-    own = 0.5 * np.abs(made - (r * expected - made) / max(r - 1, 1)).sum(axis=1)
+    gap, gaps = observed - expected, made - (r * expected - made) / max(r - 1, 1)
+    # Rare categories count in units of what chance does to them: one that never occurs and should is found so.
+    unit = np.sqrt(made.var(axis=0) + (1.0 / len(L)) ** 2)
+    farther = float(np.mean(np.square(gaps / unit).sum(axis=1) >= np.square(gap / unit).sum()))
+    distance, own = 0.5 * float(np.abs(gap).sum()), 0.5 * np.abs(gaps).sum(axis=1)
     lower, upper = np.percentile(made, BAND, axis=0)
-    farther = float(np.mean(own >= distance))
     chance = float(np.percentile(own, BAND[1]))
-    return Contrast(tuple(categories), observed, expected, lower, upper, float(distance), farther, chance)
+    return Contrast(tuple(categories), observed, expected, lower, upper, distance, farther, chance)
 
 
 def cardinality_shares(L: np.ndarray) -> np.ndarray:

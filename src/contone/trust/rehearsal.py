@@ -176,7 +176,7 @@ class Rehearsal:
             "model": fitted,
             "misfit": misfit,
             "warnings": warnings,
-            "remarks": _remarks(fitted.fit_.believed_spread),
+            "remarks": _remarks(fitted.rule_fit_.believed_spread),
         }.items():
             object.__setattr__(self, name, found)
         for text in warnings:
@@ -188,7 +188,7 @@ class Rehearsal:
     @cached_property
     def limits(self) -> tuple[np.ndarray, ...]:
         """For every replicate E[d | x, l] (m, q) under the parameters that made it: on average no answer is better."""
-        fit, found = self.model.fit_, []
+        fit, found = self.model.rule_fit_, []
         for k, replicate in enumerate(self.replicates):
             true = replace(fit, parameters=replicate.parameters)
             found.append(true.posterior_of_block(self.X, replicate.labels, np.random.default_rng(k)).mean)

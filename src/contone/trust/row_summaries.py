@@ -15,7 +15,8 @@ SHOWN = 20
 """Rows, labels or pairs that a list shows."""
 DOUBT_FROM = 0.2
 """Probability of being wrong from which a label is shown."""
-DOUBT_SWEEPS = 60
+DOUBT_SWEEPS, DOUBT_WORK = 60, 500_000
+"""Sweeps, and at most how many rows times squared number of labels: each label of a row is proposed at each sweep."""
 
 
 def taken(A: Array, rows: np.ndarray) -> Matrix:
@@ -48,7 +49,9 @@ def summarize_rows(
 def find_doubtful(
     model: Inversion, X: Matrix, L: Matrix, D: Matrix, numbers: np.ndarray, names: tuple[str, ...]
 ) -> tuple[tuple[DoubtfulEntry, ...], str]:
-    """The labels that look wrong to a fitted model, the most doubtful first; and why none could be looked for."""
+    """The labels that look wrong to a fitted model, the most doubtful first; and why not all could be looked at."""
+    most = max(DOUBT_WORK // L.shape[1] ** 2, 10)
+    X, L, cut = X[:most], L[:most], "" if len(L) <= most else f"Labels that look wrong: looked for in {most} rows."
     try:
         found = doubtful_labels(model, X, L, min_probability=DOUBT_FROM, k=SHOWN, n_sweeps=DOUBT_SWEEPS)
     except InputError as error:
@@ -57,7 +60,7 @@ def find_doubtful(
     return tuple(
         DoubtfulEntry(int(numbers[i]), names[j], bool(given), float(p), *_described(L[i], D[i], names))
         for i, j, given, p in entries
-    ), ""
+    ), cut
 
 
 def strongest_pairs(covariance: Matrix, names: tuple[str, ...]) -> tuple[tuple[str, str, float], ...]:

@@ -62,16 +62,19 @@ def _choose(rule: str, L: np.ndarray, known: KnownDegrees) -> IntervalRule:
     return ranked[0][0]
 
 
-def rank_rules(L: np.ndarray, known: KnownDegrees = NOTHING_KNOWN) -> list[tuple[IntervalRule, float]]:
+def rank_rules(
+    L: np.ndarray, known: KnownDegrees = NOTHING_KNOWN, named: IntervalRule | None = None
+) -> list[tuple[IntervalRule, float]]:
     """Rules and their posterior probabilities given the cardinalities of L (n, q), the likeliest first.
 
     The likelihood is averaged over the prior of the spread. Graded rows say directly whether a rule makes their labels.
+    A rule that somebody named takes the place of the convention, with its prior probability.
     """
-    q = L.shape[1]
-    others: list[IntervalRule] = [CumulativeMass(t) for t in SHARES]
+    q, named = L.shape[1], named or CumulativeMass()
+    others: list[IntervalRule] = [CumulativeMass(t) for t in (0.5, *SHARES)]
     others += [Threshold(r / q) for r in THRESHOLDS if r < q]
-    others += [_most_frequent_number(L)]
-    rules = [CumulativeMass(), *others]
+    others = [rule for rule in (*others, _most_frequent_number(L)) if rule != named]
+    rules = [named, *others]
     prior = np.log([CONVENTION, *[(1 - CONVENTION) / len(others)] * len(others)])
     tried = progress.reported(rules, len(rules), "choosing the rule")
     scores = prior + [_evidence(rule, L, known) for rule in tried]

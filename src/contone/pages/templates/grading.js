@@ -5,6 +5,7 @@
   const q = data.labels.length, n = data.rows.length, key = `contone-grade-${data.key}`;
   const equal = () => Array.from({ length: q }, (_, j) => Math.floor(100 / q) + (j < 100 % q ? 1 : 0));
   const fresh = () => ({ degrees: equal(), touched: Array(q).fill(false), state: "open" });
+  const untouched = (row) => !row.equal && !row.touched.some(Boolean);
   let rows = data.rows.map(fresh), at = 0, stored = true, saved = true;
 
   const keep = () => {
@@ -78,6 +79,8 @@
     return [element("dt", { textContent: cell.name }), shown];
   };
 
+  find("labels").append(...controls.map((c) => c.box));  // each keeps its place from row to row
+
   let drawn = -1;
   const show = (active = -1) => {
     const row = rows[at], given = data.rows[at];
@@ -85,9 +88,6 @@
       drawn = at;
       find("card-h").textContent = `Row ${given.row} of the file (${at + 1} of ${n})`;
       find("row").replaceChildren(given.cells.length ? element("dl", {}, ...given.cells.flatMap(entry)) : element("p", { className: "note", textContent: "The file has no other columns." }));
-      // Marked labels first: they are where most of the weight should be.
-      const order = [...controls.keys()].sort((a, b) => given.marked[b] - given.marked[a] || a - b);
-      find("labels").replaceChildren(...order.map((j) => controls[j].box));
       controls.forEach((c, j) => { c.marked.hidden = !given.marked[j]; });
     }
     controls.forEach((c, j) => {
@@ -97,6 +97,7 @@
       c.box.classList.toggle("touched", row.touched[j]);
     });
     const graded = rows.filter((r) => r.state === "graded").length, skipped = rows.filter((r) => r.state === "skipped").length;
+    find("ask").hidden = !(row.asked && row.state === "open" && untouched(row));
     find("bar").value = graded + skipped;
     find("count").textContent = `${graded} of ${n} graded${skipped ? `, ${skipped} skipped` : ""}`;
     find("save").disabled = graded === 0;
@@ -122,8 +123,14 @@
     show();
     find("save").focus();
   };
-  const finish = (state) => { rows[at].state = state; onward(); };
-  const even = () => { rows[at] = { ...fresh(), state: rows[at].state === "graded" ? "graded" : "open" }; keep(); show(); };
+  // Equal degrees that nobody set are no grade: Done asks once before it takes them.
+  const finish = (state) => {
+    const row = rows[at];
+    if (state === "graded" && q > 1 && untouched(row) && !row.asked) { row.asked = true; keep(); show(); return; }
+    row.state = state;
+    onward();
+  };
+  const even = () => { rows[at] = { ...fresh(), equal: true, state: rows[at].state === "graded" ? "graded" : "open" }; keep(); show(); };
 
   const quoted = (value) => /[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value;
   const csv = () => {
