@@ -39,7 +39,7 @@ from contone.enhance.inversion.posterior import Averages, Posterior, ShapeUncert
 from contone.enhance.inversion.sampler import Rows
 from contone.exceptions import LabelError
 from contone.measurements import IntervalRule
-from contone.numerics.principal import principal_map
+from contone.numerics.scaling import principal_map
 from contone.numerics.simplex import kl_divergence, softmax
 from contone.typing import Array
 
