@@ -131,7 +131,7 @@ def test_score_knows_the_classes_of_fit():
     model = AAKNN(n_neighbors=1).fit(X, y)
     assert model.score([[1.0]], ["c"]) == 0
     assert model.score([[1.0]], ["a"]) == -np.inf
-    with pytest.raises(LabelError, match="classes that were not there in fit: b"):
+    with pytest.raises(LabelError, match="classes that were not in the fit: b"):
         model.score([[1.0]], ["b"])
 
 

@@ -99,7 +99,7 @@ def test_classes_that_a_model_has_never_seen_are_named(here):
 
     here.with_columns(zone=pl.Series([9, *here["zone"][1:]])).write_csv("new.csv")
     apply_model("m.contone", "new.csv", "o.csv", progress=Listen())
-    assert warned == ["  'zone' holds classes that the model has never seen: 9; read as none of its own"]
+    assert warned == ["  'zone' holds classes that the model has never seen: 9; read as zeros"]
     apply_model("m.contone", "t.csv", "p.csv", progress=Listen())
     assert len(warned) == 1
 

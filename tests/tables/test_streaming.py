@@ -269,7 +269,7 @@ def test_a_killed_run_goes_on_with_the_same_model_and_redoes_nothing(folder, run
     )  # fmt: skip
     result = run(*wanted)
     assert result.exit_code == 0, result.output
-    assert "3 of 5 parts are there from before" in result.stderr
+    assert "3 of 5 parts are done already" in result.stderr
     assert read == [3, 4]
     assert stamps.items() <= kept.items()
     monkeypatch.undo()
@@ -293,7 +293,7 @@ def test_other_options_or_another_input_do_not_go_on_with_old_parts(folder, run,
     assert run(*wanted).exit_code == 2
     result = run(*wanted, "--force")
     assert result.exit_code == 0, result.output
-    assert "starting afresh" in result.stderr
+    assert "starting over" in result.stderr
     assert read("out.csv")["x0"].to_list() == table(seed=1)["x0"].to_list()
 
 

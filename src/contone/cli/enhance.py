@@ -127,6 +127,9 @@ def say_what_was_done(done: EnhancedFile) -> bool:
     if done.fitted is not None and done.fitted.problem.graded is not None:
         errors = done.fitted.compare_errors(terminal.TerminalProgress())
         terminal.say(error_fell(*errors)) if errors else None
+    if done.fitted is not None and (judged := done.fitted.judged_by_reference()):
+        right, known = judged
+        terminal.say(f"  the first label of the answer is the reference in {right:,} of {known:,} items")
     if rule := describe_rule(done.method):
         terminal.say(rule)
     chosen = getattr(done.method, "best_params_", None)

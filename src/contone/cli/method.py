@@ -171,5 +171,5 @@ def parse_param(entry: str) -> tuple[str, Any]:
         if re.fullmatch(r"[A-Za-z_][\w.-]*", value):
             return key, value
         raise usage_error(
-            f"the value in {entry!r} is no Python literal (a number, True, None, a 'text', a [list]).", "--param"
+            f"the value in {entry!r} is not a Python literal (a number, True, None, a 'text', a [list]).", "--param"
         ) from error

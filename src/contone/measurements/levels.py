@@ -68,8 +68,12 @@ class Levels(Answers):  # numpydoc ignore=PR02
         """With the levels that Y (n, q) uses; rare neighbours are put together where there are too many."""
         given = to_numpy(Y)
         values, counts = np.unique(given[~np.isnan(given)], return_counts=True)
-        found = (float(values[0]), float(values[-1])) if len(values) > 1 else (0.0, 1.0)
+        if len(values) < 2:  # one level says nothing of distances: it stands beside the end of the range
+            low, high = self.levels or (0.0, 1.0)
+            values = np.unique([low, *values]) if (values > low).any() else np.array([low, high])
+            counts = np.ones(len(values), dtype=np.intp)
         numbers, weights = values.tolist(), counts.tolist()
+        found = (float(values[0]), float(values[-1]))
         while len(numbers) > MOST_STEPS:
             k = int(np.argmin(np.add(weights[1:], weights[:-1])))
             total = weights[k] + weights[k + 1]

@@ -18,11 +18,17 @@ MOST_VOTES = 1e9
 
 
 @dataclass(frozen=True)
-class Votes(Answers):
+class Votes(Answers):  # numpydoc ignore=PR02
     """How many people chose each label of an item.
 
     Y (n, q) holds counts, whole numbers not below zero; NaN is a label that was not on offer. Exactly one 1 per row
     (one class per item) is one vote per item.
+
+    Parameters
+    ----------
+    ordered : bool, default=False
+        Whether the labels are levels of one scale in their order, as with one to five stars: an item then lies
+        somewhere on the scale, and neighbouring labels are chosen for the same items. It helps with few votes.
 
     Examples
     --------
@@ -30,6 +36,7 @@ class Votes(Answers):
     [[0.0, 3.0, 0.0]]
     """
 
+    ordered: bool = False
     spoken: ClassVar[dict[str, Spoken]] = {"votes": Spoken("votes, how many people chose each label")}
     spread_prior: ClassVar[tuple[float, float]] = (1.2, 0.35)
 

@@ -72,7 +72,7 @@ def read_for(model: TableModel, source: Table | Answers, reading: Reading, progr
     features = _features(table, model)
     for name, unseen in model.encoder.unseen_classes(features).items():
         progress.warn(
-            f"  {name!r} holds classes that the model has never seen: {columns.listed(unseen)}; read as none of its own"
+            f"  {name!r} holds classes that the model has never seen: {columns.listed(unseen)}; read as zeros"
         )
     there = set(table.stored.columns)
     # People's answers had no columns; new rows may have their counts.

@@ -166,7 +166,7 @@ def _meant(part: str, names: Sequence[str]) -> str:
 def _apart(first: Sequence[str], second: Sequence[str], argument: str) -> None:
     both = sorted(set(first).intersection(second))
     if both:
-        raise ArgumentError(f"{shown(both)} cannot play two parts.", argument)
+        raise ArgumentError(f"{shown(both)} cannot be used in two ways.", argument)
 
 
 def shown(names: Sequence[str], most: int = 12) -> str:

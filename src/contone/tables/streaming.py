@@ -165,7 +165,7 @@ def _resumed(request: Request, folder: Path) -> Job | None:
     plan, why = checkpoint.read_plan(folder), "the input or the options are not those of the unfinished run"
     if plan is None:
         if (folder / checkpoint.PLAN).exists():
-            request.progress.warn("the unfinished run cannot be resumed (its files are damaged): starting afresh")
+            request.progress.warn("the unfinished run cannot be resumed (its files are damaged): starting over")
         checkpoint.empty(folder)
         return None
     if plan.get("fingerprint") == request.fingerprint():
@@ -186,10 +186,10 @@ def _resumed(request: Request, folder: Path) -> Job | None:
     elif not request.writing.overwrite:
         raise ArgumentError(
             f"{folder} holds an unfinished run with another input, other options or another version. Delete that "
-            "folder, or use --force (overwrite=True) to start afresh.",
+            "folder, or use --force (overwrite=True) to start over.",
             "target",
         )
-    request.progress.warn(f"starting afresh: {why}")
+    request.progress.warn(f"starting over: {why}")
     checkpoint.empty(folder)
     return None
 
@@ -235,7 +235,7 @@ def _keep_model(job: Job, folder: Path) -> bool:
     try:
         save_model(job.method, folder / checkpoint.MODEL, details={"encoder": job.encoder})
     except InputError as error:
-        job.request.progress.note(f"  interrupted, this run would start afresh: {error}")
+        job.request.progress.note(f"  interrupted, this run would start over: {error}")
         return False
     return True
 
@@ -297,7 +297,7 @@ def _write_parts(job: Job, folder: Path) -> dict[int, checkpoint.Part]:
     done = checkpoint.finished(folder, job.token, job.suffix)
     missing = [i for i in range(n_parts) if i not in done or done[i].n_rows != job.source.rows_of(i)]
     if len(missing) < n_parts:
-        progress.note(f"  resuming: {n_parts - len(missing)} of {n_parts} parts are there from before")
+        progress.note(f"  resuming: {n_parts - len(missing)} of {n_parts} parts are done already")
     message = f"enhancing with {type(job.method).__name__}"
     with progress.counting(message, n_parts, n_parts - len(missing)) as step:
         for i, piece in job.source.read(missing):

@@ -35,7 +35,7 @@ def check_truth(estimator: BaseEstimator, D: Data, label_names: Sequence[str]) -
     if np.ndim(D) == 1:
         unknown = sorted(set(border.label_names) - set(label_names))
         if unknown:
-            raise LabelError(f"D has classes that were not there in fit: {', '.join(unknown[:5])}.")
+            raise LabelError(f"D has classes that were not in the fit: {', '.join(unknown[:5])}.")
         position = {name: j for j, name in enumerate(border.label_names)}
         absent = np.zeros(len(labels))
         labels = np.stack([labels[:, position[n]] if n in position else absent for n in label_names], axis=1)

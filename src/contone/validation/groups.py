@@ -91,7 +91,7 @@ def check_annotators(annotators: Data, item: np.ndarray) -> Annotators:
         )
     if len(number) == 1:
         warn(
-            "annotators names one person only, so that what they choose too often cannot be told from what the items "
+            "annotators names one person only, so what they choose too often cannot be separated from what the items "
             "are: their answers count as they are.",
             LabelWarning,
         )

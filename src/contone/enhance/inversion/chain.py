@@ -354,4 +354,5 @@ def show_progress(steps: Iterable[Step], total: int, work: float, verbose: bool 
     """The steps, told to whoever listens, or behind a progress bar on stderr where one is wanted and rich is there."""
     if verbose is None and work < DRAWS_WORTH_A_BAR:
         verbose = False
-    yield from progress.show_progress(steps, total, "Inversion", verbose)
+    is_silent = verbose is False and progress.listener.get() is None
+    yield from steps if is_silent else progress.show_progress(steps, total, "Inversion", verbose)

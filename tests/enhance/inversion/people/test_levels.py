@@ -204,8 +204,8 @@ def test_few_persons_are_all_people_each_as_often_as_they_answered():
     values = np.zeros((40, 2))
     chain = make_chain(values, 2, 1, person=np.repeat([1, 2], [30, 10]))
     chain.traits.offset[1:] = [[1.0, 1.0], [5.0, 5.0]]
-    found = chain.people(np.zeros((16, 3)))
-    assert sorted(found.offset[:, 0].tolist()) == [1.0] * 12 + [5.0] * 4
+    found = chain.people(np.zeros((64, 3)))
+    assert sorted(found.offset[:, 0].tolist()) == [1.0] * 48 + [5.0] * 16
 
 
 @pytest.mark.slow

@@ -6,8 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.stats import invwishart
 
 from contone.enhance.inversion.people.answers import VOTES, Responses, Traits
+from contone.enhance.inversion.people.chain import draw_shape_of
 from contone.enhance.inversion.people.persons import draw_persons, sort_by_person
 from contone.enhance.inversion.people.rows import draw_items
 from contone.numerics.simplex import softmax
@@ -15,6 +17,8 @@ from contone.numerics.simplex import softmax
 N_ROWS, N_DRAWS = 400, 200
 BASIS = np.array([[1.0, 1.0], [-1.0, 1.0], [0.0, -2.0]]) / np.sqrt([2.0, 6.0])
 GRID = np.linspace(-9.0, 9.0, 241)
+USUAL = np.array([0.6, -0.1, -0.5])
+"""What somebody chooses who does not look."""
 COVARIANCE = np.array([[1.4, 0.5], [0.5, 0.8]])
 
 
@@ -101,7 +105,7 @@ def test_draws_of_persons_follow_their_posterior():
     by_person = sort_by_person(responses, N_ROWS)
     offset, log_sharpness = 0.0, 0.0
     for k in range(60 + N_DRAWS):
-        draw_persons(k, tau, kappa, Z, responses, traits, by_person)
+        draw_persons(k, tau, kappa, USUAL, Z, responses, traits, by_person)
         if k >= 60:
             offset = offset + traits.offset[1:].mean(0) / N_DRAWS
             log_sharpness += np.log(traits.sharpness[1:]).mean() / N_DRAWS
@@ -109,6 +113,7 @@ def test_draws_of_persons_follow_their_posterior():
     x = np.linspace(-4, 4, 81)
     u = np.array(list(itertools.product(x, x, x)))
     b, log_a = tau * u[:, :2] @ BASIS.T, kappa * u[:, 2]
+    b = b + (1 - np.exp(log_a))[:, None] * USUAL
     log_p = -0.5 * (u**2).sum(1)
     for z, j in zip(Z, [2, 1], strict=True):
         log_p += np.log(softmax(np.exp(log_a)[:, None] * z + b))[:, j]
@@ -128,3 +133,18 @@ def test_pieces_and_their_order_make_no_difference():
             given = (np.zeros((50, 3)), np.ones(50), precision(COVARIANCE), responses, NOBODY, np.ones(50, bool))
             draw_items(start, stop, 7, Z, mode, *given)
     np.testing.assert_array_equal(whole, parts)
+
+
+def test_the_shape_is_drawn_around_what_is_believed():
+    """Without rows the prior: an inverse Wishart with scale B, brought to its trace; its mean points along the axis."""
+    rng, r = np.random.default_rng(0), 3
+    v = np.array([1.0, 2.0, 2.0]) / 3.0
+    B = 0.4 * np.eye(r) + 0.6 * r * np.outer(v, v)
+    R, drawn = np.eye(r), []
+    for _ in range(4000):
+        R = draw_shape_of(np.zeros((r, r)), 0, R, 12.0, rng, B)
+        drawn.append(R)
+    direct = invwishart.rvs(r - 1 + 12.0, B, size=4000, random_state=rng)
+    direct *= r / np.trace(direct, axis1=1, axis2=2)[:, None, None]
+    np.testing.assert_allclose(np.mean(drawn, axis=0), direct.mean(axis=0), atol=0.04)
+    assert np.trace(R) == pytest.approx(r)

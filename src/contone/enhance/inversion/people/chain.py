@@ -56,7 +56,10 @@ class Chain:
         n, q = len(responses.first) - 1, responses.values.shape[1]
         self.basis: Matrix = helmert(q).T if centred else np.eye(q)
         self.r = self.basis.shape[1]
-        self.spread, self.shape = prior.spread.median, np.eye(self.r)
+        along = self.basis.T @ np.linspace(-1.0, 1.0, q)
+        along = np.outer(along, along) * (self.r / max(float(along @ along), 1e-12))
+        self.believed: Matrix = (1.0 - prior.axis) * np.eye(self.r) + prior.axis * along
+        self.spread, self.shape = prior.spread.median, self.believed.copy()
         self.tail = len(prior.tails) // 2
         self.weight = np.ones(n)
         self.intercept, self.coefficients = np.zeros(self.r), np.full(len(features), 1.0 / max(len(features), 1))
@@ -68,6 +71,7 @@ class Chain:
         self.mean = self.mean_at(self.spread, self.tau)
         self.Z = self.mean.copy() if known is None else np.where(self.free[:, None], self.mean, known)
         self.mode = self.mean.copy()
+        self.usual: Matrix = self.mean.mean(axis=0) if centred and len(self.mean) else np.zeros(q)
         self.steps = {"spread": 0.1, "tau": 0.1, "kappa": 0.2}
         self.adapting = True
         self.moved = 1.0
@@ -183,7 +187,7 @@ class Chain:
         """R given z."""
         E = (self.Z - self.mean) @ self.basis
         S = (self.weight[:, None] * E).T @ E / self.spread**2
-        self.shape = draw_shape_of(S, len(E), self.shape, self.prior.shape, self.rng)
+        self.shape = draw_shape_of(S, len(E), self.shape, self.prior.shape, self.rng, self.believed)
 
     def draw_spread(self) -> None:
         """s: given z, and then several times given e = (z - mu) / s."""
@@ -235,7 +239,16 @@ class Chain:
         """Offsets and sharpness of everybody."""
         for _ in range(N_PERSON_STEPS):
             seed = int(self.rng.integers(2**62))
-            draw_persons(seed, self.tau, self.kappa, self.Z, self.responses, self.traits, self.by_person)
+            draw_persons(seed, self.tau, self.kappa, self.usual, self.Z, self.responses, self.traits, self.by_person)
+
+    def offsets(self) -> Matrix:
+        """b (W + 1, q), beside what a person who is less sharp chooses as usual."""
+        b: Matrix = self.traits.offset - (1.0 - self.traits.sharpness)[:, None] * self.usual
+        return b
+
+    def with_offsets(self, sharpness: Matrix, b: Matrix) -> Traits:
+        """Traits of persons with these."""
+        return self.traits._replace(sharpness=sharpness, offset=b + (1.0 - sharpness)[:, None] * self.usual)
 
     def people(self, normals: Matrix) -> Traits:
         """People drawn from all people, by standard normal numbers (S, q + 1)."""
@@ -243,7 +256,7 @@ class Chain:
         if self.n_persons == 0:
             return Traits(np.ones(1), np.zeros((1, q)))
         b = normals[:, :q] - normals[:, :q].mean(axis=1, keepdims=True)
-        return Traits(np.exp(self.kappa * normals[:, q]), self.tau * b)
+        return self.with_offsets(np.exp(self.kappa * normals[:, q]), self.tau * b)
 
     def middle(self) -> Traits:
         """One person who answers about as all people do: their offsets make a vote less certain."""
@@ -252,7 +265,7 @@ class Chain:
 
     def draw_tau(self) -> None:
         """tau: given offsets, and then given offsets / tau."""
-        b: Matrix = self.traits.offset[1:]
+        b = self.offsets()[1:]
         self._draw_tau_given(len(b) * (b.shape[1] - 1), float(np.vdot(b, b)))
 
     def _draw_tau_given(self, count: int, size: float) -> None:
@@ -275,7 +288,7 @@ class Chain:
             change = self.weight * (self.squares() - self.squares(mean))
             gain = 0.5 * float(change[held].sum()) / self.spread**2
         self.Z = np.where(held[:, None], self.Z, mean + self.Z - self.mean)
-        self.traits = self.traits._replace(offset=self.traits.offset * (tau / self.tau))
+        self.traits = self.with_offsets(self.traits.sharpness, self.offsets() * (tau / self.tau))
         self.mean, self.tau = mean, tau
         return gain
 
@@ -293,7 +306,7 @@ class Chain:
         self._scale("kappa", self.prior.sharpness.log_density, self._with_kappa)
 
     def _with_kappa(self, kappa: float) -> float:
-        self.traits = self.traits._replace(sharpness=self.traits.sharpness ** (kappa / self.kappa))
+        self.traits = self.with_offsets(self.traits.sharpness ** (kappa / self.kappa), self.offsets())
         self.kappa = kappa
         return 0.0
 
@@ -302,8 +315,12 @@ def _ends(piece: slice, n: int) -> tuple[int, int]:
     return piece.start or 0, n if piece.stop is None else piece.stop
 
 
-def draw_shape_of(S: Matrix, n: int, R: Matrix, worth: float, rng: np.random.Generator) -> Matrix:
-    """A covariance (r, r) with trace r, of n rows with squares S, from R; the belief in I is worth r - 1 + worth rows.
+def draw_shape_of(
+    S: Matrix, n: int, R: Matrix, worth: float, rng: np.random.Generator, believed: Matrix | None = None
+) -> Matrix:
+    """A covariance (r, r) with trace r, of n rows with squares S, from R; the belief is worth r - 1 + worth rows.
+
+    What is believed has the trace r, too: I where nothing is said.
 
     It is proposed as an inverse Wishart draw, brought to its trace, and accepted by the difference.
     """
@@ -311,13 +328,14 @@ def draw_shape_of(S: Matrix, n: int, R: Matrix, worth: float, rng: np.random.Gen
     if r == 1:
         return R
     n0 = r - 1 + worth
-    N, T = n0 + n, S + n0 * np.eye(r)
+    B = np.eye(r) if believed is None else believed
+    N, T = n0 + n, S + n0 * B
     proposed: Matrix = np.asarray(invwishart.rvs(N, T, random_state=rng)).reshape(r, r)
     proposed *= r / np.trace(proposed)
 
     def log_weight(R: Matrix) -> float:  # target over proposal; both have the trace fixed
         inverse = np.linalg.inv(R)
-        here = -0.5 * n0 * r * math.log(np.trace(inverse)) - 0.5 * np.vdot(S, inverse)
+        here = -0.5 * n0 * r * math.log(np.vdot(B, inverse)) - 0.5 * np.vdot(S, inverse)
         return float(here + 0.5 * N * r * math.log(np.vdot(T, inverse)))
 
     return proposed if math.log(rng.random()) < log_weight(proposed) - log_weight(R) else R

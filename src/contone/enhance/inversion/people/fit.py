@@ -19,7 +19,7 @@ from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.people.answers import LEVELS, VOTES, Features, Matrix, Responses
 from contone.enhance.inversion.people.chain import Chain
 from contone.enhance.inversion.people.levels_chain import LevelsChain
-from contone.enhance.inversion.people.model import N_DIRECTIONS, Draw, FeatureMap, PeopleFit, sort_responses
+from contone.enhance.inversion.people.model import Draw, FeatureMap, PeopleFit, sort_responses
 from contone.enhance.inversion.people.new_rows import answers, even_normals
 from contone.enhance.inversion.people.priors import LevelsPrior, Prior
 from contone.enhance.inversion.people.regression import fit_regression, matched
@@ -27,13 +27,17 @@ from contone.enhance.inversion.people.traits import Watch
 from contone.enhance.inversion.posterior import Averages, Posterior
 from contone.measurements.base import Answers
 from contone.measurements.levels import Levels
+from contone.measurements.votes import Votes
 from contone.runtime.machine import for_each, one_blas_thread, pieces_by_width
 from contone.typing import Array
 
-N_DRAWS = 8
+N_DRAWS = 16
 """Draws of the parameters that new rows are answered with."""
-N_PEOPLE = 16
+N_PEOPLE = 32
 """People whose answers stand for those of all people."""
+ON_THE_SCALE = 0.8
+"""Share of the variance of z that is believed to lie along the scale where labels are ordered. It decides where votes
+are few: one vote per item of popquorn has .015 less log loss than without, three have .006 less."""
 JUDGED_ITEMS = 500
 """Items whose draws are kept to say how far the answer may be off."""
 
@@ -53,6 +57,7 @@ def fit_people(
     L (m, q) holds counts of the items; or L (n, q) single answers, `item` (n,), rising, about which item, and `person`
     (n,) by whom: numbers from 1. Parameters are estimated on at most `max_rows` items, drawn at random.
     """
+    rule.check_labels(L)
     m, values = X.shape[0], rule.coded(L)
     about = np.arange(m) if item is None else item
     known = None if grades is None else to_numpy(grades.known)
@@ -96,7 +101,8 @@ def _start(
     if isinstance(rule, Levels):  # known degrees say nothing of the level of z, so that they have no part here
         worth = rule.worth
         return LevelsChain(responses, features, LevelsPrior(), rng, worth=worth, n_persons=n_persons), tuple(maps)
-    return Chain(responses, features, Prior(), rng, n_persons=n_persons, known=known), tuple(maps)
+    prior = Prior(axis=ON_THE_SCALE if isinstance(rule, Votes) and rule.ordered else 0.0)
+    return Chain(responses, features, prior, rng, n_persons=n_persons, known=known), tuple(maps)
 
 
 def _told(rule: Answers, values: Matrix) -> list[Matrix]:
@@ -152,9 +158,7 @@ def _run(chain: Chain, maps: tuple[FeatureMap, ...], rule: Answers, settings: Se
         persons=watch.persons(),
     )
     # Sums over the chain have the chance of its draws in them; the same without: each row by itself at some parameters.
-    return model, replace(
-        model.weigh(chain.responses, chain.features, 2 * N_DIRECTIONS), samples=averages.posterior(0).samples
-    )
+    return model, replace(model.weigh(chain.responses, chain.features, draws), samples=averages.posterior(0).samples)
 
 
 def answer_items(chain: Chain, people: Any) -> Matrix:

@@ -166,7 +166,7 @@ class PeopleFit:
         """The same for all rows at once; a row's answer depends on nothing else."""
         self.rule.check_labels(L)
         responses = sort_responses(self.kind, self.rule.coded(L), X.shape[0], item, person)
-        found = self.weigh(responses, [f.features(X) for f in self.maps])
+        found = self.weigh(responses, [f.features(X) for f in self.maps], self.draws[::2])
         return Posterior(*(like(A, L) for A in (found.mean, found.logit_centre, found.logit_width)))
 
     def chances(
@@ -178,15 +178,15 @@ class PeopleFit:
         """
         responses = sort_responses(self.kind, self.rule.coded(L), X.shape[0], item, person)
         asked = VOTES if self.kind == VOTES else MARKED
-        return Posterior(*self._weigh(responses, [f.features(X) for f in self.maps], N_DIRECTIONS, asked, by))
+        return Posterior(*self._weigh(responses, [f.features(X) for f in self.maps], self.draws[::2], asked, by))
 
-    def weigh(self, responses: Responses, features: Sequence[Features], n_directions: int = N_DIRECTIONS) -> Posterior:
-        """The posterior of items with these features, given the responses to them."""
-        D, centre, width = self._weigh(responses, features, n_directions, self.kind)
+    def weigh(self, responses: Responses, features: Sequence[Features], draws: Sequence[Draw]) -> Posterior:
+        """The posterior of items with these features, given the responses to them: the mean over some draws."""
+        D, centre, width = self._weigh(responses, features, draws, self.kind)
         return Posterior(D / D.sum(axis=1, keepdims=True), centre, width)
 
     def _weigh(
-        self, responses: Responses, features: Sequence[Features], n_directions: int, asked: int, by: int = 0
+        self, responses: Responses, features: Sequence[Features], draws: Sequence[Draw], asked: int, by: int = 0
     ) -> tuple[Matrix, Matrix, Matrix]:
         """Means of the answers of kind `asked`, by all people or person `by`; means and deviations of their logits."""
         from contone.enhance.inversion.people.new_rows import even_directions, weigh_rows
@@ -194,9 +194,9 @@ class PeopleFit:
         m, q = len(responses.first) - 1, self.n_labels
         sums = np.zeros((m, q)), np.zeros((m, q)), np.zeros((m, q))
         pieces = pieces_by_width(m, 64 * q)
-        for number, draw in enumerate(self.draws):
+        for number, draw in enumerate(draws):
             given = (np.ascontiguousarray(draw.mean(features) + np.zeros((m, q))), draw.precision, draw.tail, responses)
-            points = even_directions(n_directions, q, number)
+            points = even_directions(N_DIRECTIONS, q, number)
 
             people = draw.people if by == 0 else only(draw.traits, by)
 
@@ -204,7 +204,7 @@ class PeopleFit:
                 weigh_rows(piece.start, piece.stop, *told, *sums)
 
             for_each(weigh, pieces)
-        D, centre, squares = (A / len(self.draws) for A in sums)
+        D, centre, squares = (A / len(draws) for A in sums)
         return D, centre, np.sqrt(np.maximum(squares - centre**2, 0.0))
 
 

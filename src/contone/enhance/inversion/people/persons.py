@@ -1,6 +1,8 @@
 """Draws of persons: offsets b_w and log sharpness by elliptical slice sampling, which needs the likelihood alone.
 
-    b_w ~ N(0, tau^2 (I - 11'/q)),   log a_w ~ N(0, kappa^2)
+    b_w ~ N(0, tau^2 (I - 11'/q)),   log a_w ~ N(0, kappa^2),   chances softmax(a_w (z - c) + c + b_w)
+
+`Traits.offset` holds b_w + (1 - a_w) c: somebody who does not look at the item (a_w = 0) chooses as is usual, c.
 
 A person's traits turn on an ellipse through where they are and a draw of their prior, to a point as likely as a height
 that was drawn before (Murray, Adams and MacKay 2010). No step size is to be chosen, and nothing is rejected.
@@ -49,7 +51,7 @@ def likelihood_of_person(w, Z, responses, traits, by_person):
 
 
 @compiled
-def draw_persons(seed, tau, kappa, Z, responses, traits, by_person):
+def draw_persons(seed, tau, kappa, usual, Z, responses, traits, by_person):
     """One step for everybody but person 0; `traits` are changed in place."""
     q = Z.shape[1]
     state = np.zeros(1, np.uint64)
@@ -62,7 +64,7 @@ def draw_persons(seed, tau, kappa, Z, responses, traits, by_person):
             level += drawn[j] / q
         for j in range(q):
             drawn[j] = tau * (drawn[j] - level)
-            was[j] = traits.offset[w, j]
+            was[j] = traits.offset[w, j] - (1.0 - traits.sharpness[w]) * usual[j]
         drawn[q] *= kappa
         was[q] = math.log(traits.sharpness[w])
         height = likelihood_of_person(w, Z, responses, traits, by_person) + math.log(uniform(state))
@@ -70,9 +72,10 @@ def draw_persons(seed, tau, kappa, Z, responses, traits, by_person):
         low, high = angle - 2.0 * math.pi, angle
         while True:
             c, s = math.cos(angle), math.sin(angle)
+            a = math.exp(c * was[q] + s * drawn[q])
+            traits.sharpness[w] = a
             for j in range(q):
-                traits.offset[w, j] = c * was[j] + s * drawn[j]
-            traits.sharpness[w] = math.exp(c * was[q] + s * drawn[q])
+                traits.offset[w, j] = c * was[j] + s * drawn[j] + (1.0 - a) * usual[j]
             if likelihood_of_person(w, Z, responses, traits, by_person) >= height:
                 break
             if abs(angle) < 1e-12:  # rounding: this is where the person was
