@@ -143,7 +143,7 @@ def check_command(python: Path, folder: Path) -> None:
         sys.exit("contone enhance did not write three rows")
 
 
-EXTRAS = ("matplotlib", "torch", "pandas", "pyarrow", "faiss", "numba")
+EXTRAS = ("matplotlib", "torch", "pandas", "pyarrow", "faiss")
 """What README's install does not bring, and what the tests of the source tree have."""
 REAL = ROOT.parent / "shared" / "multilabel"
 SHORT = ("-p", "n_sweeps=24", "-p", "n_burn=8")

@@ -23,6 +23,7 @@ from contone.experiments.sources import load
 from contone.experiments.spec import read_spec
 from contone.experiments.store import Store
 from contone.measurements import TopK
+from contone.pages import escape
 from contone.reproduction import paper
 
 
@@ -75,6 +76,17 @@ def test_the_report_is_neutral(found, tmp_path, undrawn):
     json.loads((found.save(tmp_path / "page.json")).read_text(encoding="utf-8"))
     with pytest.raises(InputError, match="suffix"):
         found.save(tmp_path / "page.pdf")
+
+
+@pytest.mark.parametrize("form", ["markdown", "latex"])
+def test_ranks_tests_and_means_are_in_every_document(found, form):
+    text = render(found.report, form)
+    ranks, tests = found.report.section("ranks").grids()
+    assert [row.name for row in ranks.foot] == ["Friedman p", "Critical difference (Nemenyi, 0.05)"]
+    means = [row.cells[1] for row in found.report.section("recovery").grids()[1].rows]
+    cells = [cell for row in (*ranks.rows, *ranks.foot, *tests.rows) for cell in row.cells]
+    written = escape.latex if form == "latex" else str
+    assert all(written(cell.text) in text for cell in (*cells, *means))
 
 
 def test_few_sets_are_said_and_get_no_diagram(found, undrawn):

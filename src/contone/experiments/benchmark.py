@@ -132,16 +132,8 @@ def benchmark(
 
     folder = Store(store).checked()
     chosen = make_spec(methods, spec=spec, degradation=degradation)
-    plan = plan_benchmark(
-        chosen,
-        datasets,
-        folder,
-        degrees=degrees,
-        features=features,
-        seeds=seeds,
-        max_rows=max_rows,
-        given=spec is None,
-    )
+    how: Record = {"degrees": degrees, "features": features, "seeds": seeds, "max_rows": max_rows}
+    plan = plan_benchmark(chosen, datasets, folder, **how, given=spec is None)
     run(plan.cells, folder, jobs=jobs, observer=observer, about=about_run(plan, chosen))
     return Benchmark(make_report(folder), Path(store), chosen.name)
 
@@ -154,13 +146,8 @@ def make_spec(
 ) -> Spec:
     """The experiment: from a spec, or of these methods; baselines and references are added where they are missing."""
     if spec is None:
-        made = Spec(
-            NAME,
-            TITLE,
-            "How close do the methods come to the true label distributions, given features and logical labels?",
-            seeds=3,
-            rows=tuple(_rows(methods)),
-        )
+        question = "How close do the methods come to the true label distributions, given features and logical labels?"
+        made = Spec(NAME, TITLE, question, seeds=3, rows=tuple(_rows(methods)))
     elif isinstance(spec, Spec):
         made = spec
     else:
