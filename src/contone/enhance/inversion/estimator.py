@@ -448,7 +448,7 @@ class Inversion(InductiveMixin, Enhancer):
         """The model of a rule; refused where there is none, since people answered."""
         check_is_fitted(self)
         if isinstance(self.fit_, PeopleFit):
-            raise InputError(
+            raise NoRuleError(
                 f"This needs labels that a rule made from degrees, and these are answers of people ({self.degradation_}"
                 "): what they leave open is in `intervals_` and `expected_error_`."
             )
@@ -518,6 +518,10 @@ class Inversion(InductiveMixin, Enhancer):
         if in_memory:
             return self.fit_.posterior(X, L, make_generator(self.random_state), item)
         return blocks.posterior(self.fit_, X, L, make_seed(self.random_state))
+
+
+class NoRuleError(InputError, AttributeError):
+    """Answers of people have no model of a rule: `hasattr` and `dir` see none."""
 
 
 def check_level(level: float) -> None:
