@@ -44,7 +44,7 @@ some = [*np.flatnonzero(kinds == 1)[:2], *np.flatnonzero(kinds == 2)[:2], *np.fl
 figure = Figure(figsize=(9.6, 3.6))
 FigureCanvasSVG(figure)
 left, right = figure.subplots(1, 2, gridspec_kw={"width_ratios": [1, 1.75], "wspace": 0.08})
-for axes, title in ((left, "in: what three people chose"), (right, "out: soft labels, with 90 % intervals")):
+for axes, title in ((left, "in: what three people chose"), (right, "out: soft labels, with 90 % intervals (dotted: the truth)")):
     axes.set_title(title, fontsize=11, color=INK, loc="left", pad=22)
     axes.set_ylim(SHOWN - 0.4, -0.6)
     axes.set_yticks([])

@@ -27,7 +27,7 @@ from contone.enhance.inversion.sampler import Rows
 from contone.enhance.inversion.shape_uncertainty import ShapeUncertainty
 from contone.exceptions import LabelError
 from contone.measurements import IntervalRule
-from contone.numerics.principal import principal_map
+from contone.numerics.scaling import principal_map
 from contone.numerics.simplex import softmax
 from contone.typing import Array
 
