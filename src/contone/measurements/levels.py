@@ -11,6 +11,7 @@ of all marks. The lowest level is evidence, too: "not at all".
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import ClassVar, Self
 
 import numpy as np
@@ -51,7 +52,9 @@ class Levels(Answers):  # numpydoc ignore=PR02
     spoken: ClassVar[dict[str, Spoken]] = {"levels": Spoken("levels, one for every label")}
 
     def __post_init__(self) -> None:
-        if self.levels is not None and not (len(self.levels) == 2 and self.levels[0] < self.levels[1]):
+        numbers = self.levels is None or (isinstance(self.levels, tuple | list) and len(self.levels) == 2)
+        numbers = numbers and all(isinstance(level, Real) for level in self.levels or ())
+        if not numbers or (self.levels is not None and not self.levels[0] < self.levels[1]):
             raise InputError(f"Levels: levels must be (lowest, highest), the first the smaller; got {self.levels!r}.")
 
     @property

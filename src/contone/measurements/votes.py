@@ -9,7 +9,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from contone.backends import to_numpy
-from contone.exceptions import LabelError
+from contone.exceptions import InputError, LabelError
 from contone.measurements.base import Answers, Spoken
 from contone.typing import Array
 
@@ -39,6 +39,10 @@ class Votes(Answers):  # numpydoc ignore=PR02
     ordered: bool = False
     spoken: ClassVar[dict[str, Spoken]] = {"votes": Spoken("votes, how many people chose each label")}
     spread_prior: ClassVar[tuple[float, float]] = (1.2, 0.35)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.ordered, bool | np.bool_):
+            raise InputError(f"Votes: ordered must be True or False; got {self.ordered!r}.")
 
     def check_labels(self, Y: Array) -> None:
         xp = array_namespace(Y)
