@@ -40,7 +40,7 @@ LINES = {
 }
 """Most lines of code per room."""
 
-WALKS = {"Inversion": 23, "LCdr": 20, "KM": 10}
+WALKS = {"Inversion": 22, "LCdr": 20, "KM": 10}
 """Most files that a call of each method enters."""
 
 

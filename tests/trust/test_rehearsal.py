@@ -185,3 +185,15 @@ def test_arguments_are_refused_by_name(model_data):
         Rehearsal(X, L, n_replicates=0)
     with pytest.raises(ArgumentError, match="model"):
         Rehearsal(X, L, model="inversion")
+
+
+def test_degrees_at_an_edge_are_remarked():
+    """Five labels, one marked in every row: nothing says how uneven degrees are, only that they are very uneven."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 4))
+    L = np.eye(5)[(3.0 * X @ rng.normal(size=(4, 5))).argmax(axis=1)]
+    short = Inversion(n_sweeps=40, n_burn=20)
+    rehearsal = Rehearsal(X, L, model=short, n_replicates=2)
+    assert "edge" in rehearsal.remarks[0]
+    even = CumulativeMass().apply(np.exp(0.3 * X) / np.exp(0.3 * X).sum(axis=1, keepdims=True)).astype(float)
+    assert not any("edge" in text for text in Rehearsal(X, even, model=short, n_replicates=2).remarks)

@@ -153,7 +153,12 @@ def write_page(done: EnhancedFile, report: str, file: Path, *, overwrite: bool, 
     if done.fitted is not None and done.fitted.problem.groups is not None:
         asked = done.fitted.problem.subset(done.fitted.fitted_rows)
         names, who = asked.item_names, asked.annotators
-        write_people_page(done.method, asked.Y, names, who, report, file.name, overwrite=overwrite)
+        with terminal.fitting("checking the answer"):
+            people = write_people_page(
+                done.method, asked.Y, names, who, report, file.name, X=asked.X, overwrite=overwrite
+            )
+        if people.findings:
+            terminal.say(people.decision.sentence())
         terminal.say(f"wrote {report}")
         return
     assert done.fitted_rows is not None

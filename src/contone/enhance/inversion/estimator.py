@@ -51,6 +51,7 @@ from contone.base import (
 )
 from contone.enhance.inversion import blocks
 from contone.enhance.inversion.assessment import (
+    ErrorSample,
     RuleReport,
     report_rule,
     warn_of_contradictions,
@@ -60,7 +61,7 @@ from contone.enhance.inversion.assessment import (
 )
 from contone.enhance.inversion.chain import NOISE_AT_FIRST, Settings
 from contone.enhance.inversion.evidence import place_grades
-from contone.enhance.inversion.expected_error import ErrorSample, ExpectedError, expect_error
+from contone.enhance.inversion.expected_error import ExpectedError, expect_error
 from contone.enhance.inversion.fit import choose_rows, fit
 from contone.enhance.inversion.logistic_normal import Flips
 from contone.enhance.inversion.model import Fit
@@ -72,6 +73,7 @@ from contone.enhance.inversion.suggest import suggest_rows
 from contone.exceptions import InputError, InputTypeError
 from contone.measurements import Answers, IntervalRule, Marks, Measurement, RuleText, parse_rule
 from contone.numerics.solution import Solution
+from contone.runtime.machine import one_blas_thread
 from contone.typing import Array
 from contone.validation import (
     NOTHING_KNOWN,
@@ -184,6 +186,7 @@ class Inversion(InductiveMixin, Enhancer):
     reference = "this library; docs/inversion.md"
     kinds = frozenset({"torch", "dask", "sparse", "unasked", "unlabelled"})
     unlabelled_get = ""
+    _shares_rows = True  # and the same answer with any number of threads
     when_short = "its answer still depends on chance: raise n_sweeps"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "degradation": [Measurement, RuleText()],
@@ -424,10 +427,11 @@ class Inversion(InductiveMixin, Enhancer):
         """
         check_is_fitted(self)
         if self._expected_error is None:
-            if isinstance(self.fit_, PeopleFit):
-                self._expected_error = expect_answer_error(self.fit_, self.posterior_)
-            else:
-                self._expected_error = expect_error(self.fit_, self._error_sample, self.posterior_)
+            with one_blas_thread():
+                if isinstance(self.fit_, PeopleFit):
+                    self._expected_error = expect_answer_error(self.fit_, self.posterior_)
+                else:
+                    self._expected_error = expect_error(self.fit_, self._error_sample, self.posterior_)
         return self._expected_error
 
     def suggest(self, k: int = 30) -> np.ndarray:
@@ -444,7 +448,7 @@ class Inversion(InductiveMixin, Enhancer):
         """The model of a rule; refused where there is none, since people answered."""
         check_is_fitted(self)
         if isinstance(self.fit_, PeopleFit):
-            raise InputError(
+            raise NoRuleError(
                 f"This needs labels that a rule made from degrees, and these are answers of people ({self.degradation_}"
                 "): what they leave open is in `intervals_` and `expected_error_`."
             )
@@ -483,7 +487,8 @@ class Inversion(InductiveMixin, Enhancer):
             found = self.fit_.prior(checked) if get_backend(checked).in_memory else blocks.prior(self.fit_, checked)
         else:
             checked, L, border = check_new_rows(self, X, Y, self.label_names_)
-            found = self._posterior_of(checked, L)
+            with one_blas_thread():
+                found = self._posterior_of(checked, L)
         lower, upper = self._ends(found, level)
         return self.wrapped(border, X, lower), self.wrapped(border, X, upper)
 
@@ -513,6 +518,10 @@ class Inversion(InductiveMixin, Enhancer):
         if in_memory:
             return self.fit_.posterior(X, L, make_generator(self.random_state), item)
         return blocks.posterior(self.fit_, X, L, make_seed(self.random_state))
+
+
+class NoRuleError(InputError, AttributeError):
+    """Answers of people have no model of a rule: `hasattr` and `dir` see none."""
 
 
 def check_level(level: float) -> None:
