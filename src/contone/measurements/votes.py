@@ -31,7 +31,7 @@ class Votes(Answers):
     """
 
     spoken: ClassVar[dict[str, Spoken]] = {"votes": Spoken("votes, how many people chose each label")}
-    spread_prior: ClassVar[tuple[float, float]] = (1.2, 0.35)
+    spread_prior: ClassVar[tuple[float, float]] = (1.1, 0.25)
 
     def check_labels(self, Y: Array) -> None:
         xp = array_namespace(Y)

@@ -53,6 +53,7 @@ def fit_people(
     L (m, q) holds counts of the items; or L (n, q) single answers, `item` (n,), rising, about which item, and `person`
     (n,) by whom: numbers from 1. Parameters are estimated on at most `max_rows` items, drawn at random.
     """
+    rule.check_labels(L)
     m, values = X.shape[0], rule.coded(L)
     about = np.arange(m) if item is None else item
     known = None if grades is None else to_numpy(grades.known)

@@ -33,13 +33,13 @@ class LogNormal:
 class Prior:
     """Prior of all parameters of the model."""
 
-    spread: LogNormal = LogNormal(1.2, 0.35)
+    spread: LogNormal = LogNormal(1.1, 0.25)
     """s: root mean square of a coordinate of z - mu."""
     shape: float = 12.0
     """How many rows the belief is worth that labels are alike and unrelated, beside one per coordinate."""
     tails: NDArray[np.float64] = field(default_factory=lambda: np.array([4.0, 6.0, 10.0, 20.0, 60.0, 200.0]))
     """Degrees of freedom of the residuals, each as likely as the others; none near 2."""
-    coefficient: float = 1.0
+    coefficient: float = 0.3
     """Standard deviation of coefficients around 1 (the regression is right), and of intercepts around 0."""
     offset: LogNormal = LogNormal(0.7, 0.5)
     """tau."""
@@ -52,6 +52,7 @@ class LevelsPrior(Prior):
     """What is believed of marks and levels before any is seen: measured, as for votes, in `benchmarks/marks.py`."""
 
     spread: LogNormal = LogNormal(1.7, 0.35)
+    coefficient: float = 1.0
     stretch: LogNormal = LogNormal(0.3, 0.7)
     """gamma: standard deviation of the log of how far apart a person's cut points are."""
     range_of_cuts: float = 4.0
