@@ -182,18 +182,25 @@ def cell_of_medical(k: int, seed: int) -> dict:
     found["beta-binomial"] = loss(shares_of_betas(C, N, None, k)[about])
     found["with regression"] = loss(shares_of_betas(C, N, cross_fitted(X, C, N), k)[about])
     method, spent = fit("marks", X, Y[given], item[given], who[given])
-    told = {"groups": item[given], "annotators": who[given]}
-    found["contone, further"] = loss(label_chances(method, X[item[given]], Y[given], **told)[about])
-    P = np.empty_like(marks)
-    known = set(who[given].tolist())
-    further = label_chances(method, X[item[given]], Y[given], **told)
+    known, P = set(who[given].tolist()), np.empty_like(marks)
+    further = chances(method, X, (Y[given], item[given], who[given]), np.arange(n), None)
     for person in np.unique(who[left]):
-        rows = who[left] == person
-        by = label_chances(method, X[item[given]], Y[given], **told, person=person) if person in known else further
-        P[rows] = by[about[rows]]
-    found["contone, this"] = loss(P)
+        rows = np.flatnonzero(who[left] == person)
+        P[rows] = further[about[rows]]
+        if person in known:
+            P[rows] = chances(method, X, (Y[given], item[given], who[given]), about[rows], person)
+    found["contone, further"], found["contone, this"] = loss(further[about]), loss(P)
     found["covers"] = coverage(method, (X, Y[given], item[given], who[given]), sums(marks, about, n), about, seed)
     return found | spent
+
+
+def chances(method: Inversion, X: np.ndarray, given: tuple, items: np.ndarray, person: int | None) -> np.ndarray:
+    """Chances that a person, or anybody, marks the labels of some items."""
+    Y, item, who = given
+    rows = np.isin(item, items)
+    told = {"groups": item[rows], "annotators": who[rows], "person": person}
+    found = label_chances(method, X[item[rows]], Y[rows], **told)
+    return found[pd.Index(pd.unique(item[rows])).get_indexer(items)]
 
 
 def coverage(method: Inversion, given: tuple, counts: np.ndarray, about: np.ndarray, seed: int) -> float:

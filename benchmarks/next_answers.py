@@ -7,6 +7,8 @@ FOLDER holds .npz files of single votes (`X`, `item`, `label`, `labels`; benchma
 random (each at most once more than any other), or of the items whose votes agree least (ties at random). They are real
 votes that were left out so far; the others judge the new fit by their log loss, the mean over the items.
 
+Sets with "marks" in their name hold all labels that each person marked (`worker`), several rows per answer.
+
 With --plan, the curve that the first fit expects of 1, 2, 4, 8 more votes per item is set beside the log loss of fits
 to so many votes.
 """
@@ -50,11 +52,55 @@ class Votes:
             D = method.fit_enhance(self.X, self.counts(given))
         return np.asarray(D), np.asarray(method.samples_)
 
+    @property
+    def sizes(self) -> np.ndarray:
+        """How many answers there are of each item."""
+        return np.array([len(v) for v in self.votes])
+
     def loss(self, D: np.ndarray, given: np.ndarray) -> float:
         """Log loss of the votes that were left out, the mean over the items."""
         left = [v[k:] for v, k in zip(self.votes, given, strict=True)]
         logs = np.log(np.maximum(D, 1e-9))
         return float(np.mean([-logs[i, v].mean() for i, v in enumerate(left) if len(v)]))
+
+
+class Marks(Votes):
+    """The same for people who mark all labels that hold: one row per answer; judged by the marks of those left out."""
+
+    def __init__(self, path: Path, n_items: int, seed: int) -> None:
+        with np.load(path) as data:
+            X, item, worker, label = (data[name] for name in ("X", "item", "worker", "label"))
+            self.q = len(data["labels"])
+        rng = np.random.default_rng(seed)
+        kept = np.sort(rng.permutation(len(X))[:n_items])
+        self.X, self.votes = X[kept], []
+        for i in kept:
+            own = item == i
+            people = rng.permutation(np.unique(worker[own]))
+            self.votes.append(np.stack([np.bincount(label[own & (worker == w)], minlength=self.q) > 0 for w in people]))
+
+    def counts(self, given: np.ndarray) -> np.ndarray:
+        """Marks (n, q) in the first answers of each item."""
+        return np.stack([v[:k].sum(axis=0) for v, k in zip(self.votes, given, strict=True)])
+
+    def fit(self, given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Degrees, and draws of them."""
+        method = contone.Inversion(degradation="marks", n_samples=N_SAMPLES)
+        groups, Y = (
+            np.repeat(np.arange(len(given)), given),
+            np.concatenate([v[:k] for v, k in zip(self.votes, given, strict=True)]),
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            D = method.fit_enhance(self.X[groups], Y.astype(float), groups=groups)
+        return np.asarray(D), np.asarray(method.samples_)
+
+    def loss(self, D: np.ndarray, given: np.ndarray) -> float:
+        """Log loss of the marks that were left out."""
+        left = np.stack([v[k:].sum(axis=0) for v, k in zip(self.votes, given, strict=True)])
+        there = left.sum(axis=1) > 0
+        shares = left[there] / left[there].sum(axis=1, keepdims=True)
+        return float(-(shares * np.log(np.maximum(D[there], 1e-9))).sum(axis=1).mean())
 
 
 def places(way: str, votes: Votes, given: np.ndarray, samples: np.ndarray, number: int, seed: int) -> np.ndarray:
@@ -72,15 +118,14 @@ def places(way: str, votes: Votes, given: np.ndarray, samples: np.ndarray, numbe
 def next_votes(path: Path, args: argparse.Namespace) -> list[dict[str, object]]:
     found = []
     for seed in range(args.seeds):
-        votes = Votes(path, args.items, seed)
+        votes = (Marks if "marks" in path.stem else Votes)(path, args.items, seed)
         given = np.full(len(votes.votes), args.start)
         D, samples = votes.fit(given)
         number, before = int(args.share * len(given)), votes.loss(D, given)
         record: dict[str, object] = {"set": path.stem, "seed": seed, "votes": number, "before": before}
         for way in ("suggested", "random", "least agreed"):
-            more = np.minimum(
-                places(way, votes, given, samples, number, seed), [len(v) - args.start - 1 for v in votes.votes]
-            )
+            asked = places(way, votes, given, samples, number, seed)
+            more = np.minimum(asked, np.maximum(votes.sizes - args.start - 1, 0))
             # All ways are judged by the same votes: those after the most that any way may use.
             D, _ = votes.fit(given + more)
             record[way] = votes.loss(D, given + 3)
@@ -92,7 +137,7 @@ def next_votes(path: Path, args: argparse.Namespace) -> list[dict[str, object]]:
 
 def plan(path: Path, args: argparse.Namespace) -> None:
     for seed in range(args.seeds):
-        votes = Votes(path, args.items, seed)
+        votes = (Marks if "marks" in path.stem else Votes)(path, args.items, seed)
         given = np.full(len(votes.votes), args.start)
         D, samples = votes.fit(given)
         numbers = [0, 1, 2, 4, 8]

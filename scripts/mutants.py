@@ -71,7 +71,6 @@ ALSO = {  # tests of a room that do not lie where its name says
     "base": ("tests/test_estimators.py", "tests/test_unasked.py"),
     "pages": ("tests/trust/test_page.py", "tests/reproduction/report", "tests/tables/test_grading.py"),
     "testing": ("tests/enhance/test_plugins.py", "tests/test_estimators.py"),
-    "validation": ("tests/test_estimators.py",),
 }
 BESIDE = ("measures", "models", "limits", "pipeline", "train", "testing")
 """Files beside the rooms, each a room of its own here."""
@@ -406,7 +405,7 @@ def main() -> int:
     known, all_rooms = results(), rooms()
     if unknown := set(given.room) - set(all_rooms):
         parser.error(f"no such room: {', '.join(sorted(unknown))}; there are {', '.join(all_rooms)}")
-    os.nice(0)
+    os.nice(10)
     if not given.list:
         for name in LIBRARIES:
             importlib.import_module(name)

@@ -20,27 +20,27 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1] / "src" / "contone"
 
 LINES = {
-    ".": 1524,
-    "augment": 544,
-    "backends": 3393,
-    "base": 426,
-    "cli": 1530,
+    ".": 960,
+    "augment": 520,
+    "backends": 2200,
+    "base": 400,
+    "cli": 1571,  # answers of people: suggest and plan
     "datasets": 510,
     "enhance": 5820,
     "experiments": 2600,
     "measurements": 602,
-    "numerics": 1334,
+    "numerics": 1315,
     "pages": 376,
-    "predict": 863,
+    "predict": 750,
     "reproduction": 960,
-    "runtime": 532,
-    "tables": 3065,
+    "runtime": 510,
+    "tables": 4247,  # exports of annotation tools, answers of people in any table, next answers, embeddings
     "trust": 2197,
     "validation": 754,
 }
 """Most lines of code per room."""
 
-WALKS = {"Inversion": 31, "LCdr": 20, "KM": 10}
+WALKS = {"Inversion": 22, "LCdr": 20, "KM": 10}
 """Most files that a call of each method enters."""
 
 

@@ -4,14 +4,16 @@
 
 Checks that every file of the package is in the wheel (templates, specifications, styles, py.typed) and nothing else,
 that the library works with its required dependencies only, that the command says what to install where its extra is
-missing, and that it works with the extra; the same for pages, whose extra is `report`. Needs Python with venv and pip,
-and a package index.
+missing, and that it works with the extra, on tables of every kind and, where ../shared/multilabel exists, on real ones;
+the same for pages, whose extra is `report`. Needs Python with venv and pip, and a package index.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -50,6 +52,7 @@ def main() -> int:
         step("the command says what it needs", lambda: check_without_extra(python, folder))
         step("install its command line", lambda: pip(python, f"{wheel}[cli]"))
         step("the command works", lambda: check_command(python, folder))
+        step("tables, as README installs it", lambda: check_tables(python, folder))
         step("a page says what it needs", lambda: check_without_report(python, folder))
         step("install the report", lambda: pip(python, f"{wheel}[report]"))
         step("a page is written", lambda: check_report(python, folder))
@@ -138,6 +141,41 @@ def check_command(python: Path, folder: Path) -> None:
     run(contone, "enhance", "in.csv", "--labels", "a,b", "-m", "temperature", "-o", "out.csv", cwd=folder)
     if len((folder / "out.csv").read_text(encoding="utf-8").splitlines()) != 4:
         sys.exit("contone enhance did not write three rows")
+
+
+EXTRAS = ("matplotlib", "torch", "pandas", "pyarrow", "faiss")
+"""What README's install does not bring, and what the tests of the source tree have."""
+REAL = ROOT.parent / "shared" / "multilabel"
+SHORT = ("-p", "n_sweeps=24", "-p", "n_burn=8")
+
+
+def check_tables(python: Path, folder: Path) -> None:
+    """Tables of every kind through the default method with nothing but the extra `cli` installed."""
+    there = f"from importlib.util import find_spec; print([m for m in {EXTRAS!r} if find_spec(m)])"
+    if (found := run(python, "-I", "-c", there, cwd=folder).stdout.strip()) != "[]":
+        sys.exit(f"{found} came with the command line: what is tested here is not what README installs")
+    rng = random.Random(0)
+    rows = [([rng.gauss(0, 1) for _ in range(3)], [int(rng.random() < 0.4) for _ in "abcd"]) for _ in range(60)]
+    lines = [",".join(map(str, (*(round(v, 3) for v in x), *y))) for x, y in rows]
+    names = [*(f"@attribute x{j} numeric" for j in range(3)), *(f"@attribute {name} {{0,1}}" for name in "abcd")]
+    (folder / "t.arff").write_text("\n".join(["@relation 't: -C -4'", *names, "@data", *lines]), encoding="utf-8")
+    (folder / "t.csv").write_text("\n".join(["x,y,z,a,b,c,d", *lines]), encoding="utf-8")
+    classes = "\n".join(f"{x[0]:.3f},{'abc'[i % 3]}" for i, (x, _) in enumerate(rows))
+    (folder / "classes.csv").write_text(f"x,class\n{classes}", encoding="utf-8")
+    votes = "\n".join(f"i{i},w{w},{'abc'[(i * w) % 3]}" for i in range(20) for w in range(3))
+    (folder / "votes.csv").write_text(f"task,worker,label\n{votes}", encoding="utf-8")
+    tables = [("t.arff",), ("t.csv", "-l", "a,b,c,d"), ("classes.csv", "-l", "class"), ("votes.csv",)]
+    tables += [(str(REAL / name),) for name in ("Arts1500.arff.gz", "birds.arff.gz") if (REAL / name).is_file()]
+    for table in tables:
+        started = time.perf_counter()
+        run(python, "-m", "contone", "enhance", *table, *SHORT, "--force", "-o", "soft.csv", cwd=folder)
+        header, *lines = (folder / "soft.csv").read_text(encoding="utf-8").splitlines()
+        degrees = [j for j, name in enumerate(next(csv.reader([header]))) if name.endswith("_degree")]
+        for line in csv.reader(lines):
+            values = [float(line[j]) for j in degrees]
+            if not (min(values) >= 0 and abs(sum(values) - 1) < 1e-6):
+                sys.exit(f"{table[0]}: the degrees {values} are not degrees")
+        print(f"   {Path(table[0]).name}: {len(lines)} rows, {time.perf_counter() - started:.0f} s", flush=True)
 
 
 PAGE = ("check", "in.csv", "--labels", "a,b", "-m", "temperature", "-o", "page.html")

@@ -153,3 +153,16 @@ def test_a_pipeline_can_be_kept_in_a_file(tmp_path):
     save_model(pipeline, tmp_path / "m.contone")
     again = load_model(tmp_path / "m.contone")
     np.testing.assert_array_equal(again.enhance(X, L), pipeline.enhance(X, L))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_predict_keeps_the_frame_and_its_index():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(12, 2)), columns=["x", "y"], index=[f"r{i}" for i in range(12)])
+    labels = pd.DataFrame(np.eye(3, dtype=int)[np.arange(12) % 3], columns=list("abc"), index=frame.index)
+    pipeline = make_pipeline(StandardScaler(), LCdr()).fit(frame, labels)
+    found = pipeline.predict(frame)
+    assert found.index.equals(frame.index)
+    assert list(found.columns) == list("abc")
+    np.testing.assert_array_equal(found.to_numpy(), pipeline.predict(frame.to_numpy()))

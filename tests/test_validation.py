@@ -23,8 +23,10 @@ from contone.exceptions import (
 )
 from contone.numerics.solution import Solution
 from contone.validation import SIMPLEX_TOLERANCE, check_distributions, examine, judge_labels
-from contone.validation.containers import numbers_from_objects, open_border
+from contone.validation.containers import numbers_from_objects, open_border, refuse_other_index
 from contone.validation.degrees import check_degrees, check_degrees_of_items
+from contone.validation.distributions import check_shares, check_truth
+from contone.validation.groups import check_annotators
 
 X = np.arange(12.0).reshape(4, 3)
 L = np.array([[1, 0], [0, 1], [1, 1], [1, 0]])
@@ -448,3 +450,66 @@ def test_the_place_of_a_wrong_label_is_named_wherever_it_is(row, label):
     judge(confidences)
     with pytest.raises(LabelError, match=f"row {row}"):
         judge(changed(confidences, row, label, 0.2))
+
+
+def test_names_of_items_and_persons_are_one_per_row():
+    item = np.array([0, 0, 1, 1, 2])
+    with pytest.raises(ShapeError, match="5 rows"):
+        check_annotators(["a", "b"], item)
+    with pytest.raises(ShapeError, match="one-dimensional"):
+        check_annotators([["a", "b"]] * 5, item)
+    with pytest.raises(InputError, match="it is a frame"):
+        check_annotators(pd.DataFrame({"who": [*"abcde"]}), item)
+    found = check_annotators(pd.Series(["b", "a", "b", None, "a"]), item)  # without a name: somebody else
+    assert found.number.tolist() == [1, 2, 1, 3, 2]
+    assert found.names == ["b", "a", None]
+    with pytest.warns(LabelWarning, match="^2 of 5 answers are by a person who answered the same item before"):
+        check_annotators([*"aabbc"], item)
+    with pytest.warns(LabelWarning, match="one person only"):
+        check_annotators([*"aaa"], np.arange(3))
+
+
+def test_a_learner_is_scored_against_its_own_classes():
+    labels = ["a", "b", "c"]
+    found = check_truth(AAKNN(), np.array(["c", "a", "c"]), labels)
+    assert found.tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 1]]
+    with pytest.raises(LabelError, match="not in the fit: d"):
+        check_truth(AAKNN(), np.array(["c", "d"]), labels)
+    with pytest.raises(ShapeError, match="2 labels; the learner was fitted with 3"):
+        check_truth(AAKNN(), [[0.5, 0.5]], labels)
+    np.testing.assert_allclose(check_truth(AAKNN(), [[0.5, 0.5, 0.0]], labels), [[0.5, 0.5, 0.0]])
+
+
+def test_counts_become_shares_and_rows_without_any_nan():
+    np.testing.assert_array_equal(check_shares([[1, 3], [0, 0], [0, 2]]), [[0.25, 0.75], [np.nan, np.nan], [0, 1]])
+    with pytest.raises(LabelError, match="negative degree in row 1"):
+        check_shares([[0, 3], [-1, 2]])
+    assert check_distributions([[0.0, 1.0]]).tolist() == [[0.0, 1.0]]  # zero is a degree
+
+
+@pytest.mark.parametrize(
+    ("index", "said"),
+    [
+        ([2, 1, 0], "same index in another order"),
+        ([0, 1, 9], "row 2 is 2 in X and 9 in Y"),
+        ([0, 0, 1], "row 1 is 1 in X and 0 in Y"),
+    ],
+)
+def test_rows_that_need_not_belong_together_are_refused(index, said):
+    X, Y = pd.DataFrame({"x": [1.0, 2, 3]}), pd.DataFrame({"a": [1, 0, 1]}, index=index)
+    with pytest.raises(InputError, match=said):
+        refuse_other_index(X, Y)
+    refuse_other_index(X, Y.reset_index(drop=True))
+    refuse_other_index(X, Y.to_numpy())
+    refuse_other_index(X, Y[:2])  # other lengths are refused elsewhere, by their numbers of rows
+
+
+@pytest.mark.parametrize(("row", "total"), [(0, 1.5), (2, 0.5)])
+def test_confidences_that_do_not_sum_to_one_are_named_by_their_sum(row, total):
+    Y = np.tile([0.25, 0.75], (3, 1))
+    Y[row] = [1.0, 0.5] if total > 1 else [0.0, 0.5]
+    with pytest.raises(LabelError, match=f"in row {row}, label 'v' is 0.5"):
+        judge_labels(examine(None, Y), ["u", "v"], constant=False)
+    Y[row] = [1.0, 1.0] if total > 1 else [0.0, 0.0]
+    with pytest.raises(LabelError, match=f"in row {row}, the sum is {2 if total > 1 else 0}"):
+        judge_labels(examine(None, Y), ["u", "v"], constant=False)

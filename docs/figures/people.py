@@ -17,6 +17,7 @@ from contone import Inversion
 SUBJECTS = ("sky", "water", "plants", "people")
 COLOURS = ("#4477aa", "#66ccee", "#228833", "#cc6677")
 PEOPLE, SHOWN, N = ("Ada", "Ben", "Cleo"), 6, 200
+HEADS = "in: what three people chose", "out: soft labels, with 90 % intervals (dotted: the truth)"
 INK, FAINT = "#333333", "#dddddd"
 
 rng = np.random.default_rng(11)
@@ -44,7 +45,7 @@ some = [*np.flatnonzero(kinds == 1)[:2], *np.flatnonzero(kinds == 2)[:2], *np.fl
 figure = Figure(figsize=(9.6, 3.6))
 FigureCanvasSVG(figure)
 left, right = figure.subplots(1, 2, gridspec_kw={"width_ratios": [1, 1.75], "wspace": 0.08})
-for axes, title in ((left, "in: what three people chose"), (right, "out: soft labels, with 90 % intervals")):
+for axes, title in ((left, HEADS[0]), (right, HEADS[1])):
     axes.set_title(title, fontsize=11, color=INK, loc="left", pad=22)
     axes.set_ylim(SHOWN - 0.4, -0.6)
     axes.set_yticks([])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn import pipeline as sklearn_pipeline
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from contone.base import Estimator
@@ -70,6 +71,14 @@ class Pipeline(sklearn_pipeline.Pipeline):  # numpydoc ignore=PR02
         refuse_other_index(X, Y)
         enhance = self.steps[-1][1].enhance
         return enhance(self._transformed(X), Y)
+
+    @available_if(lambda self: hasattr(self.steps[-1][1], "predict"))
+    def predict(self, X: Data, **params: object) -> Data:
+        """The degrees (m, q) of new rows from their features alone; a frame in gives a frame out."""
+        found, method = super().predict(X, **params), self.steps[-1][1]
+        if not hasattr(X, "columns") or hasattr(found, "columns") or not isinstance(method, Estimator):
+            return found
+        return method.wrapped(open_border(X, method.label_names_), X, found)
 
     def intervals(self, X: Data, Y: Data = None, level: float = 0.9) -> tuple[Data, Data]:
         """Credible intervals of any rows, where the enhancer at the end gives them."""

@@ -348,30 +348,10 @@ def check_memory_estimate(enhancer: Enhancer) -> None:
     assert 0 < small < large
 
 
-ENHANCER_CHECKS: tuple[Check, ...] = (
-    check_answer_on_simplex,
-    check_deterministic,
-    check_global_random_state_untouched,
-    check_inputs_unchanged,
-    check_order_of_rows,
-    check_order_of_labels,
-    check_pickle,
-    check_confidences,
-    check_duplicate_rows,
-    check_constant_features,
-    check_units,
-    check_few_rows,
-    check_many_features,
-    check_numbers_of_labels,
-    check_extreme_labels,
-    check_frames,
-    check_tensors,
-    check_new_rows,
-    check_new_rows_with_labels,
-    check_errors,
-    check_parameters,
-    check_documentation,
-    check_memory_estimate,
+ENHANCER_CHECKS: tuple[Check, ...] = tuple(
+    function
+    for name, function in list(globals().items())
+    if name.startswith("check_") and name not in ("check_enhancer", "check_scikit_learn")
 )
 """Every property that is asked of a method, in the order in which a new method had better get them right."""
 

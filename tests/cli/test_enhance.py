@@ -159,7 +159,7 @@ def test_a_name_with_a_comma_or_a_star_is_taken_at_its_word():
         (("--labels", "calm,sad", "--features", "calm,tempo"), "'calm' cannot be used in two ways"),
         (("--labels", "calm,sad", "--features", "title"), "features must hold numbers; 'title' do not"),
         (("--labels", "calm,sad", "--id", "sad"), "'sad' cannot be used in two ways"),
-        (("--labels", "calm,sad,happy,tempo,loudness"), "no numeric column is left"),
+        (("--labels", "calm,sad,happy,tempo,loudness", "-m", "glle"), "no numeric column is left"),
         (("--labels", "calm,sad", "--method", "magic"), "no method 'magic'; there are: logical, temperature"),
         (("--labels", "calm,sad", "-m", "temperature", "--param", "d=1"), "no parameter 'd'; it has: c"),
         (("--labels", "calm,sad", "-m", "temperature", "--param", "c"), "not of the form KEY=VALUE"),
@@ -249,7 +249,7 @@ def test_a_damaged_file_is_an_error_not_a_traceback(folder, run, name):
 
 
 def test_debug_shows_where_the_error_came_from(folder, run, process):
-    (folder / "bad.csv").write_text("x,a,b\n1,1,0\n2,2,1\n")
+    (folder / "bad.csv").write_text("x,a,b\n1,1,0\n2,maybe,1\n")
     assert isinstance(run("enhance", "bad.csv", "--labels", "a,b", "-o", "soft.csv").exception, SystemExit)
     loud = process("--debug", "enhance", "bad.csv", "--labels", "a,b", "-o", "soft.csv", cwd=folder)
     assert loud.returncode == 1

@@ -20,9 +20,10 @@ from contone.experiments.report.render import render
 from contone.experiments.results import load_results
 from contone.experiments.run import run
 from contone.experiments.sources import load
-from contone.experiments.spec import read_spec
+from contone.experiments.spec import Spec, read_spec
 from contone.experiments.store import Store
 from contone.measurements import TopK
+from contone.pages import escape
 from contone.reproduction import paper
 
 
@@ -77,6 +78,17 @@ def test_the_report_is_neutral(found, tmp_path, undrawn):
         found.save(tmp_path / "page.pdf")
 
 
+@pytest.mark.parametrize("form", ["markdown", "latex"])
+def test_ranks_tests_and_means_are_in_every_document(found, form):
+    text = render(found.report, form)
+    ranks, tests = found.report.section("ranks").grids()
+    assert [row.name for row in ranks.foot] == ["Friedman p", "Critical difference (Nemenyi, 0.05)"]
+    means = [row.cells[1] for row in found.report.section("recovery").grids()[1].rows]
+    cells = [cell for row in (*ranks.rows, *ranks.foot, *tests.rows) for cell in row.cells]
+    written = escape.latex if form == "latex" else str
+    assert all(written(cell.text) in text for cell in (*cells, *means))
+
+
 def test_few_sets_are_said_and_get_no_diagram(found, undrawn):
     html = render(found.report, "html")
     assert 'id="ranks-all-kl-title"' not in html
@@ -104,6 +116,12 @@ def test_zero_is_not_missing_and_comes_before_minus_infinity(found, capsys, undr
     assert [row.cells[0].text for row in kl.rows if row.name == "Logical"] == ["−∞"]
     logical = next(row for row in found.report.shares.rows if row.name == "Logical")
     assert logical.cells[0].value == -math.inf
+
+
+def test_baselines_stand_beside_rows_that_only_use_them():
+    for row in ({"wrap": "Augmented"}, {"rehearse": {"n_iter": 1}}, {"grade": {"rows": 10}}):
+        made = make_spec(spec=Spec("x", "X", rows=({"methods": "all", "presets": [], **row},)))
+        assert {"Uniform", "Temperature", "Logical"} <= {name for row in made.rows for name in row.get("methods", [])}
 
 
 def test_methods_are_named_in_many_ways():

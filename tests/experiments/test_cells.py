@@ -7,7 +7,7 @@ import importlib
 import numpy as np
 import pytest
 
-from contone import CumulativeMass, Inversion, Temperature, datasets, measures
+from contone import Calibrated, CumulativeMass, Inversion, Temperature, datasets, measures
 from contone.enhance.inversion.chain import Settings
 from contone.exceptions import InputError
 from contone.experiments.cells import Cell
@@ -59,6 +59,20 @@ def test_a_rehearsed_row_chooses_a_temperature_without_the_truth(monkeypatch):
     assert found["extra"]["by"] == "rehearsal"
     answer = Temperature(c=0.2 * found["extra"]["chosen"]["temperature"]).fit_enhance(data.X, L)
     assert found["scores"]["kl"] == pytest.approx(measures.evaluate(data.D, answer).kl)
+
+
+def test_a_graded_row_is_judged_on_the_rows_that_were_not_told():
+    data = datasets.artificial()
+    L = CumulativeMass().apply(data.D)
+    found = record({"kind": "graded", "estimator": describe(Temperature(c=0.05)), "rows": 10})
+    told = found["extra"]["told"]
+    assert len(set(told)) == 10
+    others = np.setdiff1d(np.arange(len(data.D)), told)
+    known = np.where(np.isin(np.arange(len(data.D)), told)[:, None], data.D, np.nan)
+    R = Calibrated(Temperature(c=0.05)).fit_enhance(data.X, L, degrees=known)
+    assert found["scores"]["kl"] == pytest.approx(measures.kl(data.D[others], R[others]))
+    plain = Temperature(c=0.05).fit_enhance(data.X, L)
+    assert found["scores"]["kl"] < 0.8 * measures.kl(data.D[others], plain[others])
 
 
 def test_prediction_reports_what_the_learner_was_trained_on():

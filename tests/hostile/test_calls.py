@@ -15,6 +15,7 @@ import signal
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,10 +58,10 @@ ESTIMATORS = {
 RULES = {
     name: value
     for name in contone.__all__
-    if inspect.isclass(value := getattr(contone, name)) and issubclass(value, measurements.Measurement)
+    if inspect.isclass(value := getattr(contone, name)) and issubclass(value, measurements.IntervalRule)
 }
 FEW = {"Best": 12, "Tuned": 12, "Inversion": 25, "degrees": 8, "doubtful_labels": 20, "Rehearsal": 8}
-FEW |= {"label_chances": 20, "compare": 6, "check": 2, "LDLForest": 15}
+FEW |= {"label_chances": 20, "answers": 20, "compare": 6, "check": 2, "LDLForest": 15}
 MANY = 32
 """Cases of one name that run with the suite; what fits a model first, and costs more than all others, gets fewer."""
 
@@ -296,6 +297,12 @@ def with_groups(X: Any, Y: Any, option: Any) -> Any:
     return contone.Inversion(**TINY).fit_enhance(X, Y, groups=option)
 
 
+def answers_of_people(X: Any, Y: Any, option: Any) -> Any:
+    """Votes, levels or marks, with items and persons or without."""
+    made, groups, annotators = option
+    return contone.Inversion(degradation=made(), **TINY).fit_enhance(X, Y, groups=groups, annotators=annotators)
+
+
 def doubtful(X: Any, Y: Any, option: Any) -> Any:
     method = contone.Inversion(**TINY).fit(X, Y)
     return contone.doubtful_labels(method, X, Y, n_sweeps=6, min_probability=option)
@@ -323,9 +330,12 @@ def weighted(X: Any, Y: Any, option: Any) -> Any:
     return contone.weighted_rows(X, Y, min_degree=option)
 
 
+ANSWERS = [contone.Votes, partial(contone.Votes, ordered=True), contone.Levels, contone.Marks]
+ODD_ANSWERS = [partial(contone.Votes, ordered="x"), partial(contone.Levels, 3), partial(contone.Levels, (2, "a"))]
 FUNCTIONS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "degrees": (with_degrees, []),
     "groups": (with_groups, []),
+    "answers": (answers_of_people, []),
     "doubtful_labels": (doubtful, [0.5, 0.0, 1.0]),
     "label_chances": (chances, [0.05, 0.0, None]),
     "Rehearsal": (rehearsed, [12, 2, 5]),
@@ -353,12 +363,16 @@ def test_functions(name):
             G = data.draw(distributions(n, q, "parameters" in wrong)).astype(float)
             G[data.draw(st.integers(0, 12)) :: 2] = np.nan
             option = put_into(data.draw(containers("other columns" in wrong), label="degrees as"), G)
+        elif name == "answers":
+            made = data.draw(st.sampled_from(ANSWERS + ODD_ANSWERS * ("parameters" in wrong)), label="measurement")
+            names = st.none() | st.lists(st.sampled_from([0, 1, "a"]), min_size=n, max_size=n)
+            option = made, *(data.draw(names, label=label) for label in ("groups", "annotators"))
         elif name == "groups":
             option = np.asarray(data.draw(st.lists(st.sampled_from([0, 1, "a", None, np.nan]), max_size=12)), object)
             option = np.resize(option, n) if "parameters" not in wrong and len(option) else option
         else:
             option = data.draw(one_of_these(options, "parameters" in wrong), label="option")
-        answer = attempt(lambda: function(X, Y, option), X, Y, option)
+        answer = attempt(lambda: function(X, Y, option), X, Y, *([] if name == "answers" else [option]))
         if answer is None:
             return
         passed_on = name == "weighted_rows"  # X is copied as it is, for whatever takes it
@@ -366,5 +380,5 @@ def test_functions(name):
             assert not is_refused(kind, given_), f"an answer to X as {kinds[0]}, Y as {kinds[1]}"
         if name == "label_chances":
             assert ((as_array(answer) >= 0) & (as_array(answer) <= 1)).all()
-        if name in ("degrees", "groups"):
-            assert_on_simplex(answer, len(answer) if name == "groups" else n)  # one row per item
+        if name in ("degrees", "groups", "answers"):
+            assert_on_simplex(answer, n if name == "degrees" else len(answer))  # one row per item

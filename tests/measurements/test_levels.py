@@ -33,6 +33,13 @@ def test_the_range_is_that_of_the_answers_where_none_is_given():
     assert Levels((0, 3)).suited_to(np.array([[1.0, 2.0]])).levels == (0, 3)
 
 
+@pytest.mark.parametrize("value", [0.0, 1.0, 3.0])
+def test_one_level_alone_stands_beside_the_end_of_the_range(value):
+    rule = Levels((0, 3)).suited_to(np.full((2, 2), value))
+    assert rule.worth[rule.coded(np.array([[value]])).astype(int)] == value
+    assert len(rule.numbers) == 2
+
+
 def test_what_is_outside_of_the_range_is_refused_in_words():
     with pytest.raises(LabelError, match="from 0 to 3; in row 1, label number 0"):
         Levels((0, 3)).check_labels(np.array([[0.0, 3.0], [4.0, 1.0]]))

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from contone import Inversion
 from contone.exceptions import LabelWarning
-from contone.numerics.principal import principal_map
+from contone.numerics.scaling import principal_map
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_it_is_the_leading_part_of_the_singular_value_decomposition(kind, exact,
     rng = np.random.default_rng(1)
     X = np.round(rng.normal(size=(50, 12)) * np.geomspace(1, 30, 12) @ rng.normal(size=(12, 12)), 1)
     X[rng.random(X.shape) < 0.3] = 0.0
-    monkeypatch.setattr("contone.numerics.principal.EXACT", 100 if exact else 0)
+    monkeypatch.setattr("contone.numerics.scaling.EXACT", 100 if exact else 0)
     scores = principal_map(kind(X), n_components=4)(kind(X))
     U, s, _ = np.linalg.svd((X - X.mean(axis=0)) / X.std(axis=0), full_matrices=False)
     expected = (U * s)[:, :4] * np.sqrt(50 / np.sum(s[:4] ** 2))

@@ -12,7 +12,7 @@ import pytest
 
 from contone.exceptions import OutputError
 from contone.runtime import files
-from contone.runtime.files import locked, open_private_folder, remove_leftovers, replacing
+from contone.runtime.files import check_folder, locked, open_private_folder, remove_leftovers, replacing
 
 FAULTS = {"chmod": errno.EPERM, "fsync": errno.ENOSPC, "replace": errno.EROFS, "close": errno.EIO}
 
@@ -155,3 +155,16 @@ def test_a_lock_that_is_removed_while_it_is_opened_is_taken_anew(tmp_path, monke
     monkeypatch.setattr(files, "_try_lock", remove_first)
     with locked(path, "It is used"):
         assert path.exists()
+
+
+def test_a_folder_that_cannot_hold_results_is_refused_before_any_work(tmp_path):
+    check_folder(tmp_path)
+    check_folder(tmp_path / "new" / "newer")  # may be missing
+    check_folder(tmp_path / ("x" * files.LONGEST_NAME))
+    with pytest.raises(OutputError, match="too long"):
+        check_folder(tmp_path / ("x" * (files.LONGEST_NAME + 1)))
+    with pytest.raises(OutputError, match="too long"):
+        check_folder(tmp_path / ("ä" * (files.LONGEST_NAME // 2 + 1)))  # bytes count, not letters
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="not a folder"):
+        check_folder(tmp_path / "file" / "new")

@@ -340,7 +340,7 @@ def test_malformed_files_end_in_a_sentence(folder, name, streamed):
 def test_a_table_of_labels_only_is_for_methods_that_use_nothing_else(folder, streamed):
     Path("words.csv").write_text("t,a,b\nu,1,0\nv,0,1\nw,1,1\n")
     with pytest.raises(
-        ContoneError, match="no numeric column is left .* GLLE needs features, these methods use labels"
+        ContoneError, match="no numeric column is left .* GLLE needs features, these methods can do without"
     ):
         contone.enhance_file("words.csv", "o.csv", labels="a,b", method="glle", stream=streamed)
     done = contone.enhance_file("words.csv", "o.csv", labels="a,b", method="temperature", stream=streamed)

@@ -94,3 +94,18 @@ def test_what_is_no_table_is_refused():
         contone.enhance_table(pl.DataFrame(PLAIN), labels=NAMES, missing="drop")
     with pytest.raises(ArgumentError, match="no rows"):
         contone.enhance_table(pl.DataFrame(PLAIN).clear(), labels=NAMES)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "datasets"])
+def test_answers_of_people_give_one_row_per_item(kind):
+    rows = [(f"i{i}", float(i), f"w{w}", "ab"[(i + w) % 2]) for i in range(6) for w in range(3)]
+    frame = pl.DataFrame(rows, ["task", "x", "worker", "label"], orient="row")
+    given = {"pandas": frame.to_pandas, "polars": lambda: frame}.get(kind)
+    table = pytest.importorskip("datasets").Dataset.from_polars(frame) if given is None else given()
+    method = contone.Inversion(n_sweeps=20, n_burn=5)
+    found = contone.enhance_table(table, method=method, degrees_as="list", intervals=0.9)
+    assert type(found) is type(table)
+    assert list(found["task"]) == [f"i{i}" for i in range(6)]
+    assert list(found["n_answers"]) == [3] * 6
+    np.testing.assert_allclose(np.array([list(d) for d in found["degrees"]]).sum(axis=1), 1.0)
+    assert {"lower", "upper", "entropy"} <= set(found.column_names if kind == "datasets" else found.columns)

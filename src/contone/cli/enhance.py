@@ -127,6 +127,9 @@ def say_what_was_done(done: EnhancedFile) -> bool:
     if done.fitted is not None and done.fitted.problem.graded is not None:
         errors = done.fitted.compare_errors(terminal.TerminalProgress())
         terminal.say(error_fell(*errors)) if errors else None
+    if done.fitted is not None and (judged := done.fitted.judged_by_reference()):
+        right, known = judged
+        terminal.say(f"  the first label of the answer is the reference in {right:,} of {known:,} items")
     if rule := describe_rule(done.method):
         terminal.say(rule)
     chosen = getattr(done.method, "best_params_", None)
@@ -150,7 +153,12 @@ def write_page(done: EnhancedFile, report: str, file: Path, *, overwrite: bool, 
     if done.fitted is not None and done.fitted.problem.groups is not None:
         asked = done.fitted.problem.subset(done.fitted.fitted_rows)
         names, who = asked.item_names, asked.annotators
-        write_people_page(done.method, asked.Y, names, who, report, file.name, overwrite=overwrite)
+        with terminal.fitting("checking the answer"):
+            people = write_people_page(
+                done.method, asked.Y, names, who, report, file.name, X=asked.X, overwrite=overwrite
+            )
+        if people.findings:
+            terminal.say(people.decision.sentence())
         terminal.say(f"wrote {report}")
         return
     assert done.fitted_rows is not None

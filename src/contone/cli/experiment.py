@@ -177,8 +177,9 @@ def print_tables(report: Report) -> None:
 def _print_table(title: str, columns: dict[str, dict[str, Cell]], rows: Sequence[Row]) -> None:
     table = Table(title=Text(title), box=None, pad_edge=False)
     table.add_column("method", no_wrap=True)
-    for name in columns:
-        table.add_column(Text(name), justify="right", no_wrap=True)
+    for name, column in columns.items():
+        # A head may be wrapped; a number that is cut off would be another number.
+        table.add_column(Text(name), justify="right", min_width=max((len(c.text) for c in column.values()), default=0))
     for row in rows:
         cells = [column.get(row.name) for column in columns.values()]
         texts = [Text(c.text, style="bold" if c.best else "") if c is not None else Text() for c in cells]

@@ -132,16 +132,8 @@ def benchmark(
 
     folder = Store(store).checked()
     chosen = make_spec(methods, spec=spec, degradation=degradation)
-    plan = plan_benchmark(
-        chosen,
-        datasets,
-        folder,
-        degrees=degrees,
-        features=features,
-        seeds=seeds,
-        max_rows=max_rows,
-        given=spec is None,
-    )
+    how: Record = {"degrees": degrees, "features": features, "seeds": seeds, "max_rows": max_rows}
+    plan = plan_benchmark(chosen, datasets, folder, **how, given=spec is None)
     run(plan.cells, folder, jobs=jobs, observer=observer, about=about_run(plan, chosen))
     return Benchmark(make_report(folder), Path(store), chosen.name)
 
@@ -154,13 +146,8 @@ def make_spec(
 ) -> Spec:
     """The experiment: from a spec, or of these methods; baselines and references are added where they are missing."""
     if spec is None:
-        made = Spec(
-            NAME,
-            TITLE,
-            "How close do the methods come to the true label distributions, given features and logical labels?",
-            seeds=3,
-            rows=tuple(_rows(methods)),
-        )
+        question = "How close do the methods come to the true label distributions, given features and logical labels?"
+        made = Spec(NAME, TITLE, question, seeds=3, rows=tuple(_rows(methods)))
     elif isinstance(spec, Spec):
         made = spec
     else:
@@ -210,7 +197,11 @@ def about_run(plan: Plan, spec: Spec, command: str = "contone.benchmark(...)") -
         "missing_data": plan.missing_data,
         "missing_methods": plan.missing_methods,
         "duplicates": plan.duplicates,
-        "report": {"kind": NAME, "experiment": spec.name, "title": spec.title, "question": spec.question},
+        "report": {
+            "kind": NAME,
+            "experiment": spec.name,
+            **{k: getattr(spec, k) for k in ("title", "question", "note")},
+        },
     }
 
 
@@ -248,6 +239,9 @@ def _missing_references(spec: Spec) -> list[Record]:
 
 
 def _named_methods(row: Mapping[str, Any]) -> list[str]:
-    if row.get("methods") == "all":
-        return [cls.__name__ for cls in all_methods().values()]
-    return list(row.get("methods", ())) if "wrap" not in row else []
+    """The methods that stand in a row as they are: not wrapped, rehearsed or with graded rows."""
+    from contone.experiments.plan import WAYS
+
+    if {"wrap", *WAYS} & set(row):
+        return []
+    return [cls.__name__ for cls in all_methods().values()] if row.get("methods") == "all" else row.get("methods", [])

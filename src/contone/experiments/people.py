@@ -86,9 +86,8 @@ def _rows(methods: Mapping[str, Enhancer], k: int) -> Iterator[tuple[str, Record
         if reads_votes(method):
             yield name, {"reading": "votes"}, method
             continue
-        for reading in READINGS:
-            task = {"reading": reading if k > 1 else "majority"}  # of one answer they are the same, and computed once
-            yield name if reading == "majority" else f"{name} (any)", task, method
+        for reading in READINGS if k > 1 else READINGS[:1]:  # of one answer they are the same
+            yield name if reading == "majority" else f"{name} (any)", {"reading": reading}, method
 
 
 def reads_votes(method: Enhancer) -> bool:
@@ -175,7 +174,8 @@ def table(results: Results, k: int, measure: str) -> Grid:
     for row, kind in results.kinds(NAME).items():
         found = (results.get(NAME, dataset, row, {"k": k}) for dataset in datasets)
         values = [one.scores[measure] if one is not None and one.status == "done" else None for one in found]
-        lines.append((row, kind, [blocks.Cell("" if v is None else f"{v:.3f}", v) for v in values], None))
+        if any(value is not None for value in values):
+            lines.append((row, kind, [blocks.Cell("" if v is None else f"{v:.3f}", v) for v in values], None))
     title = f"Log loss of the left-out answers, given {words.count(k, 'answer')} per item"
     grid = as_grid(title, datasets, lines, lambda v: "" if v is None else f"{v:.3f}", False, with_shares=False)
     order = sorted(grid.rows, key=lambda row: math.inf if row.cells[0].value is None else row.cells[0].value)

@@ -11,6 +11,7 @@ of all marks. The lowest level is evidence, too: "not at all".
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import ClassVar, Self
 
 import numpy as np
@@ -51,7 +52,9 @@ class Levels(Answers):  # numpydoc ignore=PR02
     spoken: ClassVar[dict[str, Spoken]] = {"levels": Spoken("levels, one for every label")}
 
     def __post_init__(self) -> None:
-        if self.levels is not None and not (len(self.levels) == 2 and self.levels[0] < self.levels[1]):
+        numbers = self.levels is None or (isinstance(self.levels, tuple | list) and len(self.levels) == 2)
+        numbers = numbers and all(isinstance(level, Real) for level in self.levels or ())
+        if not numbers or (self.levels is not None and not self.levels[0] < self.levels[1]):
             raise InputError(f"Levels: levels must be (lowest, highest), the first the smaller; got {self.levels!r}.")
 
     @property
@@ -68,8 +71,12 @@ class Levels(Answers):  # numpydoc ignore=PR02
         """With the levels that Y (n, q) uses; rare neighbours are put together where there are too many."""
         given = to_numpy(Y)
         values, counts = np.unique(given[~np.isnan(given)], return_counts=True)
-        found = (float(values[0]), float(values[-1])) if len(values) > 1 else (0.0, 1.0)
+        if len(values) < 2:  # one level says nothing of distances: it stands beside the end of the range
+            low, high = self.levels or (0.0, 1.0)
+            values = np.unique([low, *values]) if (values > low).any() else np.array([low, high])
+            counts = np.ones(len(values), dtype=np.intp)
         numbers, weights = values.tolist(), counts.tolist()
+        found = (float(values[0]), float(values[-1]))
         while len(numbers) > MOST_STEPS:
             k = int(np.argmin(np.add(weights[1:], weights[:-1])))
             total = weights[k] + weights[k + 1]

@@ -9,7 +9,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from contone.backends import to_numpy
-from contone.exceptions import LabelError
+from contone.exceptions import InputError, LabelError
 from contone.measurements.base import Answers, Spoken
 from contone.typing import Array
 
@@ -18,11 +18,17 @@ MOST_VOTES = 1e9
 
 
 @dataclass(frozen=True)
-class Votes(Answers):
+class Votes(Answers):  # numpydoc ignore=PR02
     """How many people chose each label of an item.
 
     Y (n, q) holds counts, whole numbers not below zero; NaN is a label that was not on offer. Exactly one 1 per row
     (one class per item) is one vote per item.
+
+    Parameters
+    ----------
+    ordered : bool, default=False
+        Whether the labels are levels of one scale in their order, as with one to five stars: an item then lies
+        somewhere on the scale, and neighbouring labels are chosen for the same items. It helps with few votes.
 
     Examples
     --------
@@ -30,8 +36,13 @@ class Votes(Answers):
     [[0.0, 3.0, 0.0]]
     """
 
+    ordered: bool = False
     spoken: ClassVar[dict[str, Spoken]] = {"votes": Spoken("votes, how many people chose each label")}
     spread_prior: ClassVar[tuple[float, float]] = (1.1, 0.25)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.ordered, bool | np.bool_):
+            raise InputError(f"Votes: ordered must be True or False; got {self.ordered!r}.")
 
     def check_labels(self, Y: Array) -> None:
         xp = array_namespace(Y)

@@ -1,14 +1,17 @@
-"""Scaling of features, as plain functions of arrays."""
+"""Scaling of features, and their principal components: the feature map of a linear Gaussian model."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
+from scipy.sparse.linalg import LinearOperator, svds
+from sklearn.utils.extmath import randomized_svd
 
-from contone.backends import get_backend, like
-from contone.typing import Array
+from contone.backends import get_backend, like, to_numpy
+from contone.typing import Array, Data
 
 SMALLEST, LARGEST = 1e-140, 1e140
 """Features between these have squares that can be added up; the moments of others are taken in a unit of their own."""
@@ -22,6 +25,13 @@ An offset of 1e12 leaves a deviation of 1 some 10,000 roundings, so it hides not
 FARTHEST = 1e15
 """New rows count as being at most this many deviations away: their squares stay in floating point, in single precision
 too."""
+
+EXACT = 400
+"""Up to this many rows or columns the decomposition is exact; beyond it is randomised, which is near enough for the
+leading components."""
+
+NO_VARIANCE = 1e-12
+"""Of the largest variance, as good as none: what is left of it by rounding."""
 
 
 class Standardisation(NamedTuple):
@@ -93,3 +103,106 @@ def min_max_scaling(X: Array) -> MinMax:
     low, high = xp.min(X, axis=0), xp.max(X, axis=0)
     scale = high - low
     return MinMax(low, xp.where(_is_constant(scale, low, high), xp.ones_like(scale), scale))
+
+
+# ------------------------------------------------------------------------------------------------ principal components
+
+
+@dataclass(frozen=True)
+class PrincipalMap:
+    """x -> (x - mean) / scale @ components; the components (d, k) give the training rows a mean square of 1."""
+
+    scaling: Standardisation
+    components: np.ndarray
+
+    def __call__(self, X: Array) -> Array:
+        """Scores (m, k) of features X (m, d); sparse ones are not made dense."""
+        if get_backend(X).name == "sparse":
+            mean, scale = self.scaling
+            return _divided(X, scale) @ self.components - (mean / scale) @ self.components
+        return self.scaling(X) @ like(self.components, X)
+
+
+def principal_map(X: Array, n_components: int) -> PrincipalMap:
+    """The leading principal components of the z-scores of X (n, d); one weight for all keeps their natural order.
+
+    The scores are not whitened: in a ridge regression on them, directions in which the features vary little count
+    little, as they do in a ridge regression on the features themselves.
+    """
+    if get_backend(X).name == "sparse":
+        return _sparse_principal_map(X, n_components)
+    scaling = standardisation(X, ddof=0)
+    standardised = scaling(X)
+    n, d = standardised.shape
+    k = min(n_components, n, d)
+    if d <= EXACT or k == d or not get_backend(X).in_memory:
+        values, vectors = np.linalg.eigh(to_numpy(standardised.T @ standardised))
+        vectors = vectors[:, ::-1][:, :k]
+        values = np.maximum(values[::-1][:k], 0.0)
+    else:
+        _, singular, rows = randomized_svd(to_numpy(standardised), k, n_iter=4, random_state=0)
+        vectors, values = rows.T, np.square(singular)
+    return _scaled_map(scaling, vectors, values, n)
+
+
+def _scaled_map(scaling: Standardisation, vectors: np.ndarray, values: np.ndarray, n: int) -> PrincipalMap:
+    """The map to the directions (d, k) in which the rows vary, with sums of squares (k,), largest first.
+
+    Nothing can be learnt of the others, and new rows may lie anywhere along them.
+    """
+    total, varies = values.sum() / n, values > NO_VARIANCE * values.max(initial=0.0)
+    return PrincipalMap(scaling, vectors[:, varies] / np.sqrt(total if total > 0 else 1.0))
+
+
+def _sparse_principal_map(X: Data, n_components: int) -> PrincipalMap:
+    """The same for a sparse X: its z-scores are products with X and with the means, never a matrix."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    unit = extreme_unit(_largest(X))
+    found = _map_of_sparse(_divided(X, unit), n_components)
+    mean, scale = found.scaling
+    return PrincipalMap(Standardisation(mean * unit, scale * unit), found.components)
+
+
+def _divided(X: Array, unit: np.ndarray) -> Array:
+    """A sparse X with every column in its unit, within reach of what can be computed with."""
+    divided = X.copy()
+    with np.errstate(over="ignore"):
+        divided.data = np.clip(X.data / unit[X.indices], -FARTHEST, FARTHEST)
+    return divided
+
+
+def _largest(X: Array) -> Array:
+    """The largest absolute entry of every column, (d,)."""
+    return np.asarray(abs(X).max(axis=0).toarray()).ravel()
+
+
+def _map_of_sparse(X: Data, n_components: int) -> PrincipalMap:
+    n, d = X.shape
+    mean = np.asarray(X.mean(axis=0)).ravel()
+    # Sums of squares about the mean: of what is stored, and of the zeros that are not.
+    stored = X.copy()
+    stored.data = np.square(X.data - mean[X.indices])
+    n_zeros = n - np.bincount(X.indices, minlength=d)
+    scale = np.sqrt((np.asarray(stored.sum(axis=0)).ravel() + n_zeros * np.square(mean)) / n)
+    rounding = np.finfo(float).eps * _largest(X)
+    scaling = Standardisation(mean, np.where(scale <= CONSTANT * rounding, 1.0, scale))
+    k = min(n_components, n, d)
+    if d <= EXACT:
+        gram = (X.T @ X).toarray() - n * np.outer(mean, mean)
+        values, vectors = np.linalg.eigh(gram / np.outer(scaling.scale, scaling.scale))
+        return _scaled_map(scaling, vectors[:, ::-1][:, :k], np.maximum(values[::-1][:k], 0.0), n)
+    if k >= n:  # so few rows that all of them may be dense
+        _, singular, rows = np.linalg.svd(scaling(X.toarray()), full_matrices=False)
+        return _scaled_map(scaling, rows[:k].T, np.square(singular[:k]), n)
+    offset = mean / scaling.scale
+    operator = LinearOperator(
+        (n, d),
+        matvec=lambda v: X @ (v.ravel() / scaling.scale) - offset @ v.ravel(),
+        rmatvec=lambda u: (X.T @ u.ravel()) / scaling.scale - offset * u.sum(),
+        dtype=float,
+    )
+    _, singular, rows = svds(operator, k, v0=np.ones(min(n, d)), maxiter=50 * k)
+    order = np.argsort(-singular, kind="stable")
+    return _scaled_map(scaling, rows[order].T, np.square(singular[order]), n)

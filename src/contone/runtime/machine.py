@@ -160,7 +160,7 @@ MAX_JOBS_PER_CORE = 4
 
 def check_jobs(jobs: int | None, name: str = "jobs") -> None:
     """Refuse a number of processes that makes no sense on this machine; None is one, below 0 counts from all cores."""
-    cores = int(joblib.cpu_count())
+    cores = processors()
     most = MAX_JOBS_PER_CORE * cores
     if jobs is not None and not (-cores <= jobs <= -1 or 1 <= jobs <= most):
         raise InputError(f"{name}={jobs}: give -1 for one process per core, or a number from 1 to {most}.")
@@ -169,8 +169,13 @@ def check_jobs(jobs: int | None, name: str = "jobs") -> None:
 def n_threads() -> int:
     """What OMP_NUM_THREADS allows, as for other numerical libraries, and not more than there are processors."""
     allowed = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    processors = int(joblib.cpu_count())
-    return min(int(allowed), processors) if allowed.isdigit() and int(allowed) > 0 else processors
+    return min(int(allowed), processors()) if allowed.isdigit() and int(allowed) > 0 else processors()
+
+
+@cache
+def processors() -> int:
+    """Processors of this process; asked for once, because a container's limits are read from files."""
+    return int(joblib.cpu_count())
 
 
 def side_by_side(

@@ -35,23 +35,22 @@ class Report:
 
 
 Listener = Callable[[Report], None]
-_listener: ContextVar[Listener | None] = ContextVar("contone_progress", default=None)
+listener: ContextVar[Listener | None] = ContextVar("contone_progress", default=None)
 
 
 @contextmanager
-def listening(listener: Listener) -> Iterator[None]:
+def listening(hears: Listener) -> Iterator[None]:
     """Hear of the loops inside, one report per step."""
-    before = _listener.get()
-    _listener.set(listener)
+    before = listener.set(hears)
     try:
         yield
     finally:
-        _listener.set(before)
+        listener.reset(before)
 
 
 def is_heard() -> bool:
     """Whether anybody listens."""
-    return _listener.get() is not None
+    return listener.get() is not None
 
 
 def reported(steps: Iterable[Step], total: int, name: str) -> Iterator[Step]:
@@ -65,17 +64,17 @@ def reported(steps: Iterable[Step], total: int, name: str) -> Iterator[Step]:
     >>> total, heard
     (7, [('sum', 1, 2), ('sum', 2, 2)])
     """
-    listener, started, done = _listener.get(), time.perf_counter(), 0
-    if listener is not None:
-        _listener.set(None)
+    hears, started, done = listener.get(), time.perf_counter(), 0
+    if hears is not None:
+        listener.set(None)
     try:
         for done, step in enumerate(steps, start=1):
             yield step
-            if listener is not None:
-                listener(Report(name, done, total, time.perf_counter() - started))
+            if hears is not None:
+                hears(Report(name, done, total, time.perf_counter() - started))
     finally:
-        if listener is not None:
-            _listener.set(listener)
+        if hears is not None:
+            listener.set(hears)
         LOG.info("%s: %d of %d steps in %.2f s", name, done, total, time.perf_counter() - started)
 
 

@@ -17,8 +17,8 @@ from contone.base import Enhancer
 from contone.enhance import plugins
 from contone.enhance.calibrated import Calibrated
 from contone.enhance.graded import takes_degrees
+from contone.enhance.inversion import Inversion
 from contone.exceptions import ArgumentError, LabelError
-from contone.measurements import RuleText
 from contone.tables.columns import Columns
 from contone.tables.progress import Progress
 from contone.tables.reading import Problem, refuse_few_labelled
@@ -93,6 +93,16 @@ class FittedProblem:
         labelled = problem.subset(keep)
         return FittedRows(labelled.X, labelled.Y, labelled.numbers, len(problem.numbers))
 
+    def judged_by_reference(self) -> tuple[int, int] | None:
+        """How many items have their reference answer as the first label, and how many have one; None for none."""
+        answers = self.problem.answers
+        if answers is None or not answers.reference:
+            return None
+        first = [answers.labels[j] for j in self.D.argmax(axis=1)]
+        places = {int(number): row for row, number in enumerate(self.problem.numbers)}
+        known = [(places[i], right) for i, right in answers.reference.items() if i in places]
+        return sum(first[row] in right for row, right in known), len(known)
+
     def compare_errors(self, progress: Progress) -> tuple[float, float] | None:
         """The expected error without and with graded rows, where the method knows it; takes a second fit."""
         found = [getattr(self.method, name, None) for name in ("error_before_", "error_after_", "expected_error_")]
@@ -130,11 +140,11 @@ def with_intervals(method: object) -> GivesIntervals:
 
 
 def refuse_without_features(method: Enhancer, chosen: Columns) -> None:
-    """A table of labels only is for methods that use nothing else."""
-    if not chosen.features and not method.baseline:
+    """A table of labels only is for methods that can do without features: baselines, and the model of Inversion."""
+    if not chosen.features and not method.baseline and not isinstance(method, Inversion):
         raise ArgumentError(
             "no numeric column is left that could be a feature. Name columns of categories with --categorical, of free "
-            f"text with --text; {type(method).__name__} needs features, these methods use labels only: "
+            f"text with --text; {type(method).__name__} needs features, these methods can do without: inversion, "
             f"{', '.join(name for name, cls in enhance.methods().items() if cls.baseline)}.",
             "features",
         )
@@ -143,7 +153,7 @@ def refuse_without_features(method: Enhancer, chosen: Columns) -> None:
 def read_by(method: Enhancer, rule: str) -> None:
     """Let a method read the labels by a rule, if it has one that nobody has set."""
     known = method.get_params(deep=False)
-    if known.get("degradation") == UNSET and RuleText().is_satisfied_by(rule):
+    if known.get("degradation") == UNSET:
         method.set_params(degradation=rule)
 
 
@@ -165,8 +175,9 @@ def intervals_of(
 
 def fit_problem(problem: Problem, method: Enhancer, progress: Progress) -> FittedProblem:
     """Fit on all rows, or on those with a label: then the others are predicted."""
-    if problem.answers is None:
-        refuse_without_features(method, problem.columns)
+    refuse_without_features(method, problem.columns)
+    if not problem.columns.features:
+        progress.note("  no features: the degrees come from the labels alone")
     if problem.rule is not None:
         read_by(method, problem.rule)
     labelled, is_answered = problem.labelled, problem.groups is not None

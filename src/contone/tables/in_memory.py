@@ -12,12 +12,13 @@ import polars as pl
 
 from contone.base import Enhancer
 from contone.exceptions import ArgumentError, InputTypeError
+from contone.tables import exports
 from contone.tables.fitting import fit_problem, named_method, with_intervals
 from contone.tables.progress import Progress
 from contone.tables.reading import pose
 from contone.tables.settings import AnswerOptions, split_options
 from contone.tables.table import Table
-from contone.tables.writing import added_columns, degree_columns
+from contone.tables.writing import added_columns, answer_frame, degree_columns
 
 
 def enhance_table(
@@ -43,7 +44,7 @@ def enhance_table(
     Returns
     -------
     table
-        Of the same kind, with the new columns.
+        Of the same kind, with the new columns; one row per item where several rows are about one.
 
     Examples
     --------
@@ -62,10 +63,14 @@ def enhance_table(
         with_intervals(fresh)
     if stored.stored.is_empty():
         raise ArgumentError("the table has no rows.", "table")
-    problem = pose(stored, reading, said)
+    answers = None if reading.labels or reading.worker else exports.answers_in(stored.stored, reading.question)
+    problem = pose(answers or stored, reading, said)
     degree_columns(writing, problem.columns, problem.label_names)
     fitted = fit_problem(problem, fresh, said)
     ends = fitted.intervals(writing.intervals)
+    if problem.groups is not None or reading.item is not None:  # one row per item comes out
+        read, beside = problem.label_reading, problem.beside
+        return _like(table, answer_frame(writing, problem.table, problem.columns, read, fitted.D, ends, beside))
     return _with_columns(table, added_columns(writing, problem.columns, problem.label_names, fitted.D, ends))
 
 
@@ -110,6 +115,14 @@ def _named(column: pl.Series, names: list[str]) -> pl.Series:
         entries = [None if row is None else [name_of(k) for k in row] for row in column.to_list()]
         return pl.Series(column.name, entries, dtype=pl.List(pl.String))
     return pl.Series(column.name, [name_of(k) for k in column.to_list()], dtype=pl.String)
+
+
+def _like(table: Any, frame: pl.DataFrame) -> Any:
+    """A frame as the kind of table that was given."""
+    if is_dataset(table):
+        return table.from_polars(frame)
+    kind = nw.from_native(table, eager_only=True).implementation
+    return nw.to_native(nw.from_dict({c.name: c.to_list() for c in frame}, backend=kind))
 
 
 def _with_columns(table: Any, new: pl.DataFrame) -> Any:

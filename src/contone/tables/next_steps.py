@@ -103,14 +103,19 @@ def plan_file(
     )
 
 
-def sampled(problem: Problem, method: Enhancer, progress: Progress) -> tuple[FittedProblem, NDArray[np.float64]]:
-    """A method fitted to votes, and draws (S, n, q) of the shares of the items that have any."""
+def sampled(
+    problem: Problem, method: Enhancer, progress: Progress, rules: Sequence[str] = ("votes",)
+) -> tuple[FittedProblem, NDArray[np.float64]]:
+    """A method fitted to answers, and draws (S, n, q) of the degrees of the items that have any.
+
+    Of marks, a further one is taken for a vote: a label drawn by the degrees.
+    """
     if not isinstance(method, Inversion):
         raise ArgumentError(f"answers are looked ahead by inversion; got {type(method).__name__}.", "method")
-    if problem.rule != "votes":
+    if problem.rule not in rules:
         raise ArgumentError(
-            f"the next answers are told for votes, where each person chooses one label; these are "
-            f"{problem.rule or 'no answers of people'}. --rule votes reads them so.",
+            f"this needs answers of people, read as {' or '.join(rules)}; these are "
+            f"{problem.rule or 'labels of a rule'}. --rule votes reads them so.",
             "rule",
         )
     method.set_params(n_samples=N_SAMPLES)
@@ -133,7 +138,7 @@ def suggest_answers(problem: Problem, method: Enhancer, number: int, progress: P
 
     Items that nobody has answered come first, since one answer about them tells most.
     """
-    fitted, D = sampled(problem, method, progress)
+    fitted, D = sampled(problem, method, progress, ("votes", "marks"))
     with progress.working("choosing items"):
         open_items = np.flatnonzero(~fitted.fitted_rows)[:number]
         places = np.flatnonzero(fitted.fitted_rows)

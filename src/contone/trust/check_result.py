@@ -187,6 +187,10 @@ class Check:
         fits = (
             "" if self.explained is None else f", which explains the number of labels of {self.explained:.0%} of rows,"
         )
+        if self.rule.startswith(("Votes", "Levels", "Marks")):
+            return (
+                f"Read as: {self.rule_words}. {str(self.expected_error).capitalize().replace('kl', 'KL')} ({beside})."
+            )
         whose = "labels" if self.method == MODEL else f"with {self.method} labels"
         return (
             f"Under the rule “{self.rule_words}”{fits} {whose} marked yes keep {self.yes_weight:.0%} of the weight. "

@@ -18,16 +18,18 @@ from sklearn.base import clone
 from contone.backends import to_numpy
 from contone.base import Enhancer, check_whole_numbers
 from contone.enhance.inversion import Inversion
-from contone.enhance.inversion.assessment import report_rule
-from contone.enhance.inversion.expected_error import ErrorSample, ExpectedError, expect_error
+from contone.enhance.inversion.assessment import ErrorSample, report_rule
+from contone.enhance.inversion.expected_error import ExpectedError, expect_error
 from contone.enhance.inversion.fit import choose_rows
 from contone.enhance.inversion.posterior import Posterior
 from contone.exceptions import ArgumentError, InputError
+from contone.numerics.simplex import kl_divergence
 from contone.runtime.progress import reported
 from contone.trust import method_checks, model_checks
 from contone.trust.calibration import SHORT
 from contone.trust.check_result import DOUBTFUL, FINE, OFF, Check, Finding
 from contone.trust.hidden_labels import are_given_away, feature_finding, find_hidden_labels
+from contone.trust.left_out import leave_out, left_out_findings
 from contone.trust.open_rule import average_over_rules, gain_finding, rule_finding
 from contone.trust.rehearsal import rows_in_memory
 from contone.trust.row_summaries import find_doubtful, strongest_pairs, summarize_labels, summarize_rows, taken
@@ -119,6 +121,8 @@ def check(
                     f"check: {int(told.sum())} of the {len(told)} rows looked at have a label; 2 are needed."
                 )
             X_some, L_some, rows = X_some[told], L_some[told], rows[told]
+        if isinstance(fitted, Inversion) and fitted.reads_answers():
+            return _check_answers(fitted, X_some, L_some, rows, n, tuple(border.label_names), random_state)
         chosen = model if model is not None else Inversion()
         return _check(fitted, chosen, X_some, L_some, rows, n, tuple(border.label_names), n_replicates, random_state)
 
@@ -197,6 +201,39 @@ def _check(
         n_checked=len(rows),
         method=name,
         not_checked=tuple(filter(None, (*not_checked, undoubted))),
+    )
+
+
+def _check_answers(
+    method: Inversion, X: Matrix, L: Matrix, rows: np.ndarray, n: int, names: tuple[str, ...], seed: int
+) -> Check:
+    """Check what was made of answers of people L (m, q), one row per item: by answers that were left out."""
+    D, error = taken(method.posterior_.mean, rows), method.expected_error_
+    lower, upper = (taken(end, rows) for end in method.intervals_(0.9))
+    findings, not_checked = [data_finding(L, names)], ""
+    try:
+        findings += left_out_findings(leave_out(method, X, L, seed=seed))
+    except InputError as why:
+        not_checked = f"Answers left out: {why}"
+    uniform = float(np.mean(kl_divergence(D, np.full(D.shape, 1.0 / D.shape[1])))) + error.mean
+    return Check(
+        decision=decide(findings),
+        rule=str(method.degradation_),
+        rule_words=method.degradation_.in_words(),
+        explained=None,
+        yes_weight=method.rule_report_.yes_weight,
+        expected_error=error,
+        error_given_rule=error,
+        rule_share=0.0,
+        baselines={"equal degrees": uniform},
+        findings=tuple(findings),
+        labels=summarize_labels(L, D, names, (lower, upper)),
+        ambiguous=summarize_rows(taken(error.rows, rows), rows, L, D, names),
+        doubtful=(),
+        pairs=strongest_pairs(method.covariance_, names),
+        n_rows=n,
+        n_checked=len(rows),
+        not_checked=(not_checked,) if not_checked else (),
     )
 
 

@@ -15,6 +15,7 @@ from contone.pages.blocks import Block, Cell, Charts, Column, Document, Grid, He
 from contone.pages.svg import Chart
 from contone.runtime.files import replacing
 from contone.trust.check_result import MODEL, Check, DoubtfulEntry, Finding, LabelSummary, RowSummary
+from contone.trust.verdict import Decision
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,12 +84,25 @@ def _summary(check: Check, *, commands: bool) -> Section:
     rule = f"The rule is {check.rule}. {assumed}".strip()
     if check.method != MODEL:
         rule = f"{check.method} assumes no rule; it is compared with Inversion's model of the same rows. {rule}"
-    word, reasons = check.decision.word, check.decision.reasons
-    because = f"Because {'; '.join(reasons)}." if reasons else "No check speaks against it."
-    advice = check.decision.commands if commands else check.decision.actions
-    blocks: list[Block] = [Text(word.capitalize(), f"decision {word.replace(' ', '-')}"), Text(because, "strong")]
-    blocks += [Items(advice)] if advice else []
+    blocks = verdict_blocks(check.decision, commands=commands)
     return Section("summary", "In short", (*blocks, Text(check.headline()), Text(rule, "note")))
+
+
+def verdict_blocks(decision: Decision, *, commands: bool) -> list[Block]:
+    """The verdict, why, and what to do."""
+    because = f"Because {'; '.join(decision.reasons)}." if decision.reasons else "No check speaks against it."
+    advice = decision.commands if commands else decision.actions
+    word = Text(decision.word.capitalize(), f"decision {decision.word.replace(' ', '-')}")
+    return [word, Text(because, "strong"), *([Items(advice)] if advice else [])]
+
+
+def finding_blocks(findings: Sequence[Finding]) -> list[Block]:
+    """Checks with their verdicts, sentences and pictures."""
+    blocks: list[Block] = []
+    for finding in findings:
+        blocks.append(Heading(finding.title, tag=finding.verdict, state=finding.verdict))
+        blocks += [Text(finding.sentence), Charts(partial(_charts, finding), "checks")]
+    return blocks
 
 
 def _checks(check: Check) -> Section:
@@ -97,10 +111,7 @@ def _checks(check: Check) -> Section:
     if check.method == MODEL:
         question = "Does the model make labels like these, and does the answer depend on what nobody knows?"
         note += " Dots are your labels; bars are where the model expects 90 % of such data."
-    blocks: list[Block] = [Text(note, "note")]
-    for finding in check.findings:
-        blocks.append(Heading(finding.title, tag=finding.verdict, state=finding.verdict))
-        blocks += [Text(finding.sentence), Charts(partial(_charts, finding), "checks")]
+    blocks = [Text(note, "note"), *finding_blocks(check.findings)]
     return Section("checks", "Checks", (*blocks, *(Text(text, "note") for text in check.not_checked)), question)
 
 

@@ -14,6 +14,7 @@ the first half of a person's answers to the second, with its standard error.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,8 +22,13 @@ import numpy as np
 
 from contone.backends import to_numpy
 from contone.enhance.inversion import Inversion
+from contone.exceptions import InputError
+from contone.measurements.base import Answers
 from contone.trust.agreement import Agreement, agreement
+from contone.trust.check_result import Finding
+from contone.trust.left_out import leave_out, left_out_findings
 from contone.trust.row_summaries import SHOWN
+from contone.trust.verdict import Decision, decide
 from contone.typing import Data, Matrix
 
 LEAST_ANSWERS = 10
@@ -74,6 +80,8 @@ class People:
         The most informative first; empty where nobody is named.
     ambiguous, doubtful : tuple of ItemAnswer
         Items that people see differently, and answers that their items speak against.
+    findings : tuple of Finding
+        What answers that were left out say; empty where that was not tried.
     """
 
     n_answers: int
@@ -83,14 +91,25 @@ class People:
     persons: tuple[Person, ...]
     ambiguous: tuple[ItemAnswer, ...]
     doubtful: tuple[ItemAnswer, ...]
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def decision(self) -> Decision:
+        """Use, use with care, or do not use, by answers that were left out; nothing speaks against it without."""
+        return decide(self.findings)
 
 
 def look_at_people(
-    method: Inversion, Y: Data, groups: Sequence[Hashable], annotators: Sequence[Hashable] | None = None
+    method: Inversion,
+    Y: Data,
+    groups: Sequence[Hashable],
+    annotators: Sequence[Hashable] | None = None,
+    X: Data = None,
 ) -> People:
     """What answers Y (n, q) about items `groups` (n,) by `annotators` (n,) say, of a method that was fitted to them.
 
-    Answers stand in the order in which they were given, as far as that is known: drift is measured in it.
+    Answers stand in the order in which they were given, as far as that is known: drift is told from it. With features
+    X (n, d), the method is fitted once more without some answers, to see whether it predicts them.
     """
     L = np.asarray(to_numpy(Y.to_numpy() if hasattr(Y, "to_numpy") else Y), dtype=float)
     place = {name: i for i, name in enumerate(method.groups_)}
@@ -112,6 +131,11 @@ def look_at_people(
         largest = np.argsort(-D[i], kind="stable")[:3]
         return tuple((names[j], float(D[i, j]), float(lower[i, j]), float(upper[i, j])) for j in largest)
 
+    findings: list[Finding] = []
+    if X is not None and isinstance(method.degradation_, Answers):
+        person = None if annotators is None else np.unique(who, return_inverse=True)[1]
+        with suppress(InputError):  # too few answers to leave one out
+            findings = left_out_findings(leave_out(method, np.asarray(to_numpy(X)), L, item, person))
     totals = np.zeros(D.shape)
     np.add.at(totals, item, np.nan_to_num(L))
     unsure = [i for i in np.argsort(-second, kind="stable")[:SHOWN] if second[i] > 0.5 / len(names)]
@@ -125,6 +149,7 @@ def look_at_people(
         _persons(method, who, share) if annotators is not None else (),
         tuple(ItemAnswer(items[i], told(totals[i], "count"), "", float(second[i]), degrees(i)) for i in unsure),
         tuple(ItemAnswer(items[item[k]], told(L[k]), who[k], float(share[k]), degrees(item[k])) for k in against),
+        tuple(findings),
     )
 
 

@@ -11,7 +11,7 @@ from contone.enhance.inversion import Inversion
 from contone.pages import html, words
 from contone.pages.blocks import Block, Cell, Column, Document, Grid, Row, Section, Text
 from contone.runtime.files import replacing
-from contone.trust.page import made_by
+from contone.trust.page import finding_blocks, made_by, verdict_blocks
 from contone.trust.people import Degree, ItemAnswer, People, Person, look_at_people
 from contone.typing import Data
 
@@ -28,10 +28,14 @@ def write_people_page(
     path: str | os.PathLike[str],
     source: str = "The answers",
     *,
+    X: Data = None,
     overwrite: bool = True,
 ) -> People:
-    """Look at answers that a method was fitted to and write the page about them, whole or not at all."""
-    people = look_at_people(method, Y, groups, annotators)
+    """Look at answers that a method was fitted to and write the page about them, whole or not at all.
+
+    With their features X, answers are left out and predicted, and the page leads with the verdict.
+    """
+    people = look_at_people(method, Y, groups, annotators, X)
     with replacing(path, overwrite=overwrite) as temporary:
         Path(temporary).write_text(html.page(document(people, source)), encoding="utf-8")
     return people
@@ -79,7 +83,10 @@ def headline(people: People) -> str:
 
 
 def _summary(people: People) -> Section:
-    return Section("summary", "In short", (Text(headline(people), "strong"),))
+    blocks: tuple[Block, ...] = (Text(headline(people), "strong"),)
+    if people.findings:
+        blocks = (*verdict_blocks(people.decision, commands=True), *blocks, *finding_blocks(people.findings))
+    return Section("summary", "In short", blocks)
 
 
 def _who(people: People) -> Section:

@@ -64,6 +64,8 @@ METHOD = ("Use Inversion, or contone.Tuned around the method.", "Use --method in
 TABLE = {
     "data": Consequence(CARE, NEVER, USE, "the rows and labels are too few, or too much alike, to learn from", *ROWS),
     "gain": Consequence(CARE, NEVER, USE, "the answer is hardly expected to be better than a simple one", *SIMPLER),
+    "left-out": Consequence(CARE, NEVER, CARE, "answers left out are predicted no better than by counting", *SIMPLER),
+    "shares": Consequence(USE, CARE, USE, "degrees are not the shares that come true", *INTERVALS),
     "cardinality": Consequence(CARE, NEVER, USE, "the rule does not make such numbers of labels per row", *RULE),
     "rule": Consequence(CARE, CARE, USE, "most of the expected error is that nobody knows how labels were made", *RULE),
     "features": Consequence(CARE, CARE, CARE, "the features tell nothing of the labels", *FEATURES),

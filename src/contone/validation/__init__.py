@@ -1,65 +1,35 @@
 """The only place where data is checked, and the way out of answers: `training` is what a call goes through."""
 
-from contone.validation.containers import (
-    Border,
-    as_table,
-    default_names,
-    index_of,
-    open_border,
-    refuse_beyond_squares,
-    refuse_other_index,
-)
-from contone.validation.degrees import NOTHING_KNOWN, KnownDegrees, check_degrees, check_degrees_of_items
-from contone.validation.distributions import check_distributions, check_learning, check_pair, check_shares, check_truth
-from contone.validation.groups import Grouping, border_of_items, check_annotators, check_groups
-from contone.validation.training import (
-    SIMPLEX_TOLERANCE,
-    Findings,
-    Training,
-    able_methods,
-    check_features,
-    check_new_labels,
-    check_new_rows,
-    check_supervision,
-    check_training,
-    examine,
-    examine_training,
-    judge_labels,
-    silent_rows,
-)
-
-__all__ = [
-    "NOTHING_KNOWN",
-    "SIMPLEX_TOLERANCE",
-    "Border",
-    "Findings",
-    "Grouping",
-    "KnownDegrees",
-    "Training",
-    "able_methods",
-    "as_table",
-    "border_of_items",
-    "check_annotators",
-    "check_degrees",
-    "check_degrees_of_items",
-    "check_distributions",
-    "check_features",
-    "check_groups",
-    "check_learning",
-    "check_new_labels",
-    "check_new_rows",
-    "check_pair",
-    "check_shares",
-    "check_supervision",
-    "check_training",
-    "check_truth",
-    "default_names",
-    "examine",
-    "examine_training",
-    "index_of",
-    "judge_labels",
-    "open_border",
-    "refuse_beyond_squares",
-    "refuse_other_index",
-    "silent_rows",
-]
+from contone.validation.containers import Border as Border
+from contone.validation.containers import as_table as as_table
+from contone.validation.containers import default_names as default_names
+from contone.validation.containers import index_of as index_of
+from contone.validation.containers import open_border as open_border
+from contone.validation.containers import refuse_beyond_squares as refuse_beyond_squares
+from contone.validation.containers import refuse_other_index as refuse_other_index
+from contone.validation.degrees import NOTHING_KNOWN as NOTHING_KNOWN
+from contone.validation.degrees import KnownDegrees as KnownDegrees
+from contone.validation.degrees import check_degrees as check_degrees
+from contone.validation.degrees import check_degrees_of_items as check_degrees_of_items
+from contone.validation.distributions import check_distributions as check_distributions
+from contone.validation.distributions import check_learning as check_learning
+from contone.validation.distributions import check_pair as check_pair
+from contone.validation.distributions import check_shares as check_shares
+from contone.validation.distributions import check_truth as check_truth
+from contone.validation.groups import Grouping as Grouping
+from contone.validation.groups import border_of_items as border_of_items
+from contone.validation.groups import check_annotators as check_annotators
+from contone.validation.groups import check_groups as check_groups
+from contone.validation.training import SIMPLEX_TOLERANCE as SIMPLEX_TOLERANCE
+from contone.validation.training import Findings as Findings
+from contone.validation.training import Training as Training
+from contone.validation.training import able_methods as able_methods
+from contone.validation.training import check_features as check_features
+from contone.validation.training import check_new_labels as check_new_labels
+from contone.validation.training import check_new_rows as check_new_rows
+from contone.validation.training import check_supervision as check_supervision
+from contone.validation.training import check_training as check_training
+from contone.validation.training import examine as examine
+from contone.validation.training import examine_training as examine_training
+from contone.validation.training import judge_labels as judge_labels
+from contone.validation.training import silent_rows as silent_rows

@@ -365,7 +365,10 @@ def judge_labels(
         raise LabelError(
             f"Y must hold 0 and 1 only (or confidences: rows that are not negative and sum to 1); in row {found.off}, "
             f"{what}. Turn the labels into 0 and 1, or divide each row of confidences by its sum."
-            + (' For ranks or levels (larger means more), use Inversion(degradation="order").' * (found.not_whole < 0))
+            + (
+                ' For a level of every label use Inversion(degradation="levels"), for ranks "order".'
+                * (found.not_whole < 0)
+            )
         )
     if not constant:
         return

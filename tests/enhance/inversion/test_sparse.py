@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import contone
 from contone import Inversion
 from contone.exceptions import InputTypeError
-from contone.numerics.principal import principal_map
+from contone.numerics.scaling import principal_map
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 RNG = np.random.default_rng(0)

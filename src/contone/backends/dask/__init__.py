@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 import dask.array as da
 import numpy as np
@@ -11,10 +11,9 @@ from contone.backends.dask import checks, duplicates, graph, neighbours, rows, t
 from contone.backends.dask.order import ListOrder
 from contone.backends.numpy import Backend
 from contone.backends.numpy.neighbours import Neighbours
-from contone.backends.protocols import Groups
 from contone.runtime import machine
 from contone.runtime.machine import Piece, Result, pieces_of
-from contone.typing import Array, Arrays, Function, Numbers, Operator, Step
+from contone.typing import Array, Arrays, Function, Step
 
 _HOST = Backend()
 
@@ -27,13 +26,12 @@ class DaskBackend(Backend):
 
     # Rows
 
-    def map_rows(
-        self, function: Callable[..., Array], *arrays: Array, columns: int, dtype: type = np.float64, **shared: Array
-    ) -> Array:
-        return rows.map_rows(function, *arrays, columns=columns, dtype=dtype, **shared)
-
-    def sum_rows(self, function: Function, *arrays: Array) -> Callable[..., Numbers]:
-        return tasks.sum_rows(function, *arrays)
+    map_rows = staticmethod(rows.map_rows)
+    sum_rows = staticmethod(tasks.sum_rows)
+    compute = staticmethod(rows.compute)
+    persist = staticmethod(rows.persist)
+    split_like = staticmethod(rows.split_like)
+    row_numbers = staticmethod(rows.row_numbers)
 
     def update(
         self, function: Function, changed: Arrays, given: Arrays = (), *, summed: bool = True, **shared: object
@@ -49,23 +47,11 @@ class DaskBackend(Backend):
     def pieces(self, A: Array) -> list[slice]:
         return [slice(None)]
 
-    def compute(self, *arrays: Array) -> tuple[Array, ...]:
-        return rows.compute(*arrays)
-
     def gather(self, A: Array) -> Array:
         return rows.compute(A)[0]
 
-    def persist(self, *arrays: Array) -> tuple[Array, ...]:
-        return rows.persist(*arrays)
-
-    def split_like(self, A: Array, model: Array) -> Array:
-        return rows.split_like(A, model)
-
     def take_rows(self, A: Array, order: Array) -> Array:
         return order.take(A) if isinstance(order, ListOrder) else A[order]
-
-    def row_numbers(self, A: Array) -> Array:
-        return rows.row_numbers(A)
 
     def to_numpy(self, A: Array) -> np.ndarray:
         return np.asarray(rows.compute(A)[0])
@@ -91,29 +77,18 @@ class DaskBackend(Backend):
 
     # Neighbourhoods
 
-    def nearest_neighbours(self, X: Array, k: int) -> Neighbours:
-        return neighbours.nearest_neighbours(X, k)
+    nearest_neighbours = staticmethod(neighbours.nearest_neighbours)
+    local_neighbours = staticmethod(neighbours.local_neighbours)
+    edge_graph = staticmethod(graph.edge_graph)
+    average_equal_rows = staticmethod(duplicates.average_equal_rows)
+    group_duplicates = staticmethod(duplicates.group_duplicates)
+    random_signs = staticmethod(rows.signs)
 
     def query_neighbours(self, X: Array, queries: Array, k: int) -> Neighbours:
         return Neighbours(*neighbours.query_neighbours(X, queries, min(k, X.shape[0])), "dask-exact")
 
-    def edge_graph(self, indices: Array, weights: Array) -> graph.BlockGraph:
-        return graph.edge_graph(indices, weights)
-
-    def local_neighbours(self, X: Array, k: int) -> tuple[Neighbours, Array]:
-        return neighbours.local_neighbours(X, k)
-
     def put_back(self, A: Array, order: Array) -> Array:
         return order.put_back(A) if isinstance(order, ListOrder) else A
-
-    def average_equal_rows(self, X: Array, order: Array) -> tuple[int, Operator | None]:
-        return duplicates.average_equal_rows(X, order)
-
-    def random_signs(self, A: Array, columns: int) -> Array:
-        return rows.signs(A, columns)
-
-    def group_duplicates(self, X: Array) -> Groups:
-        return duplicates.group_duplicates(X)
 
     # Sampling: rows are sampled on the workers, as NumPy arrays
 
@@ -126,11 +101,6 @@ class DaskBackend(Backend):
         on_workers = tasks.worker_bytes() if machine.user_limit() is None else None
         return machine.available_bytes() if on_workers is None else on_workers
 
-    def check_matrix(self, A: Array, name: str) -> Array:
-        return checks.check_matrix(A, name)
-
-    def each_block(self, function: Callable[..., Result], *arrays: Array) -> Sequence[Result]:
-        return rows.each_block(function, *arrays)
-
-    def check_later(self, A: Array, check: Callable[[Array, int], None]) -> Array:
-        return checks.check_later(A, check)
+    check_matrix = staticmethod(checks.check_matrix)
+    each_block = staticmethod(rows.each_block)
+    check_later = staticmethod(checks.check_later)

@@ -14,7 +14,7 @@ from torch import Tensor
 from contone.backends.numpy import Backend
 from contone.backends.numpy import neighbours as host_neighbours
 from contone.backends.numpy.neighbours import Neighbours
-from contone.backends.protocols import Draws, Groups
+from contone.backends.protocols import Draws
 from contone.backends.torch import duplicates, graph, memory, neighbours
 from contone.backends.torch.draws import FEW, TensorDraws
 from contone.exceptions import InputTypeError, ShapeError
@@ -111,11 +111,8 @@ class TorchBackend(Backend):
             return _as_tensors(host_neighbours.query_neighbours(X.numpy(), queries.numpy(), k), X)
         return Neighbours(*neighbours.query_neighbours(X, queries, k), "torch-exact")
 
-    def edge_graph(self, indices: Tensor, weights: Tensor) -> graph.TorchGraph:
-        return graph.edge_graph(indices, weights)
-
-    def group_duplicates(self, X: Tensor) -> Groups:
-        return duplicates.group_duplicates(X)
+    edge_graph = staticmethod(graph.edge_graph)
+    group_duplicates = staticmethod(duplicates.group_duplicates)
 
     # Sampling
 

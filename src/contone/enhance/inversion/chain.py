@@ -21,9 +21,8 @@ from contone.enhance.inversion import evidence, logistic_normal, unasked
 from contone.enhance.inversion.covariance import FEW_LABELS, LAST_STEPS, FactorCovariance, FactorFit, choose_rank
 from contone.enhance.inversion.evidence import Calibration, Graded, Grades
 from contone.enhance.inversion.logistic_normal import NO_FLIPS, Counts, Flips, Parameters, Spread
-from contone.enhance.inversion.posterior import Averages
+from contone.enhance.inversion.posterior import Averages, ShapeUncertainty
 from contone.enhance.inversion.sampler import Rows
-from contone.enhance.inversion.shape_uncertainty import ShapeUncertainty
 from contone.exceptions import InputError, LabelError
 from contone.measurements import IntervalRule, has_unasked
 from contone.runtime import progress
@@ -354,4 +353,5 @@ def show_progress(steps: Iterable[Step], total: int, work: float, verbose: bool 
     """The steps, told to whoever listens, or behind a progress bar on stderr where one is wanted and rich is there."""
     if verbose is None and work < DRAWS_WORTH_A_BAR:
         verbose = False
-    yield from progress.show_progress(steps, total, "Inversion", verbose)
+    is_silent = verbose is False and progress.listener.get() is None
+    yield from steps if is_silent else progress.show_progress(steps, total, "Inversion", verbose)

@@ -24,7 +24,7 @@ from contone.enhance.inversion.logistic_normal import NO_FLIPS, Flips, Parameter
 from contone.enhance.inversion.posterior import Averages, Posterior, joined
 from contone.enhance.inversion.sampler import MANY_ROWS, Rows
 from contone.measurements import IntervalRule
-from contone.numerics.principal import PrincipalMap
+from contone.numerics.scaling import PrincipalMap
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
 from contone.typing import Array

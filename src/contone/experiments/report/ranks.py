@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from contone import measures
@@ -105,22 +105,18 @@ def section(spec: Spec, groups: Sequence[RankGroup]) -> Section:
     blocks: list[Block] = [Text(spec.note)]
     for group in groups:
         blocks += [Heading(group.title), Text(f"Data sets: {', '.join(map(short, group.datasets))}.", "note")]
-        if len(group.datasets) < critical_difference.MIN_DATASETS:
-            blocks.append(
-                Text(
-                    f"No critical-difference diagram: it needs at least {critical_difference.MIN_DATASETS} data sets "
-                    f"to mean anything, and there are {len(group.datasets)}.",
-                    "note",
-                )
-            )
-        first = [tested for tested in group.tested if tested.measure == REPORTED[0]]
-        others = [tested for tested in group.tested if tested.measure != REPORTED[0]]
-        blocks.append(Charts(partial(critical_difference.charts, group, first, titled=False)))
+        few = len(group.datasets) < critical_difference.MIN_DATASETS
+        if few:
+            least = critical_difference.MIN_DATASETS
+            said = f"it needs at least {least} data sets to mean anything, and there are {len(group.datasets)}"
+            blocks.append(Text(f"No critical-difference diagram: {said}.", "note"))
+        first, *others = sorted(group.tested, key=lambda tested: tested.measure != REPORTED[0])
+        blocks.append(Charts(partial(critical_difference.charts, group, [first], titled=False)))
         blocks.append(Fold("Average ranks", (_rank_grid(group),), "1 is best", is_open=True))
         references = ", ".join(dict.fromkeys(tested.reference for tested in group.tested))
         about = f"against {references}; p, and wins–ties–losses of the reference"
         blocks.append(Fold("Wilcoxon signed-rank tests", (_test_grid(group),), about))
-        if len(group.datasets) >= critical_difference.MIN_DATASETS:
+        if not few:
             drawn = Charts(partial(critical_difference.charts, group, others), "figures")
             blocks.append(Fold("Diagrams in the other measures", (drawn,)))
     return Section("ranks", spec.title, tuple(blocks), spec.question)
@@ -129,41 +125,35 @@ def section(spec: Spec, groups: Sequence[RankGroup]) -> Section:
 def _rank_grid(group: RankGroup) -> Grid:
     rows = []
     for name in group.tested[0].ranking.average_ranks:
-        cells = []
-        for tested in group.tested:
-            ranks = tested.ranking.average_ranks
-            is_best = name in ranks and ranks[name] == min(ranks.values())
-            cells.append(_beside(ranks.get(name), tested.printed_ranks.get(name), ".2f", RANK_TOLERANCE, is_best))
+        ranked = [(tested.ranking.average_ranks, tested.printed_ranks) for tested in group.tested]
+        cells = [
+            _beside(ranks.get(name), printed.get(name), ".2f", RANK_TOLERANCE, ranks.get(name) == min(ranks.values()))
+            for ranks, printed in ranked
+        ]
         rows.append(Row(name, tuple(cells)))
     rankings = [tested.ranking for tested in group.tested]
-    foot = [
-        Row("Friedman p", tuple(Cell(f"{r.friedman_p:.1e}" if r.friedman_p is not None else "") for r in rankings)),
-        Row(
-            "Critical difference (Nemenyi, 0.05)",
-            tuple(Cell(f"{r.critical_difference:.2f}" if r.critical_difference else "") for r in rankings),
-        ),
-    ]
+    friedman = [Cell(f"{r.friedman_p:.1e}" if r.friedman_p is not None else "") for r in rankings]
+    nemenyi = [Cell(f"{r.critical_difference:.2f}" if r.critical_difference else "") for r in rankings]
+    foot = Row("Friedman p", tuple(friedman)), Row("Critical difference (Nemenyi, 0.05)", tuple(nemenyi))
     columns = tuple(Column(tested.title) for tested in group.tested)
-    return Grid(f"{group.title}: average ranks", columns, tuple(rows), foot=tuple(foot))
+    return Grid(f"{group.title}: average ranks", columns, tuple(rows), foot=foot)
 
 
 def _test_grid(group: RankGroup) -> Grid:
     rows = []
     for name in group.tested[0].ranking.average_ranks:
-        cells = []
-        for tested in group.tested:
-            test = tested.wilcoxon.get(name)
-            if test is None:
-                cells.append(Cell("reference"))
-                continue
-            cell = _beside(test.p_value, tested.printed_p.get(name), ".2e", P_TOLERANCE)
-            score = f"{test.wins}–{test.ties}–{test.losses}"
-            cells.append(
-                Cell(cell.text, cell.value, note=f"{score}, {cell.note}" if cell.note else score, state=cell.state)
-            )
+        cells = [_test(tested.wilcoxon.get(name), tested.printed_p.get(name)) for tested in group.tested]
         rows.append(Row(name, tuple(cells)))
     columns = tuple(Column(tested.title) for tested in group.tested)
     return Grid(f"{group.title}: Wilcoxon signed-rank tests", columns, tuple(rows))
+
+
+def _test(test: Wilcoxon | None, printed: float | None) -> Cell:
+    if test is None:
+        return Cell("reference")
+    cell = _beside(test.p_value, printed, ".2e", P_TOLERANCE)
+    score = f"{test.wins}–{test.ties}–{test.losses}"
+    return replace(cell, note=f"{score}, {cell.note}" if cell.note else score)
 
 
 def _beside(value: float | None, printed: float | None, form: str, tolerance: float, is_best: bool = False) -> Cell:
@@ -177,9 +167,6 @@ def _complete(
     results: Results, experiment: str, rows: Sequence[str], datasets: Sequence[str], measure: str
 ) -> dict[str, dict[str, float]]:
     """Scores of the rows that have one on every data set."""
-    table = {}
-    for row in rows:
-        values = {d: results.score(experiment, d, row, measure) for d in datasets}
-        if all(v is not None for v in values.values()):
-            table[row] = {d: float(v) for d, v in values.items() if v is not None}
-    return table
+    found = {row: {d: results.score(experiment, d, row, measure) for d in datasets} for row in rows}
+    known = {row: {d: v for d, v in values.items() if v is not None} for row, values in found.items()}
+    return {row: values for row, values in known.items() if len(values) == len(datasets)}

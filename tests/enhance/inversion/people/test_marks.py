@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 
 from contone import Inversion, Levels, Marks, label_chances
-from contone.exceptions import InputError
+from contone.exceptions import InputError, LabelError
 from contone.models import load_model, save_model
 
 SHORT = {"n_sweeps": 60, "n_burn": 30}
@@ -88,7 +88,7 @@ def test_no_answer_and_all_zeros_differ(fitted, data):
     assert (nothing < label_chances(fitted, X)).all()
 
 
-def test_a_bar_with_several_people_is_a_bar_each(data, fitted):
+def test_a_bar_with_persons_is_a_bar_each(data, fitted):
     X, item, who, Y, _ = data
     method = Inversion(degradation="bar", **SHORT).fit(X[item], Y, groups=item, annotators=who)
     assert isinstance(method.degradation_, Marks)
@@ -112,6 +112,12 @@ def test_persons_are_asked_for_where_the_model_knows_them(fitted, data):
         label_chances(fitted, data[0], person="nobody")
     with pytest.raises(InputError, match="answers of people"):
         label_chances(Inversion(**SHORT), data[0], np.eye(3)[[0] * len(data[0])], person="a")
+
+
+def test_levels_are_no_marks(data):
+    X, _, _, Y, _ = data
+    with pytest.raises(LabelError, match="marks, whole numbers from 0 to 1"):
+        Inversion(degradation="marks", **SHORT).fit(X, 2 * Y[: len(X)])
 
 
 def test_known_degrees_come_back(data):

@@ -6,9 +6,11 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.stats import invwishart
 from three_labels import BASIS, COVARIANCE, integrate, of_counts, precision
 
 from contone.enhance.inversion.people.answers import VOTES, Responses, Traits
+from contone.enhance.inversion.people.chain import draw_shape_of
 from contone.enhance.inversion.people.persons import draw_persons, sort_by_person
 from contone.enhance.inversion.people.rows import draw_items
 from contone.numerics.simplex import softmax
@@ -104,3 +106,18 @@ def test_pieces_and_their_order_make_no_difference():
             given = (np.zeros((50, 3)), np.ones(50), precision(COVARIANCE), responses, NOBODY, np.ones(50, bool))
             draw_items(start, stop, 7, Z, mode, *given)
     np.testing.assert_array_equal(whole, parts)
+
+
+def test_the_shape_is_drawn_around_what_is_believed():
+    """Without rows the prior: an inverse Wishart with scale B, brought to its trace; its mean points along the axis."""
+    rng, r = np.random.default_rng(0), 3
+    v = np.array([1.0, 2.0, 2.0]) / 3.0
+    B = 0.4 * np.eye(r) + 0.6 * r * np.outer(v, v)
+    R, drawn = np.eye(r), []
+    for _ in range(4000):
+        R = draw_shape_of(np.zeros((r, r)), 0, R, 12.0, rng, B)
+        drawn.append(R)
+    direct = invwishart.rvs(r - 1 + 12.0, B, size=4000, random_state=rng)
+    direct *= r / np.trace(direct, axis1=1, axis2=2)[:, None, None]
+    np.testing.assert_allclose(np.mean(drawn, axis=0), direct.mean(axis=0), atol=0.04)
+    assert np.trace(R) == pytest.approx(r)

@@ -56,7 +56,10 @@ class Chain:
         n, q = len(responses.first) - 1, responses.values.shape[1]
         self.basis: Matrix = helmert(q).T if centred else np.eye(q)
         self.r = self.basis.shape[1]
-        self.spread, self.shape = prior.spread.median, np.eye(self.r)
+        along = self.basis.T @ np.linspace(-1.0, 1.0, q)
+        along = np.outer(along, along) * (self.r / max(float(along @ along), 1e-12))
+        self.believed: Matrix = (1.0 - prior.axis) * np.eye(self.r) + prior.axis * along
+        self.spread, self.shape = prior.spread.median, self.believed.copy()
         self.tail = len(prior.tails) // 2
         self.weight = np.ones(n)
         self.intercept, self.coefficients = np.zeros(self.r), np.full(len(features), 1.0 / max(len(features), 1))
@@ -184,7 +187,7 @@ class Chain:
         """R given z."""
         E = (self.Z - self.mean) @ self.basis
         S = (self.weight[:, None] * E).T @ E / self.spread**2
-        self.shape = draw_shape_of(S, len(E), self.shape, self.prior.shape, self.rng)
+        self.shape = draw_shape_of(S, len(E), self.shape, self.prior.shape, self.rng, self.believed)
 
     def draw_spread(self) -> None:
         """s: given z, and then several times given e = (z - mu) / s."""
@@ -312,8 +315,12 @@ def _ends(piece: slice, n: int) -> tuple[int, int]:
     return piece.start or 0, n if piece.stop is None else piece.stop
 
 
-def draw_shape_of(S: Matrix, n: int, R: Matrix, worth: float, rng: np.random.Generator) -> Matrix:
-    """A covariance (r, r) with trace r, of n rows with squares S, from R; the belief in I is worth r - 1 + worth rows.
+def draw_shape_of(
+    S: Matrix, n: int, R: Matrix, worth: float, rng: np.random.Generator, believed: Matrix | None = None
+) -> Matrix:
+    """A covariance (r, r) with trace r, of n rows with squares S, from R; the belief is worth r - 1 + worth rows.
+
+    What is believed has the trace r, too: I where nothing is said.
 
     It is proposed as an inverse Wishart draw, brought to its trace, and accepted by the difference.
     """
@@ -321,13 +328,14 @@ def draw_shape_of(S: Matrix, n: int, R: Matrix, worth: float, rng: np.random.Gen
     if r == 1:
         return R
     n0 = r - 1 + worth
-    N, T = n0 + n, S + n0 * np.eye(r)
+    B = np.eye(r) if believed is None else believed
+    N, T = n0 + n, S + n0 * B
     proposed: Matrix = np.asarray(invwishart.rvs(N, T, random_state=rng)).reshape(r, r)
     proposed *= r / np.trace(proposed)
 
     def log_weight(R: Matrix) -> float:  # target over proposal; both have the trace fixed
         inverse = np.linalg.inv(R)
-        here = -0.5 * n0 * r * math.log(np.trace(inverse)) - 0.5 * np.vdot(S, inverse)
+        here = -0.5 * n0 * r * math.log(np.vdot(B, inverse)) - 0.5 * np.vdot(S, inverse)
         return float(here + 0.5 * N * r * math.log(np.vdot(T, inverse)))
 
     return proposed if math.log(rng.random()) < log_weight(proposed) - log_weight(R) else R

@@ -27,6 +27,7 @@ from contone.enhance.inversion.people.traits import Watch
 from contone.enhance.inversion.posterior import Averages, Posterior
 from contone.measurements.base import Answers
 from contone.measurements.levels import Levels
+from contone.measurements.votes import Votes
 from contone.runtime.machine import for_each, one_blas_thread, pieces_by_width
 from contone.typing import Array
 
@@ -34,6 +35,9 @@ N_DRAWS = 16
 """Draws of the parameters that new rows are answered with."""
 N_PEOPLE = 32
 """People whose answers stand for those of all people."""
+ON_THE_SCALE = 0.8
+"""Share of the variance of z that is believed to lie along the scale where labels are ordered. It decides where votes
+are few: one vote per item of popquorn has .015 less log loss than without, three have .006 less."""
 JUDGED_ITEMS = 500
 """Items whose draws are kept to say how far the answer may be off."""
 
@@ -97,7 +101,8 @@ def _start(
     if isinstance(rule, Levels):  # known degrees say nothing of the level of z, so that they have no part here
         worth = rule.worth
         return LevelsChain(responses, features, LevelsPrior(), rng, worth=worth, n_persons=n_persons), tuple(maps)
-    return Chain(responses, features, Prior(), rng, n_persons=n_persons, known=known), tuple(maps)
+    prior = Prior(axis=ON_THE_SCALE if isinstance(rule, Votes) and rule.ordered else 0.0)
+    return Chain(responses, features, prior, rng, n_persons=n_persons, known=known), tuple(maps)
 
 
 def _told(rule: Answers, values: Matrix) -> list[Matrix]:

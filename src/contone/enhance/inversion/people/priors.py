@@ -37,6 +37,8 @@ class Prior:
     """s: root mean square of a coordinate of z - mu."""
     shape: float = 12.0
     """How many rows the belief is worth that labels are alike and unrelated, beside one per coordinate."""
+    axis: float = 0.0
+    """Share of the variance of z that is believed to lie along the order of the labels, where they have one."""
     tails: NDArray[np.float64] = field(default_factory=lambda: np.array([4.0, 6.0, 10.0, 20.0, 60.0, 200.0]))
     """Degrees of freedom of the residuals, each as likely as the others; none near 2."""
     coefficient: float = 0.3

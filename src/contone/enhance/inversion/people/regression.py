@@ -22,7 +22,7 @@ from contone.backends import like, to_numpy
 from contone.enhance.inversion.model import mean_features
 from contone.enhance.inversion.people.answers import VOTES
 from contone.enhance.inversion.people.matching import MatchedChances, MatchedShares
-from contone.numerics.principal import PrincipalMap, principal_map
+from contone.numerics.scaling import PrincipalMap, principal_map
 from contone.numerics.simplex import softmax
 from contone.typing import Array
 

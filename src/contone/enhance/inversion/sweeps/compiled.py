@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -99,6 +100,7 @@ def add_draw(Z: np.ndarray, sums: Sums, resolution: float, lowest: float) -> Non
     for_each(lambda s: _add_rows(Z, *sums, resolution, lowest, s.start, s.stop, size), pieces_of(Z.shape[1]))
 
 
+@cache
 def pieces_of(n: int) -> Sequence[slice]:
     """n rows in pieces of equal size, for threads."""
     edges = np.linspace(0, n, max(-(-n // PIECE_ROWS), min(2, n // 64), 1) + 1).astype(int)

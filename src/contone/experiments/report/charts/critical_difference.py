@@ -53,13 +53,10 @@ def _diagram(group: RankGroup, tested: MeasureRanks, titled: bool) -> Chart:
         axis.tick_params(axis="x", color=svg.SOFT)
         _critical_difference(axis, length)
         said = "; ".join(f"{name} {ranks[name]:.2f}" for name in sorted(ranks, key=ranks.__getitem__))
+        described = f"Average ranks, best first: {said}. Critical difference {length:.2f}."
+        headed = f"{group.title}: average ranks, {title}"
         return Chart(
-            svg.to_svg(
-                drawing,
-                f"ranks-{group.name}-{tested.measure}",
-                f"{group.title}: average ranks, {title}",
-                f"Average ranks, best first: {said}. Critical difference {length:.2f}.",
-            ),
+            svg.to_svg(drawing, f"ranks-{group.name}-{tested.measure}", headed, described),
             f"Average rank in {title} over {len(group.datasets)} data sets, 1 is best. Methods joined by "
             "a bar do not differ at the level 0.05 (Nemenyi).",
             title if titled else "",
@@ -68,15 +65,9 @@ def _diagram(group: RankGroup, tested: MeasureRanks, titled: bool) -> Chart:
 
 def _critical_difference(axis: Axes, length: float) -> None:
     """The length of the critical difference, above the axis where it covers no tick label."""
-    left = axis.get_xlim()[0] + 0.02 * (axis.get_xlim()[1] - axis.get_xlim()[0])
-    start = max(left, 1.0)
-    axis.plot([start, start + length], [2.2, 2.2], color=svg.SECOND, linewidth=2.4, solid_capstyle="round")
-    axis.annotate(
-        f"critical difference {length:.2f}",
-        (start + length, 2.2),
-        textcoords="offset points",
-        xytext=(6, 0),
-        va="center",
-        color=svg.SOFT,
-    )
+    left, right = axis.get_xlim()
+    start = max(left + 0.02 * (right - left), 1.0)
+    end = start + length
+    axis.plot([start, end], [2.2, 2.2], color=svg.SECOND, linewidth=2.4, solid_capstyle="round")
+    axis.text(end, 2.2, f"  critical difference {length:.2f}", va="center", color=svg.SOFT)
     axis.set_ylim(top=2.6)

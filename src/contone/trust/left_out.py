@@ -1,0 +1,132 @@
+"""Answers of people that were left out: does a fit to the others predict them better than counting?
+
+One answer of every item that has two or more is left out, and the method is fitted to the rest. The loss of a vote for
+label j of an item with the degrees d is -log d_j; of marks and levels, which put labels in an order, the mean over its
+pairs y_j > y_k of -log(d_j / (d_j + d_k)). Beside it stand equal degrees, counting (shares with 1/q of an answer added)
+and, for votes, a Dirichlet-multinomial model. Degrees of votes are shares of people, so that among left-out votes with
+a degree near p a share p should have come true: `shares` looks whether they did.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from contone.enhance import counting
+from contone.enhance.inversion import Inversion
+from contone.exceptions import InputError
+from contone.measurements import Votes
+from contone.trust.check_result import DOUBTFUL, FINE, OFF, UNTOLD, Finding, graded
+from contone.typing import Matrix
+
+LEAST_LEFT_OUT, N_BINS = 10, 8
+"""Answers that say something, and groups of degrees that are compared with what came true."""
+
+
+class LeftOut(NamedTuple):
+    """Answers (k, q) that were left out, the degrees (k, q) of their items by a fit to the others, and baselines."""
+
+    answers: Matrix
+    degrees: Matrix
+    baselines: dict[str, Matrix]
+    are_votes: bool
+
+
+def leave_out(
+    method: Inversion,
+    X: Matrix,
+    L: Matrix,
+    item: np.ndarray | None = None,
+    person: np.ndarray | None = None,
+    seed: int = 0,
+) -> LeftOut:
+    """Leave out answers L (n, q), one of each item that has two, and fit the others.
+
+    With `item` (n,) a row is an answer, by `person` (n,) where that is known; else a row holds the votes for an item.
+    """
+    rng, is_vote = np.random.default_rng(seed), isinstance(method.degradation_, Votes)
+    fresh = clone(method).set_params(degradation=method.degradation_, n_samples=0, verbose=False)
+    if item is None:
+        several = np.flatnonzero(np.nansum(L, axis=1) >= 2)
+        votes = np.nan_to_num(L[several])
+        chosen = (votes.cumsum(axis=1) > rng.random((len(votes), 1)) * votes.sum(axis=1, keepdims=True)).argmax(axis=1)
+        left = L.copy()
+        left[several, chosen] -= 1.0
+        answers, total, places = np.eye(L.shape[1])[chosen], np.nan_to_num(left), several
+        fit = {"X": X, "Y": left}
+    else:
+        order = rng.permutation(len(L))
+        _, first = np.unique(item[order], return_index=True)
+        out = order[first]
+        out = np.sort(out[np.bincount(item)[item[out]] >= 2])
+        kept = np.delete(np.arange(len(L)), out)
+        names, places = np.unique(item[kept], return_inverse=True)
+        order_of = {name: k for k, name in enumerate(dict.fromkeys(item[kept].tolist()))}  # as the answer has them
+        total = np.zeros((len(names), L.shape[1]))
+        np.add.at(total, [order_of[i] for i in item[kept].tolist()], np.nan_to_num(L[kept]))
+        answers, places = L[out], np.array([order_of[i] for i in item[out].tolist()], dtype=int)
+        fit = {"X": X[kept], "Y": L[kept], "groups": item[kept]}
+        fit |= {} if person is None else {"annotators": person[kept]}
+    if len(answers) < LEAST_LEFT_OUT:
+        raise InputError(f"only {len(answers)} items have two answers: too few to leave some out.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        D = np.asarray(fresh.fit_enhance(**fit))
+    others = {"equal degrees": np.full(total.shape, 1.0 / L.shape[1]), "counting": counting.shares(total)}
+    others |= {"Dirichlet-multinomial": counting.dirichlet_multinomial(total)} if is_vote else {}
+    return LeftOut(answers, D[places], {name: A[places] for name, A in others.items()}, is_vote)
+
+
+def losses(L: Matrix, D: Matrix, *, are_votes: bool) -> Matrix:
+    """The loss of each answer L (k, q), given degrees D (k, q); NaN where an answer puts no labels in an order."""
+    P = np.maximum(np.where(np.isnan(L), 0.0, D), 1e-9)
+    if are_votes:
+        return np.asarray(-np.log((np.nan_to_num(L) * P).sum(axis=1) / P.sum(axis=1)))
+    above = L[:, :, None] > L[:, None, :]
+    each = -np.log(P[:, :, None] / (P[:, :, None] + P[:, None, :]))
+    pairs = above.sum(axis=(1, 2))
+    found: Matrix = np.divide((above * each).sum(axis=(1, 2)), pairs, out=np.full(len(L), np.nan), where=pairs > 0)
+    return found
+
+
+def left_out_findings(found: LeftOut) -> list[Finding]:
+    """Is the answer better than counting, and do predicted shares come true?"""
+    own = losses(found.answers, found.degrees, are_votes=found.are_votes)
+    others = {n: losses(found.answers, A, are_votes=found.are_votes) for n, A in found.baselines.items()}
+    means = {name: float(np.nanmean(each)) for name, each in others.items()}
+    best = min(means, key=lambda name: means[name])
+    value, gap = float(np.nanmean(own)), own - others[best]
+    error = float(np.nanstd(gap) / np.sqrt(max(np.isfinite(gap).sum(), 1)))
+    verdict = FINE if np.nanmean(gap) <= 2 * error else DOUBTFUL if value <= means["equal degrees"] else OFF
+    if verdict == FINE and value >= means["equal degrees"] - error:
+        verdict = UNTOLD
+    beside = ", ".join(f"{name} {mean:.3f}" for name, mean in means.items())
+    said = (
+        f"Answers left out: {len(own)} of them, one per item, are predicted with a log loss of {value:.3f} ({beside}; "
+        f"difference to the best of these {float(np.nanmean(gap)):+.3f} ± {error:.3f})."
+    )
+    title, shown = "Answers that were left out", {"the model": value, **means}
+    first = Finding.of("left-out", title, verdict, value, said, shown, "log loss per answer")
+    return [first, *([_share_finding(found)] if found.are_votes else [])]
+
+
+def _share_finding(found: LeftOut) -> Finding:
+    """Among label entries with a degree near p: did a share p of them come true?"""
+    asked = ~np.isnan(found.answers)
+    p, hit = found.degrees[asked], found.answers[asked]
+    shown, low, high = dict[str, float](), list[float](), list[float]()
+    for part in np.array_split(np.argsort(p, kind="stable"), N_BINS):
+        mean, half = float(p[part].mean()), 1.645 * float(np.sqrt((p[part] * (1 - p[part])).sum())) / len(part)
+        shown[f"{mean:.3f}"] = float(hit[part].mean())
+        if len(shown) > len(low):  # groups with the same degree are one
+            low, high = [*low, max(mean - half, 0.0)], [*high, min(mean + half, 1.0)]
+    inside = float(np.mean([a <= v <= b for v, a, b in zip(shown.values(), low, high, strict=True)]))
+    said = (
+        f"Predicted shares: in {inside:.0%} of {len(shown)} groups of degrees, the share that came true is in its 90 % "
+        "band."
+    )
+    verdict, axis = graded(1 - inside, 0.3, 0.6), "share that came true"
+    return Finding.of("shares", "Do predicted shares come true?", verdict, inside, said, shown, axis, low, high)
