@@ -33,7 +33,7 @@ class LogNormal:
 class Prior:
     """Prior of all parameters of the model."""
 
-    spread: LogNormal = LogNormal(1.1, 0.25)
+    spread: LogNormal = LogNormal(1.2, 0.35)
     """s: root mean square of a coordinate of z - mu."""
     shape: float = 12.0
     """How many rows the belief is worth that labels are alike and unrelated, beside one per coordinate."""
