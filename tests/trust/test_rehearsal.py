@@ -90,7 +90,7 @@ def test_directions_that_labels_leave_open_are_drawn_from_the_prior():
 
 def test_spread_draws_have_the_moments_of_its_posterior(rehearsal):
     fit, rng = rehearsal.model.fit_, np.random.default_rng(0)
-    draws = np.array([simulate.draw_spread(fit, rng) for _ in range(4000)])
+    draws = np.array([fit.believed_spread.at(rng.standard_normal()) for _ in range(4000)])
     np.testing.assert_allclose(draws.mean(), fit.spread.mean, rtol=0.01)
     np.testing.assert_allclose(draws.std(), fit.spread.deviation, rtol=0.1)
 
@@ -102,7 +102,7 @@ def test_replicates_share_out_the_posterior_of_the_spread(k, rehearsal):
         scores = simulate.even_scores(k, np.random.default_rng(seed))
         np.testing.assert_allclose([scores.mean(), scores.var()], [0.0, 1.0], atol=1e-12)
     fit = rehearsal.model.fit_
-    logs = np.log([simulate.spread_at(fit, score) for score in scores])
+    logs = np.log([fit.believed_spread.at(score) for score in scores])
     np.testing.assert_allclose(logs.var(), np.log1p(fit.spread_deviation**2), rtol=1e-9)
     np.testing.assert_allclose(logs.mean() + 0.5 * logs.var(), np.log(fit.spread.mean), rtol=1e-9)
 

@@ -115,13 +115,13 @@ class Inversion(InductiveMixin, Enhancer):
     degradation : Measurement or str, default="cumulative"
         The rule that made L, as an object or in words: "main" (main labels, more than half of the weight:
         `CumulativeMass(0.5)`, also "cumulative"), "everything" (`CumulativeMass(0.9)`), "bar" (`Threshold`, its height
-        estimated, and with `groups` each person has an own one, as in "marks"; "threshold" has 1 / q), "best" (`TopK`,
-        k the most frequent number of labels), "order" (marked above unmarked, with each row's own number of labels; or
-        ranks and levels, as above), "votes" (`Votes`: Y counts how many people chose each label, or is one class per
-        row), "marks" (`Marks`: each person marks what holds), "levels" (`Levels`: each person gives every label a
-        level), or with a parameter: "cumulative:0.9", "threshold:0.2", "topk:3". "auto" chooses among these by the
-        likelihood of the number of labels per row, with a model fitted under each; it takes several seconds and warns
-        where the labels leave the choice open. `degradation_` says which rule it was, `rule_report_` how well it
+        estimated, and with `annotators` each person has an own one, as in "marks"; "threshold" has 1 / q), "best"
+        (`TopK`, k the most frequent number of labels), "order" (marked above unmarked, with each row's own number of
+        labels; or ranks and levels, as above), "votes" (`Votes`: Y counts how many people chose each label, or is one
+        class per row), "marks" (`Marks`: each person marks what holds), "levels" (`Levels`: each person gives every
+        label a level), or with a parameter: "cumulative:0.9", "threshold:0.2", "topk:3". "auto" chooses among these by
+        the likelihood of the number of labels per row, with a model fitted under each; it takes several seconds and
+        warns where the labels leave the choice open. `degradation_` says which rule it was, `rule_report_` how well it
         explains the labels.
     features : bool, default=True
         Let the mean of z depend on X. False uses L alone.
@@ -336,7 +336,7 @@ class Inversion(InductiveMixin, Enhancer):
         among = known if numbers is None else known.among(numbers)
         labels, called = to_numpy(L), f"{len(L)} {'rows' if numbers is None else 'sampled rows'}"
         rule = self._measurement()
-        if rule == "bar" and item is not None:  # people have their own bars, as `Marks` says; one for all misreads them
+        if rule == "bar" and person is not None:  # persons who are known have their own bars, as `Marks` says
             rule = Marks()
         if isinstance(rule, Measurement):
             rule = rule.suited_to(labels)

@@ -181,8 +181,7 @@ def _with_spread(
     spread = (
         fit.believed_spread if fit.n_graded else estimate_spread(fit.rule, Z / size, sample.counts, fit.settings.noise)
     )
-    variance = math.log1p((spread.deviation / spread.mean) ** 2)
-    return shape.scaled(spread.mean * math.exp(math.sqrt(variance) * score - 0.5 * variance) / size)
+    return shape.scaled(spread.at(score) / size)
 
 
 def _expected_kl(fit: Fit, model: Parameters, tail: float, sample: ErrorSample, rng: np.random.Generator) -> np.ndarray:

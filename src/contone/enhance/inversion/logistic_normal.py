@@ -13,6 +13,7 @@ are conjugate, and everything depends on z through the sums Phi Phi^T, Phi z and
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -257,6 +258,11 @@ class Spread(NamedTuple):
 
     mean: float
     deviation: float
+
+    def at(self, score: float) -> float:
+        """The spread at a normal score of the log-normal distribution with this mean and standard deviation."""
+        variance = math.log1p((self.deviation / self.mean) ** 2) if self.mean > 0 else 0.0
+        return self.mean * math.exp(math.sqrt(variance) * score - 0.5 * variance)
 
     def at_edge(self) -> bool:
         """Whether it lies at an end of `RANGE`: the labels then say no more than "at least" or "at most" so much."""

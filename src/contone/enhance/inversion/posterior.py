@@ -315,7 +315,7 @@ class ShapeUncertainty:
         e = solve_triangular(lower, self.basis @ E, lower=True)
         mean = z - E
         pull = self.basis.T @ solve_triangular(lower, e, lower=True, trans="T")  # Sigma^-1 of the residual
-        scores = np.concatenate([self._shape_scores(e), pull * mean, e])
+        scores = np.concatenate([shape_scores(e, *self.pairs), pull * mean, e])
         half = (self.count // BLOCK) % 2
         self.halves[half] += scores
         self.counts[half] += 1
@@ -330,14 +330,6 @@ class ShapeUncertainty:
         metric = (lower.T @ lower)[first, second]
         self.spread_slope[: self.n_shape] += np.where(first == second, np.sqrt(2.0), 2.0) * metric
         self.spread_slope[self.n_shape : self.n_shape + len(z)] += 2.0 * np.mean(mean * mean, axis=1)
-
-    def _shape_scores(self, e: np.ndarray) -> np.ndarray:
-        """Scores of the entries of A, of variance 1 for normal e (r, m): e_j e_k, (e_j^2 - 1) / sqrt 2."""
-        first, second = self.pairs
-        scores: np.ndarray = e[first] * e[second]
-        same = first == second
-        scores[same] = (scores[same] - 1.0) / np.sqrt(2.0)
-        return scores
 
     def shares(self, weights: Sequence[float], n_graded: int = 0) -> np.ndarray:
         """What the uncertainty of Sigma adds to the variances of the logits of every label (q,), relative to them.
@@ -375,6 +367,14 @@ class ShapeUncertainty:
         slope = self.spread_slope @ follow  # of the spread: leave out what changes it
         along = V @ slope
         return V - np.outer(along, along) / max(float(slope @ along), 1e-300), follow
+
+
+def shape_scores(e: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Scores (s, n) of the entries of A at A = 0, of variance 1 for normal e (r, n): e_j e_k, (e_j^2 - 1) / sqrt 2."""
+    scores: np.ndarray = e[first] * e[second]
+    same = first == second
+    scores[same] = (scores[same] - 1.0) / np.sqrt(2.0)
+    return scores
 
 
 def chain_noise(share: np.ndarray, weights: Sequence[float]) -> np.ndarray:
