@@ -23,8 +23,8 @@ LINES = {
     ".": 960,
     "augment": 520,
     "backends": 2200,
-    "base": 400,
-    "cli": 1530,
+    "base": 401,
+    "cli": 1571,  # answers of people: suggest and plan
     "datasets": 510,
     "enhance": 5820,
     "experiments": 2600,
@@ -34,9 +34,9 @@ LINES = {
     "predict": 750,
     "reproduction": 960,
     "runtime": 510,
-    "tables": 3065,
+    "tables": 4247,  # exports of annotation tools, answers of people in any table, next answers, embeddings
     "trust": 2197,
-    "validation": 754,
+    "validation": 885,
 }
 """Most lines of code per room."""
 
