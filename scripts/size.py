@@ -24,7 +24,7 @@ LINES = {
     "augment": 520,
     "backends": 2200,
     "base": 400,
-    "cli": 1530,
+    "cli": 1571,  # answers of people: suggest and plan
     "datasets": 510,
     "enhance": 5820,
     "experiments": 2600,
@@ -34,13 +34,13 @@ LINES = {
     "predict": 750,
     "reproduction": 960,
     "runtime": 510,
-    "tables": 3065,
+    "tables": 4247,  # exports of annotation tools, answers of people in any table, next answers, embeddings
     "trust": 2805,
     "validation": 754,
 }
 """Most lines of code per room."""
 
-WALKS = {"Inversion": 23, "LCdr": 20, "KM": 10}
+WALKS = {"Inversion": 22, "LCdr": 20, "KM": 10}
 """Most files that a call of each method enters."""
 
 

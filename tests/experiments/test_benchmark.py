@@ -20,7 +20,7 @@ from contone.experiments.report.render import render
 from contone.experiments.results import load_results
 from contone.experiments.run import run
 from contone.experiments.sources import load
-from contone.experiments.spec import read_spec
+from contone.experiments.spec import Spec, read_spec
 from contone.experiments.store import Store
 from contone.measurements import TopK
 from contone.pages import escape
@@ -116,6 +116,12 @@ def test_zero_is_not_missing_and_comes_before_minus_infinity(found, capsys, undr
     assert [row.cells[0].text for row in kl.rows if row.name == "Logical"] == ["−∞"]
     logical = next(row for row in found.report.shares.rows if row.name == "Logical")
     assert logical.cells[0].value == -math.inf
+
+
+def test_baselines_stand_beside_rows_that_only_use_them():
+    for row in ({"wrap": "Augmented"}, {"rehearse": {"n_iter": 1}}, {"grade": {"rows": 10}}):
+        made = make_spec(spec=Spec("x", "X", rows=({"methods": "all", "presets": [], **row},)))
+        assert {"Uniform", "Temperature", "Logical"} <= {name for row in made.rows for name in row.get("methods", [])}
 
 
 def test_methods_are_named_in_many_ways():

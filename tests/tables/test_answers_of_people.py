@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import contone
-from contone.exceptions import ArgumentError, DataError
+from contone.exceptions import ArgumentError, ContoneError, DataError
 from contone.tables.reading import read_table
 
 ANSWERS = [(i, w, "abc"[(i * w + w) % 3]) for i in range(4) for w in range(3)]
@@ -181,6 +181,12 @@ def test_suggestions_for_argilla(folder):
     contone.write_answer(read_table("records.json"), np.array([[0.5, 0.5]]), "back.json", overwrite=True)
     suggested = json.loads(Path("back.json").read_text())[0]["suggestions"]["q"]
     assert (suggested["value"], suggested["score"]) == (["a", "b"], [0.5, 0.5])
+
+
+def test_lists_of_lists_are_no_sets(folder):
+    Path("t.jsonl").write_text('{"x": 1, "y": [["a"], ["b"]]}\n{"x": 2, "y": [["b"]]}\n')
+    with pytest.raises(ContoneError, match="lists of lists"):
+        read_table("t.jsonl", labels="y")
 
 
 def test_other_json_is_a_table(folder):

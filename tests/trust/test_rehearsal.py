@@ -90,7 +90,7 @@ def test_directions_that_labels_leave_open_are_drawn_from_the_prior():
 
 def test_spread_draws_have_the_moments_of_its_posterior(rehearsal):
     fit, rng = rehearsal.model.fit_, np.random.default_rng(0)
-    draws = np.array([simulate.draw_spread(fit, rng) for _ in range(4000)])
+    draws = np.array([fit.believed_spread.at(rng.standard_normal()) for _ in range(4000)])
     np.testing.assert_allclose(draws.mean(), fit.spread.mean, rtol=0.01)
     np.testing.assert_allclose(draws.std(), fit.spread.deviation, rtol=0.1)
 
@@ -102,7 +102,7 @@ def test_replicates_share_out_the_posterior_of_the_spread(k, rehearsal):
         scores = simulate.even_scores(k, np.random.default_rng(seed))
         np.testing.assert_allclose([scores.mean(), scores.var()], [0.0, 1.0], atol=1e-12)
     fit = rehearsal.model.fit_
-    logs = np.log([simulate.spread_at(fit, score) for score in scores])
+    logs = np.log([fit.believed_spread.at(score) for score in scores])
     np.testing.assert_allclose(logs.var(), np.log1p(fit.spread_deviation**2), rtol=1e-9)
     np.testing.assert_allclose(logs.mean() + 0.5 * logs.var(), np.log(fit.spread.mean), rtol=1e-9)
 
@@ -185,3 +185,15 @@ def test_arguments_are_refused_by_name(model_data):
         Rehearsal(X, L, n_replicates=0)
     with pytest.raises(ArgumentError, match="model"):
         Rehearsal(X, L, model="inversion")
+
+
+def test_degrees_at_an_edge_are_remarked():
+    """Five labels, one marked in every row: nothing says how uneven degrees are, only that they are very uneven."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 4))
+    L = np.eye(5)[(3.0 * X @ rng.normal(size=(4, 5))).argmax(axis=1)]
+    short = Inversion(n_sweeps=40, n_burn=20)
+    rehearsal = Rehearsal(X, L, model=short, n_replicates=2)
+    assert "edge" in rehearsal.remarks[0]
+    even = CumulativeMass().apply(np.exp(0.3 * X) / np.exp(0.3 * X).sum(axis=1, keepdims=True)).astype(float)
+    assert not any("edge" in text for text in Rehearsal(X, even, model=short, n_replicates=2).remarks)

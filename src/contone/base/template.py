@@ -88,6 +88,8 @@ class Estimator(CheckedEstimator):
     left out of the fit and predicted, and refused where the method has no `predict`)."""
     when_short: ClassVar[str] = "raise max_iter or tol"
     """What to do where the method stopped before its end, as the warning says it."""
+    _shares_rows: ClassVar[bool] = False
+    """Whether the method shares out rows to threads itself, and leaves one to linear algebra."""
     PRESETS: ClassVar[Presets] = {}
     SEARCH: ClassVar[Domains] = {}
     """What may be worth trying for each parameter, for `contone.Tuned`; a temperature on the answer is added there."""
@@ -133,7 +135,7 @@ class Estimator(CheckedEstimator):
         """Distributions (m, q) of checked features X (m, d), checked themselves."""
         shape, backend = (X.shape[0], len(self.label_names_)), get_backend(X)
         if backend.in_memory or "dask" in self.kinds:
-            with threads_for(X):
+            with threads_for(X, shares_rows=self._shares_rows):
                 answer = self._predict(X)
         else:
             answer = backend.map_rows(self._predict, X, columns=shape[1])
@@ -266,7 +268,7 @@ class Enhancer(Estimator, ABC):
         if "unlabelled" not in self.kinds:
             function = partial(_enhance_or_predict, self)
         if backend.in_memory or "dask" in self.kinds:
-            with threads_for(X_checked, L):
+            with threads_for(X_checked, L, shares_rows=self._shares_rows):
                 answer = function(X_checked, L)
         else:
             answer = backend.map_rows(function, X_checked, L, columns=L.shape[1])
@@ -329,7 +331,7 @@ def fit_checked(method: Enhancer, X: Array, L: Array, label_names: list[str], **
     method.n_features_in_ = X.shape[1]
     method.label_names_ = label_names
     X, L = in_its_kind(method, X, L)
-    with threads_for(X, L):
+    with threads_for(X, L, shares_rows=method._shares_rows):
         solution = method._fit_enhance(X, L, **evidence)
     if not isinstance(solution, Solution):
         raise AnswerError(f"{type(method).__name__}._fit_enhance gave {type(solution).__name__} (expected a Solution).")

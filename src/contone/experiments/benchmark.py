@@ -197,7 +197,11 @@ def about_run(plan: Plan, spec: Spec, command: str = "contone.benchmark(...)") -
         "missing_data": plan.missing_data,
         "missing_methods": plan.missing_methods,
         "duplicates": plan.duplicates,
-        "report": {"kind": NAME, "experiment": spec.name, "title": spec.title, "question": spec.question},
+        "report": {
+            "kind": NAME,
+            "experiment": spec.name,
+            **{k: getattr(spec, k) for k in ("title", "question", "note")},
+        },
     }
 
 
@@ -235,6 +239,9 @@ def _missing_references(spec: Spec) -> list[Record]:
 
 
 def _named_methods(row: Mapping[str, Any]) -> list[str]:
-    if row.get("methods") == "all":
-        return [cls.__name__ for cls in all_methods().values()]
-    return list(row.get("methods", ())) if "wrap" not in row else []
+    """The methods that stand in a row as they are: not wrapped, rehearsed or with graded rows."""
+    from contone.experiments.plan import WAYS
+
+    if {"wrap", *WAYS} & set(row):
+        return []
+    return [cls.__name__ for cls in all_methods().values()] if row.get("methods") == "all" else row.get("methods", [])

@@ -159,6 +159,8 @@ class Collector:
                 f"This {self.tool} export holds no answers{f' ({left_out})' if left_out else ''}:"
                 " export items that people have annotated."
             )
+        if not self.labels:
+            raise DataError(f"In this {self.tool} export nobody chose a label: {len(self._item):,} answers are empty.")
         m, order = len(self._item), in_order(list(self.labels))
         place = np.array([order.index(label) for label in self.labels], dtype=np.int64)
         Y = np.zeros((m, len(order)), dtype=np.float32)

@@ -175,6 +175,10 @@ def as_indicators(column: pl.Series, delimiter: str, names: Sequence[str]) -> pl
 def exploded(column: pl.Series, delimiter: str) -> pl.DataFrame:
     """The labels of a column of sets, one per line: the row that they are in, and the name."""
     if isinstance(column.dtype, (pl.List, pl.Array)):
+        if column.dtype.inner.is_nested():
+            raise LabelError(
+                f"the label column {column.name!r} holds lists of lists: one list of names per row is a set."
+            )
         entries = column.cast(pl.List(pl.String))
     else:
         text = column.cast(pl.String)

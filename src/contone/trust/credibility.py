@@ -18,8 +18,8 @@ from sklearn.base import clone
 from contone.backends import to_numpy
 from contone.base import Enhancer, check_whole_numbers
 from contone.enhance.inversion import Inversion
-from contone.enhance.inversion.assessment import report_rule
-from contone.enhance.inversion.expected_error import ErrorSample, ExpectedError, expect_error
+from contone.enhance.inversion.assessment import ErrorSample, report_rule
+from contone.enhance.inversion.expected_error import ExpectedError, expect_error
 from contone.enhance.inversion.fit import choose_rows
 from contone.enhance.inversion.posterior import Posterior
 from contone.exceptions import ArgumentError, InputError

@@ -42,6 +42,8 @@ MISFIT = 0.1
 where it is also larger than chance explains."""
 RELAXED = 0.05
 """Share of rows that the rule cannot have made from which a rehearsal warns."""
+WIDE = 3.0
+"""Spread from which labels look alike, however uneven degrees are: a typical degree is twenty times its neighbour."""
 UNKNOWN_SPREAD = 0.2
 """Deviation r of the spread, relative to it, from which a rehearsal remarks on it: a scale that is off by r costs about
 2 r^2 of what can be recovered, here eight points."""
@@ -176,7 +178,7 @@ class Rehearsal:
             "model": fitted,
             "misfit": misfit,
             "warnings": warnings,
-            "remarks": _remarks(fitted.rule_fit_.believed_spread),
+            "remarks": _remarks(fitted.rule_fit_.believed_spread, replicates),
         }.items():
             object.__setattr__(self, name, found)
         for text in warnings:
@@ -276,7 +278,14 @@ def _reasons_to_doubt(misfit: float, chance: float, relaxed: float) -> tuple[str
     return tuple(found)
 
 
-def _remarks(spread: Spread) -> tuple[str, ...]:
+def _remarks(spread: Spread, replicates: tuple[Replicate, ...]) -> tuple[str, ...]:
+    largest = float(np.mean([replicate.distributions.max(axis=1).mean() for replicate in replicates]))
+    if replicates[0].distributions.shape[1] > 1 and (spread.mean > WIDE or spread.at_edge()):
+        return (
+            f"The rehearsed degrees lie at an edge: the largest one of a row is {largest:.2f} in the mean (spread "
+            f"{spread.mean:.2g}). Labels look alike from here on, however uneven degrees are, so that errors and the "
+            "order of the methods may be others on your data. The degrees of a few rows (degrees=...) would say more.",
+        )
     if not spread.deviation > UNKNOWN_SPREAD * spread.mean > 0:
         return ()
     return (

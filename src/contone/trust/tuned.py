@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
-from contone.base import Enhancer, HasMethods, InductiveMixin, Interval
+from contone.base import COUNT, POSITIVE, WHOLE, Enhancer, HasMethods, InductiveMixin, Interval, estimator, parameter
 from contone.enhance import Inversion
 from contone.enhance.graded import Graded, fit_graded
 from contone.enhance.rescaled import Rescaled
@@ -18,35 +18,28 @@ from contone.numerics.solution import Solution
 from contone.trust.rehearsal import Rehearsal
 from contone.trust.search import Found, search
 from contone.trust.trial import named_methods
-from contone.typing import Array, Domains, EstimatorLike, Record
+from contone.typing import Array, EstimatorLike, Record
 from contone.validation import NOTHING_KNOWN, KnownDegrees
 
 DEFAULT_METHODS = ("temperature", "lp", "glle", "lesc", "lemll", "inversion")
 """What `Best` chooses from unless it is told: one method of every kind, all of them fast."""
 
 
+@estimator
 class _Rehearsed(Graded):
     """What `Tuned` and `Best` share: a fitted method behind the one that was given."""
 
     reference = "this library; docs/fair-comparison.md"
     kinds = frozenset({"torch", "dask", "unasked", "unlabelled"})
     unlabelled_get = ""  # the chosen method says it
-    _parameter_constraints: ClassVar[Domains] = {
-        "n_iter": [Interval(Integral, 1, None, closed="left")],
-        "n_replicates": [Interval(Integral, 1, None, closed="left")],
-        "max_rows": [Interval(Integral, 2, None, closed="left")],
-        "model": [Inversion, None],
-        "budget": [Interval(Real, 0, None, closed="neither"), None],
-        "n_jobs": [Integral, None],
-        "random_state": [Interval(Integral, 0, None, closed="left")],
-        "verbose": ["boolean", None],
-    }
-
-    n_replicates: int
-    max_rows: int
-    model: Inversion | None
-    random_state: int
-    best_estimator_: Enhancer
+    n_iter: int = parameter(COUNT, default=20)
+    n_replicates: int = parameter(COUNT, default=3)
+    max_rows: int = parameter(Interval(Integral, 2, None, closed="left"), default=5000)
+    model: Inversion | None = parameter(Inversion, None, default=None)
+    random_state: int = parameter(WHOLE, default=0)
+    budget: float | None = parameter(POSITIVE, None, default=None)
+    n_jobs: int | None = parameter(Integral, None, default=None)
+    verbose: bool | None = parameter("boolean", None, default=None)
 
     def _rehearse(self, X: Array, L: Array, known: KnownDegrees) -> Rehearsal:
         return Rehearsal(
@@ -90,6 +83,7 @@ class _Rehearsed(Graded):
         return self.best_estimator_._predict(X)
 
 
+@estimator
 class Tuned(_Rehearsed):
     """An enhancer with the parameters that do best on a rehearsal of the data, and a temperature on its answer.
 
@@ -136,39 +130,9 @@ class Tuned(_Rehearsed):
     True
     """
 
-    _parameter_constraints: ClassVar[Domains] = {
-        **_Rehearsed._parameter_constraints,
-        "enhancer": [HasMethods(["fit_enhance", "set_params"])],
-        "search": [dict, None],
-        "temperature": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        enhancer: EstimatorLike,
-        *,
-        search: Record | None = None,
-        temperature: bool = True,
-        n_iter: int = 20,
-        n_replicates: int = 3,
-        max_rows: int = 5000,
-        model: Inversion | None = None,
-        random_state: int = 0,
-        budget: float | None = None,
-        n_jobs: int | None = None,
-        verbose: bool | None = None,
-    ) -> None:
-        self.enhancer = enhancer
-        self.search = search
-        self.temperature = temperature
-        self.n_iter = n_iter
-        self.n_replicates = n_replicates
-        self.max_rows = max_rows
-        self.model = model
-        self.budget = budget
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    enhancer: EstimatorLike = parameter(HasMethods(["fit_enhance", "set_params"]), kw_only=False)
+    search: Record | None = parameter(dict, None, default=None)
+    temperature: bool = parameter("boolean", default=True)
 
     def _fit_enhance(self, X: Array, L: Array, known: KnownDegrees = NOTHING_KNOWN) -> Solution:
         rehearsal = self._rehearse(X, L, known)
@@ -193,6 +157,7 @@ class Tuned(_Rehearsed):
         return float(self.enhancer._fit_bytes(n, d, q))
 
 
+@estimator
 class Best(_Rehearsed):
     """The method that a rehearsal prefers, each one tuned.
 
@@ -220,33 +185,9 @@ class Best(_Rehearsed):
         The best setting of every method, best first, a column per key: method, score, params, temperature, error.
     """
 
-    _parameter_constraints: ClassVar[Domains] = {
-        **_Rehearsed._parameter_constraints,
-        "methods": [list, tuple, dict, None],
-    }
-
-    def __init__(
-        self,
-        methods: Any = None,
-        *,
-        n_iter: int = 10,
-        n_replicates: int = 3,
-        max_rows: int = 2000,
-        model: Inversion | None = None,
-        random_state: int = 0,
-        budget: float | None = None,
-        n_jobs: int | None = None,
-        verbose: bool | None = None,
-    ) -> None:
-        self.methods = methods
-        self.n_iter = n_iter
-        self.n_replicates = n_replicates
-        self.max_rows = max_rows
-        self.model = model
-        self.budget = budget
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    methods: Any = parameter(list, tuple, dict, None, default=None, kw_only=False)
+    n_iter: int = parameter(COUNT, default=10)
+    max_rows: int = parameter(Interval(Integral, 2, None, closed="left"), default=2000)
 
     def _fit_enhance(self, X: Array, L: Array, known: KnownDegrees = NOTHING_KNOWN) -> Solution:
         named = named_methods(self.methods if self.methods is not None else DEFAULT_METHODS)

@@ -43,7 +43,7 @@ def parameter(*domain: object, default: Value = MISSING, kw_only: bool = True) -
     return field(default=default, kw_only=kw_only, metadata={"domain": allowed})
 
 
-@dataclass_transform(field_specifiers=(parameter,))
+@dataclass_transform(kw_only_default=True, field_specifiers=(parameter,))
 def estimator(cls: Class) -> Class:
     """Make an estimator of a class whose parameters are fields.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from scipy.special import ndtr, ndtri
 
 from contone import CumulativeMass, Inversion
 from contone.enhance.inversion import expected_error, simulate
-from contone.enhance.inversion.logistic_normal import Parameters
+from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.posterior import Posterior
 from contone.exceptions import AnswerError
 from contone.numerics.simplex import kl_divergence, softmax
@@ -90,7 +89,7 @@ def test_models_have_the_spread_of_its_posterior(fitted, monkeypatch, tail):
     """Over normal scores, the spread of the models is log-normal with the mean and the deviation of the posterior."""
     method, _ = fitted
     fit, sample = method.fit_, method._error_sample
-    believed = SimpleNamespace(mean=0.7, deviation=0.2)
+    believed = Spread(0.7, 0.2)
     monkeypatch.setattr(expected_error, "estimate_spread", lambda *_: believed)
 
     def spread(parameters):

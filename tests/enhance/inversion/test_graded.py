@@ -12,7 +12,7 @@ from scipy.linalg import helmert
 from scipy.optimize import minimize
 
 from contone import CumulativeMass, Inversion, Threshold
-from contone.enhance.inversion import evidence, fit, judged
+from contone.enhance.inversion import evidence, fit
 from contone.enhance.inversion.logistic_normal import Parameters, precision
 from contone.enhance.inversion.sampler import Rows
 from contone.exceptions import InputTypeError, LabelError, LabelWarning, ShapeError
@@ -279,22 +279,22 @@ def test_the_step_is_the_one_whose_answers_are_closest_to_the_graded_degrees():
         return softmax(math.sqrt(parameters.covariance[0, 0] * 1.5) * directions)
 
     labels, found = calibration(1.0), calibration(3.0, tail=6)
-    wanted = judged.between(labels, found, 0.5, 6)
+    wanted = fit.between(labels, found, 0.5, 6)
     truth = answer(wanted.parameters, 6)
-    chosen = judged.closest_step(labels, found, truth, answer)
+    chosen = fit.closest_step(labels, found, truth, answer)
     np.testing.assert_allclose(chosen.parameters.covariance, wanted.parameters.covariance)
-    assert judged.closest_step(labels, found, answer(found.parameters, 6), answer) is found
-    assert judged.closest_step(labels, found, answer(labels.parameters, 6), answer) is labels
-    assert judged.closest_step(labels, found, truth[:4], answer) is found  # too few rows to judge
+    assert fit.closest_step(labels, found, answer(found.parameters, 6), answer) is found
+    assert fit.closest_step(labels, found, answer(labels.parameters, 6), answer) is labels
+    assert fit.closest_step(labels, found, truth[:4], answer) is found  # too few rows to judge
     noisy = softmax(np.log(answer(found.parameters, 6)) + rng.normal(size=(40, 3)))
-    assert judged.closest_step(labels, found, noisy, lambda *_: softmax(directions)) is found  # no difference to see
+    assert fit.closest_step(labels, found, noisy, lambda *_: softmax(directions)) is found  # no difference to see
 
 
 def test_between_has_both_ends():
     labels, found = calibration(1.0), calibration(2.0, tail=6)
-    assert judged.between(labels, found, 1.0, 6).spread == pytest.approx(found.spread)
-    assert judged.between(labels, found, 0.0, math.inf).spread.mean == pytest.approx(labels.spread.mean)
-    normal = judged.between(labels, found, 1.0, math.inf).spread.mean
+    assert fit.between(labels, found, 1.0, 6).spread == pytest.approx(found.spread)
+    assert fit.between(labels, found, 0.0, math.inf).spread.mean == pytest.approx(labels.spread.mean)
+    normal = fit.between(labels, found, 1.0, math.inf).spread.mean
     assert normal == pytest.approx(2.0 * math.sqrt(4 / 6))  # without the tails, whose variance is 6 / 4 of the scale
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -208,4 +209,20 @@ def test_trial_draws_have_spread_one_and_the_labels_means():
     L = CumulativeMass().apply(drawn(0.8, n=300)).astype(float)
     Z = rules._draw_under(CumulativeMass(), L)
     assert np.sqrt(np.mean(Z**2)) == pytest.approx(1.0)
-    assert np.corrcoef(Z.mean(axis=0), L.mean(axis=0))[0, 1] > 0.9
+    simulated = CumulativeMass()._apply(softmax(0.8 * Z)).mean(axis=0)  # at the spread of the labels
+    np.testing.assert_allclose(simulated, L.mean(axis=0), atol=0.06)
+
+
+def test_a_spread_at_the_end_of_its_range_is_said():
+    """One label in every row, told by the features: the labels ask for as uneven degrees as can be."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    L = np.eye(6)[(X @ np.vstack([np.eye(3), -np.eye(3)]).T).argmax(axis=1)]
+    method = Inversion(n_sweeps=60, n_burn=30).fit(X, L)
+    low, high = logistic_normal.RANGE
+    assert low <= method.spread_ <= high
+    assert method.fit_.spread.at_edge() == (method.rule_report_.scale_from == "edge")
+    assert logistic_normal.Spread(high, 0.1).at_edge()
+    assert logistic_normal.Spread(low, 0.001).at_edge()
+    assert not logistic_normal.Spread(0.5, 0.1).at_edge()
+    assert "end of what is looked at" in str(replace(method.rule_report_, scale_from="edge"))

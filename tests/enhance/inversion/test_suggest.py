@@ -24,7 +24,8 @@ def test_the_score_is_that_of_the_calibration(tail):
     E = rng.normal(size=(5, q)) @ basis @ basis.T
     found = suggest.score(E, np.linalg.pinv(S), tail)
     for i in range(5):
-        slope, _ = evidence.scales_slope(np.zeros(q), E[i : i + 1] @ basis, basis, S, tail, 0.0, np.zeros((q, q)))
+        graded = evidence.Graded.of(E[i : i + 1], np.zeros((1, q)), S)
+        slope, _ = evidence.scales_slope(np.zeros(q), graded, tail, 0.0, np.zeros((q, q)))
         np.testing.assert_allclose(found[i, :q], slope, atol=1e-9)
     # In the mean: a density at e - delta, whose derivative is minus that in e.
     step = 1e-5 * (basis @ basis.T)[1]

@@ -1,4 +1,4 @@
-"""How well a rule and the model explain the labels that they were fitted to, and what that means for the degrees."""
+"""How well a rule and the model explain the labels that they were fitted to, and the rows to look at."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from array_api_compat import array_namespace
 
 from contone.backends import get_backend, to_numpy
 from contone.enhance.inversion import logistic_normal
+from contone.enhance.inversion.chain import count_labels
 from contone.enhance.inversion.evidence import find_contradictions
-from contone.enhance.inversion.logistic_normal import NO_FLIPS, Flips
+from contone.enhance.inversion.logistic_normal import NO_FLIPS, Counts, Flips
 from contone.enhance.inversion.model import Fit
-from contone.enhance.inversion.shape_uncertainty import evenly
+from contone.enhance.inversion.posterior import evenly
 from contone.exceptions import LabelWarning
 from contone.measurements import IntervalRule, Measurement, Order
 from contone.measurements.order import has_levels
@@ -22,6 +23,8 @@ from contone.runtime.warnings import warn
 from contone.typing import Array
 from contone.validation import KnownDegrees, silent_rows
 
+SAMPLE_ROWS = 500
+"""At most how many rows errors are estimated on."""
 ASSESSED_ROWS = 2000
 """Rows that are simulated to see which numbers of labels a fitted model gives."""
 
@@ -30,6 +33,7 @@ _SCALES = {
     "labels": "",
     "prior": "; the order does not say how uneven degrees are: a weak prior does, and graded rows (degrees=) would",
     "graded rows": "; how uneven degrees are comes from the graded rows",
+    "edge": "; how uneven degrees are is at the end of what is looked at: labels do not tell, graded rows would",
 }
 
 
@@ -48,7 +52,7 @@ class RuleReport:
     levels : bool
         Whether the labels are levels or ranks beyond 0 and 1.
     scale_from : str
-        What says how uneven degrees are: "labels", "prior" or "graded rows".
+        What says how uneven degrees are: "labels", "prior" or "graded rows"; "edge" where labels ask for no end of it.
     """
 
     rule: IntervalRule
@@ -100,7 +104,8 @@ def report_rule(fit: Fit, X: Array, L: Array, D: Array, *, is_graded: bool = Fal
     q = L.shape[1]
     given = to_numpy(backend.count_members(sizes, q + 1)) / sizes.shape[0]
     expected = np.bincount(made, minlength=q + 1) / len(made)
-    return RuleReport(fit.rule, float(np.minimum(given, expected).sum()), yes_weight)
+    scale_from = "edge" if fit.spread.at_edge() and not is_graded else "labels"
+    return RuleReport(fit.rule, float(np.minimum(given, expected).sum()), yes_weight, scale_from=scale_from)
 
 
 def simulate_labels(fit: Fit, X: Array, rng: np.random.Generator, max_rows: int = ASSESSED_ROWS) -> np.ndarray:
@@ -112,6 +117,47 @@ def simulate_labels(fit: Fit, X: Array, rng: np.random.Generator, max_rows: int 
     noise = rng.standard_normal(mean.shape) @ logistic_normal.square_root(covariance).T
     positive = np.asarray(fit.rule._apply(softmax(mean + noise)), dtype=bool)
     return fit.settings.noise.applied(positive, rng) if fit.settings.noise.any() else positive
+
+
+@dataclass(frozen=True)
+class ErrorSample:
+    """Rows to estimate the error on: X (m, d), L (m, q), the answer D (m, q); and |L| of all n rows, counted (q,)."""
+
+    X: np.ndarray
+    L: np.ndarray
+    D: np.ndarray
+    counts: Counts
+    n: int
+    numbers: np.ndarray
+    """Which of the rows they are, (m,)."""
+    graded: np.ndarray
+    """Which of them have degrees that are known, (m,)."""
+
+    @classmethod
+    def of(
+        cls,
+        X: Array,
+        L: Array,
+        D: Array,
+        rule: IntervalRule,
+        graded: np.ndarray | None = None,
+        numbers: np.ndarray | None = None,
+        noise: Flips = NO_FLIPS,
+    ) -> ErrorSample:
+        """At most `SAMPLE_ROWS` rows, evenly spaced in random order.
+
+        `graded` are the numbers of the rows with known degrees; `numbers` (n,) are those of the rows, where they are a
+        sample themselves.
+        """
+        n = L.shape[0]
+        chosen = np.sort(np.random.default_rng(0).permutation(n)[:SAMPLE_ROWS])
+        L_some, D_some = (np.asarray(to_numpy(A[chosen]), dtype=float) for A in (L, D))
+        is_sparse = get_backend(X).name == "sparse"  # and stays so
+        X_some = X[chosen] if is_sparse else np.asarray(to_numpy(X[chosen]), dtype=float)
+        named = chosen if numbers is None else np.asarray(numbers)[chosen]
+        known = np.isin(named, [] if graded is None else graded)
+        counts, L_some = count_labels(L, rule, noise), noise.forget_silent(rule, L_some)
+        return cls(X_some, L_some, D_some, counts, n, named, known)
 
 
 def warn_of_denied_labels(report: RuleReport) -> None:

@@ -21,9 +21,8 @@ from contone.enhance.inversion import evidence, logistic_normal, unasked
 from contone.enhance.inversion.covariance import FEW_LABELS, LAST_STEPS, FactorCovariance, FactorFit, choose_rank
 from contone.enhance.inversion.evidence import Calibration, Graded, Grades
 from contone.enhance.inversion.logistic_normal import NO_FLIPS, Counts, Flips, Parameters, Spread
-from contone.enhance.inversion.posterior import Averages
+from contone.enhance.inversion.posterior import Averages, ShapeUncertainty
 from contone.enhance.inversion.sampler import Rows
-from contone.enhance.inversion.shape_uncertainty import ShapeUncertainty
 from contone.exceptions import InputError, LabelError
 from contone.measurements import IntervalRule, has_unasked
 from contone.runtime import progress

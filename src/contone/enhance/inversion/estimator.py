@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -39,18 +39,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from contone.backends import get_backend, to_numpy
 from contone.base import (
+    COUNT,
+    POSITIVE,
+    WHOLE,
     Enhancer,
     FewWarnings,
     InductiveMixin,
     Interval,
-    StrOptions,
+    estimator,
     fit_checked,
+    parameter,
     refuse_other_kinds,
     refuse_too_large,
     warn_if_short,
 )
 from contone.enhance.inversion import blocks
 from contone.enhance.inversion.assessment import (
+    ErrorSample,
     RuleReport,
     report_rule,
     warn_of_contradictions,
@@ -60,7 +65,7 @@ from contone.enhance.inversion.assessment import (
 )
 from contone.enhance.inversion.chain import NOISE_AT_FIRST, Settings
 from contone.enhance.inversion.evidence import place_grades
-from contone.enhance.inversion.expected_error import ErrorSample, ExpectedError, expect_error
+from contone.enhance.inversion.expected_error import ExpectedError, expect_error
 from contone.enhance.inversion.fit import choose_rows, fit
 from contone.enhance.inversion.logistic_normal import Flips
 from contone.enhance.inversion.model import Fit
@@ -72,6 +77,7 @@ from contone.enhance.inversion.suggest import suggest_rows
 from contone.exceptions import InputError, InputTypeError
 from contone.measurements import Answers, IntervalRule, Marks, Measurement, RuleText, parse_rule
 from contone.numerics.solution import Solution
+from contone.runtime.machine import one_blas_thread
 from contone.typing import Array
 from contone.validation import (
     NOTHING_KNOWN,
@@ -89,6 +95,7 @@ from contone.validation import (
 )
 
 
+@estimator
 class Inversion(InductiveMixin, Enhancer):
     """Bayesian inversion of the rule that made the labels: the mean of all distributions that give L, under a model.
 
@@ -108,13 +115,13 @@ class Inversion(InductiveMixin, Enhancer):
     degradation : Measurement or str, default="cumulative"
         The rule that made L, as an object or in words: "main" (main labels, more than half of the weight:
         `CumulativeMass(0.5)`, also "cumulative"), "everything" (`CumulativeMass(0.9)`), "bar" (`Threshold`, its height
-        estimated, and with `groups` each person has an own one, as in "marks"; "threshold" has 1 / q), "best" (`TopK`,
-        k the most frequent number of labels), "order" (marked above unmarked, with each row's own number of labels; or
-        ranks and levels, as above), "votes" (`Votes`: Y counts how many people chose each label, or is one class per
-        row), "marks" (`Marks`: each person marks what holds), "levels" (`Levels`: each person gives every label a
-        level), or with a parameter: "cumulative:0.9", "threshold:0.2", "topk:3". "auto" chooses among these by the
-        likelihood of the number of labels per row, with a model fitted under each; it takes several seconds and warns
-        where the labels leave the choice open. `degradation_` says which rule it was, `rule_report_` how well it
+        estimated, and with `annotators` each person has an own one, as in "marks"; "threshold" has 1 / q), "best"
+        (`TopK`, k the most frequent number of labels), "order" (marked above unmarked, with each row's own number of
+        labels; or ranks and levels, as above), "votes" (`Votes`: Y counts how many people chose each label, or is one
+        class per row), "marks" (`Marks`: each person marks what holds), "levels" (`Levels`: each person gives every
+        label a level), or with a parameter: "cumulative:0.9", "threshold:0.2", "topk:3". "auto" chooses among these by
+        the likelihood of the number of labels per row, with a model fitted under each; it takes several seconds and
+        warns where the labels leave the choice open. `degradation_` says which rule it was, `rule_report_` how well it
         explains the labels.
     features : bool, default=True
         Let the mean of z depend on X. False uses L alone.
@@ -184,50 +191,22 @@ class Inversion(InductiveMixin, Enhancer):
     reference = "this library; docs/inversion.md"
     kinds = frozenset({"torch", "dask", "sparse", "unasked", "unlabelled"})
     unlabelled_get = ""
+    _shares_rows = True  # and the same answer with any number of threads
     when_short = "its answer still depends on chance: raise n_sweeps"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "degradation": [Measurement, RuleText()],
-        "features": ["boolean"],
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "n_sweeps": [Interval(Integral, 2, None, closed="left")],
-        "n_burn": [Interval(Integral, 0, None, closed="left")],
-        "noise": [Interval(Real, 0, 0.5, closed="left"), tuple, list, StrOptions({"auto"})],
-        "resolution": [None, Interval(Integral, 1, None, closed="left")],
-        "strength": [None, Interval(Real, 0, None, closed="neither")],
-        "max_rows": [Interval(Integral, 2, None, closed="left")],
-        "n_samples": [Interval(Integral, 0, None, closed="left")],
-        "random_state": ["random_state"],
-        "verbose": [None, "boolean"],
-    }
-
-    def __init__(
-        self,
-        *,
-        degradation: Measurement | str = "cumulative",
-        features: bool = True,
-        n_components: int = 60,
-        n_sweeps: int = 200,
-        n_burn: int = 80,
-        noise: float | tuple[float, float] | str = 0.0,
-        resolution: int | None = None,
-        strength: float | None = None,
-        max_rows: int = 20000,
-        n_samples: int = 0,
-        random_state: int | None = 0,
-        verbose: bool | None = None,
-    ) -> None:
-        self.degradation = degradation
-        self.features = features
-        self.n_components = n_components
-        self.n_sweeps = n_sweeps
-        self.n_burn = n_burn
-        self.noise = noise
-        self.resolution = resolution
-        self.strength = strength
-        self.max_rows = max_rows
-        self.n_samples = n_samples
-        self.random_state = random_state
-        self.verbose = verbose
+    degradation: Measurement | str = parameter(Measurement, RuleText(), default="cumulative")
+    features: bool = parameter("boolean", default=True)
+    n_components: int = parameter(COUNT, default=60)
+    n_sweeps: int = parameter(Interval(Integral, 2, None, closed="left"), default=200)
+    n_burn: int = parameter(WHOLE, default=80)
+    noise: float | tuple[float, float] | str = parameter(
+        Interval(Real, 0, 0.5, closed="left"), tuple, list, {"auto"}, default=0.0
+    )
+    resolution: int | None = parameter(None, COUNT, default=None)
+    strength: float | None = parameter(None, POSITIVE, default=None)
+    max_rows: int = parameter(Interval(Integral, 2, None, closed="left"), default=20000)
+    n_samples: int = parameter(WHOLE, default=0)
+    random_state: int | None = parameter("random_state", default=0)
+    verbose: bool | None = parameter(None, "boolean", default=None)
 
     def takes_levels(self) -> bool:
         """Whether Y may hold ranks or levels: under the rule "order"."""
@@ -357,7 +336,7 @@ class Inversion(InductiveMixin, Enhancer):
         among = known if numbers is None else known.among(numbers)
         labels, called = to_numpy(L), f"{len(L)} {'rows' if numbers is None else 'sampled rows'}"
         rule = self._measurement()
-        if rule == "bar" and item is not None:  # people have their own bars, as `Marks` says; one for all misreads them
+        if rule == "bar" and person is not None:  # persons who are known have their own bars, as `Marks` says
             rule = Marks()
         if isinstance(rule, Measurement):
             rule = rule.suited_to(labels)
@@ -424,10 +403,11 @@ class Inversion(InductiveMixin, Enhancer):
         """
         check_is_fitted(self)
         if self._expected_error is None:
-            if isinstance(self.fit_, PeopleFit):
-                self._expected_error = expect_answer_error(self.fit_, self.posterior_)
-            else:
-                self._expected_error = expect_error(self.fit_, self._error_sample, self.posterior_)
+            with one_blas_thread():
+                if isinstance(self.fit_, PeopleFit):
+                    self._expected_error = expect_answer_error(self.fit_, self.posterior_)
+                else:
+                    self._expected_error = expect_error(self.fit_, self._error_sample, self.posterior_)
         return self._expected_error
 
     def suggest(self, k: int = 30) -> np.ndarray:
@@ -483,7 +463,8 @@ class Inversion(InductiveMixin, Enhancer):
             found = self.fit_.prior(checked) if get_backend(checked).in_memory else blocks.prior(self.fit_, checked)
         else:
             checked, L, border = check_new_rows(self, X, Y, self.label_names_)
-            found = self._posterior_of(checked, L)
+            with one_blas_thread():
+                found = self._posterior_of(checked, L)
         lower, upper = self._ends(found, level)
         return self.wrapped(border, X, lower), self.wrapped(border, X, upper)
 

@@ -33,11 +33,12 @@ import numpy as np
 from array_api_compat import array_namespace
 from scipy.special import ndtri
 
-from contone.backends import get_backend, to_numpy
+from contone.backends import get_backend
 from contone.enhance.inversion import logistic_normal, simulate
-from contone.enhance.inversion.chain import count_labels, estimate_spread, simulated_rows
+from contone.enhance.inversion.assessment import ErrorSample
+from contone.enhance.inversion.chain import estimate_spread, simulated_rows
 from contone.enhance.inversion.evidence import variance_factor
-from contone.enhance.inversion.logistic_normal import NO_FLIPS, Counts, Flips, Parameters
+from contone.enhance.inversion.logistic_normal import Parameters
 from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.posterior import Posterior
 from contone.enhance.inversion.sampler import Rows
@@ -48,8 +49,6 @@ from contone.typing import Array
 
 N_MODELS, N_SWEEPS = 12, 24
 """Models that are tried, and sweeps for each of them; a third of these is left out of the averages."""
-SAMPLE_ROWS = 500
-"""At most how many rows the models are tried on."""
 OWN_SCALE = 0.35
 """Deviation of the logarithm of a label's own scale, root mean square over the models: a third of the labels is 1.4
 times as wide as thought, or 0.7."""
@@ -85,47 +84,6 @@ class ExpectedError:
 
     def __str__(self) -> str:
         return f"expected KL {self.mean:.3g} (90 % interval {self.lower:.3g} to {self.upper:.3g})"
-
-
-@dataclass(frozen=True)
-class ErrorSample:
-    """Rows to estimate the error on: X (m, d), L (m, q), the answer D (m, q); and |L| of all n rows, counted (q,)."""
-
-    X: np.ndarray
-    L: np.ndarray
-    D: np.ndarray
-    counts: Counts
-    n: int
-    numbers: np.ndarray
-    """Which of the rows they are, (m,)."""
-    graded: np.ndarray
-    """Which of them have degrees that are known, (m,)."""
-
-    @classmethod
-    def of(
-        cls,
-        X: Array,
-        L: Array,
-        D: Array,
-        rule: IntervalRule,
-        graded: np.ndarray | None = None,
-        numbers: np.ndarray | None = None,
-        noise: Flips = NO_FLIPS,
-    ) -> ErrorSample:
-        """At most `SAMPLE_ROWS` rows, evenly spaced in random order.
-
-        `graded` are the numbers of the rows with known degrees; `numbers` (n,) are those of the rows, where they are a
-        sample themselves.
-        """
-        n = L.shape[0]
-        chosen = np.sort(np.random.default_rng(0).permutation(n)[:SAMPLE_ROWS])
-        L_some, D_some = (np.asarray(to_numpy(A[chosen]), dtype=float) for A in (L, D))
-        is_sparse = get_backend(X).name == "sparse"  # and stays so
-        X_some = X[chosen] if is_sparse else np.asarray(to_numpy(X[chosen]), dtype=float)
-        named = chosen if numbers is None else np.asarray(numbers)[chosen]
-        known = np.isin(named, [] if graded is None else graded)
-        counts, L_some = count_labels(L, rule, noise), noise.forget_silent(rule, L_some)
-        return cls(X_some, L_some, D_some, counts, n, named, known)
 
 
 def expect_error(
@@ -223,8 +181,7 @@ def _with_spread(
     spread = (
         fit.believed_spread if fit.n_graded else estimate_spread(fit.rule, Z / size, sample.counts, fit.settings.noise)
     )
-    variance = math.log1p((spread.deviation / spread.mean) ** 2)
-    return shape.scaled(spread.mean * math.exp(math.sqrt(variance) * score - 0.5 * variance) / size)
+    return shape.scaled(spread.at(score) / size)
 
 
 def _expected_kl(fit: Fit, model: Parameters, tail: float, sample: ErrorSample, rng: np.random.Generator) -> np.ndarray:

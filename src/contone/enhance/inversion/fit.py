@@ -2,12 +2,26 @@
 
 A row with its labels is an item with one annotator whose labels say what its own degrees are. Rows (or items) without
 a label that says something have no part in the fit and get their prior.
+
+How far to go from what the labels say to what graded rows make of it is judged by the answers to these rows
+(`closest_step`).
+The calibration (`evidence`) weighs log degrees by their likelihood, in which the smallest degrees count most; the error
+of an answer is KL(d || d^), in which they count least. Where rows are not logistic normal the two disagree: a few
+degrees near zero pass for a wide spread or for heavy tails. Whoever graded rows has the means to see it. The answers
+that their labels alone would get are compared with their degrees, for the calibrated parameters and for some between
+these and the labels' own:
+
+    B = (1 - w) B_labels + w B_calibrated,   Sigma likewise,   tails as calibrated or normal.
+
+The calibrated ones stay, unless others are closer to the graded degrees by more than the standard error of that
+difference: few rows do not overrule the model.
 """
 
 from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,21 +32,26 @@ from contone.backends import get_backend, like, to_numpy
 from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.annotators import Items
 from contone.enhance.inversion.chain import Settings, calibrate_parameters, count_labels, learn_parameters, redraws
-from contone.enhance.inversion.evidence import Calibration, Grades
-from contone.enhance.inversion.judged import Answer, closest_step
+from contone.enhance.inversion.evidence import Calibration, Grades, variance_factor
 from contone.enhance.inversion.logistic_normal import Flips, Parameters, Spread
 from contone.enhance.inversion.model import Fit, certain, labels_of, mean_features, silent_items, with_tails
-from contone.enhance.inversion.posterior import Averages, Posterior
+from contone.enhance.inversion.posterior import Averages, Posterior, ShapeUncertainty
 from contone.enhance.inversion.sampler import Rows
-from contone.enhance.inversion.shape_uncertainty import ShapeUncertainty
 from contone.exceptions import LabelError
 from contone.measurements import IntervalRule
 from contone.numerics.scaling import principal_map
-from contone.numerics.simplex import softmax
+from contone.numerics.simplex import kl_divergence, softmax
 from contone.typing import Array
 
 N_DIRECTIONS = 64
 """Pairs of mirrored draws that a prior mean averages over."""
+STEPS = (0.25, 0.5, 0.75, 1.0)
+"""Weights w that are tried beside 0."""
+FEWEST = 5
+"""Graded rows below which a standard error says nothing."""
+
+Answer = Callable[[Parameters, float], np.ndarray]
+"""The answers (m, q) that the labels of the graded rows get under parameters and tails."""
 
 
 def fit(
@@ -206,3 +225,26 @@ def _side_by_side(told: Posterior, prior: Posterior, silent: Array) -> Posterior
         samples,
         None if told.labels is None else put(told.labels, array_namespace(prior.mean).full_like(prior.mean, np.nan)),
     )
+
+
+def closest_step(labels: Calibration, found: Calibration, degrees: np.ndarray, answer: Answer) -> Calibration:
+    """The calibration `found`, or one between it and that of the `labels`, given the degrees (m, q) of graded rows."""
+    if len(degrees) < FEWEST:
+        return found
+    tried = [found, labels]
+    for tail in {found.tail, math.inf}:
+        tried += [between(labels, found, w, tail) for w in STEPS if w < 1.0 or tail != found.tail]
+    errors = np.stack([kl_divergence(degrees, answer(one.parameters, one.tail)) for one in tried])
+    best = int(np.argmin(errors.mean(axis=1)))
+    gain = errors[0] - errors[best]
+    return tried[best] if gain.mean() > gain.std(ddof=1) / math.sqrt(len(gain)) else found
+
+
+def between(labels: Calibration, found: Calibration, w: float, tail: float) -> Calibration:
+    """The calibration at the weight w of what was found, with these tails."""
+    (B, Sigma, theta), (C, T, _) = found.parameters, labels.parameters
+    parameters = Parameters(w * B + (1 - w) * C, w * Sigma + (1 - w) * T, theta)
+    narrower = variance_factor(tail) / variance_factor(found.tail)
+    mean = math.sqrt(w * narrower * found.spread.mean**2 + (1 - w) * labels.spread.mean**2)
+    relative = found.spread.deviation / found.spread.mean if found.spread.mean > 0 else 0.0
+    return Calibration(parameters, Spread(mean, mean * relative), tail, w * found.withheld)

@@ -13,6 +13,7 @@ are conjugate, and everything depends on z through the sums Phi Phi^T, Phi z and
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -35,6 +36,8 @@ RANGE = (0.02, 12.0)
 """Spreads (root mean square of the centred log degrees) that are considered, from nearly uniform to nearly one-hot."""
 LEAST_STRENGTH = 1e-8
 """Least strength of the prior per row of the data: with none at all, a few rows of many labels leave Sigma singular."""
+NEAR_EDGE = 1.15
+"""A spread within this factor of an end of its range is called one at the edge."""
 PULL = 2.0
 """Standard deviations from which on the prior of the spread is no longer normal (Huber's function)."""
 
@@ -256,6 +259,15 @@ class Spread(NamedTuple):
     mean: float
     deviation: float
 
+    def at(self, score: float) -> float:
+        """The spread at a normal score of the log-normal distribution with this mean and standard deviation."""
+        variance = math.log1p((self.deviation / self.mean) ** 2) if self.mean > 0 else 0.0
+        return self.mean * math.exp(math.sqrt(variance) * score - 0.5 * variance)
+
+    def at_edge(self) -> bool:
+        """Whether it lies at an end of `RANGE`: the labels then say no more than "at least" or "at most" so much."""
+        return self.mean > 0 and not RANGE[0] * NEAR_EDGE < self.mean < RANGE[1] / NEAR_EDGE
+
 
 def spread_posterior(
     Z: np.ndarray, counts: Counts, cardinality: Cardinality, prior: tuple[float, float], flips: Flips = NO_FLIPS
@@ -279,7 +291,7 @@ def spread_posterior(
     look_at(np.flatnonzero(between & np.isinf(score)))
     likely = grid[score > score.max() - NEGLIGIBLE]
     # The histogram of many rows pins s down to less than the step of the first grid.
-    fine = np.geomspace(likely[0] / 1.1, likely[-1] * 1.1, 25)
+    fine = np.geomspace(max(likely[0] / 1.1, RANGE[0]), min(likely[-1] * 1.1, RANGE[1]), 25)
     score = _log_prior(fine, prior) + _log_likelihood(Z, counts, cardinality, fine, flips)
     weight = np.exp(score - logsumexp(score))
     mean = float(weight @ fine)

@@ -29,6 +29,7 @@ from contone.backends import get_backend
 from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.logistic_normal import Flips, Parameters
 from contone.enhance.inversion.model import Fit, mean_features
+from contone.enhance.inversion.posterior import shape_scores
 from contone.enhance.inversion.sampler import Rows
 from contone.measurements import IntervalRule, Order
 from contone.measurements.order import in_order_of
@@ -82,7 +83,7 @@ def learn_information(fit: Fit, X: np.ndarray, L: np.ndarray, rng: np.random.Gen
         rows.sweep(mean, precision, draws)
         if k >= N_SWEEPS // 5:
             e = whiten @ (rows.Z - rows.Z.mean(axis=0) - mean)
-            scores = np.concatenate([e, _shape_scores(e, first, second)])
+            scores = np.concatenate([e, shape_scores(e, first, second)])
             averages[(k - N_SWEEPS // 5) // half] += scores / half
     product = averages[0] @ averages[1].T
     product = 0.5 * (product + product.T)
@@ -124,22 +125,10 @@ def draw_parameters(
     strength = float(q) if fit.settings.strength is None else fit.settings.strength
     covariance = unwhiten @ _draw_shape(information.shape, strength, q - 1, rng) @ unwhiten.T
     drawn = Parameters(coefficients, covariance, now.theta)
-    wanted = draw_spread(fit, rng) if score is None else spread_at(fit, score)
+    wanted = fit.believed_spread.at(rng.standard_normal() if score is None else score)
     widened = fit.tail / (fit.tail - 2.0) if 2.0 < fit.tail < np.inf else 1.0
     size = float(np.sqrt(np.mean(np.square(_means(fit, coefficients, X))) + widened * np.trace(covariance) / q))
     return drawn.scaled(wanted / size) if size > 0 else drawn
-
-
-def draw_spread(fit: Fit, rng: np.random.Generator) -> float:
-    """A log-normal draw of the spread with its posterior mean and standard deviation."""
-    return spread_at(fit, rng.standard_normal())
-
-
-def spread_at(fit: Fit, score: float) -> float:
-    """The spread at a normal score of the log-normal distribution with its posterior mean and standard deviation."""
-    mean, deviation = fit.believed_spread
-    variance = float(np.log1p((deviation / mean) ** 2)) if mean > 0 else 0.0
-    return float(mean * np.exp(np.sqrt(variance) * score - 0.5 * variance))
 
 
 def even_scores(k: int, rng: np.random.Generator) -> np.ndarray:
@@ -199,14 +188,6 @@ def _whitening(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _pairs(r: int) -> tuple[np.ndarray, np.ndarray]:
     """Which entries (j, k), j <= k, of a symmetric (r, r) matrix have a score of their own."""
     return np.triu_indices(r) if r < MAX_LABELS else (np.arange(r), np.arange(r))
-
-
-def _shape_scores(e: np.ndarray, first: np.ndarray, second: np.ndarray) -> Array:
-    """Scores (s, n) of the entries of A at A = 0, of variance 1 for normal e (r, n): e_j e_k, (e_j^2 - 1) / sqrt 2."""
-    products = e[first] * e[second]
-    same = first == second
-    products[same] = (products[same] - 1.0) / np.sqrt(2.0)
-    return products
 
 
 def _draw_shape(information: np.ndarray, strength: float, r: int, rng: np.random.Generator) -> np.ndarray:

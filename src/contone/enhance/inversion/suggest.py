@@ -30,7 +30,7 @@ import numpy as np
 
 from contone.backends import get_backend
 from contone.enhance.inversion import evidence, logistic_normal
-from contone.enhance.inversion.expected_error import ErrorSample
+from contone.enhance.inversion.assessment import ErrorSample
 from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.sampler import Rows
 from contone.exceptions import InputError

@@ -39,7 +39,7 @@ def make_report(store: Store) -> Report:
     has_surface = not isinstance(manifold.blocks[0], Text) or len(manifold.blocks) > 1
     sections = [
         parts.summary_section(results, experiment, sentences, shares, "contone benchmark"),
-        _scores(results, experiment, shares, str(about.get("question", ""))),
+        _scores(results, experiment, shares, about),
         *([ranks.section(RANKS, [group])] if group is not None else []),
         instances,
         *([manifold] if has_surface else []),
@@ -51,11 +51,12 @@ def make_report(store: Store) -> Report:
     return parts.as_report(results, title, counted, sections, sentences, shares)
 
 
-def _scores(results: Results, experiment: str, shares: Grid, question: str) -> Section:
+def _scores(results: Results, experiment: str, shares: Grid, about: Record) -> Section:
     folds = score_folds(results, experiment, experiment)
-    blocks: list[Block] = [Heading(SHARES), shares] if shares.rows else []
+    blocks: list[Block] = [Text(str(about["note"]))] if about.get("note") else []
+    blocks += [Heading(SHARES), shares] if shares.rows else []
     blocks += [Heading("All scores"), *folds] if folds else [Text("No results are in this store yet.")]
-    return Section("recovery", "Scores", tuple(blocks), question)
+    return Section("recovery", "Scores", tuple(blocks), str(about.get("question", "")))
 
 
 def mean_shares(shares: Grid) -> dict[str, float]:

@@ -88,7 +88,7 @@ def test_no_answer_and_all_zeros_differ(fitted, data):
     assert (nothing < label_chances(fitted, X)).all()
 
 
-def test_a_bar_with_several_people_is_a_bar_each(data, fitted):
+def test_a_bar_with_persons_is_a_bar_each(data, fitted):
     X, item, who, Y, _ = data
     method = Inversion(degradation="bar", **SHORT).fit(X[item], Y, groups=item, annotators=who)
     assert isinstance(method.degradation_, Marks)

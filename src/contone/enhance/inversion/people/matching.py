@@ -105,9 +105,3 @@ class MatchedShares:
             _match(0, len(mu), self.log_share, float(SPREADS[g]), NODES, WEIGHTS, mu)
             self.known[g] = mu
         return self.known[g]
-
-    def take(self, rows: NDArray[np.intp]) -> MatchedShares:
-        """Those of some of the rows."""
-        some = MatchedShares(np.exp(self.log_share[rows]))
-        some.known = {g: mu[rows] for g, mu in self.known.items()}
-        return some
