@@ -277,7 +277,7 @@ def test_whole_numbers_are_levels_where_the_order_counts(here):
     done = contone.enhance_file("t.csv", "o.csv", labels="a,b,c", method=method)
     D = pl.read_csv("o.csv").select(done.degrees).to_numpy()
     assert contone.measurements.Order().agrees(D, levels).all()
-    with pytest.raises(LabelError, match='degradation="order"'):
+    with pytest.raises(LabelError, match='degradation="levels"'):
         contone.enhance_file("t.csv", "o2.csv", labels="a,b,c", method="temperature")
 
 
