@@ -8,7 +8,7 @@ FOLDER holds sets of one-choice answers, ``.npz`` files with X, item, worker (-1
 1, 2 each item gives k votes at random to the fit; the score is the mean over items of the log loss of the others
 (natural log, chances clipped at 1e-9). *Worth* is the number of votes with which counting (Dirichlet-multinomial, no
 features; at k = 1 shares with 1/q added) has the same log loss. *Cover* is the share of observed shares of left-out
-votes, of labels that anybody chose or that are expected to be chosen by 1 %, inside of 90 % predictive intervals.
+votes inside of 90 % predictive intervals; where an end falls on a tie, chance says on which side.
 
 A cell is SET/k/SEED/METHOD and a line of results/people.jsonl, written when it is finished. crowd-kit (Dawid-Skene,
 MACE, GLAD) is optional: ``--methods DawidSkene MACE GLAD`` asks for it.
@@ -49,11 +49,10 @@ def cover(samples: np.ndarray, left: Answers, seed: int) -> float:
     rng, counts = np.random.default_rng(seed), left.counts().astype(int)
     n = counts.sum(axis=1)
     drawn = np.stack([rng.multinomial(n, D / D.sum(axis=1, keepdims=True)) for D in samples])
-    judged = (n > 0)[:, None] & ((counts > 0) | (samples.mean(axis=0) > 0.01))
     u = rng.random(counts.shape)
     below, same = (drawn < counts).mean(axis=0), (drawn == counts).mean(axis=0)
     rank = below + u * same
-    return float(((rank > 0.05) & (rank < 0.95))[judged].mean())
+    return float(((rank > 0.05) & (rank < 0.95))[n > 0].mean())
 
 
 def contone(given: Answers, left: Answers, seed: int) -> dict[str, float]:

@@ -23,7 +23,7 @@ LINES = {
     ".": 960,
     "augment": 520,
     "backends": 2200,
-    "base": 400,
+    "base": 401,
     "cli": 1571,  # answers of people: suggest and plan
     "datasets": 510,
     "enhance": 5820,
@@ -36,7 +36,7 @@ LINES = {
     "runtime": 510,
     "tables": 4247,  # exports of annotation tools, answers of people in any table, next answers, embeddings
     "trust": 2805,
-    "validation": 754,
+    "validation": 885,
 }
 """Most lines of code per room."""
 

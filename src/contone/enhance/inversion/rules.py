@@ -15,7 +15,7 @@ from contone.enhance.inversion.evidence import find_contradictions
 from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.sampler import Rows
 from contone.exceptions import LabelWarning
-from contone.measurements import CumulativeMass, IntervalRule, Measurement, Threshold, TopK, parse_rule
+from contone.measurements import CumulativeMass, IntervalRule, Measurement, Threshold, TopK, Votes, parse_rule
 from contone.runtime import progress
 from contone.runtime.warnings import warn
 from contone.typing import Array
@@ -45,7 +45,7 @@ def choose_rule(degradation: Measurement | str, L: np.ndarray, known: KnownDegre
     return chosen.suited_to(L)
 
 
-def _choose(rule: str, L: np.ndarray, known: KnownDegrees) -> IntervalRule:
+def _choose(rule: str, L: np.ndarray, known: KnownDegrees) -> Measurement:
     q = L.shape[1]
     has_zeros = bool((L == 0).all(axis=1).any())
     if rule == "bar" and q > 1 and not np.isnan(L).all():
@@ -55,6 +55,13 @@ def _choose(rule: str, L: np.ndarray, known: KnownDegrees) -> IntervalRule:
         return CumulativeMass()
     if rule == "best":
         return _most_frequent_number(L)
+    if rule == "auto" and q > 1 and bool((L.sum(axis=1) == 1).all()):
+        warn(
+            'Every row has exactly one label, which degradation="auto" reads as one vote per row: a degree is the '
+            "share of people who would choose the label. Say how the labels were made if they are something else.",
+            LabelWarning,
+        )
+        return Votes()
     if rule == "threshold" or q == 1:
         return Threshold(1.0 / max(q, 2)) if rule != "auto" else CumulativeMass()
     ranked = rank_rules(L, known)

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from scipy.stats import invwishart
+from three_labels import BASIS, COVARIANCE, integrate, of_counts, precision
 
 from contone.enhance.inversion.people.answers import VOTES, Responses, Traits
 from contone.enhance.inversion.people.chain import draw_shape_of
@@ -15,36 +16,8 @@ from contone.enhance.inversion.people.rows import draw_items
 from contone.numerics.simplex import softmax
 
 N_ROWS, N_DRAWS = 400, 200
-BASIS = np.array([[1.0, 1.0], [-1.0, 1.0], [0.0, -2.0]]) / np.sqrt([2.0, 6.0])
-GRID = np.linspace(-9.0, 9.0, 241)
 USUAL = np.array([0.6, -0.1, -0.5])
 """What somebody chooses who does not look."""
-COVARIANCE = np.array([[1.4, 0.5], [0.5, 0.8]])
-
-
-def integrate(mean, covariance, log_likelihood):
-    """E softmax(z) and E log weight of label 0 under the posterior, z = BASIS u, on a grid of u."""
-    U = mean @ BASIS + np.array(list(itertools.product(GRID, GRID))) * np.sqrt(np.diag(covariance))
-    away = U - mean @ BASIS
-    log_p = -0.5 * np.einsum("nr,rs,ns->n", away, np.linalg.inv(covariance), away)
-    Z = U @ BASIS.T
-    log_p = log_p + log_likelihood(Z)
-    p = np.exp(log_p - log_p.max())
-    p /= p.sum()
-    return p @ softmax(Z), p @ Z[:, 0]
-
-
-def of_counts(counts):
-    offered = ~np.isnan(counts)
-
-    def log_likelihood(Z):
-        return (np.nan_to_num(counts) * np.log(np.where(offered, softmax(np.where(offered, Z, -np.inf)), 1.0))).sum(1)
-
-    return log_likelihood
-
-
-def precision(covariance):
-    return BASIS @ np.linalg.inv(covariance) @ BASIS.T + 1.0 / 3.0
 
 
 def sampled(mean, weight, responses, traits):

@@ -41,7 +41,7 @@ class Prior:
     """Share of the variance of z that is believed to lie along the order of the labels, where they have one."""
     tails: NDArray[np.float64] = field(default_factory=lambda: np.array([4.0, 6.0, 10.0, 20.0, 60.0, 200.0]))
     """Degrees of freedom of the residuals, each as likely as the others; none near 2."""
-    coefficient: float = 1.0
+    coefficient: float = 0.3
     """Standard deviation of coefficients around 1 (the regression is right), and of intercepts around 0."""
     offset: LogNormal = LogNormal(0.7, 0.5)
     """tau."""
@@ -54,6 +54,7 @@ class LevelsPrior(Prior):
     """What is believed of marks and levels before any is seen: measured, as for votes, in `benchmarks/marks.py`."""
 
     spread: LogNormal = LogNormal(1.7, 0.35)
+    coefficient: float = 1.0
     stretch: LogNormal = LogNormal(0.3, 0.7)
     """gamma: standard deviation of the log of how far apart a person's cut points are."""
     range_of_cuts: float = 4.0

@@ -1,0 +1,197 @@
+"""Votes through `Inversion`: the contract of answers of people, exactness at three labels, persons, bad input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from three_labels import BASIS, COVARIANCE, integrate, of_counts, precision
+
+from contone import Inversion, Votes
+from contone.enhance.inversion.people.answers import VOTES, Traits
+from contone.enhance.inversion.people.model import Draw, PeopleFit, sort_responses
+from contone.exceptions import InputError, LabelError, LabelWarning
+from contone.models import load_model, save_model
+from contone.numerics.simplex import softmax
+
+SHORT = {"n_sweeps": 60, "n_burn": 20}
+
+
+def make(n=200, k=3, q=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    truth = softmax(X @ rng.normal(size=(4, q)) + rng.normal(size=(n, q)))
+    return X, rng.multinomial(k, truth).astype(float), truth
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, Y, truth = make()
+    return Inversion(degradation="votes", **SHORT).fit(X, Y), X, Y, truth
+
+
+def test_rows_at_given_parameters_have_the_posterior_of_integration():
+    """Importance sampling against a grid, normal prior (nu = 1e6), with unasked labels and without votes."""
+    counts = np.array([[1, 0, 0], [0, 0, 3], [4, 2, 0], [40, 9, 1], [np.nan, 2, 1], [0, 0, 0]], dtype=float)
+    mean, nobody = np.array([0.7, -0.2, -0.5]), Traits(np.ones(1), np.zeros((1, 3)))
+    draw = Draw(mean, np.zeros(0), 1.0, precision(COVARIANCE), 1e6, nobody, nobody)
+    fit = PeopleFit.__new__(PeopleFit)
+    object.__setattr__(fit, "draws", (draw,) * 12)
+    object.__setattr__(fit, "kind", VOTES)
+    found = fit.weigh(sort_responses(VOTES, counts, len(counts)), [], (draw,) * 12)
+    for row, asked in enumerate(counts):
+        assert_allclose(found.mean[row], integrate(mean, COVARIANCE, of_counts(asked))[0], atol=0.012)
+
+
+def test_answers_are_better_than_shares_and_expect_their_own_error(fitted):
+    method, X, Y, truth = fitted
+
+    def kl(D):
+        return float((truth * np.log(truth / D)).sum(axis=1).mean())
+
+    smoothed = (Y + 1 / 3) / (Y + 1 / 3).sum(axis=1, keepdims=True)
+    D = method.label_distributions_
+    assert kl(D) < 0.7 * kl(smoothed)
+    assert 0.5 < method.expected_error_.mean / kl(D) < 2.0
+    lower, upper = method.intervals_(0.9)
+    assert 0.84 < np.mean((lower < truth) & (truth < upper)) < 0.96
+    assert kl(method.predict(X)) > kl(method.enhance(X, Y))
+
+
+def test_new_rows_depend_on_nothing_but_themselves(fitted):
+    method, X, Y, _ = fitted
+    whole = method.enhance(X, Y)
+    order = np.random.default_rng(0).permutation(len(X))
+    assert_array_equal(method.enhance(X[order], Y[order]), whole[order])
+    assert_array_equal(method.enhance(X[7:9], Y[7:9]), whole[7:9])
+    assert_array_equal(method.predict(X[:3]), method.enhance(X[:3], 0 * Y[:3]))
+
+
+def test_rows_beyond_max_rows_and_lazy_ones_get_the_answer_of_new_rows():
+    dask = pytest.importorskip("dask.array")
+    X, Y, _ = make()
+    whole = Inversion(degradation="votes", max_rows=100, **SHORT).fit(X, Y)
+    assert_array_equal(whole.label_distributions_, whole.enhance(X, Y))
+    lazy = Inversion(degradation="votes", max_rows=100, **SHORT)
+    answer = lazy.fit_enhance(dask.from_array(X, chunks=(70, -1)), dask.from_array(Y, chunks=(70, -1)))
+    assert_allclose(answer.compute(), lazy.enhance(X, Y), atol=1e-12)
+
+
+def test_tensors_and_files_and_frames(fitted, tmp_path):
+    method, X, Y, _ = fitted
+    save_model(method, tmp_path / "model.zip")
+    assert_array_equal(load_model(tmp_path / "model.zip").enhance(X, Y), method.enhance(X, Y))
+    torch = pytest.importorskip("torch")
+    again = Inversion(degradation=Votes(), **SHORT).fit_enhance(torch.from_numpy(X), torch.from_numpy(Y))
+    assert isinstance(again, torch.Tensor)
+    assert_allclose(again.numpy(), method.label_distributions_, atol=1e-6)
+
+
+def test_known_degrees_stay_and_labels_that_were_not_on_offer_get_one():
+    X, Y, truth = make(120)
+    degrees = np.full_like(truth, np.nan)
+    degrees[:20] = truth[:20]
+    Y[:, 0] += 1
+    Y[:, 2] = np.where(np.arange(120) % 2, np.nan, Y[:, 2])
+    method = Inversion(degradation="votes", n_samples=2, **SHORT)
+    D = method.fit_enhance(X, Y, degrees=degrees)
+    assert_allclose(D[:20], truth[:20])
+    assert (D > 0).all()
+    assert method.samples_.shape == (2, 120, 3)
+
+
+def test_a_spammer_among_twelve_is_last_and_one_who_leans_is_named():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(150, 3))
+    Z = 1.5 * X @ rng.normal(size=(3, 3)) + 0.7 * rng.normal(size=(150, 3))
+    item, person = np.repeat(np.arange(150), 4), np.concatenate([rng.permutation(12)[:4] for _ in range(150)])
+    offset = np.zeros((12, 3))
+    offset[3, 1] = 3.0
+    logits = np.where((person == 7)[:, None], 0.0, Z[item] + offset[person])
+    votes = np.stack([rng.multinomial(1, p) for p in softmax(logits)])
+    frame = pd.DataFrame(votes, columns=["a", "b", "c"])
+    method = Inversion(degradation="votes").fit(X[item], frame, groups=item, annotators=[f"p{w}" for w in person])
+    told = method.annotators_
+    assert told["annotator"].iloc[-1] == "p7"
+    assert told.set_index("annotator").loc["p3", "too_often"] == "b"
+    assert (told["bits_lower"] <= told["bits"]).all()
+    assert (told["bits"] <= told["bits_upper"]).all()
+    assert told["answers"].sum() == len(item)
+    assert "12 people" in method.summary()
+
+
+def test_single_answers_are_their_counts():
+    """Without persons, one row per answer says what the counts say."""
+    X, Y, _ = make(100, k=2)
+    item = np.repeat(np.arange(100), 2)
+    rows = np.concatenate([np.repeat(np.eye(3), row.astype(int), axis=0) for row in Y])
+    counted = Inversion(degradation="votes", **SHORT).fit_enhance(X, Y)
+    single = Inversion(degradation="votes", **SHORT).fit_enhance(X[item], rows, groups=item)
+    assert np.abs(single - counted).mean() < 0.04
+
+
+def test_one_class_per_row_is_one_vote_and_the_spread_is_not_in_the_data():
+    X, Y, _ = make(150, k=1)
+    with pytest.warns(LabelWarning, match="one vote per row"):
+        method = Inversion(degradation="auto", **SHORT).fit(X, Y.argmax(axis=1))
+    assert method.degradation_ == Votes()
+    assert "not in the data" in method.summary()
+
+
+@pytest.mark.parametrize("bad", [-1.0, 0.5, 1e12])
+def test_what_is_no_count_is_refused(bad, fitted):
+    X, Y, _ = make(30)
+    Y[4, 1] = bad
+    with pytest.raises(LabelError, match="Y"):
+        Inversion(degradation="votes", **SHORT).fit(X, Y)
+    with pytest.raises(LabelError):
+        fitted[0].enhance(X, Y)
+
+
+def test_odd_answers_are_counted_in_sentences():
+    X, Y, _ = make(60)
+    Y[:5] = 0
+    with pytest.warns(LabelWarning, match="5 of 60"):
+        D = Inversion(degradation="votes", **SHORT).fit_enhance(X, Y)
+    assert_allclose(D.sum(axis=1), 1.0)
+    item, rows = np.repeat(np.arange(30), 2), np.tile(np.eye(3), (20, 1))
+    method = Inversion(degradation="votes", **SHORT)
+    with pytest.warns(LabelWarning, match="answered the same item before"):
+        method.fit(X[item], rows, groups=item, annotators=item % 3)
+    with pytest.warns(LabelWarning, match="one person only"):
+        method.fit(X, rows, groups=np.arange(60), annotators=["a"] * 60)
+    with pytest.raises(InputError, match="annotators needs groups"):
+        method.fit(X, Y, annotators=item)
+    with pytest.raises(InputError, match="persons"):
+        Inversion(degradation="main").fit(X, rows, groups=item, annotators=item)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_ranks_of_the_truth_are_uniform(k):
+    """Simulation-based calibration from the prior: spread and one share; 12 bins of 48 draws see a bias of 0.5 sd."""
+    from scipy.stats import kstest
+
+    from contone.enhance.inversion.people.chain import Chain
+    from contone.enhance.inversion.people.priors import Prior
+
+    prior, ranks = Prior(), []
+    for seed in range(48):
+        rng = np.random.default_rng(seed)
+        spread, tail = prior.spread.draw(rng), float(rng.choice(prior.tails))
+        weight = rng.gamma(tail / 2, 2 / tail, size=60)
+        Z = (
+            0.3 * rng.standard_normal(2) @ BASIS.T
+            + spread * (rng.normal(size=(60, 2)) / weight[:, None] ** 0.5) @ BASIS.T
+        )
+        Y = np.stack([rng.multinomial(k, p) for p in softmax(Z)]).astype(float)
+        chain = Chain(sort_responses(VOTES, Y, 60), [], prior, rng)
+        seen = []
+        for sweep in range(90):
+            chain.adapting = sweep < 30
+            chain.sweep()
+            if sweep >= 30:
+                seen.append((chain.spread, softmax(chain.Z[:1])[0, 0]))
+        ranks.append((np.array(seen) < (spread, softmax(Z[:1])[0, 0])).mean(axis=0))
+    for column in np.array(ranks).T:
+        assert kstest(column, "uniform").pvalue > 1e-3
