@@ -28,7 +28,7 @@ LINES = {
     "datasets": 510,
     "enhance": 5820,
     "experiments": 2600,
-    "measurements": 602,
+    "measurements": 650,
     "numerics": 1315,
     "pages": 585,
     "predict": 750,
