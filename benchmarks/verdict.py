@@ -229,6 +229,12 @@ def judge(name: str, seed: int = 0) -> dict:
     }  # fmt: skip
 
 
+def _rounded(one: dict) -> dict:
+    """Four decimals, and no times, which differ from run to run."""
+    plain = json.loads(json.dumps(one), parse_float=lambda text: round(float(text), 4))
+    return {key: value for key, value in plain.items() if "seconds" not in key}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", help="situations whose name holds this")
@@ -256,7 +262,8 @@ def main() -> None:
         f"refused {refused or 'none'}."
     )
     if arguments.output:
-        arguments.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        lines = ",\n".join(json.dumps(_rounded(one)) for one in found)
+        arguments.output.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

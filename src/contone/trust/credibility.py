@@ -42,6 +42,8 @@ FLOOR = 1e-12
 """Degrees below this count as this much where rows are put in order."""
 LEAST_ROWS = 40
 """Rows under which no check has power."""
+MANY_LABELS = 60
+"""Above this many labels whole rows are hidden and no single entries, whose completions take long to draw."""
 COMPARED, COMPARED_ROWS = 30_000, 300
 """At most how many label entries, and rows, a method is fitted to again."""
 
@@ -171,7 +173,7 @@ def _check(
         )
     for step in reported(steps, len(steps), "checks"):
         findings += step()
-    if asked is not short or not are_given_away(L):  # else hidden rows have said it
+    if asked is not short or not (are_given_away(L) or L.shape[1] > MANY_LABELS):  # else hidden rows have said it
         hidden, unhidden = find_hidden_labels(asked, X[few], L[few], seed, who)
         findings += hidden
         not_checked.append(unhidden)

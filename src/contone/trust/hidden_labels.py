@@ -27,6 +27,7 @@ from sklearn.base import clone
 
 from contone.base import Enhancer
 from contone.enhance import Inversion, Temperature, Uniform
+from contone.enhance.inversion.assessment import simulate_labels
 from contone.enhance.inversion.chances import chances
 from contone.enhance.inversion.model import Fit
 from contone.exceptions import ArgumentError, InputError
@@ -42,8 +43,8 @@ N_SWEEPS = 60
 """Sweeps that chances are averaged over, a quarter of them left out."""
 LEAST_HIDDEN, LEAST_ROWS = 5, 6
 """Fewer hidden entries, or rows, than this say nothing."""
-HIDDEN_ROWS, N_SHUFFLED = 0.25, 999
-"""Share of the rows that is hidden to see what features tell, and how often they are shuffled."""
+HIDDEN_ROWS, N_SHUFFLED, N_DRAWS = 0.25, 999, 200
+"""Share of the rows that is hidden to see what features tell, how often they are shuffled, and draws of labels."""
 CLEAR = 0.01
 """Probability of a loss as small by chance under which features are said to help."""
 
@@ -182,10 +183,14 @@ def score_features(model: Inversion, X: np.ndarray, L: np.ndarray, seed: int = 0
     rows = np.flatnonzero(hidden.any(axis=1))
     if len(rows) < LEAST_ROWS:
         return None
+    # An order says how large labels are, not how many are marked: the convention stands in for it here.
+    told_by = clone(model).set_params(degradation="main") if isinstance(model.degradation, Order) else clone(model)
+    L = np.where(np.isnan(L), np.nan, L > 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fit = clone(model).fit(np.delete(X, rows, axis=0), np.delete(L, rows, axis=0)).rule_fit_
-    told = np.asarray(completion_chances(fit, X[rows], np.full((len(rows), L.shape[1]), np.nan), rng))
+        fit = told_by.fit(np.delete(X, rows, axis=0), np.delete(L, rows, axis=0)).rule_fit_
+    drawn = np.sum([simulate_labels(fit, X[rows], rng) for _ in range(N_DRAWS)], axis=0)
+    told = (drawn + 0.5) / (N_DRAWS + 1.0)
     left = np.where(hidden, np.nan, L)
     yes, no = (hidden[rows] & (L[rows] > 0)).astype(float), (hidden[rows] & ~(L[rows] > 0)).astype(float)
 

@@ -166,7 +166,7 @@ class PeopleFit:
         """The same for all rows at once; a row's answer depends on nothing else."""
         self.rule.check_labels(L)
         responses = sort_responses(self.kind, self.rule.coded(L), X.shape[0], item, person)
-        found = self.weigh(responses, [f.features(X) for f in self.maps], self.draws[::2])
+        found = self.weigh(responses, [f.features(X) for f in self.maps], self.draws[::3])
         return Posterior(*(like(A, L) for A in (found.mean, found.logit_centre, found.logit_width)))
 
     def chances(
@@ -178,7 +178,7 @@ class PeopleFit:
         """
         responses = sort_responses(self.kind, self.rule.coded(L), X.shape[0], item, person)
         asked = VOTES if self.kind == VOTES else MARKED
-        return Posterior(*self._weigh(responses, [f.features(X) for f in self.maps], self.draws[::2], asked, by))
+        return Posterior(*self._weigh(responses, [f.features(X) for f in self.maps], self.draws[::3], asked, by))
 
     def weigh(self, responses: Responses, features: Sequence[Features], draws: Sequence[Draw]) -> Posterior:
         """The posterior of items with these features, given the responses to them: the mean over some draws."""
