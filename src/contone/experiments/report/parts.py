@@ -97,10 +97,14 @@ def summary_section(
 
     Parameters
     ----------
-    results, experiment
-        The results, and the main experiment.
-    sentences, shares
-        What came out, in words and as the table of recovered shares.
+    results : Results
+        What the store holds.
+    experiment : str
+        The main experiment.
+    sentences : sequence of str
+        What came out, in words.
+    shares : Grid
+        The same as the table of recovered shares.
     command : str
         The command that computes what is missing.
     absent : sequence of str
