@@ -26,7 +26,7 @@ LINES = {
     "base": 401,
     "cli": 1571,  # answers of people: suggest and plan
     "datasets": 510,
-    "enhance": 8340,  # votes, marks, levels and persons came, DLDL and LEIC, too; annotators.py and people/ could be one
+    "enhance": 8340,  # votes, marks, levels and persons; DLDL and LEIC
     "experiments": 2600,
     "measurements": 650,
     "numerics": 1315,
