@@ -23,7 +23,7 @@ from scipy.linalg import helmert
 from scipy.special import gammainc, gammaincinv, gammaln
 from scipy.stats import invwishart
 
-from contone.enhance.inversion.people.answers import Features, Matrix, Responses, Traits
+from contone.enhance.inversion.people.answers import VOTES, Features, Matrix, Responses, Traits
 from contone.enhance.inversion.people.persons import draw_persons, sort_by_person
 from contone.enhance.inversion.people.priors import Prior
 from contone.enhance.inversion.people.rows import draw_items, likelihood_of_items
@@ -76,8 +76,10 @@ class Chain:
         self.Z = self.mean.copy() if known is None else np.where(self.free[:, None], self.mean, known)
         self.mode = self.mean.copy()
         self.usual: Matrix = self.mean.mean(axis=0) if centred and len(self.mean) else np.zeros(q)
-        n_answers = np.diff(responses.first)
-        self.spread_is_open = bool(self.free.all() and np.mean(n_answers[n_answers > 0] > 1) < TWICE)
+        told = ~np.isnan(responses.values).all(axis=1)
+        weight = np.nansum(responses.values, axis=1) if responses.kind == VOTES else told.astype(float)
+        n_answers = np.bincount(np.repeat(np.arange(n), np.diff(responses.first)), weight, n)
+        self.spread_is_open = bool(self.free.all() and (n_answers > 1).sum() < TWICE * (n_answers > 0).sum())
         self.steps = {"spread": 0.1, "tau": 0.1, "kappa": 0.2}
         self.adapting = True
         self.moved = 1.0
