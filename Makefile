@@ -32,7 +32,7 @@ $(VENV)/installed-report: $(HELD)
 
 # pip would compile every module of every package, one after the other; a quarter of them is imported by the tests.
 # Collecting the tests compiles that quarter, and the tests; meanwhile numba compiles the loops of Inversion.
-LOOPS := from contone.enhance.inversion.sweeps.compiled import compile_loops; compile_loops()
+LOOPS := from contone.enhance.inversion.ahead import compile_loops; compile_loops()
 $(VENV)/installed-test: $(HELD)
 	$(ensure_venv)
 	@echo "installing contone with its test extras (a few minutes the first time)"

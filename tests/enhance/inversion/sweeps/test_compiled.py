@@ -137,17 +137,6 @@ def test_what_is_drawn_does_not_depend_on_pieces_and_tiles(monkeypatch):
     np.testing.assert_allclose(*answers, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_what_is_compiled_ahead_is_what_a_fit_uses(dtype):
-    compiled.compile_loops()
-    known = [*compiled._sweep_rows.signatures, *compiled._add_rows.signatures]
-    rows, mean, factors, rng = problem(Threshold(0.2), dtype)
-    draws = rng.random((Q, N), dtype=dtype), rng.standard_normal(N, dtype=dtype)
-    rows.sweeps.sweep(rows.Z, rows.bound, mean, factors, *draws, reflect=True, root_weights=mean[0])
-    Averages(rows.Z, 1, 1).add(rows.Z)
-    assert [*compiled._sweep_rows.signatures, *compiled._add_rows.signatures] == known
-
-
 def test_without_a_place_for_the_cache_all_is_compiled_anew():
     """What has no file of its own has no cache folder that could be written to."""
     made = {}
@@ -192,6 +181,17 @@ def test_a_disk_that_fails_costs_another_compilation_and_not_the_answer(tmp_path
     made = twice()
     assert made(1.5) == 3.0
     assert not made.stats.cache_hits
+
+
+def test_a_function_is_compiled_again_where_another_file_of_its_folder_changed(tmp_path):
+    """Functions of other files are compiled into it."""
+    stamps = []
+    for text in ("@compiled\n", "@compiled\n", "# @compiled\n"):
+        if not stamps or text != "@compiled\n":
+            (tmp_path / "inner.py").write_text(text)
+        (tmp_path / "other.py").write_text("#" * len(stamps))
+        stamps.append(elementary._sources.__wrapped__(tmp_path))
+    assert stamps[0] == stamps[1] != stamps[2]
 
 
 def test_known_rows_are_said_to_be_known():

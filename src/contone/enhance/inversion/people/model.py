@@ -220,4 +220,6 @@ def sort_responses(
     """Responses (n, q) about m items; one row each where `item` (n,), rising, is left out."""
     n = len(L)
     first = np.arange(m + 1) if item is None else np.searchsorted(item, np.arange(m + 1))
-    return Responses(kind, first, np.zeros(n, np.intp) if person is None else person.astype(np.intp), L)
+    by = np.zeros(n, np.intp) if person is None else person.astype(np.intp)
+    # a copy: loops are compiled once more for arrays that may not be written to, or lie in memory another way
+    return Responses(kind, first, by, np.array(L, dtype=np.float64, order="C"))

@@ -44,14 +44,6 @@ MARGIN = {8: 1e-9, 4: 1e-5}
 """How far draws stay clear of the ends of their interval, by item size."""
 
 
-def compile_loops() -> None:
-    """Compile what the first fit would, in both precisions; it is kept on this machine."""
-    for dtype in (np.float64, np.float32):
-        Z = np.zeros((2, 2), dtype=dtype)
-        CompiledSweeps(Region("order")).sweep(Z, Bound(Z > 0), Z, np.eye(2), Z, Z[0])
-        add_draw(Z, (np.zeros((2, 2)), np.zeros((2, 2)), np.zeros((2, 2))), 1e-12, -40.0)
-
-
 @dataclass(frozen=True)
 class CompiledSweeps(Sweeps):
     """Sweeps within a region."""

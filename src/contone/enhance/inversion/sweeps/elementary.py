@@ -18,6 +18,7 @@ import math
 import pickle
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,8 @@ def compiled(function: Callable[..., Any]) -> Any:
     except RuntimeError:  # nowhere to write
         return numba.njit(**how)(function)
     if (kept := getattr(made, "_cache", None)) is not None:  # none where numba was told not to compile
-        kept._cache_file = _HashedFiles(kept.cache_path, kept._impl.filename_base, _sources(kept))
+        sources = [kept._impl.locator.get_source_stamp(), *_sources(Path(function.__code__.co_filename).parent)]
+        kept._cache_file = _HashedFiles(kept.cache_path, kept._impl.filename_base, sources)
         kept.load_overload, kept.save_overload = (_forgiving(f) for f in (kept.load_overload, kept.save_overload))
     return made
 
@@ -103,10 +105,12 @@ class _HashedFiles(IndexDataCacheFile):
         return pickle.loads(content[32:])
 
 
-def _sources(kept: Any) -> list[tuple[float, int]]:
-    """What changes with the sources of a function: its own file, and those whose functions are compiled into others."""
-    found = [Path(__file__).with_name(name).stat() for name in ("elementary.py", "loops.py")]
-    return [kept._impl.locator.get_source_stamp(), *((file.st_mtime, file.st_size) for file in found)]
+@cache
+def _sources(folder: Path) -> list[tuple[float, int]]:
+    """What changes with the sources of a function: functions of its folder and of this one are compiled into it."""
+    files = [file for room in (folder, Path(__file__).parent) for file in sorted(room.glob("*.py"))]
+    found = [file.stat() for file in files if b"@compiled" in file.read_bytes()]
+    return [(file.st_mtime, file.st_size) for file in found]
 
 
 def _forgiving(reads_or_writes: Callable[..., Any]) -> Callable[..., Any]:
