@@ -22,24 +22,25 @@ define ensure_venv
 		|| { echo "Python's venv module is incomplete; on Debian and Ubuntu: apt install python3-venv"; exit 1; }; }
 endef
 
-# One stamp per level of installation, so that the second run starts at once.
-$(VENV)/installed-cli: pyproject.toml constraints.txt
+# One stamp per level of installation, so that the second run starts at once; __init__.py holds the version.
+HELD := pyproject.toml constraints.txt src/contone/__init__.py
+$(VENV)/installed-report: $(HELD)
 	$(ensure_venv)
-	@echo "installing contone with its command line (a minute the first time)"
-	@$(PIP) -e '.[cli]'
+	@echo "installing contone with its command line and its pages (a minute the first time)"
+	@$(PIP) -e '.[report]'
 	@touch $@
 
 # pip would compile every module of every package, one after the other; a quarter of them is imported by the tests.
 # Collecting the tests compiles that quarter, and the tests; meanwhile numba compiles the loops of Inversion.
 LOOPS := from contone.enhance.inversion.ahead import compile_loops; compile_loops()
-$(VENV)/installed-test: pyproject.toml constraints.txt
+$(VENV)/installed-test: $(HELD)
 	$(ensure_venv)
 	@echo "installing contone with its test extras (a few minutes the first time)"
 	@$(PIP) --no-compile -e '.[lint]'
 	@$(BIN)/python -c '$(LOOPS)' & $(BIN)/python -m pytest --collect-only -q >/dev/null || true; wait
-	@touch $@ $(VENV)/installed-cli
+	@touch $@ $(VENV)/installed-report
 
-$(VENV)/installed-docs: pyproject.toml constraints.txt
+$(VENV)/installed-docs: $(HELD)
 	$(ensure_venv)
 	@echo "installing contone with what builds its site (a few minutes the first time)"
 	@$(PIP) -e '.[docs]'
@@ -47,7 +48,7 @@ $(VENV)/installed-docs: pyproject.toml constraints.txt
 
 installed: $(VENV)/installed-test ## install everything that lint, test and wheel-check need
 
-demo: $(VENV)/installed-cli   ## run every method on the built-in data; print a table, write figures and a page
+demo: $(VENV)/installed-report   ## run every method on the built-in data; print a table, write figures and a page
 	@$(BIN)/python -m contone benchmark --store contone-demo --max-rows 900 --seeds 1 --no-estimate $(ARGS)
 
 # The whole suite runs in two processes, a part of it (PYTEST_ARGS) in one, so that --pdb works.
@@ -80,7 +81,7 @@ format: $(VENV)/installed-test ## format the code and apply the safe corrections
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(VENV)/installed-cli   ## write the pages that are generated from the code: docs/cli.md
+docs: $(VENV)/installed-report   ## write the pages that are generated from the code: docs/cli.md
 	@$(BIN)/python -m contone.cli.reference > docs/cli.md.new && mv docs/cli.md.new docs/cli.md
 
 SITE := docs/_build/html
@@ -90,12 +91,12 @@ site: $(VENV)/installed-docs  ## build the documentation site in docs/_build/htm
 	@$(BIN)/python scripts/check_links.py $(SITE)
 
 STORE ?= contone-results
-report: $(VENV)/installed-cli ## run the paper's experiments on the data available locally; write report.html and docs/reproduction.md
+report: $(VENV)/installed-report ## run the paper's experiments on the data available locally; write report.html and docs/reproduction.md
 	-@$(BIN)/python -m contone reproduce --store $(STORE)  # failed cells are shown in the report
 	@$(BIN)/python -m contone report --store $(STORE) -o report.html
 	@$(BIN)/python -m contone report --store $(STORE) -o docs/reproduction.md
 
-bench: $(VENV)/installed-cli  ## measure every method and say what became slower than stored; BENCH_ARGS="--store" stores
+bench: $(VENV)/installed-report  ## measure every method and say what became slower than stored; BENCH_ARGS="--store" stores
 	$(BIN)/python benchmarks/compare.py $(BENCH_ARGS)
 
 CASES ?= 100000
@@ -105,13 +106,13 @@ hostile: $(VENV)/installed-test ## hand anything to every public class, CASES=10
 mutants: $(VENV)/installed-test ## put small faults into the code and say which the tests notice; MUTANTS_ARGS="numerics -n 40"
 	$(BIN)/python scripts/mutants.py $(MUTANTS_ARGS)
 
-oldest: $(VENV)/installed-cli ## run a part of the suite with the oldest supported dependencies, in .venv-oldest
+oldest: $(VENV)/installed-report ## run a part of the suite with the oldest supported dependencies, in .venv-oldest
 	$(BIN)/python scripts/oldest.py $(PYTEST_ARGS)
 
-wheel-check: $(VENV)/installed-cli ## build the wheel and try it in a new environment
+wheel-check: $(VENV)/installed-report ## build the wheel and try it in a new environment
 	$(BIN)/python scripts/wheel_check.py
 
-release-check: $(VENV)/installed-cli ## everything that a release needs: sdist and wheel, metadata, size, the same bytes twice, both tried
+release-check: $(VENV)/installed-report ## everything that a release needs: sdist and wheel, metadata, size, the same bytes twice, both tried
 	$(BIN)/python scripts/release_check.py
 
 clean:                        ## remove the environments and everything built

@@ -45,8 +45,8 @@ def main() -> int:
         step("the library works", lambda: run(python, "-I", "-c", wheel_check.LIBRARY, cwd=folder))
         step("the command says what it needs", lambda: wheel_check.check_without_extra(python, folder))
         step(
-            "install its command line and pytest",
-            lambda: pip(python, f"{wheel}[cli]", "pytest>=8.3", "hypothesis>=6.100"),
+            "install its command line, its pages and pytest",
+            lambda: pip(python, f"{wheel}[report]", "pytest>=8.3", "hypothesis>=6.100"),
         )
         step("the command works", lambda: wheel_check.check_command(python, folder))
         step("contone benchmark", lambda: run(python.parent / "contone", "benchmark", *DEMO, cwd=folder))

@@ -38,7 +38,7 @@ def message() -> tuple[str, np.ndarray]:
 
 def chances(person: str, z: np.ndarray) -> np.ndarray:
     """How a person chooses."""
-    x = SHARPNESS[person] * z + (1.2 * np.eye(len(LABELS))[0] if person == "gus" else 0.0)
+    x = SHARPNESS[person] * z + (2.0 * np.eye(len(LABELS))[0] if person == "gus" else 0.0)
     return np.exp(x) / np.exp(x).sum()
 
 

@@ -102,7 +102,7 @@ def test_answers_of_people_give_one_row_per_item(kind):
     frame = pl.DataFrame(rows, ["task", "x", "worker", "label"], orient="row")
     given = {"pandas": frame.to_pandas, "polars": lambda: frame}.get(kind)
     table = pytest.importorskip("datasets").Dataset.from_polars(frame) if given is None else given()
-    method = contone.Inversion(n_sweeps=20, n_burn=5)
+    method = contone.Inversion(n_sweeps=80, n_burn=20)
     found = contone.enhance_table(table, method=method, degrees_as="list", intervals=0.9)
     assert type(found) is type(table)
     assert list(found["task"]) == [f"i{i}" for i in range(6)]

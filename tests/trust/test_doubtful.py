@@ -96,5 +96,6 @@ def test_arguments_are_refused_by_name(pair):
         doubtful_labels(Temperature(), X, Y)
     with pytest.raises(InputError, match="1 features and 2 labels"):
         doubtful_labels(method, np.hstack([X, X]), Y)
-    with pytest.raises(InputError, match="order"):
-        doubtful_labels(Inversion(degradation="order", **SHORT), X, Y)
+    for reading in ("order", "votes", "marks", "levels"):
+        with pytest.raises(InputError, match=f"doubtful_labels.*{reading}"):
+            doubtful_labels(Inversion(degradation=reading, **SHORT), X, Y)

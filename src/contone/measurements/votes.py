@@ -38,7 +38,7 @@ class Votes(Answers):  # numpydoc ignore=PR02
 
     ordered: bool = False
     spoken: ClassVar[dict[str, Spoken]] = {"votes": Spoken("votes, how many people chose each label")}
-    spread_prior: ClassVar[tuple[float, float]] = (1.2, 0.35)
+    spread_prior: ClassVar[tuple[float, float]] = (1.0, 0.4)
 
     def __post_init__(self) -> None:
         if not isinstance(self.ordered, bool | np.bool_):

@@ -214,6 +214,7 @@ def _charts(finding: Finding) -> list[Chart]:
                 axis.hlines(places, finding.lower, finding.upper, color=svg.LINE, linewidth=6)
             _dots(axis, finding.observed, places)
             axis.set_yticks(places, names)
+            axis.set_ylim(-0.6, len(names) - 0.4)
             axis.set_xlabel(finding.axis)
             svg.bare(axis, "left")
         else:

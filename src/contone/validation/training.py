@@ -351,7 +351,7 @@ def judge_labels(
         return
     if levels:
         raise LabelError(
-            f"Y must hold whole numbers, larger where the degree is larger (ranks, levels, or 0 and 1); row "
+            f"Y must hold whole numbers, larger where the degree is larger (counts, ranks, levels, or 0 and 1); row "
             f"{found.not_whole} has others. Round them, or number the levels 0, 1, 2, ..."
         )
     if found.unasked >= 0 and not found.is_logical:

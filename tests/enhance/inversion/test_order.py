@@ -151,7 +151,7 @@ def test_rows_of_one_level_say_nothing_and_are_taken():
 def test_levels_are_refused_where_they_mean_nothing():
     X, D = drawn(n=30)
     for method in (GLLE(), Inversion()):
-        with pytest.raises(LabelError, match='degradation="order"'):
+        with pytest.raises(LabelError, match='for ranks "order"'):
             method.fit(X, ranked(D))
     with pytest.raises(LabelError, match="whole numbers"):
         Inversion(**SHORT).fit(X, ranked(D) + 0.5)

@@ -67,8 +67,8 @@ class Settings:
             raise InputError(f"Inversion: n_burn ({self.n_burn}) must be less than n_sweeps ({self.n_sweeps}).")
         if self.noise.any() and takes_numbers:
             raise InputError(
-                "Inversion: noise > 0 needs a rule that says which labels degrees give; "
-                'degradation="order" does not. Use noise=0, or another rule.'
+                "Inversion: noise > 0 (and doubtful_labels) needs a rule that says which labels degrees give; an order "
+                "and answers of people (votes, marks, levels) do not. Use noise=0, or another degradation."
             )
 
     @property

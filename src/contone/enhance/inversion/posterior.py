@@ -79,14 +79,8 @@ class Posterior:
 
     def like(self, model: Array) -> Posterior:
         """The same as arrays of the library, on the device and in the precision of `model`."""
-        mean, centre, width = (like(A, model) for A in (self.mean, self.logit_centre, self.logit_width))
-        return replace(
-            self,
-            mean=mean,
-            logit_centre=centre,
-            logit_width=width,
-            samples=None if self.samples is None else like(self.samples, model),
-        )
+        arrays = {name: A for name, A in vars(self).items() if name != "n_relaxed" and A is not None}
+        return replace(self, **{name: like(A, model) for name, A in arrays.items()})
 
     def with_known(self, grades: Grades) -> Posterior:
         """The same, with the degrees that are known in their rows."""

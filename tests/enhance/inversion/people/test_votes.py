@@ -10,7 +10,10 @@ from three_labels import BASIS, COVARIANCE, integrate, of_counts, precision
 
 from contone import Inversion, Votes
 from contone.enhance.inversion.people.answers import VOTES, Traits
+from contone.enhance.inversion.people.chain import Chain
 from contone.enhance.inversion.people.model import Draw, PeopleFit, sort_responses
+from contone.enhance.inversion.people.priors import Prior
+from contone.enhance.inversion.people.regression import _find_lapse, _with_lapse
 from contone.exceptions import InputError, LabelError, LabelWarning
 from contone.models import load_model, save_model
 from contone.numerics.simplex import softmax
@@ -137,6 +140,32 @@ def test_one_class_per_row_is_one_vote_and_the_spread_is_not_in_the_data():
         method = Inversion(degradation="auto", **SHORT).fit(X, Y.argmax(axis=1))
     assert method.degradation_ == Votes()
     assert "not in the data" in method.summary()
+
+
+@pytest.mark.parametrize("k", [1, 5])
+def test_one_vote_per_item_leaves_the_spread_to_its_prior(k):
+    _, Y, _ = make(n=400, k=k)
+    chain, prior = Chain(sort_responses(VOTES, Y, len(Y)), [], Prior(), np.random.default_rng(0)), Prior().spread
+    drawn = []
+    for _ in range(150):
+        chain.sweep()
+        drawn.append(np.log(chain.spread))
+    if k == 1:
+        assert_allclose(np.mean(drawn), np.log(prior.median), atol=3 * prior.deviation / 150**0.5)
+        assert_allclose(np.std(drawn), prior.deviation, rtol=0.2)
+    else:
+        assert np.std(drawn[50:]) < 0.5 * prior.deviation
+
+
+def test_the_lapse_is_the_share_of_people_who_chose_anything():
+    rng = np.random.default_rng(0)
+    shares = softmax(3.0 * rng.normal(size=(20_000, 4)))
+    votes = rng.multinomial(1, _with_lapse(shares, 0.1)).astype(float)
+    assert_allclose(_find_lapse(shares, votes), 0.1, atol=0.01)
+    three = _with_lapse(shares, 0.1)[:, :3]  # the last label is not on offer
+    votes = rng.multinomial(1, three / three.sum(axis=1, keepdims=True)).astype(float)
+    assert_allclose(_find_lapse(shares, np.pad(votes, ((0, 0), (0, 1)), constant_values=np.nan)), 0.1, atol=0.015)
+    assert _find_lapse(shares, rng.multinomial(1, shares).astype(float)) < 0.01
 
 
 @pytest.mark.parametrize("bad", [-1.0, 0.5, 1e12])

@@ -23,7 +23,7 @@ from scipy.linalg import helmert
 from scipy.special import gammainc, gammaincinv, gammaln
 from scipy.stats import invwishart
 
-from contone.enhance.inversion.people.answers import Features, Matrix, Responses, Traits
+from contone.enhance.inversion.people.answers import VOTES, Features, Matrix, Responses, Traits
 from contone.enhance.inversion.people.persons import draw_persons, sort_by_person
 from contone.enhance.inversion.people.priors import Prior
 from contone.enhance.inversion.people.rows import draw_items, likelihood_of_items
@@ -35,6 +35,10 @@ ACCEPTED = 0.35
 LONGEST_STEP = 1.5
 """Of the log of a scale, whatever is accepted."""
 N_SCALE_STEPS, N_PERSON_STEPS = 3, 2
+TWICE = 0.25
+"""Share of the items with two answers or more, under which the spread is drawn from its prior alone. One answer per
+item says nothing of how far people differ about one item: what is left of it in the likelihood is how well the model of
+the mean fits. The spread, left free, then drifted to 2 and more, with votes as with levels."""
 
 
 class Chain:
@@ -72,6 +76,10 @@ class Chain:
         self.Z = self.mean.copy() if known is None else np.where(self.free[:, None], self.mean, known)
         self.mode = self.mean.copy()
         self.usual: Matrix = self.mean.mean(axis=0) if centred and len(self.mean) else np.zeros(q)
+        told = ~np.isnan(responses.values).all(axis=1)
+        weight = np.nansum(responses.values, axis=1) if responses.kind == VOTES else told.astype(float)
+        n_answers = np.bincount(np.repeat(np.arange(n), np.diff(responses.first)), weight, n)
+        self.spread_is_open = bool(self.free.all() and (n_answers > 1).sum() < TWICE * (n_answers > 0).sum())
         self.steps = {"spread": 0.1, "tau": 0.1, "kappa": 0.2}
         self.adapting = True
         self.moved = 1.0
@@ -190,7 +198,14 @@ class Chain:
         self.shape = draw_shape_of(S, len(E), self.shape, self.prior.shape, self.rng, self.believed)
 
     def draw_spread(self) -> None:
-        """s: given z, and then several times given e = (z - mu) / s."""
+        """s: given z, and then several times given e = (z - mu) / s; from its prior where answers leave it open.
+
+        Persons do not follow such a jump at once, so that s stays at its median where they are known.
+        """
+        if self.spread_is_open:
+            if self.n_persons == 0:
+                self._with_spread(self.prior.spread.draw(self.rng))
+            return
         n, r, white = len(self.Z), self.r, self.basis @ np.linalg.cholesky(np.linalg.inv(self.shape))
         root = np.sqrt(self.weight)[:, None]
         U = root * (self.Z @ white)

@@ -31,8 +31,8 @@ from contone.measurements.votes import Votes
 from contone.runtime.machine import for_each, one_blas_thread, pieces_by_width
 from contone.typing import Array
 
-N_DRAWS = 16
-"""Draws of the parameters that new rows are answered with."""
+N_DRAWS = 32
+"""Draws of the parameters that items are answered with; new rows take every second of them."""
 N_PEOPLE = 32
 """People whose answers stand for those of all people."""
 ON_THE_SCALE = 0.8
@@ -145,7 +145,7 @@ def _run(chain: Chain, maps: tuple[FeatureMap, ...], rule: Answers, settings: Se
         rule,
         int(chain.responses.kind),
         maps,
-        tuple(draws),
+        tuple(draws[::2]),
         sums.parameters(chain),
         sums.spread(),
         settings,

@@ -21,20 +21,13 @@ from contone.enhance.inversion.people.levels import cut_value, draw_traits
 from contone.enhance.inversion.people.priors import LevelsPrior
 from contone.enhance.inversion.people.slices import slice_step
 
-TWICE = 0.25
-"""Labels of one answer go together for two reasons: the item has both, or the person thinks of both. One answer per
-item cannot tell them apart; the spread, left free, then ran to 4 where two answers per item say 2 (brighter_ron)."""
-
 MOST_PEOPLE = 48
 """People who stand for all people, divided by the number of cut points; with 16 in place of 48 the log loss of
 medical_marks is .002 more."""
 
 
 class LevelsChain(Chain):
-    """The state of the chain, and its steps.
-
-    Where fewer than `TWICE` of the items have two answers, the spread stays at its median: it is not in the data.
-    """
+    """The state of the chain, and its steps."""
 
     prior: LevelsPrior
 
@@ -56,8 +49,6 @@ class LevelsChain(Chain):
         self.gamma = prior.stretch.median if n_persons else 0.0
         super().__init__(responses, features, prior, rng, n_persons=n_persons, centred=False)
         self.traits = self.traits._replace(cuts=self.cuts(), worth=np.asarray(worth, dtype=np.float64)[None, :])
-        n_answers = np.diff(responses.first)
-        self.spread_is_open = bool(np.mean(n_answers[n_answers > 0] > 1) < TWICE)
         self.by_level = _sort_by_level(responses, n_cuts)
 
     def cuts(self) -> Matrix:
@@ -73,11 +64,6 @@ class LevelsChain(Chain):
             self.draw_cuts()
         if self.n_persons and self.by_person.first[1] == 0:
             self.draw_level()
-
-    def draw_spread(self) -> None:
-        """s, where several answers to one item tell it from the noise of one answer."""
-        if not self.spread_is_open:
-            super().draw_spread()
 
     def draw_persons(self) -> None:
         """Offsets, sharpness and stretch of everybody."""

@@ -1,7 +1,8 @@
 """What is believed of votes before any is seen.
 
-Measured over real sets with many votes per item, the spread of log shares around what features say is 0.5 to 1.9, and
-people's offsets are 0.5 to 1.1 (`benchmarks/people.py`). With one vote per item these beliefs decide.
+Measured over real sets with many votes per item, the spread of log shares around what features say is 0.5 to 1.9 (its
+prior has the middle of that as median, and its ends at one deviation and a half), and people's offsets are 0.5 to 1.1.
+With one vote per item these beliefs decide.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+
+from contone.measurements.votes import Votes
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class LogNormal:
 class Prior:
     """Prior of all parameters of the model."""
 
-    spread: LogNormal = LogNormal(1.2, 0.35)
+    spread: LogNormal = LogNormal(*Votes.spread_prior)
     """s: root mean square of a coordinate of z - mu."""
     shape: float = 12.0
     """How many rows the belief is worth that labels are alike and unrelated, beside one per coordinate."""

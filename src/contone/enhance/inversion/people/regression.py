@@ -3,7 +3,9 @@
     P(vote j | x) = softmax(W^T phi(x))_j  over the labels on offer,    penalty  lambda / 2 |W|^2
     P(mark of j | x) = F(W^T phi(x))_j     each label by itself
 
-phi are the principal components of the standardised features. An item's own answers must not tell its feature, or they
+A share of the votes, the lapse, is by people who chose anything: it keeps labels that the regression rules out
+possible, and is the one with which left-out votes are most likely. phi are the principal components of the
+standardised features. An item's own answers must not tell its feature, or they
 would count twice: shares of training items come from a fit to the other folds. lambda is the one with which these
 shares tell the left-out answers best.
 """
@@ -16,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import minimize, minimize_scalar
 
 from contone.backends import like, to_numpy
 from contone.enhance.inversion.model import mean_features
@@ -43,11 +45,12 @@ class Regression:
     weights: Matrix
     """W (p, q), a constant first."""
     kind: int = VOTES
+    lapse: float = 0.0
 
     def __call__(self, X: Array) -> Array:
         """(m, q) for features X (m, d)."""
         phi = mean_features(self.feature_map, X).T
-        return _chances(phi @ like(self.weights, phi), self.kind)
+        return _with_lapse(_chances(phi @ like(self.weights, phi), self.kind), self.lapse)
 
     def features(self, X: Array) -> MatchedShares | MatchedChances:
         """The feature of the mean of z."""
@@ -85,7 +88,25 @@ def fit_regression(
     for k in range(N_FOLDS):
         train, test = fold[item] != k, fold == k
         shares[test] = _chances(phi[test] @ _fit(phi[item[train]], counts[train], penalty, weights, loss), kind)
-    return Regression(feature_map, weights, kind), shares
+    lapse = _find_lapse(shares[item], counts) if kind == VOTES else 0.0
+    return Regression(feature_map, weights, kind, lapse), _with_lapse(shares, lapse)
+
+
+def _with_lapse(shares: Array, lapse: float) -> Array:
+    return (1.0 - lapse) * shares + lapse / shares.shape[1]
+
+
+def _find_lapse(shares: Matrix, counts: Matrix) -> float:
+    """The share of people who chose anything with which votes (n, q) are most likely, given cross-fitted shares."""
+    offered, votes = ~np.isnan(counts), np.nan_to_num(counts)
+    total = votes.sum(axis=1)
+
+    def loss(lapse: float) -> float:
+        chances = np.where(offered, np.maximum(_with_lapse(shares, lapse), 1e-300), 0.0)
+        chosen = np.log(np.where(offered, chances, 1.0))
+        return -float((votes * chosen).sum() - total @ np.log(chances.sum(axis=1)))
+
+    return float(minimize_scalar(loss, bounds=(0.0, 0.5), method="bounded", options={"xatol": 1e-4}).x)
 
 
 def _choose_penalty(
