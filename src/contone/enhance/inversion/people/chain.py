@@ -118,7 +118,7 @@ class Chain:
     def likelihood(self, Z: Matrix) -> float:
         """Log likelihood of all responses."""
         told = Z, self.responses, self.traits
-        pieces = pieces_by_width(len(Z), 16 * Z.shape[1])
+        pieces = pieces_by_width(len(Z), 64 * Z.shape[1])
         return float(total(lambda p: likelihood_of_items(p.start, p.stop, *told), pieces)) if pieces else 0.0
 
     def squares(self, mean: Matrix | None = None) -> NDArray[np.float64]:

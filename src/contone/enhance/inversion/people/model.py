@@ -187,8 +187,8 @@ class PeopleFit:
         self.rule.check_labels(L)
         counts = torch.as_tensor(L, dtype=torch.float64, device=X.device)
         D, centre, squares = weigh_votes(counts, [f.features(X) for f in self.maps], self.draws[::3])
-        found = D / D.sum(dim=1, keepdim=True), centre, (squares - centre**2).clamp(min=0.0).sqrt()
-        return Posterior(*(to_numpy(A) if isinstance(L, np.ndarray) else like(A, L) for A in found))
+        found = Posterior(D / D.sum(dim=1, keepdim=True), centre, (squares - centre**2).clamp(min=0.0).sqrt())
+        return found.like(L)
 
     def chances(
         self, X: Array, L: Array, *, item: np.ndarray | None = None, person: np.ndarray | None = None, by: int = 0

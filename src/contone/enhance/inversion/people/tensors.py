@@ -87,8 +87,8 @@ def _find_modes(
     highest = modes.new_full((n,), -math.inf)
     left: Tensor | slice = slice(None)
     for _ in range(MOST_STEPS):
-        told = (A[..., left] for A in (modes, mean, weight, votes, offered))
-        value, slope, curvature = _terms(*told, P, offset, a)
+        here = modes[:, left], mean[:, left], weight[left], votes[:, left], offered[:, left]
+        value, slope, curvature = _terms(*here, P, offset, a)
         factor = _factorise(curvature)
         newton = _solve_upper(factor, _solve_lower(factor, slope)[:, None])[:, 0]
         is_too_far = value < highest[left] - 1e-9 * highest[left].abs()
