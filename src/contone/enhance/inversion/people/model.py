@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from contone.backends import like, to_numpy
+from contone.backends import like
 from contone.enhance.inversion.chain import Settings
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.people.answers import (
