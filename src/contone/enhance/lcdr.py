@@ -82,7 +82,7 @@ class LCdr(InductiveMixin, Enhancer):
     """
 
     reference = "Kou, Jia, Wang, Shi, Geng: Data Augmentation for Label Enhancement"
-    kinds = frozenset({"torch", "dask", "unasked"})
+    kinds = frozenset({"torch", "unasked"})
     PRESETS: ClassVar[Presets] = {
         "paper": {},
         "near_published": {"reduction": "mean", "beta": 3e-3},

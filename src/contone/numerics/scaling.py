@@ -71,11 +71,9 @@ def extreme_unit(largest: Array) -> Array:
 
 
 def _moments(X: Array, ddof: int) -> tuple[Array, ...]:
-    """Mean, deviation, least and largest entry of the columns of X, in one pass."""
+    """Mean, deviation, least and largest entry of the columns of X."""
     xp = array_namespace(X)
-    return get_backend(X).compute(
-        xp.mean(X, axis=0), xp.std(X, axis=0, correction=ddof), xp.min(X, axis=0), xp.max(X, axis=0)
-    )
+    return xp.mean(X, axis=0), xp.std(X, axis=0, correction=ddof), xp.min(X, axis=0), xp.max(X, axis=0)
 
 
 def _is_constant(scale: Array, low: Array, high: Array) -> Array:
@@ -135,7 +133,7 @@ def principal_map(X: Array, n_components: int) -> PrincipalMap:
     standardised = scaling(X)
     n, d = standardised.shape
     k = min(n_components, n, d)
-    if d <= EXACT or k == d or not get_backend(X).in_memory:
+    if d <= EXACT or k == d:
         values, vectors = np.linalg.eigh(to_numpy(standardised.T @ standardised))
         vectors = vectors[:, ::-1][:, :k]
         values = np.maximum(values[::-1][:k], 0.0)

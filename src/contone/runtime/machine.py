@@ -207,8 +207,11 @@ def pieces_by_width(n: int, width: int) -> list[slice]:
 
 
 def total(work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> Result:
-    """The sum of work(piece) over the pieces, side by side where there are several."""
-    return work(pieces[0]) if len(pieces) == 1 else reduce(add, side_by_side(work, pieces))
+    """The sum of work(piece) over the pieces, side by side where there are several; None where it returns nothing."""
+    if len(pieces) == 1:
+        return work(pieces[0])
+    parts = list(side_by_side(work, pieces))
+    return parts[0] if parts[0] is None else reduce(add, parts)
 
 
 def for_each(work: Callable[[Piece], object], pieces: Sequence[Piece]) -> None:
