@@ -524,7 +524,7 @@ def test_a_gpu_that_is_too_small_is_refused_with_an_estimate(data, monkeypatch):
 def test_a_small_device_gets_smaller_blocks(monkeypatch):
     X = torch.randn(700, 3, dtype=torch.float64)
     expected = neighbours_torch.nearest_neighbours(X, 5)
-    monkeypatch.setattr(neighbours_torch, "_stage_bytes", lambda X: 20_000)
+    monkeypatch.setattr(neighbours_torch, "_tile_bytes", lambda X: 20_000)
     found = neighbours_torch.nearest_neighbours(X, 5)
     assert torch.equal(found.indices, expected.indices)
     assert torch.equal(neighbours_torch.query_neighbours(X, X, 1)[0][:, 0], torch.arange(700))
