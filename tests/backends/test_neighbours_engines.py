@@ -120,7 +120,7 @@ def test_every_row_is_in_one_list_near_it():
     index = neighbours_faiss._Index(X)
     assert np.array_equal(np.sort(index.order), np.arange(len(X)))
     assert np.array_equal(index.X, X[index.order])
-    nearest = index._quantizer.assign(index._points, 1)[:, 0]
+    nearest = index._inverted.quantizer.assign(index._points, 1)[:, 0]
     assert np.mean(nearest == index._member) > 0.98
 
 
