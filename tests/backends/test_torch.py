@@ -54,7 +54,6 @@ METHODS = {
     "LabelConfidence": LabelConfidence,
     "LCdr": LCdr,
     "LCdr rescaled": lambda: LCdr(rescale="unit_variance", n_components=0.9, sigma="median_knn"),
-    "LCdr sgd": lambda: LCdr(solver="sgd", epochs=2),
     "Augmented": lambda: Augmented(GLLE(lambda_="balanced"), reducer=None),
     "GLLE": GLLE,
     "GLLE sum": lambda: GLLE(lambda_="balanced", output="sum", n_neighbors="labels"),

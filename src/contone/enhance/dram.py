@@ -30,7 +30,7 @@ from scipy.special import gammaln, logsumexp, psi
 from contone.base import COUNT, NOT_NEGATIVE, Enhancer, InductiveMixin, estimator, parameter
 from contone.numerics.networks import generator
 from contone.numerics.optimise import lbfgs
-from contone.numerics.scaling import standardisation
+from contone.numerics.scaling import standardisation, unscaled
 from contone.numerics.solution import Solution
 from contone.typing import Array, Domains, Presets
 
@@ -94,7 +94,7 @@ class DRAM(InductiveMixin, Enhancer):
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         rng, q, K = generator(self.random_state), L.shape[1], self.n_components
-        self._scaling = standardisation(X, ddof=0) if self.standardize else None
+        self._scaling = standardisation(X, ddof=0) if self.standardize else unscaled
         phi = self._features(X)
         self._theta = 0.1 * rng.standard_normal((phi.shape[1], K, 1 + q))
         G = rng.uniform(0.9, 1.1, (self.n_draws, len(X), K))
@@ -126,8 +126,7 @@ class DRAM(InductiveMixin, Enhancer):
 
     def _features(self, X: np.ndarray) -> Array:
         """A constant and the features, (n, 1 + d)."""
-        scaled = X if self._scaling is None else self._scaling(X)
-        return np.concatenate([np.ones((len(X), 1)), scaled], axis=1)
+        return np.concatenate([np.ones((len(X), 1)), self._scaling(X)], axis=1)
 
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
         held = 8.0 * n * (4 * self.n_draws * (q + self.n_components) + 8 * self.n_components * q + 3 * d)

@@ -54,7 +54,7 @@ from contone.numerics.kernel import gaussian_kernel, gaussian_matrix, knn_width,
 from contone.numerics.lanczos import Quadrature, quadrature
 from contone.numerics.linear import conjugate_gradient
 from contone.numerics.optimise import lbfgs
-from contone.numerics.scaling import standardisation
+from contone.numerics.scaling import standardisation, unscaled
 from contone.numerics.simplex import softmax, to_distributions
 from contone.numerics.solution import Solution
 from contone.typing import Array, Domains, Operator, Presets, Record
@@ -158,8 +158,8 @@ class GLLE(InductiveMixin, Enhancer):
             # A path that is left before its end shows every rounding: always in double precision.
             xp = array_namespace(X, L)
             X, L = (xp.astype(A, xp.float64, copy=False) for A in (X, L))
-        self._scaling = standardisation(X) if self.standardize else None
-        X = self._scaled(X)
+        self._scaling = standardisation(X) if self.standardize else unscaled
+        X = self._scaling(X)
         self._k = L.shape[1] + 1 if self.n_neighbors == "labels" else int(self.n_neighbors)
         A, self._sigma, search, order = neighbour_affinity(X, self._k, self.sigma, local=exact)
         asked, neutral = _asked(L), asked_frequencies(L)
@@ -190,7 +190,7 @@ class GLLE(InductiveMixin, Enhancer):
         return super()._fit_bytes(n, d, q) + kernel
 
     def _predict(self, X: Array) -> Array:
-        X = self._scaled(X)
+        X = self._scaling(X)
         if self.solver == "lbfgs":
             return self._normalised(model(gaussian_kernel(X, like(self._X, X), self._width), like(self._W, X)))
         neighbours = query_neighbours(like(self._X, X), X, self._k)
@@ -204,7 +204,7 @@ class GLLE(InductiveMixin, Enhancer):
         """
         if self.solver == "lbfgs":
             return self._predict(X)
-        X = self._scaled(X)
+        X = self._scaling(X)
         neighbours = query_neighbours(like(self._X, X), X, self._k)
         scores, lambda_ = like(self.scores_, X), self.solution_.info["lambda"]
         P = labelled_scores(neighbours.distances, neighbours.indices, L, scores, self._sigma, lambda_)
@@ -213,9 +213,6 @@ class GLLE(InductiveMixin, Enhancer):
     def __sklearn_is_fitted__(self) -> bool:
         # By its trailing underscore scikit-learn would take the parameter `lambda_` for the result of a fit.
         return hasattr(self, "label_distributions_")
-
-    def _scaled(self, X: Array) -> Array:
-        return X if self._scaling is None else self._scaling(X)
 
     def _normalised(self, P: Array) -> Array:
         return to_distributions(P, self.output)
