@@ -214,13 +214,9 @@ def total(work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> Result:
     return parts[0] if parts[0] is None else reduce(add, parts)
 
 
-def for_each(work: Callable[[Piece], object], pieces: Sequence[Piece]) -> None:
-    """work(piece) for every piece, side by side where there are several."""
-    if len(pieces) == 1:
-        work(pieces[0])
-    else:
-        for _ in side_by_side(work, pieces):
-            pass
+def for_each(work: Callable[[Piece], None], pieces: Sequence[Piece]) -> None:
+    """work(piece) for every piece, side by side where there are several; it returns nothing."""
+    total(work, pieces)
 
 
 class _OneBlasThread:
