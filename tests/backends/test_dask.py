@@ -25,7 +25,6 @@ from contone import (
     Temperature,
     Uniform,
 )
-from contone.backends.numpy.draws import TILE, RowStream
 from contone.exceptions import (
     FeatureError,
     InputTypeError,
@@ -371,19 +370,6 @@ def test_contone_does_without_dask(bare_forks):
     )
     done = bare_forks.run("-c", code)
     assert done.stdout.strip() == "(3, 2)", done.stderr
-
-
-# --------------------------------------------------------------------------------------------------------- numerics
-
-
-def test_random_numbers_belong_to_rows():
-    n = 3 * TILE + 10
-    whole, part = RowStream(5, 0, n), RowStream(5, TILE - 3, 2 * TILE + 1)
-    rows = slice(TILE - 3, 2 * TILE + 1)
-    for _ in range(2):
-        assert np.array_equal(whole.random((2, n))[:, rows], part.random((2, TILE + 4)))
-        assert np.array_equal(whole.standard_normal(n)[rows], part.standard_normal(TILE + 4))
-    assert not np.array_equal(RowStream(5, 0, 10).random(10), RowStream(6, 0, 10).random(10))
 
 
 # ------------------------------------------------------------------------------------------------------- on a cluster
