@@ -140,6 +140,14 @@ def test_new_rows_find_their_neighbours_among_many(X, small_limit):
     assert query_neighbours(X, queries[:10], 6).engine == "exact"  # few queries need no index
 
 
+def test_a_single_query_is_tuned_and_checked_by_itself(X):
+    found = neighbours_faiss.query_neighbours(X, X[7:8], 3)
+    assert found.recall == 1.0
+    exact = neighbours.NearestNeighbors(n_neighbors=3).fit(X).kneighbors(X[7:8])
+    np.testing.assert_allclose(found.distances, exact[0], atol=1e-9)
+    assert np.array_equal(found.indices, exact[1])
+
+
 def test_without_faiss_the_search_is_exact_and_says_what_to_install(X, small_limit, monkeypatch):
     monkeypatch.setattr(neighbours, "find_spec", lambda name: None)
     monkeypatch.setitem(sys.modules, "faiss", None)

@@ -175,6 +175,16 @@ def test_training_approaches_the_limit_where_all_rows_have_as_many_labels():
     np.testing.assert_allclose(D, expected, atol=0.01)
 
 
+def test_the_trained_posterior_is_linear_in_features_and_labels(small):
+    X, L, _ = small
+    method = GLEMR(solver="adam", max_iter=30, learning_rate=0.05).fit(X, L)
+    W_mu, b_mu, W_v, b_v = method._weights
+    rows = np.column_stack([(X - X.min(axis=0)) / np.ptp(X, axis=0), L])
+    np.testing.assert_allclose(method.means_, rows @ W_mu + b_mu, atol=1e-12)
+    np.testing.assert_allclose(method.variances_, np.log1p(np.exp(rows @ W_v + b_v)) + glemr.FLOOR, atol=1e-12)
+    np.testing.assert_allclose(method.label_distributions_, expected_softmax(method.means_, method.variances_))
+
+
 def test_training_raises_the_objective(small):
     X, L, _ = small
     short, long = (GLEMR(solver="adam", max_iter=k, learning_rate=0.01).fit(X, L).solution_ for k in (1, 200))

@@ -146,6 +146,25 @@ def test_cross_validation_minimises_the_textbook_score(small):
     assert gcv(chosen) <= min(scores) * 1.01
 
 
+@pytest.mark.parametrize("unit", [1e-3, 1e3])
+def test_the_unit_of_the_labels_does_not_matter_for_the_choice_of_lambda(unit, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(700, 24))
+    L = CumulativeMass().apply(softmax(0.02 * X[:, :6] + 0.1 * rng.normal(size=(700, 6)))).astype(float)
+    A, *_ = neighbour_affinity(X, 10, "knn")
+    candidates, steps, run = glle.GRID / A.matrix.sum(axis=1).mean(), [], glle.quadrature
+
+    def counted(apply, B, **options):
+        enough = options.pop("enough")
+        return run(apply, B, enough=lambda forms: steps.append(1) or enough(forms), **options)
+
+    monkeypatch.setattr(glle, "quadrature", counted)
+    expected, n_steps = cross_validated_weight(A, L, candidates), len(steps)
+    assert cross_validated_weight(A, unit * L, candidates) == expected
+    assert len(steps) == 2 * n_steps
+    assert n_steps < glle.MAX_STEPS
+
+
 def test_the_choice_of_lambda_waits_until_the_scores_are_known(monkeypatch):
     """Features that hardly tell the labels ask for much smoothing, where a short Lanczos run is wrong first."""
     rng = np.random.default_rng(0)

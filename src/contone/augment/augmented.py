@@ -76,9 +76,11 @@ class Augmented(Enhancer):
         self.reducer_ = _step(self.reducer, HSICReducer)
         self.enhancer_ = clone(self.enhancer)
         F = L
-        if self.confidence_ is None and "unasked" not in getattr(self.enhancer_, "kinds", ()):
-            refuse_unasked(self.enhancer_, L)
-        if self.confidence_ is not None:
+        if self.confidence_ is None:
+            for step in (self.reducer_, self.enhancer_):
+                if isinstance(step, HSICReducer | Enhancer) and "unasked" not in step.kinds:
+                    refuse_unasked(step, L)
+        else:
             F = like(_fit_step(self.confidence_, X, L, self.label_names_), X)
         self.label_confidence_ = F
         X_reduced = X if self.reducer_ is None else _reduce(self.reducer_, X, F)

@@ -178,22 +178,10 @@ def mixture(theta: np.ndarray, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 def respond(theta: np.ndarray, phi: np.ndarray, log_draws: np.ndarray) -> Array:
     """The E step: G (J, n, K), the share of each component in draws with logarithms (J, n, q)."""
-    scores = _joint(theta, phi, log_draws)
-    return np.exp(scores - logsumexp(scores, axis=2, keepdims=True))
-
-
-def likelihood(theta: np.ndarray, phi: np.ndarray, log_draws: np.ndarray, penalty: float) -> float:
-    """What EM maximises: mean log density of the draws (J, n, q), less the penalty."""
-    slopes = theta[:, :, 1:]
-    mean = float(logsumexp(_joint(theta, phi, log_draws), axis=2).mean())
-    return float(mean - penalty * theta.shape[1] * np.square(slopes).sum())
-
-
-def _joint(theta: np.ndarray, phi: np.ndarray, log_draws: np.ndarray) -> Array:
-    """log((w_k + FLOOR) Dirichlet(y; alpha_k)), (J, n, K)."""
     log_weights, alpha = mixture(theta, phi)
     constant = gammaln(alpha.sum(axis=2)) - gammaln(alpha).sum(axis=2)
-    return np.log(np.exp(log_weights) + FLOOR) + constant + np.einsum("jiq,ikq->jik", log_draws, alpha - 1.0)
+    scores = np.log(np.exp(log_weights) + FLOOR) + constant + np.einsum("jiq,ikq->jik", log_draws, alpha - 1.0)
+    return np.exp(scores - logsumexp(scores, axis=2, keepdims=True))
 
 
 def objective(theta: np.ndarray, phi: np.ndarray, sums: Sums, penalty: float) -> tuple[float, np.ndarray]:
