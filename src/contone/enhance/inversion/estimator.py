@@ -49,7 +49,6 @@ from contone.base import (
     estimator,
     fit_checked,
     parameter,
-    refuse_other_kinds,
     refuse_too_large,
     warn_if_short,
 )
@@ -265,7 +264,6 @@ class Inversion(InductiveMixin, Enhancer):
     def _fit_groups(self, X: Any, Y: Any, degrees: Any, groups: Any, annotators: Any) -> Any:
         """The template of `fit_enhance` for several annotators."""
         self._validate_params()
-        refuse_other_kinds(self, X, Y)
         rule = self._measurement()
         if annotators is not None and not (isinstance(rule, Answers) or rule == "bar"):
             raise InputError(
