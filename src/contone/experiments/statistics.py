@@ -31,8 +31,6 @@ class Wilcoxon:
     wins: int
     ties: int
     losses: int
-    outcome: str
-    """ "win", "loss" or "no difference" at the level 0.05."""
 
 
 @dataclass(frozen=True)
@@ -57,24 +55,17 @@ class Ranking:
     nemenyi: dict[str, dict[str, float]] | None = None
 
 
-def ranks(scores: Scores, *, greater_is_better: bool) -> dict[str, dict[str, float]]:
-    """The rank of every method on every data set, 1 for the best; methods that tie share the mean of their ranks.
+def average_ranks(scores: Scores, *, greater_is_better: bool) -> dict[str, float]:
+    """The mean rank of every method over the data sets, 1 for the best; methods that tie share the mean of their ranks.
 
     Examples
     --------
-    >>> ranks({"a": {"x": 1.0}, "b": {"x": 1.0}, "c": {"x": 2.0}}, greater_is_better=False)
-    {'a': {'x': 1.5}, 'b': {'x': 1.5}, 'c': {'x': 3.0}}
+    >>> average_ranks({"a": {"x": 1.0}, "b": {"x": 1.0}, "c": {"x": 2.0}}, greater_is_better=False)
+    {'a': 1.5, 'b': 1.5, 'c': 3.0}
     """
-    methods, datasets, values = _matrix(scores)
+    methods, _, values = _matrix(scores)
     ranked = stats.rankdata(-values if greater_is_better else values, axis=0, method="average")
-    return {m: {d: float(ranked[i, j]) for j, d in enumerate(datasets)} for i, m in enumerate(methods)}
-
-
-def average_ranks(scores: Scores, *, greater_is_better: bool) -> dict[str, float]:
-    """The mean rank of every method."""
-    return {
-        m: float(np.mean(list(row.values()))) for m, row in ranks(scores, greater_is_better=greater_is_better).items()
-    }
+    return dict(zip(methods, map(float, ranked.mean(axis=1)), strict=True))
 
 
 def wilcoxon(ours: Mapping[str, float], other: Mapping[str, float], *, greater_is_better: bool) -> Wilcoxon:
@@ -89,12 +80,9 @@ def wilcoxon(ours: Mapping[str, float], other: Mapping[str, float], *, greater_i
         difference = -difference
     wins, ties, losses = (int((difference < 0).sum()), int((difference == 0).sum()), int((difference > 0).sum()))
     if wins + losses == 0:
-        return Wilcoxon(1.0, wins, ties, losses, "no difference")
+        return Wilcoxon(1.0, wins, ties, losses)
     kept = difference[difference != 0]
-    p_value = float(stats.wilcoxon(kept, method=_wilcoxon_method(kept)).pvalue)
-    better = float(np.median(kept)) < 0
-    outcome = "no difference" if p_value >= 0.05 else ("win" if better else "loss")
-    return Wilcoxon(p_value, wins, ties, losses, outcome)
+    return Wilcoxon(float(stats.wilcoxon(kept, method=_wilcoxon_method(kept)).pvalue), wins, ties, losses)
 
 
 def _wilcoxon_method(difference: np.ndarray) -> str | stats.PermutationMethod:

@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from contone import measures
 from contone.experiments import statistics
-from contone.experiments.report.charts import critical_difference
 from contone.experiments.report.scores import REPORTED, short
-from contone.experiments.results import Results
 from contone.experiments.spec import Spec
 from contone.experiments.statistics import Ranking, Wilcoxon
+from contone.experiments.store import Results
+from contone.pages import svg, words
 from contone.pages.blocks import Block, Cell, Charts, Column, Fold, Grid, Heading, Row, Section, Text
+from contone.pages.svg import Chart
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MIN_DATASETS = 5
+"""Below this many data sets the test has next to no power, and a diagram would suggest that it had."""
 RANK_TOLERANCE, P_TOLERANCE = 0.0051, 1e-6
 """Printed ranks and p-values further than this from ours are marked."""
 
@@ -105,19 +112,19 @@ def section(spec: Spec, groups: Sequence[RankGroup]) -> Section:
     blocks: list[Block] = [Text(spec.note)]
     for group in groups:
         blocks += [Heading(group.title), Text(f"Data sets: {', '.join(map(short, group.datasets))}.", "note")]
-        few = len(group.datasets) < critical_difference.MIN_DATASETS
+        few = len(group.datasets) < MIN_DATASETS
         if few:
-            least = critical_difference.MIN_DATASETS
+            least = MIN_DATASETS
             said = f"it needs at least {least} data sets to mean anything, and there are {len(group.datasets)}"
             blocks.append(Text(f"No critical-difference diagram: {said}.", "note"))
         first, *others = sorted(group.tested, key=lambda tested: tested.measure != REPORTED[0])
-        blocks.append(Charts(partial(critical_difference.charts, group, [first], titled=False)))
+        blocks.append(Charts(partial(diagrams, group, [first], titled=False)))
         blocks.append(Fold("Average ranks", (_rank_grid(group),), "1 is best", is_open=True))
         references = ", ".join(dict.fromkeys(tested.reference for tested in group.tested))
         about = f"against {references}; p, and wins–ties–losses of the reference"
         blocks.append(Fold("Wilcoxon signed-rank tests", (_test_grid(group),), about))
         if not few:
-            drawn = Charts(partial(critical_difference.charts, group, others), "figures")
+            drawn = Charts(partial(diagrams, group, others), "figures")
             blocks.append(Fold("Diagrams in the other measures", (drawn,)))
     return Section("ranks", spec.title, tuple(blocks), spec.question)
 
@@ -170,3 +177,59 @@ def _complete(
     found = {row: {d: results.score(experiment, d, row, measure) for d in datasets} for row in rows}
     known = {row: {d: v for d, v in values.items() if v is not None} for row, values in found.items()}
     return {row: values for row, values in known.items() if len(values) == len(datasets)}
+
+
+def diagrams(group: RankGroup, tested: Sequence[MeasureRanks], *, titled: bool = True) -> list[Chart]:
+    """A diagram per measure; none where the test cannot be made or says too little."""
+    if len(group.datasets) < MIN_DATASETS:
+        return []
+    return [_diagram(group, one, titled) for one in tested if one.ranking.nemenyi]
+
+
+def _diagram(group: RankGroup, tested: MeasureRanks, titled: bool) -> Chart:
+    import pandas as pd  # comes with scikit-posthocs
+    import scikit_posthocs
+
+    ranks, length = tested.ranking.average_ranks, tested.ranking.critical_difference or 0.0
+    names, title = list(ranks), tested.title[:-2]
+    table = pd.DataFrame(tested.ranking.nemenyi).loc[names, names].to_numpy()
+    shown = words.clip_all(names, 34)
+    drawn = dict(zip(shown, ranks.values(), strict=True))
+    with svg.style():
+        drawing = svg.canvas(7.6, 1.3 + 0.125 * len(names))
+        axis = drawing.subplots()
+        parts = scikit_posthocs.critical_difference_diagram(
+            drawn,
+            pd.DataFrame(table, index=shown, columns=shown),
+            ax=axis,
+            label_fmt_left="{label}\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}{rank:.2f}",
+            label_fmt_right="{rank:.2f}\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}{label}",
+            elbow_props={"color": svg.SOFT, "linewidth": 0.8},
+            marker_props={"color": svg.ACCENT, "s": 16},
+            crossbar_props={"color": svg.ACCENT, "linewidth": 2.4, "solid_capstyle": "round"},
+            text_h_margin=0.03 * len(names),
+        )
+        for text in parts["labels"]:
+            text.set_color(svg.INK)
+        axis.spines["top"].set(visible=True, color=svg.SOFT)
+        axis.tick_params(axis="x", color=svg.SOFT)
+        _critical_difference(axis, length)
+        said = "; ".join(f"{name} {ranks[name]:.2f}" for name in sorted(ranks, key=ranks.__getitem__))
+        described = f"Average ranks, best first: {said}. Critical difference {length:.2f}."
+        headed = f"{group.title}: average ranks, {title}"
+        return Chart(
+            svg.to_svg(drawing, f"ranks-{group.name}-{tested.measure}", headed, described),
+            f"Average rank in {title} over {len(group.datasets)} data sets, 1 is best. Methods joined by "
+            "a bar do not differ at the level 0.05 (Nemenyi).",
+            title if titled else "",
+        )
+
+
+def _critical_difference(axis: Axes, length: float) -> None:
+    """The length of the critical difference, above the axis where it covers no tick label."""
+    left, right = axis.get_xlim()
+    start = max(left + 0.02 * (right - left), 1.0)
+    end = start + length
+    axis.plot([start, end], [2.2, 2.2], color=svg.SECOND, linewidth=2.4, solid_capstyle="round")
+    axis.text(end, 2.2, f"  critical difference {length:.2f}", va="center", color=svg.SOFT)
+    axis.set_ylim(top=2.6)

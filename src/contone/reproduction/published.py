@@ -1,4 +1,8 @@
-"""published | measured | verdict: every figure of the paper's tables beside ours."""
+"""published | measured | verdict: every figure of the paper's tables beside ours, under one rule for every table.
+
+Both figures are read as losses (cosine and intersection as one minus themselves), so that a relative difference means
+the same for every measure. The first rule that applies gives the verdict.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,17 @@ from statistics import median
 
 from contone import measures
 from contone.experiments.report.scores import ENDS, ends, short
-from contone.experiments.results import Results
+from contone.experiments.store import Results
 from contone.pages import words
 from contone.pages.blocks import Block, Cell, Column, Grid, Heading, Row, Text
 from contone.reproduction import paper
-from contone.reproduction.paper.counterparts import Counterparts, counterparts
-from contone.reproduction.verdicts import RULES, Verdict, verdict
+from contone.reproduction.paper import Counterparts, counterparts
 
+ROUNDING = 1.5e-4
+"""Figures printed with four decimals may be off by this much through rounding alone."""
+
+MATCH_RATIO, CLOSE_RATIO = 0.02, 0.06
+"""Relative differences up to which a figure matches, or is close."""
 MAIN = "recovery"
 FULL_TO_SHORT = {full: short for short, full in paper.DATASETS.items()}
 BEYOND_FLOOR = "the published figure is beyond what the best of several learners reaches that are trained on the truth"
@@ -24,6 +32,58 @@ N_STANDARD_ERRORS = 3.0
 published run had folds of its own, so that both figures have that error."""
 WHY_NOT = {"no data": "not available locally", "failed": "the run failed"}
 """Why a published figure has none of ours beside it; else it was not run."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the comparison of a published figure with ours says.
+
+    Attributes
+    ----------
+    name : str
+        "matches", "close", "better", "worse" or "not comparable".
+    difference : float or None
+        (measured - published) / published, of the losses: negative is better than published.
+    reason : str
+        Why the two cannot be compared, or why they differ where that is known.
+    """
+
+    name: str
+    difference: float | None = None
+    reason: str = ""
+
+
+RULES = {
+    "not comparable": "one of the two figures is missing or known to be wrong; the reason is given",
+    "matches": f"within {ROUNDING:g} or {MATCH_RATIO:.0%} of the published figure",
+    "close": f"within {CLOSE_RATIO:.0%} of the published figure",
+    "better": f"more than {CLOSE_RATIO:.0%} below the published loss",
+    "worse": f"more than {CLOSE_RATIO:.0%} above the published loss",
+}
+"""The verdicts, in the order in which they are tried, and when each is given."""
+
+
+def verdict(
+    published: float | None, measured: float | None, *, greater_is_better: bool = False, reason: str = ""
+) -> Verdict:
+    """The verdict on a measured figure beside a published one.
+
+    Examples
+    --------
+    >>> verdict(0.0859, 0.0861).name
+    'matches'
+    >>> verdict(0.9, 0.95, greater_is_better=True).name
+    'better'
+    """
+    if published is None or measured is None:
+        return Verdict("not comparable", reason=reason)
+    loss, theirs = (1.0 - measured, 1.0 - published) if greater_is_better else (measured, published)
+    difference = (loss - theirs) / theirs if theirs > 0 else float("inf")
+    if abs(loss - theirs) <= ROUNDING or abs(difference) <= MATCH_RATIO:
+        return Verdict("matches", difference)
+    if abs(difference) <= CLOSE_RATIO:
+        return Verdict("close", difference, reason)
+    return Verdict("better" if difference < 0 else "worse", difference, reason)
 
 
 @dataclass(frozen=True)
@@ -129,7 +189,7 @@ def overview(figures: Sequence[Published]) -> Grid:
         verdicts = [figure.verdict.name for figure in mine]
         differences = [d for figure in mine if (d := figure.verdict.difference) is not None and math.isfinite(d)]
         middle = median(differences) if differences else None
-        counts = [len(mine), *(verdicts.count(rule.name) for rule in RULES)]
+        counts = [len(mine), *map(verdicts.count, RULES)]
         cells = (
             Cell(mine[0].row),
             *(Cell(str(count), count) for count in counts),
@@ -137,7 +197,7 @@ def overview(figures: Sequence[Published]) -> Grid:
             Cell(next((figure.verdict.reason for figure in mine if figure.verdict.reason), "")),
         )
         rows.append(Row(method, cells))
-    numbers = ["Figures", *(rule.name for rule in RULES), "Median difference"]
+    numbers = ["Figures", *RULES, "Median difference"]
     columns = (Column("Our row", is_text=True), *map(Column, numbers), Column("Why they differ", is_text=True))
     return Grid("Published and measured, method by method", columns, tuple(rows), style="whole")
 

@@ -1,4 +1,4 @@
-"""report -> files: a page, JSON, Markdown or LaTeX."""
+"""document -> files: a page, JSON, Markdown or LaTeX."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from contone.exceptions import InputError
-from contone.experiments.report.parts import Report
 from contone.pages import html, latex, markdown
-from contone.pages.blocks import Block, Charts, Fold, Pictures
+from contone.pages.blocks import Block, Charts, Document, Fold, Pictures
 from contone.runtime.files import replacing
 from contone.runtime.plain import plain
 
@@ -20,7 +19,7 @@ SCHEMA = 3
 """The version of the layout of JSON."""
 
 
-def render(report: Report, form: str) -> str:
+def render(report: Document, form: str) -> str:
     """The report as one text; `form` is one of the values of `FORMATS`."""
     if form == "json":
         return json.dumps(as_plain(report), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -31,7 +30,7 @@ def render(report: Report, form: str) -> str:
     return html.page(report)
 
 
-def as_plain(report: Report) -> dict[str, object]:
+def as_plain(report: Document) -> dict[str, object]:
     """The report as JSON has it: all but the pictures. Numbers that are infinite or missing are null."""
     words = replace(report, sections=tuple(replace(s, blocks=_without_pictures(s.blocks)) for s in report.sections))
     return {"schema": SCHEMA, **plain(words)}
@@ -42,7 +41,7 @@ def _without_pictures(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
     return tuple(replace(b, blocks=_without_pictures(b.blocks)) if isinstance(b, Fold) else b for b in kept)
 
 
-def save(report: Report, path: Path) -> Path:
+def save(report: Document, path: Path) -> Path:
     """Write the report, whole or not at all, in the format of its suffix."""
     form = FORMATS.get(path.suffix.lower())
     if form is None:
