@@ -17,7 +17,7 @@ from contone.datasets import Dataset
 from contone.enhance import methods as all_methods
 from contone.exceptions import InputError
 from contone.experiments.describe import describe
-from contone.experiments.plan import WAYS, Plan, make_plan
+from contone.experiments.plan import Plan, make_plan, spec_rows
 from contone.experiments.report.make import Report, make_report
 from contone.experiments.run import Observer, run
 from contone.experiments.sources import Source, as_source
@@ -199,19 +199,11 @@ def _missing_references(spec: Spec) -> list[Record]:
     """The references and baselines that a spec does not name itself: they stand beside every comparison."""
     if spec.learner is not None:
         return []  # a predictive experiment has references of its own
-    tasks = {row.get("task") for row in spec.rows}
-    names = {row.get("name") for row in spec.rows} | {name for row in spec.rows for name in _named_methods(row)}
-    references: list[Record] = [
-        {"task": "limit", "name": "Limit", "oracle": True, "learners": list(STRONG)},
-        {"task": "mean_of_truth", "name": "Mean of truth", "oracle": True},
-    ]
-    found = [row for row in references if row["task"] not in tasks]
-    baselines = [cls.__name__ for cls in all_methods().values() if cls.baseline and cls.__name__ not in names]
-    return [*found, *([{"methods": baselines, "presets": []}] if baselines else [])]
-
-
-def _named_methods(row: Mapping[str, Any]) -> list[str]:
-    """The methods that stand in a row as they are: not wrapped, rehearsed or with graded rows."""
-    if {"wrap", *WAYS} & set(row):
-        return []
-    return [cls.__name__ for cls in all_methods().values()] if row.get("methods") == "all" else row.get("methods", [])
+    there = {row.cell.row for row in spec_rows(spec) if row.cell.baseline or row.estimator is None}
+    references: dict[str, Record] = {
+        "Limit": {"task": "limit", "name": "Limit", "oracle": True, "learners": list(STRONG)},
+        "Mean of truth": {"task": "mean_of_truth", "name": "Mean of truth", "oracle": True},
+    }
+    baselines = [cls.__name__ for cls in all_methods().values() if cls.baseline]
+    references |= {name: {"methods": [name], "presets": []} for name in baselines}
+    return [row for name, row in references.items() if name not in there]

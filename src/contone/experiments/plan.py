@@ -100,7 +100,7 @@ class Plan:
     """Data sets with the content of another one, which stands for both."""
 
 
-class _Row(NamedTuple):
+class MethodRow(NamedTuple):
     """A row of a table before it meets data: a cell without any, and its estimator; None for a reference."""
 
     cell: Cell
@@ -142,7 +142,7 @@ def make_plan(
     check_max_rows(max_rows)
     plan, seen, wanted = Plan([]), set[str](), {name.lower() for name in method_names}
     for spec in chosen:
-        rows = list(_rows(spec))
+        rows = list(spec_rows(spec))
         seen |= {name for row in rows for name in row.names}
         # Every score is to be shown beside baselines and references.
         rows = [r for r in rows if not wanted or r.cell.baseline or r.estimator is None or r.names & wanted]
@@ -201,7 +201,7 @@ def _sources(names: Iterable[str | Source], groups: Groups | None) -> list[Sourc
     return list(dict.fromkeys(found))
 
 
-def _cells(row: _Row, place: Record, seeds: int) -> Iterator[Cell]:
+def _cells(row: MethodRow, place: Record, seeds: int) -> Iterator[Cell]:
     random = random_parameters(row.estimator) if row.estimator is not None else []
     for seed in range(seeds) if random or row.cell.task["kind"] == "graded" else (None,):
         task = dict(row.cell.task)
@@ -216,7 +216,7 @@ _Marked = tuple[Record, BaseEstimator | None]
 """The fields of a cell that a row decides, and its estimator."""
 
 
-def _rows(spec: Spec) -> Iterator[_Row]:
+def spec_rows(spec: Spec) -> Iterator[MethodRow]:
     """The rows of a spec."""
     for row in spec.rows:
         expand = next((expand for key, expand in FORMS.items() if key in row), None)
@@ -229,7 +229,7 @@ def _rows(spec: Spec) -> Iterator[_Row]:
                 task = {"kind": "predict", "report": "recovered", **spec.learner, **row.get("task_options", {})}
                 task["learner"] = describe(build(spec.learner["learner"]))
             blank = {"experiment": spec.name, "dataset": "", "data_hash": "", "degradation": spec.degradation}
-            yield _Row(Cell(**{**blank, **marks, "task": task}), estimator)
+            yield MethodRow(Cell(**{**blank, **marks, "task": task}), estimator)
 
 
 def _task_row(row: Mapping[str, Any]) -> Iterator[_Marked]:

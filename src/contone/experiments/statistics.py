@@ -9,7 +9,7 @@ A warning that belongs to every p-value computed on the paper's sets: ten of the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -35,12 +35,14 @@ class Wilcoxon:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Several methods over several data sets.
+    """Several methods over several data sets in one measure.
 
     Attributes
     ----------
     average_ranks : dict
         Mean rank by method, ties shared; 1 is best. Data sets on which a method has no score are left out.
+    reference, wilcoxon : str, dict
+        The method that Wilcoxon's tests compare with all others, and these tests by the other method.
     friedman_p : float or None
         p-value of Friedman's test; None for fewer than three methods or two data sets, as the next two.
     critical_difference : float or None
@@ -50,6 +52,8 @@ class Ranking:
     """
 
     average_ranks: dict[str, float]
+    reference: str
+    wilcoxon: dict[str, Wilcoxon]
     friedman_p: float | None = None
     critical_difference: float | None = None
     nemenyi: dict[str, dict[str, float]] | None = None
@@ -96,14 +100,21 @@ def _wilcoxon_method(difference: np.ndarray) -> str | stats.PermutationMethod:
     return stats.PermutationMethod(n_resamples=np.inf) if tied and mixed else "exact"
 
 
-def rank(scores: Scores, *, greater_is_better: bool, level: float = 0.05) -> Ranking:
-    """Average ranks, Friedman's test, and Nemenyi's with its critical difference."""
+def rank(scores: Scores, *given: str, greater_is_better: bool) -> Ranking:
+    """Average ranks, Friedman's test, Nemenyi's with its critical difference, and Wilcoxon's tests.
+
+    The last are of the method `given`, or else of the one with the best rank, against all others.
+    """
     methods, datasets, values = _matrix(scores)
     mean_ranks = average_ranks(scores, greater_is_better=greater_is_better)
+    (reference,) = given or (min(mean_ranks, key=mean_ranks.__getitem__),)
+    ours, others = scores[reference], [method for method in methods if method != reference]
+    tests = {other: wilcoxon(ours, scores[other], greater_is_better=greater_is_better) for other in others}
+    found = Ranking(mean_ranks, reference, tests)
     if len(methods) < 3 or len(datasets) < 2:
-        return Ranking(mean_ranks)
-    difference = critical_difference(len(methods), len(datasets), level=level)
-    return Ranking(mean_ranks, float(stats.friedmanchisquare(*values).pvalue), difference, _nemenyi(methods, values))
+        return found
+    friedman, difference = stats.friedmanchisquare(*values).pvalue, critical_difference(len(methods), len(datasets))
+    return replace(found, friedman_p=float(friedman), critical_difference=difference, nemenyi=_nemenyi(methods, values))
 
 
 def critical_difference(n_methods: int, n_datasets: int, *, level: float = 0.05) -> float:

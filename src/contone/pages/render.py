@@ -157,10 +157,6 @@ def _latex_table(grid: Grid, caption: str, label: str) -> Iterator[str]:
 
 
 def _line(cells: Sequence[Cell | str]) -> str:
-    texts = (
-        escape.latex(cell)
-        if isinstance(cell, str)
-        else _cell(cell, escape.latex, r"\textbf{{{}}}", r"{{\scriptsize {}}}")
-        for cell in cells
-    )
+    marks = r"\textbf{{{}}}", r"{{\scriptsize {}}}"
+    texts = (escape.latex(cell) if isinstance(cell, str) else _cell(cell, escape.latex, *marks) for cell in cells)
     return " & ".join(texts) + r" \\"

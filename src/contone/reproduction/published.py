@@ -121,47 +121,26 @@ def published_figures(results: Results, experiment: str, tables: paper.Table) ->
     known = counterparts().get(experiment, Counterparts())
     names, available = list(results.kinds(experiment)), results.datasets(experiment)
     found = []
-    for measure, rows in tables.items():
-        for theirs, cells in rows.items() if names else ():
-            row = known.row(theirs, names) or theirs
-            for name, printed in cells.items():
-                dataset = paper.DATASETS[name]
-                result = results.get(experiment, dataset, row)
-                status = result.status if result else "pending" if dataset in available else "no data"
-                read_as = _reading(measure, theirs)
-                measured = result.scores.get(read_as) if result is not None and status == "done" else None
-                judged = _judged(results, experiment, known, theirs, measure, dataset, printed, measured, status)
-                found.append(Published(theirs, row, measure, dataset, printed, measured, read_as, status, judged))
+    cells = ((measure, row, *cell) for measure, rows in tables.items() for row in rows for cell in rows[row].items())
+    for measure, theirs, name, printed in cells if names else ():
+        row, dataset = known.row(theirs, names) or theirs, paper.DATASETS[name]
+        convention = paper.KL_CONVENTION.get(theirs.removeprefix("LCdr-"), "kl_reversed_drop")
+        read_as = convention if measure == "kl" else measure
+        result = results.get(experiment, dataset, row)
+        status = result.status if result else "pending" if dataset in available else "no data"
+        measured = results.score(experiment, dataset, row, read_as)
+        wrong = known.wrong(theirs, measure, name)
+        if not wrong and is_beyond(printed, floor_of(results, experiment, dataset, known.floor, read_as), read_as):
+            wrong = BEYOND_FLOOR
+        not_run = {"no data": f"{dataset} was not run", "pending": "not run yet", "failed": "the run failed"}
+        judged = verdict(
+            None if wrong else printed,
+            measured,
+            greater_is_better=measures.get(measure).greater_is_better,
+            reason=wrong or not_run.get(status, known.reasons.get(theirs, "")),
+        )
+        found.append(Published(theirs, row, measure, dataset, printed, measured, read_as, status, judged))
     return found
-
-
-def _reading(measure: str, theirs: str) -> str:
-    if measure != "kl":
-        return measure
-    return paper.KL_CONVENTION.get(theirs.removeprefix("LCdr-"), "kl_reversed_drop")
-
-
-def _judged(
-    results: Results,
-    experiment: str,
-    known: Counterparts,
-    theirs: str,
-    measure: str,
-    dataset: str,
-    printed: float,
-    measured: float | None,
-    status: str,
-) -> Verdict:
-    reasons = {"no data": f"{dataset} was not run", "pending": "not run yet", "failed": "the run failed"}
-    wrong, read_as = known.wrong(theirs, measure, FULL_TO_SHORT[dataset]), _reading(measure, theirs)
-    if not wrong and is_beyond(printed, floor_of(results, experiment, dataset, known.floor, read_as), read_as):
-        wrong = BEYOND_FLOOR
-    return verdict(
-        None if wrong else printed,
-        measured,
-        greater_is_better=measures.get(measure).greater_is_better,
-        reason=wrong or reasons.get(status, known.reasons.get(theirs, "")),
-    )
 
 
 def floor_of(results: Results, experiment: str, dataset: str, row: str, measure: str) -> tuple[float, float] | None:

@@ -150,11 +150,13 @@ def _rank_groups(results: Results) -> list[RankGroup]:
     untold = [name for name, kind in kinds.items() if kind != "oracle"]
     real = [name for name in results.datasets(MAIN) if name != "artificial"]
     of_paper = [name for name in real if name in FULL_TO_SHORT]
+    given = [ours["LCdr"]] if "LCdr" in ours else []
     group = partial(ranks.group_of_results, results, MAIN)
+    theirs = ranks.rank_all(paper.recovery(), "LCdr")
     printed = paper.average_ranks(), paper.wilcoxon()
     groups = [
-        ranks.rank_group("paper", "The paper's own table", paper.recovery(), list(paper.DATASETS), "LCdr", *printed),
-        group("counterparts", "The paper's methods, re-run", list(ours.values()), of_paper, ours.get("LCdr")),
+        RankGroup("paper", "The paper's own table", tuple(paper.DATASETS), theirs, *printed),
+        group("counterparts", "The paper's methods, re-run", list(ours.values()), of_paper, *given),
         group("all", "All rows that have not seen the truth", untold, real),
     ]
     return [group for group in groups if group is not None]

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from contone.experiments.report import charts
-from contone.experiments.report.ranks import MeasureRanks, RankGroup, diagrams
+from contone.experiments.report.ranks import RankGroup, diagrams
 from contone.experiments.report.scores import share_grid
 from contone.experiments.statistics import Ranking
 from contone.experiments.store import Result, Results
@@ -74,24 +74,23 @@ def test_recovered_orders_by_mean_and_keeps_what_has_none():
     assert charts.recovered(Grid("", (), ())) == []
 
 
-def ranked(names: list[str]) -> MeasureRanks:
+def ranked(names: list[str]) -> Ranking:
     nemenyi = {a: {b: 1.0 if abs(i - j) < 2 else 0.01 for j, b in enumerate(names)} for i, a in enumerate(names)}
-    ranking = Ranking({name: 1.0 + i for i, name in enumerate(names)}, 0.01, 1.5, nemenyi)
-    return MeasureRanks("kl", "KL ↓", ranking, names[0], {}, {}, {})
+    return Ranking({name: 1.0 + i for i, name in enumerate(names)}, names[0], {}, 0.01, 1.5, nemenyi)
 
 
 @pytest.mark.parametrize("count", [3, 6, 24])
 def test_ranks_name_every_method(count):
     names = [f"method {i}" for i in range(count)]
-    group = RankGroup("g", "Group", ("a", "b", "c", "d", "e"), ())
-    (chart,) = diagrams(group, [ranked(names)])
+    group = RankGroup("g", "Group", ("a", "b", "c", "d", "e"), {"kl": ranked(names)})
+    (chart,) = diagrams(group, ["kl"])
     shown = " ".join(drawn(chart.svg))
     assert all(re.search(rf"\b{name}\b", shown) for name in names)
     assert "critical difference 1.50" in shown
-    untested = replace(ranked(names), ranking=Ranking(dict.fromkeys(names, 1.0)))
-    assert diagrams(group, [untested]) == []
+    untested = Ranking(dict.fromkeys(names, 1.0), names[0], {})
+    assert diagrams(replace(group, rankings={"kl": untested}), ["kl"]) == []
     # Below five data sets a diagram would suggest more than the test can say.
-    assert diagrams(replace(group, datasets=("a", "b", "c", "d")), [ranked(names)]) == []
+    assert diagrams(replace(group, datasets=("a", "b", "c", "d")), ["kl"]) == []
 
 
 def test_augmentation_writes_an_outlier_instead_of_drawing_it():

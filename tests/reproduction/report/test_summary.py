@@ -173,15 +173,15 @@ def test_our_results_are_ranked_and_tested(tmp_path):
     fill(store, "recovery", {r: {d: v + i / 1000 for i, d in enumerate(sets)} for r, v in loss.items()}, ("Limit",))
     groups = {g.name: g for g in _rank_groups(load_results(store))}
     assert set(groups) == {"paper", "counterparts", "all"}
-    clark = {name: next(t for t in g.tested if t.measure == "clark") for name, g in groups.items()}
-    assert clark["all"].ranking.average_ranks == {"Best": 1.0, "GLLE (paper)": 2.0, "LCdr": 3.0, "LP (paper)": 4.0}
+    clark = {name: g.rankings["clark"] for name, g in groups.items()}
+    assert clark["all"].average_ranks == {"Best": 1.0, "GLLE (paper)": 2.0, "LCdr": 3.0, "LP (paper)": 4.0}
     assert clark["all"].reference == "Best"
     assert clark["counterparts"].reference == "LCdr"
     assert clark["counterparts"].wilcoxon["GLLE (paper)"].losses == 7
     assert clark["counterparts"].wilcoxon["LP (paper)"].p_value == pytest.approx(2 / 128)
-    assert not clark["counterparts"].printed_ranks
-    assert clark["paper"].printed_ranks["LCdr"] == 1.0
-    assert clark["all"].ranking.nemenyi["Best"]["LP (paper)"] < 0.05
+    assert not groups["counterparts"].printed_ranks
+    assert groups["paper"].printed_ranks["clark"]["LCdr"] == 1.0
+    assert clark["all"].nemenyi["Best"]["LP (paper)"] < 0.05
     section = make_report(store).section("ranks")
     cells = {row.name: row.cells for row in section.grids()[0].rows}
     assert cells["LCdr"][0].note.startswith("printed ")

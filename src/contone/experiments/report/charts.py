@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 LEFT = -0.6
 """Shares below this are drawn at the edge, as an arrow: the axis belongs to those that recover something."""
-MARKS = {"yeast": "o", "artificial": "D"}
-"""Dots for the Yeast sets, which are alike; squares for the sets that are not."""
 STYLES = ((svg.ACCENT, "o", 3.6, 0.0), (svg.SECOND, "D", 3.6, 0.0), (svg.INK, "_", 9.0, 1.6))
 """Colour, marker, its size and the width of its edge, of each row whose answer is drawn."""
 SHOWN = 3
@@ -44,8 +42,7 @@ def recovered(shares: Grid, *, narrow: bool = False) -> list[Chart]:
         axis = drawing.subplots()
         _ground(axis, shares.rows)
         for position, row in enumerate(shares.rows):
-            _row(axis, position, row, datasets)
-        _legend(axis, datasets, 2 if narrow else 4)
+            _row(axis, position, row)
         means = "; ".join(f"{_label(r)} {r.cells[0].text}" for r in shares.rows if r.cells[0].text)
         described = f"Mean share over {len(datasets)} data sets, best first: {means}."
         name = "recovered-narrow" if narrow else "recovered"
@@ -73,34 +70,18 @@ def _ground(axis: Axes, rows: Sequence[Row]) -> None:
         axis.axvline(end, color=svg.SOFT, linewidth=0.9, zorder=1)
 
 
-def _row(axis: Axes, position: int, row: Row, datasets: Sequence[str]) -> None:
+def _row(axis: Axes, position: int, row: Row) -> None:
     colour = svg.ACCENT if row.kind == "method" else svg.SOFT
     mean, *values = (cell.value for cell in row.cells)
-    shown = [(v, d) for v, d in zip(values, datasets, strict=True) if v is not None]
-    inside = [v for v, _ in shown if v >= LEFT]
+    shown = [value for value in values if value is not None]
+    inside = [value for value in shown if value >= LEFT]
     if inside:
         axis.plot([min(inside), max(inside)], [position] * 2, color=colour, alpha=0.35, linewidth=1.2, zorder=2)
-    for value, dataset in shown:
-        if value < LEFT:
-            axis.plot(LEFT, position, marker="<", markersize=4.5, color=colour, alpha=0.7, zorder=3, linestyle="none")
-        else:
-            axis.plot(value, position, _marker(dataset), color=colour, alpha=0.55, ms=4.3, mew=0, zorder=3)
+    axis.plot(inside, [position] * len(inside), "o", color=colour, alpha=0.55, ms=4.3, mew=0, zorder=3)
+    if len(inside) < len(shown):
+        axis.plot(LEFT, position, "<", color=colour, alpha=0.7, ms=4.5, zorder=3)
     if mean is not None and mean >= LEFT:
         axis.plot([mean] * 2, [position - 0.34, position + 0.34], color=svg.INK, linewidth=2.2, zorder=4)
-
-
-def _marker(dataset: str) -> str:
-    return next((mark for start, mark in MARKS.items() if dataset.startswith(start)), "s")
-
-
-def _legend(axis: Axes, datasets: Sequence[str], columns: int) -> None:
-    others = ", ".join(d for d in datasets if not d.startswith(tuple(MARKS)))
-    named = {"yeast": "Yeast sets", "artificial": "artificial", "": others if len(others) <= 40 else "other sets"}
-    for start, label in named.items():
-        if others if not start else any(d.startswith(start) for d in datasets):
-            axis.plot([], [], _marker(start), color=svg.SOFT, ms=4.3, mew=0, label=label)
-    axis.plot([], [], color=svg.INK, linewidth=2.2, label="mean")
-    axis.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.2, handletextpad=0.5)
 
 
 def _label(row: Row) -> str:
