@@ -259,7 +259,7 @@ def test_the_command_prints_and_writes_the_table(votes, tmp_path, run):
     result = run(*asked, *store, "--out", str(tmp_path / "table.md"))
     assert result.exit_code == 0, result.output
     assert "Dirichlet-multinomial" in result.stdout
-    assert "given 3 answers per item" in (tmp_path / "table.md").read_text()
+    assert "Given 3 answers per item" in (tmp_path / "table.md").read_text()
     page = json.loads(run(*asked, *store, "--json").stdout)
     assert {"answers-1", "answers-3", "provenance"} <= {section["name"] for section in page["sections"]}
     assert run(*asked, *store, "--out", str(tmp_path / "table.tex")).exit_code == 0

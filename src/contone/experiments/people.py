@@ -37,7 +37,7 @@ from contone.experiments.sources import content_hash
 from contone.experiments.store import Results, Store, load_results
 from contone.measures import cross_entropy
 from contone.pages import blocks, words
-from contone.pages.blocks import Fold, Grid, Section
+from contone.pages.blocks import Fold, Grid, Items, Section
 from contone.runtime.files import check_regular
 from contone.typing import Data, Matrix, Record
 
@@ -319,12 +319,14 @@ def make_report(store: Store) -> make.Report:
     for k in sorted({int(entry.setting["k"]) for entry in results.of(NAME)}):
         loss, tempered = (table(results, k, measure) for measure in ("log_loss", "log_loss_tempered"))
         fold = Fold("At the best temperature", (tempered,), "chosen by the answers that judge it: a bound, no score")
-        sections.append(Section(f"answers-{k}", loss.title, (loss, fold)))
+        question = "The log loss of the left-out answers: less is better. Baselines read the counts of the answers."
+        sections.append(Section(f"answers-{k}", f"Given {words.count(k, 'answer')} per item", (loss, fold), question))
         said.append(f"Given {words.count(k, 'answer')} per item, {_verdict(loss)}")
     about = "Methods are given a few answers per item and judged by the answers that were left out, in nats."
     first = sections[0].grids()[0] if sections else Grid("", (), ())
-    last = make.failed(results), make.provenance(results)
-    return make.as_report(results, TITLE, about, (*sections, *last), said, first)
+    summary = Section("summary", "Summary", (Items(tuple(said or ["No results are here yet."])),))
+    order = summary, *sections, make.failed(results), make.provenance(results)
+    return make.as_report(results, TITLE, about, order, said, first)
 
 
 def table(results: Results, k: int, measure: str) -> Grid:

@@ -152,12 +152,11 @@ def _sentences(results: Results, experiment: str, shares: Grid) -> list[str]:
         "distributions, which it does not see.",
         furthest(means, len(datasets)),
     ]
-    methods, baselines = (
-        {name: mean for name, mean in means.items() if kinds[name] == kind} for kind in ("method", "baseline")
-    )
+    baselines = {name: mean for name, mean in means.items() if kinds[name] == "baseline"}
+    methods = [row.name for row in shares.rows if row.kind == "method"]
     if methods and baselines:
         best = max(baselines, key=baselines.__getitem__)
-        ahead = sum(mean > baselines[best] for mean in methods.values())
+        ahead = sum(means.get(name, -math.inf) > baselines[best] for name in methods)
         sentences.append(
             f"{ahead} of {words.count(len(methods), 'method')} {'is' if ahead == 1 else 'are'} ahead of the best "
             f"baseline, {best}, which uses no features and covers {words.percent(baselines[best])}."

@@ -157,8 +157,8 @@ def _diagram(group: RankGroup, measure: str, titled: bool) -> Chart:
             drawn,
             pd.DataFrame(table, index=shown, columns=shown),
             ax=axis,
-            label_fmt_left="{label}\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}{rank:.2f}",
-            label_fmt_right="{rank:.2f}\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}{label}",
+            label_fmt_left="{label}\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}{rank:.2f}\N{NO-BREAK SPACE}",
+            label_fmt_right="\N{NO-BREAK SPACE}{rank:.2f}\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}{label}",
             elbow_props={"color": svg.SOFT, "linewidth": 0.8},
             marker_props={"color": svg.ACCENT, "s": 16},
             crossbar_props={"color": svg.ACCENT, "linewidth": 2.4, "solid_capstyle": "round"},
@@ -186,5 +186,5 @@ def _critical_difference(axis: Axes, length: float) -> None:
     start = max(left + 0.02 * (right - left), 1.0)
     end = start + length
     axis.plot([start, end], [2.2, 2.2], color=svg.SECOND, linewidth=2.4, solid_capstyle="round")
-    axis.text(end, 2.2, f"  critical difference {length:.2f}", va="center", color=svg.SOFT)
+    axis.text(end, 2.2, f"\N{NO-BREAK SPACE} critical difference {length:.2f}", va="center", color=svg.SOFT)
     axis.set_ylim(top=2.6)
