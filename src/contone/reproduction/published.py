@@ -129,35 +129,30 @@ def published_figures(results: Results, experiment: str, tables: paper.Table) ->
         result = results.get(experiment, dataset, row)
         status = result.status if result else "pending" if dataset in available else "no data"
         measured = results.score(experiment, dataset, row, read_as)
-        wrong = known.wrong(theirs, measure, name)
-        if not wrong and is_beyond(printed, floor_of(results, experiment, dataset, known.floor, read_as), read_as):
+        greater = measures.get(measure).greater_is_better
+        wrong, least = known.wrong(theirs, measure, name), bound(results, experiment, dataset, known.floor, read_as)
+        if not wrong and least is not None and (printed > least if greater else printed < least):
             wrong = BEYOND_FLOOR
         not_run = {"no data": f"{dataset} was not run", "pending": "not run yet", "failed": "the run failed"}
         judged = verdict(
             None if wrong else printed,
             measured,
-            greater_is_better=measures.get(measure).greater_is_better,
+            greater_is_better=greater,
             reason=wrong or not_run.get(status, known.reasons.get(theirs, "")),
         )
         found.append(Published(theirs, row, measure, dataset, printed, measured, read_as, status, judged))
     return found
 
 
-def floor_of(results: Results, experiment: str, dataset: str, row: str, measure: str) -> tuple[float, float] | None:
-    """The floor of a data set in a measure, and its standard error; None where it was not computed."""
+def bound(results: Results, experiment: str, dataset: str, row: str, measure: str) -> float | None:
+    """What no figure can be better than: the floor less its error (in a loss); None where it was not computed."""
     result = results.get(experiment, dataset, row)
     if result is None or not result.records or measure not in result.scores:
         return None
     error = result.records[0].get("extra", {}).get("standard_error", {}).get(measure)
-    return (result.scores[measure], float(error)) if error is not None and math.isfinite(error) else None
-
-
-def is_beyond(printed: float, floor: tuple[float, float] | None, measure: str) -> bool:
-    """Whether a published figure is better than the floor by more than its error."""
-    if floor is None:
-        return False
-    lead = printed - floor[0] if measures.get(measure).greater_is_better else floor[0] - printed
-    return lead > N_STANDARD_ERRORS * floor[1]
+    if error is None or not math.isfinite(error):
+        return None
+    return result.scores[measure] + (1 if measures.get(measure).greater_is_better else -1) * N_STANDARD_ERRORS * error
 
 
 def overview(figures: Sequence[Published]) -> Grid:

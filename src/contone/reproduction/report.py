@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from contone.experiments.report import make, ranks
@@ -38,7 +38,7 @@ def make_report(store: Store) -> Report:
     results, every = load_results(store), specs()
     shares = share_grid(results, MAIN)
     figures = {name: published_figures(results, name, table()) for name, (table, _) in TABLES.items()}
-    found = errata(_for_errata(results))
+    found = errata(results)
     sentences = _sentences(results, shares, [f for listed in figures.values() for f in listed], found)
     curves = charts.curves(results)
     more: dict[str, Sequence[Block]] = {
@@ -160,23 +160,3 @@ def _rank_groups(results: Results) -> list[RankGroup]:
         group("all", "All rows that have not seen the truth", untold, real),
     ]
     return [group for group in groups if group is not None]
-
-
-def _for_errata(results: Results) -> Mapping[str, Mapping[str, Mapping[str, float]]]:
-    """Our scores by measure, row and the paper's short name; those of the prediction under "prediction:<measure>"."""
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for experiment, prefix in ((MAIN, ""), ("prediction", "prediction:")):
-        for result in results.of(experiment):
-            if result.status == "done" and result.dataset in FULL_TO_SHORT:
-                for measure, value in result.scores.items():
-                    rows = found.setdefault(f"{prefix}{measure}", {}).setdefault(result.row, {})
-                    rows[FULL_TO_SHORT[result.dataset]] = value
-    row = paper.counterparts()["prediction"].floor
-    for dataset in results.datasets("prediction"):
-        for measure in [name.removeprefix("prediction:") for name in found if name.startswith("prediction:")]:
-            floor = published.floor_of(results, "prediction", dataset, row, measure)
-            if floor is not None and dataset in FULL_TO_SHORT:
-                # The floor less its error: what a figure must be beyond to be called impossible.
-                rows = found[f"prediction:{measure}"].setdefault("Floor less its error", {})
-                rows[FULL_TO_SHORT[dataset]] = floor[0] - published.N_STANDARD_ERRORS * floor[1]
-    return found

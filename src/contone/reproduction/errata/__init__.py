@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
 from statistics import median
 from typing import NamedTuple
 
 from contone.experiments import statistics
+from contone.experiments.store import Results
 from contone.reproduction import paper
-from contone.reproduction.published import ROUNDING
+from contone.reproduction.published import MAIN, ROUNDING, bound
 from contone.typing import Record
 
 SAME_PRINT = 5e-5
@@ -65,17 +66,14 @@ class Found(NamedTuple):
     said: Record
 
 
-Results = Mapping[str, Mapping[str, Mapping[str, float]]]
-"""Our scores: ``results[measure][row][dataset]``, data sets by the paper's short names."""
-
 Check = Callable[[Results], Found | None]
 """None where the results that it needs are missing, or there is nothing to report."""
 
 
-def errata(ours: Results | None = None) -> tuple[Evidence, ...]:
+def errata(ours: Results) -> tuple[Evidence, ...]:
     """Every erratum, in the order of errata.toml; those that need our results are left out where these are missing."""
     words = tomllib.loads(files("contone.reproduction.errata").joinpath("errata.toml").read_text("utf-8"))
-    found = {identity: CHECKS[identity](ours or {}) for identity in words}
+    found = {identity: CHECKS[identity](ours) for identity in words}
     return tuple(
         Evidence(identity, text["title"], text["claim"], text["finding"].format(**one.said), text["source"], *one[:2])
         for (identity, text), one in zip(words.items(), found.values(), strict=True)
@@ -283,14 +281,19 @@ def _same(a: float, b: float) -> bool:
 # ------------------------------------------------------------------------------------------------- with our results
 
 
+def _on_yeast(results: Results, row: str, measure: str) -> dict[str, float]:
+    """Our scores on the Yeast sets that were run, by the paper's names."""
+    found = {d: results.score(MAIN, paper.DATASETS[d], row, measure) for d in paper.YEAST}
+    return {d: score for d, score in found.items() if score is not None}
+
+
 def lcdr_is_uniform(results: Results) -> Found | None:
     """The printed row of LCdr is the uniform distribution's."""
     table = paper.recovery()
     rows: list[Record] = []
     for measure in paper.GREATER_IS_BETTER:
-        uniform = results.get(OURS.get(measure, measure), {}).get("Uniform", {})
-        for d in (d for d in paper.YEAST if d in uniform):
-            printed, share = table[measure]["LCdr"][d], uniform[d]
+        for d, share in _on_yeast(results, "Uniform", OURS.get(measure, measure)).items():
+            printed = table[measure]["LCdr"][d]
             row = {"measure": measure, "dataset": d, "printed LCdr": printed, "uniform": share}
             rows.append({**row, "difference %": 100 * abs(printed - share) / share})
     if not rows:
@@ -307,8 +310,8 @@ def lp_alpha(results: Results) -> Found | None:
     for row, alpha in (("LP (paper)", 0.1), ("LP (alpha as printed)", 0.01)):
         off = []
         for measure in paper.GREATER_IS_BETTER:
-            found = results.get("kl_reversed_clip" if measure == "kl" else measure, {}).get(row, {})
-            off += [abs(found[d] - table[measure]["LP"][d]) for d in paper.YEAST if d in found]
+            found = _on_yeast(results, row, "kl_reversed_clip" if measure == "kl" else measure)
+            off += [abs(score - table[measure]["LP"][d]) for d, score in found.items()]
         if not off:
             return None
         equal = sum(value < ROUNDING for value in off)
@@ -325,8 +328,7 @@ def mixed_kl(results: Results) -> Found | None:
     for m, row in {"LCdr": "Uniform", "LP": "LP (paper)"}.items():
         fits = {}
         for convention in ("kl_forward", "kl_reversed_drop", "kl_reversed_clip"):
-            found = results.get(convention, {}).get(row, {})
-            off = [abs(table[m][d] - found[d]) / found[d] for d in paper.YEAST if d in found]
+            off = [abs(table[m][d] - v) / v for d, v in _on_yeast(results, row, convention).items()]
             if off:
                 fits[convention] = 100 * median(off)
         if not fits:
@@ -340,14 +342,14 @@ def mixed_kl(results: Results) -> Found | None:
 def below_the_floor(results: Results) -> Found | None:
     """Cells of the prediction table below what the best learner trained on the true distributions reaches."""
     rows: list[Record] = []
+    floor = paper.counterparts()["prediction"].floor
     for measure, table in paper.prediction().items():
-        floor = results.get(f"prediction:{OURS.get(measure, measure)}", {}).get("Floor less its error", {})
-        rows += [
-            {"measure": measure, "method": m, "dataset": d, "printed": printed, "floor": floor[d]}
-            for m in paper.METHODS
-            for d, printed in table[m].items()
-            if d in floor and printed < floor[d]
-        ]
+        for d, dataset in paper.DATASETS.items():
+            least = bound(results, "prediction", dataset, floor, OURS.get(measure, measure))
+            for m in paper.METHODS:
+                if least is not None and table[m][d] < least:
+                    row = {"measure": measure, "method": m, "dataset": d}
+                    rows.append({**row, "printed": table[m][d], "floor": least})
     if not rows:
         return None
     return Found(True, rows, {"n": len(rows), **min(rows, key=lambda r: r["printed"] / r["floor"])})
