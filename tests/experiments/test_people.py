@@ -229,6 +229,13 @@ def test_votes_of_known_people_are_read_with_their_names(votes, tmp_path):
     assert outcome(cell)["scores"]["log_loss"] == pytest.approx(log_loss(left.counts(), np.asarray(R)), abs=1e-6)
 
 
+@pytest.mark.parametrize(("labels", "ordered"), [(("a", "b", "c"), False), (("1", "2", "3"), True)])
+def test_labels_that_are_numbers_are_levels_of_one_scale(votes, tmp_path, labels, ordered):
+    save(tmp_path, "one", Answers(votes.X, votes.item, votes.worker, votes.label, labels))
+    (cell,) = [c for c in plan_people(tmp_path, {}, answers=(3,), seeds=1).cells if c.row == "Inversion (votes)"]
+    assert cell.task["estimator"]["params"]["degradation"] == {"class": "Votes", "params": {"ordered": ordered}}
+
+
 def test_bad_sets_get_a_sentence(votes, tmp_path):
     with pytest.raises(InputError, match="has no set of answers"):
         plan_people(tmp_path, {})

@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
+from scipy.special import softmax
 from sklearn.base import clone
 
 from contone.base import Enhancer
@@ -35,6 +36,7 @@ from contone.experiments.report import make
 from contone.experiments.report.scores import as_grid
 from contone.experiments.sources import content_hash
 from contone.experiments.store import Results, Store, load_results
+from contone.measurements import Votes
 from contone.measures import cross_entropy
 from contone.pages import blocks, words
 from contone.pages.blocks import Fold, Grid, Items, Section
@@ -169,8 +171,7 @@ def dawid_skene(answers: Answers) -> Matrix:
         confusion /= confusion.sum(axis=1, keepdims=True)
         logs = np.tile(np.log(share), (n, 1))
         np.add.at(logs, answers.item, np.log(confusion)[person, answers.label])
-        new = np.exp(logs - logs.max(axis=1, keepdims=True))
-        new /= new.sum(axis=1, keepdims=True)
+        new = softmax(logs, axis=1)
         moved, T = float(np.abs(new - T).max()), new
         if moved < EM_TOLERANCE:
             break
@@ -223,7 +224,7 @@ def plan_people(
         about: Record = {"experiment": NAME, "dataset": name, "source": source, "degradation": {}}
         about |= {"data_hash": _content(used)}
         for k, seed in product(answers, range(seeds)):
-            for row, task, estimator in _rows(methods, k):
+            for row, task, estimator in _rows(methods, k, used.labels):
                 task = {"kind": NAME, "k": k, "code": code, **task}
                 if estimator is not None:
                     seeded = clone(estimator).set_params(**dict.fromkeys(random_parameters(estimator), seed))
@@ -238,20 +239,17 @@ def _load(source: Record) -> Answers:
     return read_answers(Path(source["file"])).sample(source["max_rows"])
 
 
-def _rows(methods: Mapping[str, Enhancer], k: int) -> Iterator[tuple[str, Record, Enhancer | None]]:
+def _rows(
+    methods: Mapping[str, Enhancer], k: int, labels: Sequence[str]
+) -> Iterator[tuple[str, Record, Enhancer | None]]:
     for name in COUNTERS:
         yield name, {"counts": name}, None
-    for name, method in {"Inversion (votes)": Inversion(degradation="votes"), **methods}.items():
-        if reads_votes(method):
-            yield name, {"reading": "votes"}, method
-            continue
+    # Labels that are numbers, such as one to five stars, are levels of one scale.
+    votes = Votes(ordered=all(map(str.isdigit, labels)))
+    yield "Inversion (votes)", {"reading": "votes"}, Inversion(degradation=votes)
+    for name, method in methods.items():
         for reading in READINGS if k > 1 else READINGS[:1]:  # of one answer they are the same
             yield name if reading == "majority" else f"{name} (any)", {"reading": reading}, method
-
-
-def reads_votes(method: Enhancer) -> bool:
-    """Whether a method takes counts of votes in the place of 0 and 1."""
-    return getattr(method, "degradation", None) == "votes"
 
 
 def _content(answers: Answers) -> str:
@@ -301,9 +299,7 @@ def best_temperature(counts: Matrix, R: Matrix) -> tuple[float, float]:
     logs = np.log(np.maximum(R, LEAST))
 
     def loss(log_t: float) -> float:
-        Z = np.exp(log_t) * logs
-        P = np.exp(Z - Z.max(axis=1, keepdims=True))
-        return log_loss(counts, P / P.sum(axis=1, keepdims=True))
+        return log_loss(counts, softmax(np.exp(log_t) * logs, axis=1))
 
     found = minimize_scalar(loss, bounds=(-7.0, 5.0), method="bounded")
     return float(found.fun), float(np.exp(found.x))

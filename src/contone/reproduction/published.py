@@ -152,7 +152,8 @@ def bound(results: Results, experiment: str, dataset: str, row: str, measure: st
     error = result.records[0].get("extra", {}).get("standard_error", {}).get(measure)
     if error is None or not math.isfinite(error):
         return None
-    return result.scores[measure] + (1 if measures.get(measure).greater_is_better else -1) * N_STANDARD_ERRORS * error
+    sign = 1 if measures.get(measure).greater_is_better else -1
+    return float(result.scores[measure] + sign * N_STANDARD_ERRORS * error)
 
 
 def overview(figures: Sequence[Published]) -> Grid:
