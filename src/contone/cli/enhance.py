@@ -11,7 +11,7 @@ from contone.cli.options import flag
 from contone.cli.terminal import usage_error
 
 if TYPE_CHECKING:
-    from contone.tables.enhancing import EnhancedFile
+    from contone.tables.writing import EnhancedFile
 
 
 @options.command

@@ -38,7 +38,6 @@ BLOCK_CELLS = 4_000_000
 """Cells that are looked at together."""
 LONG_NUMBER = r"^-?\d{16,}$"
 LEADING_ZERO = r"^[+-]?0\d"
-KINDS: tuple[pl.DataType, ...] = (pl.Null(), pl.Int64(), pl.Float64(), pl.Boolean(), pl.String())
 
 
 @dataclass(frozen=True)
