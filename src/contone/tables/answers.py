@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from contone.exceptions import ArgumentError, DataError, LabelError
 from contone.tables import columns, labels
 from contone.tables.settings import Reading
-from contone.tables.table import Table, Written
+from contone.tables.table import Table
 
 Kind = Literal["votes", "marks", "levels", "ranks"]
 NUMBERS = (({bool}, pl.Boolean), ({int}, pl.Int64), ({int, float}, pl.Float64))
@@ -64,13 +64,13 @@ class Answers:
     """What the question is about, by the tool's name of it (`to_name` of Label Studio)."""
     fields: list[Mapping[str, object]] = field(default_factory=list, repr=False)
     """What the tool holds about each item, as it was."""
-    written: Written = field(default_factory=Written, repr=False)
-    """How the table is written that they come from."""
+    source: Table = field(default_factory=lambda: Table(pl.DataFrame()), repr=False)
+    """The table that they come from."""
 
     @property
     def table(self) -> Table:
         """The items as a table."""
-        return Table(self.items, **self.written)
+        return self.source.with_rows(self.items)
 
     def in_words(self) -> str:
         """What was read, in one sentence."""
@@ -247,14 +247,14 @@ def as_text(value: object) -> str:
 # --------------------------------------------------------------------------------------------- answers in a table
 
 
-def gather(table: Table, reading: Reading, note: Callable[[str], None]) -> Answers | None:
-    """The answers in a table; None where each row is an item of its own, or names one of its labels."""
+def gather(table: Table, reading: Reading, note: Callable[[str], None]) -> Answers | Table:
+    """The answers in a table; or a table with one row per item, where each row is one, or names one of its labels."""
     there = table.stored.columns
     if reading == replace(reading, labels=(), item=None, worker=None) and {"task", "worker", "label"} <= set(there):
         reading = replace(reading, item="task", worker="worker", labels=("label",))
     item, worker = reading.item, reading.worker
     if item is None and worker is None:
-        return None
+        return table
     people = [] if worker is None else columns.resolve([worker], there, "worker", skip={item or ""})
     if len(people) > 1:
         return _column_per_person(table, people, reading, note)
@@ -270,17 +270,17 @@ def gather(table: Table, reading: Reading, note: Callable[[str], None]) -> Answe
         return _row_per_label(table, roles[0], people, names[0], reading, note)
     Y = labels.LabelReading(names, labels.meanings(table.words(names), table.numeric)).read(table)
     items, place = _items(table.stored, roles[0], roles, note)
-    return Answers(items, place, *_people(table.stored, people), names, _matrix(Y), key=roles[0], written=table.written)
+    return Answers(items, place, *_people(table.stored, people), names, _matrix(Y), key=roles[0], source=table)
 
 
 def _row_per_label(
     table: Table, item: str, people: list[str], label: str, reading: Reading, note: Callable[[str], None]
-) -> Answers | None:
+) -> Answers | Table:
     """One row per item, person and label; without persons, each row is an answer where labels of an item repeat."""
     stored = table.stored
     said = _named(stored[label])
     if not people and reading.rule != "votes" and not stored.select(item, said).is_duplicated().any():
-        return None
+        return table.with_rows(_sets(stored, item, label))
     items, place = _items(stored, item, [item, *people, label], note)
     workers, worker = _people(stored, people)
     pairs = labels.exploded(said, reading.label_separator or "")
@@ -298,9 +298,7 @@ def _row_per_label(
     Y = np.zeros((len(first), len(names)), dtype=np.float32)
     Y[answer.ravel()[pairs["row"].to_numpy()], labels.codes(pairs["name"], names)] = 1.0
     order = np.argsort(first)
-    return Answers(
-        items, place[first[order]], workers, worker[first[order]], names, Y[order], key=item, written=table.written
-    )
+    return Answers(items, place[first[order]], workers, worker[first[order]], names, Y[order], key=item, source=table)
 
 
 def _column_per_person(table: Table, people: list[str], reading: Reading, note: Callable[[str], None]) -> Answers:
@@ -318,7 +316,26 @@ def _column_per_person(table: Table, people: list[str], reading: Reading, note: 
     if not names:
         raise DataError(f"the columns {columns.shown(people)} hold no answer.")
     Y = labels.indicators(pairs, int(asked.sum()), names)
-    return Answers(items, place[asked], people, worker[asked], names, Y, key=reading.item or "", written=table.written)
+    return Answers(items, place[asked], people, worker[asked], names, Y, key=reading.item or "", source=table)
+
+
+def _sets(frame: pl.DataFrame, item: str, label: str) -> pl.DataFrame:
+    """One row per item, whose labels become a list; other columns must agree."""
+    others = [name for name in frame.columns if name not in (item, label)]
+    for name, odd in _differing(frame, item, others).items():
+        raise DataError(
+            f"the rows of item {odd!r} differ in the column {name!r}: with one row per item and label, everything but "
+            "the label must be the same for one item."
+        )
+    listed = pl.col(label).drop_nulls().unique(maintain_order=True)
+    rows = frame.group_by(item, maintain_order=True).agg(*(pl.col(name).first() for name in others), listed)
+    return rows.select(frame.columns)
+
+
+def _differing(frame: pl.DataFrame, item: str, names: Sequence[str]) -> dict[str, object]:
+    """Columns in which the rows of an item differ, each with such an item."""
+    counts = frame.group_by(item, maintain_order=True).agg(pl.col(name).n_unique() for name in names)
+    return {name: counts[item][counts[name].arg_max() or 0] for name in names if (counts[name] > 1).any()}
 
 
 def _items(
@@ -329,10 +346,9 @@ def _items(
     if blank.any():
         raise DataError(f"row {blank.arg_max()} has no {item!r}: every answer must say what it is about.")
     others = [name for name in frame.columns if name not in used]
-    counts = frame.group_by(item).agg(pl.col(name).n_unique() for name in others)
-    differing = [name for name in others if (counts[name] > 1).any()]
+    differing = _differing(frame, item, others)
     if differing:
-        note(f"left out, since the rows of an item differ in it: {columns.listed(differing)}")
+        note(f"left out, since the rows of an item differ in it: {columns.listed(list(differing))}")
     kept = [name for name in others if name not in differing]
     items = frame.select(item, *kept).unique(subset=item, keep="first", maintain_order=True)
     numbered = items.select(item).with_row_index("#")

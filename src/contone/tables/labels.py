@@ -219,34 +219,6 @@ def names_in(column: pl.Series, delimiter: str) -> set[str]:
     return set(exploded(column, delimiter)["name"].unique().to_list())
 
 
-def one_row_per_item(frame: pl.DataFrame, item: str, label: str) -> pl.DataFrame:
-    """One row per item from one row per (item, label); the label column becomes a list. Other columns must agree."""
-    for name, argument in ((item, "item"), (label, "labels")):
-        _refuse_absent(frame, name, argument)
-    if item == label:
-        raise ArgumentError(f"{item!r} cannot be the item and the label: name two columns.", "item")
-    others = [name for name in frame.columns if name not in (item, label)]
-    counts = frame.group_by(item).agg(pl.col(name).n_unique() for name in others)
-    for name in others:
-        differing = counts.filter(pl.col(name) > 1)
-        if differing.height:
-            raise DataError(
-                f"the rows of item {differing[item][0]!r} differ in the column {name!r}: with one row per item and "
-                "label, everything but the label must be the same for one item."
-            )
-    return (
-        frame.group_by(item, maintain_order=True)
-        .agg(*(pl.col(name).first() for name in others), pl.col(label).drop_nulls().unique(maintain_order=True))
-        .select(frame.columns)
-    )
-
-
-def _refuse_absent(frame: pl.DataFrame, name: str, argument: str) -> None:
-    if name not in frame.columns:
-        shown = ", ".join(frame.columns[:12])
-        raise ArgumentError(f"there is no column {name!r}; the table has {shown}.", argument)
-
-
 # ------------------------------------------------------------------------------------------ names that lie in a file
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Unpack, cast
+from typing import Unpack
 
 import numpy as np
 import polars as pl
@@ -124,9 +124,9 @@ def apply_model(
 
 def read_for(model: TableModel, source: Table | Answers, reading: Reading, progress: Progress) -> Problem:
     """The problem that a table poses to a model: its features by name, and labels or answers where they are there."""
-    answers = gather(source, reading, progress.note) if isinstance(source, Table) else source
-    table = source if answers is None and isinstance(source, Table) else cast(Answers, answers).table
-    table = embeddings.join(table, reading, None if answers is None else answers.key)
+    given = gather(source, reading, progress.note) if isinstance(source, Table) else source
+    table, key = (given, None) if isinstance(given, Table) else (given.table, given.key)
+    table = embeddings.join(table, reading, key)
     features = _features(table, model)
     for name, unseen in model.encoder.unseen_classes(features).items():
         progress.warn(
@@ -144,12 +144,12 @@ def read_for(model: TableModel, source: Table | Answers, reading: Reading, progr
     read = LabelReading(model.labels, set_column=model.columns.labels[0] if model.is_set else "")
     X, Y = encode(model.encoder, features, table.n_rows), _labels(table, chosen.labels, model, reading)
     problem = Problem(X, Y, np.arange(table.n_rows), table, chosen, reading, read, model.encoder)
-    if answers is None:
+    if isinstance(given, Table):
         return problem
-    progress.note(f"  {answers.in_words()}")
+    progress.note(f"  {given.in_words()}")
     if not takes_answers(model.method):
         progress.warn("  the model was not fitted to answers of people: theirs are not used, items are predicted")
-    return answered(problem, answers.with_labels(model.labels).by_item())
+    return answered(problem, given.with_labels(model.labels).by_item())
 
 
 def _features(table: Table, model: TableModel) -> pl.DataFrame:

@@ -155,8 +155,7 @@ def _cut_parquet(path: Path, rows: int | None) -> Pieces:
 
 def _cut_text(path: Path, rows: int | None, reading: Reading, progress: Progress) -> Pieces:
     """Find the places to cut at, and what each column holds in all pieces."""
-    with text.opened(path) as stream:
-        encoding = text.encoding_of(text.blocks(stream))
+    encoding = text.encoding_of(path)
     default = SEPARATORS[suffix_of(path)]
     dialect = text.found_dialect(path, encoding, default, reading.separator, reading.decimal, progress.note)
     if encoding == "utf-16":

@@ -232,7 +232,7 @@ def read_file(source: Path, reading: Reading, progress: Progress) -> Table | Ans
         found = formats.read(source, progress.note, separator=reading.separator, decimal=reading.decimal)
         if not reading.labels and not reading.worker:
             answers = exports.answers_in(found.stored, reading.question)
-            found = found if answers is None else replace(answers, written=found.written)
+            found = found if answers is None else replace(answers, source=found)
     formats.refuse_changed(source, before)
     return found
 
@@ -246,10 +246,10 @@ def pose(source: Table | Answers, reading: Reading, progress: Progress) -> Probl
         progress.note(f"  {line}")
 
     given = gather(source, reading, note) if isinstance(source, Table) else source
-    if given is not None:
+    if isinstance(given, Table):
+        problem = _of_table(given, reading, note)
+    else:
         problem = _of_people(given.by_item(), reading, note)
-    elif isinstance(source, Table):
-        problem = _of_table(source, reading, note)
     table, read, chosen = problem.table, problem.label_reading, problem.columns
     if blank := int(problem.Y.null_count().sum_horizontal().item()):
         note(f"{blank:,} entries of label columns are blank: taken as unasked, neither yes nor no")
@@ -272,10 +272,7 @@ def pose(source: Table | Answers, reading: Reading, progress: Progress) -> Probl
 
 
 def _of_table(table: Table, reading: Reading, note: Callable[[str], None]) -> Problem:
-    """A row per item, or a row per item and label; features are still to be encoded."""
-    if reading.item:
-        stored = labels.one_row_per_item(table.stored, reading.item, expand(reading.labels)[0])
-        table = Table(stored, **table.written)
+    """A row per item; features are still to be encoded."""
     table = embeddings.join(table, reading, None)
     chosen, read = understand(table, reading, note)
     nothing, numbers = np.empty((table.n_rows, 0)), np.arange(table.n_rows)
