@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 import polars as pl
@@ -30,8 +30,14 @@ from contone.tables.table import Table
 Kind = Literal["votes", "marks", "levels", "ranks"]
 NUMBERS = (({bool}, pl.Boolean), ({int}, pl.Int64), ({int, float}, pl.Float64))
 
+MOST_LEVELS = 101
+"""Ratings further apart are not filled with those in between."""
 FEW_REPEATED = 0.05
 """Share of rows up to which a person's second row about an item is a second answer; more are sets of labels."""
+
+
+CALLED = ("question", "kind", "asked", "shown")
+"""What says of a question to a tool which one it is."""
 
 
 @dataclass(frozen=True)
@@ -74,13 +80,24 @@ class Answers:
 
     def in_words(self) -> str:
         """What was read, in one sentence."""
-        by = f" by {len(self.workers):,} people" if self.workers else ""
+        by = f" by {counted(len(self.workers), 'person', 'people')}" if self.workers else ""
         said = f"{self.tool}: " if self.tool else ""
-        said += f"{len(self.item):,} answers{by} about {self.items.height:,} items"
+        said += f"{counted(len(self.item), 'answer')}{by} about {counted(self.items.height, 'item')}"
         said += f", question {self.question!r}" if self.question else ""
-        said += f"; {len(self.reference):,} items with a reference answer" if self.reference else ""
+        said += f"; {counted(len(self.reference), 'item')} with a reference answer" if self.reference else ""
         left_out = [f"{count:,} {why}" for why, count in self.skipped if count]
         return said + (f" ({', '.join(left_out)} left out)" if left_out else "")
+
+    def refuse_empty(self) -> None:
+        """Refuse to learn from items about which nobody has said anything."""
+        if not len(self.item):
+            left_out = ", ".join(f"{count:,} {why}" for why, count in self.skipped)
+            raise DataError(
+                f"This {self.tool} export holds no answers{f' ({left_out})' if left_out else ''}:"
+                " export items that people have annotated."
+            )
+        if not self.labels:
+            raise DataError(f"In this {self.tool} export nobody chose a label: {len(self.item):,} answers are empty.")
 
     def by_item(self) -> Answers:
         """The same answers, those of an item one after the other."""
@@ -112,8 +129,8 @@ class Collector:
 
     def __init__(self, tool: str, question: str = "") -> None:
         self.tool, self.question, self.asked, self.shown = tool, question, "", ""
-        self.items: dict[Hashable, int] = {}
-        self.workers: dict[Hashable, int] = {}
+        self.items: dict[int | str, int] = {}
+        self.workers: dict[int | str, int] = {}
         self.labels: dict[str, int] = {}
         self.fields: list[Mapping[str, object]] = []
         self.reference: dict[int, list[str]] = {}
@@ -133,9 +150,9 @@ class Collector:
         other.items, other.fields = self.items, self.fields
         return other
 
-    def item(self, name: Hashable, fields: Mapping[str, object]) -> int:
-        """The number of an item; its fields are those of the first time it is seen."""
-        number = self.items.setdefault(name, len(self.items))
+    def item(self, name: object, fields: Mapping[str, object]) -> int:
+        """The number of an item, by its name where it has one; its fields are those of the first time it is seen."""
+        number = self.items.setdefault(name if isinstance(name, (int, str)) else len(self.items), len(self.items))
         if number == len(self.fields):
             self.fields.append(fields)
         return number
@@ -145,10 +162,19 @@ class Collector:
         for label in labels:
             self.labels.setdefault(label, len(self.labels))
 
+    def offer_scale(self) -> None:
+        """Ratings are labels in the order of their numbers: offered from the first to the last, whoever chose them."""
+        try:
+            numbers = [int(label) for label in self.labels]
+        except ValueError:  # halves, or words
+            return
+        if numbers and max(numbers) - min(numbers) < MOST_LEVELS:
+            self.offer(str(level) for level in range(min(1, *numbers), max(numbers) + 1))
+
     def add(
         self,
         item: int,
-        worker: Hashable | None,
+        worker: object,
         labels: Sequence[str],
         levels: Sequence[float] | None = None,
         offered: Sequence[str] | None = None,
@@ -159,7 +185,10 @@ class Collector:
             self.offer(offered)
             self._offered[number] = [self.labels[label] for label in offered]
         self._item.append(item)
-        self._worker.append(-1 if worker is None else self.workers.setdefault(worker, len(self.workers)))
+        if isinstance(worker, Mapping):  # a person with an address and a number
+            worker = worker.get("email") or worker.get("id")
+        is_named = isinstance(worker, (int, str)) and worker != ""
+        self._worker.append(self.workers.setdefault(cast("int | str", worker), len(self.workers)) if is_named else -1)
         for k, label in enumerate(labels):
             self._answer.append(number)
             self._label.append(self.labels.setdefault(label, len(self.labels)))
@@ -171,14 +200,6 @@ class Collector:
 
     def finish(self, kind: Kind | None = None) -> Answers:
         """All answers; without a kind, votes where every answer has exactly one label, and marks elsewhere."""
-        if not self._item:
-            left_out = ", ".join(f"{count:,} {why}" for why, count in self.skipped.items())
-            raise DataError(
-                f"This {self.tool} export holds no answers{f' ({left_out})' if left_out else ''}:"
-                " export items that people have annotated."
-            )
-        if not self.labels:
-            raise DataError(f"In this {self.tool} export nobody chose a label: {len(self._item):,} answers are empty.")
         m, order = len(self._item), in_order(list(self.labels))
         place = np.array([order.index(label) for label in self.labels], dtype=np.int64)
         Y = np.zeros((m, len(order)), dtype=np.float32)
@@ -209,6 +230,28 @@ class Collector:
             self.shown,
             self.fields,
         )
+
+
+def choose_question(tool: str, names: Iterable[str], question: str | None) -> str:
+    """The question that is meant; it must be named where there are several."""
+    there = sorted(set(names))
+    if question in there or (question is None and len(there) == 1):
+        return there[0] if question is None else question
+    if question is None and there:
+        raise DataError(f"This {tool} export has {len(there)} questions: {', '.join(there)}. Name one (--question).")
+    asked = "no answers to any question" if question is None else f"no question {question!r}"
+    raise DataError(f"This {tool} export has {asked}{'; it has ' if there else ''}{', '.join(there)}.")
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "item"), counted(2000, "item")
+    ('1 item', '2,000 items')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def in_order(names: list[str]) -> list[str]:

@@ -13,6 +13,7 @@ from contone.exceptions import ArgumentError, MemoryEstimateError
 from contone.runtime import machine
 from contone.runtime.progress import Progress
 from contone.tables import formats, pieces
+from contone.tables.answers import CALLED
 from contone.tables.fitting import (
     FittedProblem,
     fit_problem,
@@ -149,8 +150,9 @@ def fit_file(
 def model_of(fitted: FittedProblem) -> TableModel:
     """The model of a fitted problem."""
     problem, n_rows = fitted.problem, int(fitted.fitted_rows.sum())
-    is_set = problem.label_reading.is_set
-    return TableModel(fitted.method, problem.columns, problem.label_names, is_set, problem.encoder, n_rows)
+    is_set, given = problem.label_reading.is_set, problem.answers
+    question = {} if given is None else {name: str(getattr(given, name) or "") for name in ("tool", *CALLED)}
+    return TableModel(fitted.method, problem.columns, problem.label_names, is_set, problem.encoder, n_rows, question)
 
 
 # ----------------------------------------------------------------------------------------------- which way it goes

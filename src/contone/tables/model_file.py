@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Unpack
+from typing import Unpack, cast
 
 import numpy as np
 import polars as pl
@@ -21,7 +21,7 @@ from contone.exceptions import ArgumentError, ContoneError, DataError, LabelErro
 from contone.models import read_model, save_model
 from contone.runtime.progress import Progress
 from contone.tables import columns, embeddings, labels
-from contone.tables.answers import Answers, gather
+from contone.tables.answers import CALLED, Answers, Kind, gather
 from contone.tables.columns import Columns
 from contone.tables.encoder import ColumnEncoder
 from contone.tables.fitting import Ends, Matrix, intervals_of, posterior_of_answers, takes_answers, with_intervals
@@ -43,6 +43,8 @@ class TableModel:
     is_set: bool
     encoder: ColumnEncoder
     n_rows: int
+    question: dict[str, str] = field(default_factory=dict)
+    """What the annotation tool calls the question that was answered (`Answers.called`); empty for a plain table."""
     contone_version: str = ""
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -53,6 +55,7 @@ class TableModel:
             "is_set": self.is_set,
             "encoder": self.encoder,
             "n_rows": self.n_rows,
+            "question": self.question,
         }
         save_model(self.method, path, details=details)
 
@@ -74,6 +77,7 @@ def load_table_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = (
             is_set=bool(details["is_set"]),
             encoder=details["encoder"],
             n_rows=int(details["n_rows"]),
+            question={name: str(details.get("question", {}).get(name, "")) for name in ("tool", *CALLED)},
             contone_version=stored.contone_version,
         )
     except (KeyError, TypeError, ValueError) as error:
@@ -114,7 +118,7 @@ def apply_model(
         problem = read_for(fitted, read_file(Path(source), reading, said), reading, said)
         check_answer(writing, problem)
     what = "answers of people" if problem.groups is not None else "labels"
-    said.note(f"  {problem.table.n_rows:,} rows, {'with' if problem.Y.width else 'without'} {what}")
+    said.note(f"  {problem.table.n_rows:,} rows, {'with' if problem.Y.height else 'without'} {what}")
     with said.working(f"applying {type(fitted.method).__name__}"), _undamaged(fitted):
         D, ends = _degrees(fitted, problem, writing.intervals)
     write_problem(problem, D, writing, ends)
@@ -146,6 +150,10 @@ def read_for(model: TableModel, source: Table | Answers, reading: Reading, progr
     problem = Problem(X, Y, np.arange(table.n_rows), table, chosen, reading, read, model.encoder)
     if isinstance(given, Table):
         return problem
+    if given.tool == model.question["tool"] and not given.question:
+        called = model.question
+        kind = cast("Kind | None", called["kind"] or None)
+        given = replace(given, question=called["question"], kind=kind, asked=called["asked"], shown=called["shown"])
     progress.note(f"  {given.in_words()}")
     if not takes_answers(model.method):
         progress.warn("  the model was not fitted to answers of people: theirs are not used, items are predicted")
@@ -221,6 +229,8 @@ def _degrees(model: TableModel, problem: Problem, level: float | None) -> tuple[
     if problem.groups is None or not takes_answers(method):
         return np.asarray(D), ends
     there = problem.labelled
+    if not there.any():
+        return np.asarray(D), ends
     mean, given = posterior_of_answers(method, problem.subset(there), level)
     D = _replaced(D, there, mean)
     return D, None if ends is None else (_replaced(ends[0], there, given[0]), _replaced(ends[1], there, given[1]))

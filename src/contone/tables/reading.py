@@ -281,6 +281,7 @@ def _of_table(table: Table, reading: Reading, note: Callable[[str], None]) -> Pr
 
 def _of_people(answers: Answers, reading: Reading, note: Callable[[str], None]) -> Problem:
     """A row per answer; features are still to be encoded."""
+    answers.refuse_empty()
     note(answers.in_words())
     table = embeddings.join(answers.table, reading, answers.key or None)
     ids = (*reading.ids, *([Exact(answers.key)] if answers.key else []))

@@ -15,7 +15,7 @@ from contone.base import Enhancer
 from contone.exceptions import ArgumentError
 from contone.runtime.files import replacing
 from contone.tables import excel, exports, formats
-from contone.tables.columns import Columns, shown
+from contone.tables.columns import Columns, listed, shown
 from contone.tables.fitting import Ends, FittedProblem, FittedRows, Matrix
 from contone.tables.labels import LabelReading
 from contone.tables.reading import Problem
@@ -210,6 +210,13 @@ class EnhancedFile:
     streamed: bool = False
     fitted: FittedProblem | None = field(default=None, repr=False, compare=False)
     fitted_rows: Callable[[], FittedRows] | None = field(default=None, repr=False, compare=False)
+
+    def in_words(self) -> str:
+        """What was written, in one sentence: where, how much, which columns are new."""
+        if formats.target_suffix(str(self.path)) == ".json":
+            return f"wrote {self.path}: {self.n_rows:,} items, to be imported into the tool they came from"
+        more = f" and {listed(self.added)}" if self.added else ""
+        return f"wrote {self.path}: {self.n_rows:,} rows, new columns {listed(self.degrees)}{more}"
 
 
 def what_was_written(
