@@ -11,7 +11,7 @@ from contone.cli.options import flag
 from contone.cli.terminal import usage_error
 
 if TYPE_CHECKING:
-    from contone.tables.enhancing import EnhancedFile
+    from contone.tables.writing import EnhancedFile
 
 
 @options.command
@@ -122,7 +122,6 @@ def enhance(
 def say_what_was_done(done: EnhancedFile) -> bool:
     """What is worth knowing about an answer, on stderr; whether the rule of the labels was among it."""
     from contone.enhance.inversion.assessment import describe_rule
-    from contone.tables.columns import listed
 
     if done.fitted is not None and done.fitted.problem.graded is not None:
         errors = done.fitted.compare_errors(terminal.TerminalProgress())
@@ -140,7 +139,7 @@ def say_what_was_done(done: EnhancedFile) -> bool:
         for remark in getattr(done.method, "rehearsal_remarks_", ()):
             terminal.say(remark, style="yellow")
     if done.path is not None:
-        terminal.say(f"wrote {done.path}: {done.n_rows:,} rows, new columns {listed(done.degrees)}")
+        terminal.say(done.in_words())
     return bool(rule)
 
 

@@ -32,8 +32,8 @@ from rich.text import Text
 
 from contone.cli import install
 from contone.exceptions import MissingExtraError
+from contone.runtime.progress import Progress as FileProgress
 from contone.runtime.progress import Report, listening
-from contone.tables.progress import Progress as FileProgress
 
 NARROW = 90
 """Below this many columns, listings are stacked instead of set as a table."""
