@@ -141,7 +141,7 @@ def show(model: Model, as_json: options.AsJson = False, trust: options.Trust = N
     found = load_table_model(model, trusted=trusted_methods(trust))
     record: dict[str, Any] = {
         "method": type(found.method).__name__,
-        "parameters": {key: _plain(value) for key, value in found.method.get_params(deep=False).items()},
+        "parameters": {key: terminal.plain(value) for key, value in found.method.get_params(deep=False).items()},
         "fitted rows": found.n_rows,
         "labels": found.labels,
         "features": found.columns.features,
@@ -152,13 +152,12 @@ def show(model: Model, as_json: options.AsJson = False, trust: options.Trust = N
     if as_json:
         terminal.print_json(record)
         return
-    table = Table(box=None, show_header=False, pad_edge=False)
     for key, value in record.items():
-        shown = listed([str(v) for v in value], 8) if isinstance(value, list) else value
-        if isinstance(value, dict):
-            shown = ", ".join(f"{k}={v}" for k, v in value.items())
-        table.add_row(key, terminal.plain_text(str(shown)))
-    terminal.out().print(table)
+        if isinstance(value, list):
+            record[key] = listed([str(v) for v in value], 8)
+        elif isinstance(value, dict):
+            record[key] = ", ".join(f"{k}={v}" for k, v in value.items())
+    terminal.print_record(record)
 
 
 @options.command
@@ -209,7 +208,3 @@ def evaluate(
         table.add_row(f"{name} {reported.arrow}", *cells)
     terminal.out().print(table)
     terminal.say(f"{found.n_rows:,} rows, {len(found.labels)} labels; the best of a line in bold")
-
-
-def _plain(value: Any) -> Any:
-    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
