@@ -133,12 +133,16 @@ class Estimator(CheckedEstimator):
 
     def _predict_checked(self, X: Array) -> Array:
         """Distributions (m, q) of checked features X (m, d), checked themselves."""
-        shape, backend = (X.shape[0], len(self.label_names_)), get_backend(X)
+        return self._answer(self._predict, X)
+
+    def _answer(self, function: Callable[..., Array], *rows: Array) -> Array:
+        """Distributions (m, q) by a function of checked arrays with m rows, lazily where these are lazy; checked."""
+        shape, backend = (rows[0].shape[0], len(self.label_names_)), get_backend(rows[0])
         if backend.in_memory or "dask" in self.kinds:
-            with threads_for(X, shares_rows=self._shares_rows):
-                answer = self._predict(X)
+            with threads_for(*rows, shares_rows=self._shares_rows):
+                answer = function(*rows)
         else:
-            answer = backend.map_rows(self._predict, X, columns=shape[1])
+            answer = backend.map_rows(function, *rows, columns=shape[1])
         if backend.in_memory:
             answer = get_backend(answer).gather(answer)  # a method that was fitted to lazy rows may answer lazily
         return on_simplex(answer, shape, self)
@@ -264,15 +268,8 @@ class Enhancer(Estimator, ABC):
         """
         check_is_fitted(self)
         X_checked, L, border = check_new_rows(self, X, Y, self.label_names_)
-        backend, function = get_backend(X_checked), self._enhance
-        if "unlabelled" not in self.kinds:
-            function = partial(_enhance_or_predict, self)
-        if backend.in_memory or "dask" in self.kinds:
-            with threads_for(X_checked, L, shares_rows=self._shares_rows):
-                answer = function(X_checked, L)
-        else:
-            answer = backend.map_rows(function, X_checked, L, columns=L.shape[1])
-        return self.wrapped(border, X, on_simplex(answer, L.shape, self))
+        function = self._enhance if "unlabelled" in self.kinds else partial(_enhance_or_predict, self)
+        return self.wrapped(border, X, self._answer(function, X_checked, L))
 
     @available_if(lambda self: hasattr(self, "predict"))
     def score(self, X: Data, y: Data) -> float:
