@@ -21,7 +21,7 @@ from sklearn.utils import Bunch
 from contone.exceptions import InputError
 from contone.numerics.simplex import kl_divergence
 from contone.typing import Array, Data, Matrix
-from contone.validation import check_pair, check_shares
+from contone.validation.distributions import check_pair, check_shares
 
 RowMeasure = Callable[[Matrix, Matrix], Array]
 

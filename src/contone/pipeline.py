@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from contone.base import Estimator
 from contone.typing import Array, Data, EstimatorLike
-from contone.validation import open_border, refuse_other_index
+from contone.validation.containers import open_border, refuse_other_index
 from contone.validation.groups import border_of_items
 
 

@@ -32,16 +32,9 @@ from contone.runtime.machine import threads_for
 from contone.runtime.progress import LOG
 from contone.runtime.warnings import held, issue, warn
 from contone.typing import Array, Data, Domains, EstimatorLike, Presets, Record
-from contone.validation import (
-    Border,
-    Training,
-    check_features,
-    check_new_rows,
-    examine_training,
-    open_border,
-    silent_rows,
-)
+from contone.validation.containers import Border, open_border
 from contone.validation.domains import InvalidParameterError
+from contone.validation.training import Training, check_features, check_new_rows, examine_training, silent_rows
 
 
 class FewWarnings:

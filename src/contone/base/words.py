@@ -7,7 +7,7 @@ from contone.exceptions import InputError, InputTypeError, LabelError, MemoryEst
 from contone.numerics.solution import Solution
 from contone.runtime import machine
 from contone.typing import Array, EstimatorLike
-from contone.validation import able_methods
+from contone.validation.training import able_methods
 
 MISSING_METHODS = {
     "predict": "{0} has no `predict`: it recovers the degrees of rows from their labels, and says nothing of rows "
