@@ -17,7 +17,6 @@ MISSING_METHODS = {
     "other rows. Give all rows to `fit_enhance`, or use a method that takes new ones (Inversion, GLLE, LCdr).",
     "score": "{0} has no `score`, because it has no `predict`: it gives no degrees without labels.",
     "intervals": "{0} gives no intervals; Inversion does.",
-    "intervals_": "{0} gives no intervals; Inversion does.",
 }
 """Methods that some estimators lack, and why."""
 

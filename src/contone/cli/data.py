@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -129,20 +130,10 @@ def info(name: Annotated[str, typer.Argument()], as_json: options.AsJson = False
     if as_json:
         terminal.print_json(record)
         return
-    rows = {
-        "instances (n)": record["n"],
-        "features (d)": record["d"],
-        "labels (q)": record["q"],
-        "labels per row": _rounded(record["cardinality"]),
-        "zeros in D": record["zeros"],
-        "label names": ", ".join(record["label_names"] or ()) or None,
-        "notes": "; ".join(record["notes"] or ()) or None,
-        "cite": record["citation"],
-        "licence": record["licence"],
-        "file": record["path"],
-    }
     terminal.print_entries([(record["name"], record["where"], [record["about"]])])
-    terminal.print_record(rows)
+    heads = {"n": "instances (n)", "d": "features (d)", "q": "labels (q)", "cardinality": "labels per row"}
+    lines = ("n", "d", "q", "cardinality", "zeros", "label_names", "notes", "citation", "licence", "path")
+    terminal.print_record({heads.get(key, key.replace("_", " ")): record[key] for key in lines})
     if record["where"] == "missing":
         terminal.say(f"Not available locally: 'contone data fetch {record['name']}' downloads it and shows the rest.")
 
@@ -159,17 +150,8 @@ def _known(name: str) -> Status:
 
 def _record(s: Status) -> dict[str, Any]:
     """A state as plain values, null where unknown."""
-    return {
-        "name": s.name,
-        "n": s.n or None,
-        "d": s.d or None,
-        "q": s.q or None,
-        "where": s.where,
-        "path": str(s.path) if s.path else None,
-        "problem": s.problem or None,
-        "about": s.about,
-        "in_paper": s.in_paper,
-    }
+    known = {key: value or None for key, value in asdict(s).items()}
+    return {**known, "path": str(s.path) if s.path else None, "in_paper": s.in_paper}
 
 
 def _describe(s: Status) -> dict[str, Any]:
@@ -177,23 +159,13 @@ def _describe(s: Status) -> dict[str, Any]:
     from contone import datasets
     from contone.measurements import CumulativeMass
 
-    record = _record(s) | {
-        "cardinality": None,
-        "zeros": None,
-        "feature_names": None,
-        "label_names": None,
-        "notes": None,
-        "citation": s.citation,
-        "licence": s.licence,
-    }
+    record = _record(s) | dict.fromkeys(("cardinality", "zeros", "feature_names", "label_names", "notes"))
     if s.where == "missing":
         return record
     data = datasets.load(s.name)
     return record | {
-        "n": data.X.shape[0],
-        "d": data.X.shape[1],
-        "q": data.D.shape[1],
-        "cardinality": float(CumulativeMass(0.5).apply(data.D).sum(axis=1).mean()),
+        **{"n": data.X.shape[0], "d": data.X.shape[1], "q": data.D.shape[1]},
+        "cardinality": round(float(CumulativeMass(0.5).apply(data.D).sum(axis=1).mean()), 4),
         "zeros": int((data.D == 0).sum()),
         "feature_names": list(data.feature_names),
         "label_names": list(data.label_names),
@@ -203,10 +175,6 @@ def _describe(s: Status) -> dict[str, Any]:
 
 def _count(value: int) -> str:
     return str(value) if value else "?"
-
-
-def _rounded(value: float | None) -> str | None:
-    return None if value is None else f"{value:.4f}"
 
 
 def _where(s: Status) -> str:

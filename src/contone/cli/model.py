@@ -49,17 +49,16 @@ def fit(
     """
     from contone.tables import fit_file
 
-    with terminal.plain_warnings():
-        model = fit_file(
-            file,
-            output,
-            method=method.chosen(),
-            overwrite=force,
-            rule=method.rule,
-            graded=graded,
-            progress=terminal.TerminalProgress(),
-            **reading.given(),
-        )
+    model = terminal.run(
+        fit_file,
+        file,
+        output,
+        method=method.chosen(),
+        overwrite=force,
+        rule=method.rule,
+        graded=graded,
+        **reading.given(),
+    )
     terminal.say(f"wrote {output}: {type(model.method).__name__}, {model.n_rows:,} rows, {len(model.labels)} labels")
 
 
@@ -99,16 +98,15 @@ def apply(
     from contone.tables import apply_model
     from contone.tables.columns import listed
 
-    with terminal.plain_warnings():
-        done = apply_model(
-            model,
-            file,
-            output,
-            trusted=trusted_methods(trust),
-            progress=terminal.TerminalProgress(),
-            **reading.given(),
-            **writing.given(),
-        )
+    done = terminal.run(
+        apply_model,
+        model,
+        file,
+        output,
+        trusted=trusted_methods(trust),
+        **reading.given(),
+        **writing.given(),
+    )
     if done.path is not None:
         terminal.say(f"wrote {done.path}: {done.n_rows:,} rows, new columns {listed(done.degrees)}")
 

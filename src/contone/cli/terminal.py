@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import typer
 from rich.console import Console
@@ -36,6 +36,8 @@ from contone.cli import install
 from contone.exceptions import MissingExtraError
 from contone.runtime.progress import listening
 from contone.tables.progress import Progress as FileProgress
+
+Result = TypeVar("Result")
 
 
 def out() -> Console:
@@ -83,13 +85,14 @@ def print_entries(entries: Iterable[tuple[str, str, Sequence[str]]]) -> None:
 
 
 def print_record(record: Mapping[str, object]) -> None:
-    """Names and values, one line each; what is None is left out."""
+    """Names and values, one line each, lists with commas; what is None or empty is left out."""
     table = Table(
         Column(no_wrap=True, style="dim"), Column(overflow="fold"), box=None, show_header=False, pad_edge=False
     )
     for key, value in record.items():
-        if value is not None:
-            table.add_row(key, Text(clean(str(value))))
+        if value not in (None, [], {}):
+            shown = ", ".join(map(str, value)) if isinstance(value, list) else value
+            table.add_row(key, Text(clean(str(shown))))
     out().print(table)
 
 
@@ -184,6 +187,12 @@ class TerminalProgress(FileProgress):
 
     def warn(self, message: str) -> None:
         say(message, style="yellow")
+
+
+def run(function: Callable[..., Result], *arguments: Any, **settings: Any) -> Result:
+    """What a function of the library gives that works on a file: its progress and its warnings on stderr."""
+    with plain_warnings():
+        return function(*arguments, progress=TerminalProgress(), **settings)
 
 
 @contextmanager

@@ -35,8 +35,9 @@ UNSET = "cumulative"
 class GivesIntervals(Protocol):
     """A method that knows how sure it is."""
 
-    def intervals_(self, level: float) -> tuple[Matrix, Matrix]: ...
-    def intervals(self, X: Matrix, Y: pl.DataFrame | None, level: float) -> tuple[Matrix, Matrix]: ...
+    def intervals(
+        self, X: Matrix | None = None, Y: pl.DataFrame | None = None, level: float = 0.9
+    ) -> tuple[Matrix, Matrix]: ...
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class FittedProblem:
         if level is None:
             return None
         method = with_intervals(self.method)
-        low, high = (np.asarray(end) for end in method.intervals_(level))
+        low, high = (np.asarray(end) for end in method.intervals(level=level))
         if self.fitted_rows.all():
             return low, high
         ends = np.empty((2, *self.D.shape))

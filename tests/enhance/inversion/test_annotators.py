@@ -33,7 +33,7 @@ def measured(spread=0.5, ratio=0.7, m=120, k=3, q=4, seed=0, made=None):
 
 
 def covered(found, D):
-    lower, upper = found.intervals_(0.9)
+    lower, upper = found.intervals(level=0.9)
     return float(np.mean((lower <= D) & (upper >= D)))
 
 
@@ -129,7 +129,7 @@ def test_more_annotators_tell_more_and_intervals_say_so(fits):
         assert method.annotator_deviation_ == pytest.approx(tau, rel=0.3)
         assert 0.85 <= covered(method, D) <= 0.95
         errors.append(kl_divergence(D, method.label_distributions_).mean())
-        widths.append(np.mean(np.subtract(*method.intervals_(0.9)[::-1])))
+        widths.append(np.mean(np.subtract(*method.intervals(level=0.9)[::-1])))
     assert errors[1] < 0.7 * errors[0]
     assert widths[1] < 0.85 * widths[0]
 
@@ -151,7 +151,7 @@ def test_graded_items_come_back_and_tell_of_the_others():
     assert after < 0.8 * before
     assert abs(np.log(method.annotator_deviation_ / tau)) < abs(np.log(plain.annotator_deviation_ / tau))
     assert method.annotator_deviation_ == pytest.approx(tau, rel=0.35)
-    lower, upper = method.intervals_(0.9)
+    lower, upper = method.intervals(level=0.9)
     assert 0.8 <= np.mean(((lower <= D[names]) & (upper >= D[names]))[rest]) <= 0.97
     assert method.expected_error_.mean < plain.expected_error_.mean
     frame = pd.DataFrame(D[names][known], index=names[known], columns=list("abcd"))

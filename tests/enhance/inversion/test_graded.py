@@ -328,7 +328,7 @@ def test_graded_rows_come_back_as_given_and_do_no_harm():
     assert method.solution_.info["graded_rows"] == 20
     plain = Inversion(**SHORT).fit_enhance(X, L)
     assert mean_kl(D, answer, rows) < 1.05 * mean_kl(D, plain, rows)
-    lower, upper = method.intervals_(0.9)
+    lower, upper = method.intervals(level=0.9)
     np.testing.assert_allclose(lower[rows], D[rows])
     np.testing.assert_allclose(upper[rows], D[rows])
 
@@ -359,7 +359,7 @@ def test_intervals_cover_with_graded_rows(spread):
         X, L, D = simulated(seed, n=300, q=6, spread=spread)
         G, rows = graded(D, 30)
         rest = np.setdiff1d(np.arange(len(D)), rows)
-        lower, upper = Inversion(n_sweeps=120, n_burn=60).fit(X, L, degrees=G).intervals_(0.9)
+        lower, upper = Inversion(n_sweeps=120, n_burn=60).fit(X, L, degrees=G).intervals(level=0.9)
         covered.append(np.mean(((lower <= D) & (upper >= D))[rest]))
     assert 0.87 < np.mean(covered) < 0.93
 
