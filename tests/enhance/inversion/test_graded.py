@@ -521,3 +521,15 @@ def test_intervals_of_tensors_and_lazy_rows():
     np.testing.assert_allclose(lower, expected[0][0], atol=1e-9)
     lower, upper = (end.compute(scheduler="synchronous") for end in method.intervals(*lazy))
     assert np.abs(upper - expected[1][1]).mean() < 0.03
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_degrees_below_what_the_precision_holds_count_as_zeros(dtype):
+    torch = pytest.importorskip("torch")
+    tiny = np.array([[1e-27, 1.0], [1e-82, 1.0], [5e-324, 1.0]])
+    X, L = np.array([[1.2], [-1.3], [6.4]]), np.array([[0.0, 1.0], [1.0, 1.0], [0.0, 1.0]])
+    tensors = (torch.tensor(A, dtype=getattr(torch, dtype)) for A in (X, L))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        D = Inversion(n_sweeps=6, n_burn=2).fit_enhance(*tensors, degrees=tiny)
+    np.testing.assert_allclose(D.numpy(), tiny, atol=1e-6)
