@@ -9,6 +9,9 @@ import traceback
 from contextlib import suppress
 from typing import NoReturn
 
+from contone.exceptions import MemoryEstimateError
+from contone.runtime.addresses import check_addresses
+
 EXTRAS = {
     **dict.fromkeys(("typer", "click", "rich", "polars", "jinja2"), "cli"),
     **dict.fromkeys(("matplotlib", "scikit_posthocs"), "report"),
@@ -22,6 +25,7 @@ def main() -> None:
     """Run the command line; say what to install where its dependencies are not there. No traceback without --debug."""
     _prepare_streams()
     try:
+        check_addresses("the command line")
         from contone.cli.app import app
 
         app(prog_name="contone", standalone_mode=True)
@@ -36,7 +40,8 @@ def main() -> None:
             _leave(f"contone: this needs {missing}, which is not installed: {install(missing)}", code=2)
         if "--debug" in sys.argv:
             raise
-        _leave(f"error: {error}" if isinstance(error, OSError) else _locate(error), code=1)
+        is_plain = isinstance(error, OSError | MemoryEstimateError)
+        _leave(f"error: {error}" if is_plain else _locate(error), code=1)
 
 
 def install(module: str) -> str:
