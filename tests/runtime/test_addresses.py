@@ -15,7 +15,7 @@ def limited(*arguments: str, limit: float) -> subprocess.CompletedProcess[str]:
         resource.setrlimit(resource.RLIMIT_AS, (int(limit), int(limit)))
 
     command = [sys.executable, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, preexec_fn=set_limit)  # noqa: PLW1509
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, preexec_fn=set_limit)
 
 
 def test_a_name_of_the_library_under_a_small_limit():
