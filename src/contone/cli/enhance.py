@@ -98,22 +98,21 @@ def enhance(
     targets = {"target": output, "save_model": save_model, "annotators": annotators, "report": report}
     inputs = [file, *(other for other in (graded, reading.embeddings) if other is not None)]
     check_targets(inputs, targets, overwrite=writing.overwrite, over_source=file)
-    with terminal.plain_warnings():
-        done = enhance_file(
-            file,
-            output,
-            method=fresh,
-            stream=stream,
-            chunk_rows=chunk_rows,
-            sample_rows=sample_rows,
-            save_model=save_model,
-            annotators=annotators,
-            graded=graded,
-            rule=method.rule,
-            progress=terminal.TerminalProgress(),
-            **reading.given(),
-            **writing.given(),
-        )
+    done = terminal.run(
+        enhance_file,
+        file,
+        output,
+        method=fresh,
+        stream=stream,
+        chunk_rows=chunk_rows,
+        sample_rows=sample_rows,
+        save_model=save_model,
+        annotators=annotators,
+        graded=graded,
+        rule=method.rule,
+        **reading.given(),
+        **writing.given(),
+    )
     rule = say_what_was_done(done)
     if report is not None:
         write_page(done, report, file, overwrite=writing.overwrite, rule_was_said=rule)

@@ -39,8 +39,7 @@ UNSET = "cumulative"
 class GivesIntervals(Protocol):
     """A method that knows how sure it is."""
 
-    def intervals_(self, level: float) -> Ends: ...
-    def intervals(self, X: Matrix, Y: pl.DataFrame | None, level: float) -> Ends: ...
+    def intervals(self, X: Matrix | None = None, Y: pl.DataFrame | None = None, level: float = 0.9) -> Ends: ...
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ class FittedProblem:
         if level is None:
             return None
         method = with_intervals(self.method)
-        low, high = (np.asarray(end) for end in method.intervals_(level))
+        low, high = (np.asarray(end) for end in method.intervals(level=level))
         if self.fitted_rows.all():
             return low, high
         ends = np.empty((2, *self.D.shape))

@@ -211,7 +211,7 @@ def _check_answers(
 ) -> Check:
     """Check what was made of answers of people L (m, q), one row per item: by answers that were left out."""
     D, error = taken(method.posterior_.mean, rows), method.expected_error_
-    lower, upper = (taken(end, rows) for end in method.intervals_(0.9))
+    lower, upper = (taken(end, rows) for end in method.intervals(level=0.9))
     findings, not_checked = [data_finding(L, names)], ""
     try:
         findings += left_out_findings(leave_out(method, X, L, seed=seed))

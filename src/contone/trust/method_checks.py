@@ -131,7 +131,7 @@ def _rehearsal_finding(comparison: Comparison, name: str) -> Finding:
 
 def _interval_finding(fitted: Inversion, D: Matrix, names: tuple[str, ...]) -> Finding:
     """How many of the degrees the model's intervals hold."""
-    lower, upper = (np.asarray(to_numpy(end)) for end in fitted.intervals_(0.9))
+    lower, upper = (np.asarray(to_numpy(end)) for end in fitted.intervals(level=0.9))
     inside = (lower <= D) & (upper >= D)
     share = float(inside.mean())
     said = f"Beside Inversion: {share:.0%} of the degrees lie in the 90 % intervals that Inversion has for them."
