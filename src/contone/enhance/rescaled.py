@@ -60,6 +60,10 @@ class Rescaled(Graded):
         solution: Solution = self.enhancer_.solution_
         return solution.with_value(put_rows(self._rescaled(self.enhancer_.label_distributions_, L), known))
 
+    def takes_levels(self) -> bool:
+        """Whether the enhancer does."""
+        return bool(self.enhancer.takes_levels())
+
     @available_if(lambda self: hasattr(self.enhancer, "predict"))
     def predict(self, X: Data) -> Data:
         """Label distributions (m, q) of new rows, where the enhancer predicts; a frame in gives a frame out."""
