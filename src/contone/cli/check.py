@@ -74,6 +74,7 @@ def check(
             max_rows=max_rows,
             progress=terminal.TerminalProgress(),
             **reading.given(),
+            rule=rule,
         )
     if as_json:
         terminal.print_json(found.to_dict())
