@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import expit, ndtri
 
-from contone.trust.calibration import histogram, interval_finding, ranks_of
 from contone.trust.check_result import FINE, UNTOLD
+from contone.trust.model_checks import histogram, interval_finding, ranks_of
 
 
 @pytest.fixture(scope="module")

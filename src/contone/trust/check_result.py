@@ -234,10 +234,4 @@ class Check:
         return found
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html.escape(f.verdict)}</td><td style='text-align:left'>{html.escape(f.sentence)}</td></tr>"
-            for f in self.findings
-        )
-        advice = "".join(f"<li>{html.escape(text)}</li>" for text in (*self.decision.actions, *self.not_checked))
-        verdict = f"<p><b>{html.escape(self.decision.sentence())}</b></p><p>{html.escape(self.headline())}</p>"
-        return f"<div>{verdict}<ul>{advice}</ul><table>{rows}</table></div>"
+        return f"<pre>{html.escape(self.text(width=100))}</pre>"

@@ -25,8 +25,8 @@ from contone.enhance.inversion.posterior import Posterior
 from contone.enhance.inversion.rules import rank_rules
 from contone.measurements import IntervalRule, Order
 from contone.numerics.simplex import kl_divergence
-from contone.trust.calibration import SHORT
 from contone.trust.check_result import Finding, graded
+from contone.trust.subject import SHORT
 from contone.typing import Matrix
 
 LEAST_WEIGHT = 0.05

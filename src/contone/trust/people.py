@@ -27,7 +27,7 @@ from contone.measurements.base import Answers
 from contone.trust.agreement import Agreement, agreement
 from contone.trust.check_result import Finding
 from contone.trust.left_out import leave_out, left_out_findings
-from contone.trust.row_summaries import SHOWN
+from contone.trust.subject import SHOWN
 from contone.trust.verdict import Decision, decide
 from contone.typing import Data, Matrix
 
