@@ -189,8 +189,8 @@ def score_features(model: Inversion, X: np.ndarray, L: np.ndarray, seed: int = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fit = told_by.fit(np.delete(X, rows, axis=0), np.delete(L, rows, axis=0)).rule_fit_
-    drawn = np.sum([simulate_labels(fit, X[rows], rng) for _ in range(N_DRAWS)], axis=0)
-    told = (drawn + 0.5) / (N_DRAWS + 1.0)
+    drawn = simulate_labels(fit, np.tile(X[rows], (N_DRAWS, 1)), rng, max_rows=N_DRAWS * len(rows))
+    told = (drawn.reshape(N_DRAWS, len(rows), -1).sum(axis=0) + 0.5) / (N_DRAWS + 1.0)
     left = np.where(hidden, np.nan, L)
     yes, no = (hidden[rows] & (L[rows] > 0)).astype(float), (hidden[rows] & ~(L[rows] > 0)).astype(float)
 

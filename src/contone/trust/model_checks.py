@@ -44,7 +44,7 @@ BAND = (5.0, 95.0)
 """Percentiles of the replicates that a picture shows."""
 MOST_LABELS = 60
 """Co-occurrence is looked at among the most frequent labels, at most this many; with more labels in all, replicates are
-fewer, and one of them is fitted anew."""
+fewer, and none is fitted anew."""
 N_REFITS, FEW_REPLICATES = 3, 10
 N_BINS = 10
 LEAST_BAND = 0.02
@@ -56,14 +56,16 @@ SMALLEST = 1e-12
 
 def labels_and_intervals(subject: Subject, n_replicates: int) -> list[Finding]:
     """Labels that the model makes beside those given, and its intervals on the first of these replicates."""
-    model, L, few = subject.model, subject.L, subject.few
+    model, X, L, few = subject.model, subject.X, subject.L, subject.few
     is_large = L.shape[1] > MOST_LABELS
-    made, truth = replicate_labels(
-        model.rule_fit_, subject.X, L, min(n_replicates, FEW_REPLICATES) if is_large else n_replicates, subject.rng()
-    )
+    if is_large:
+        X, L, n_replicates = X[few], L[few], min(n_replicates, FEW_REPLICATES)
+    made, truth = replicate_labels(model.rule_fit_, X, L, n_replicates, subject.rng())
     found = predictive_findings(L, made, subject.names, counts_matter=model.degradation_.scale_matters)
+    if is_large:
+        return found
     ranks = []
-    for labels, D in list(zip(made, truth, strict=True))[: 1 if is_large else N_REFITS]:
+    for labels, D in list(zip(made, truth, strict=True))[:N_REFITS]:
         again = clone(subject.short).fit(subject.X[few], labels[few])
         # Neither cut to what labels allow nor to votes: centre and width of what the model says of D are read off them.
         own = again.rule_fit_

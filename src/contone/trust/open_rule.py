@@ -31,7 +31,7 @@ from contone.typing import Matrix
 
 LEAST_WEIGHT = 0.05
 """Probability from which on a rule is one that the labels allow."""
-MOST_RULES = 3
+MOST_RULES, MANY_LABELS = 3, 60
 SIMPLE = 0.1
 """Share of the weight of L / |L| that is spread evenly: the KL of a zero is infinite."""
 
@@ -116,7 +116,9 @@ def allowed_rules(own: IntervalRule, L: Matrix, *, is_named: bool) -> list[tuple
     if isinstance(own, Order):  # says nothing of numbers of labels, so that these do not speak for or against it
         ranked = [(own, 0.5), *((rule, 0.5 * p) for rule, p in rank_rules(L))]
     else:
-        ranked = rank_rules(L, named=own if is_named else None)
+        # With many labels a rule takes long to try: only those that have a name are.
+        few = {"shares": (0.9,), "thresholds": (1.0,)} if L.shape[1] > MANY_LABELS else {}
+        ranked = rank_rules(L, named=own if is_named else None, **few)
     weight = dict(ranked)
     others = [rule for rule, p in ranked if rule != own and p >= LEAST_WEIGHT][: MOST_RULES - 1]
     kept = {own: weight.get(own, 0.0), **{rule: weight[rule] for rule in others}}

@@ -27,7 +27,7 @@ DOUBT_SWEEPS, DOUBT_WORK, DOUBT_LABELS = 60, 500_000, 60
 more labels than the last of these, nobody could read what is left."""
 SHORT = {"n_sweeps": 60, "n_burn": 20}
 """Length of the fits that only serve a comparison."""
-COMPARED, COMPARED_ROWS = 30_000, 300
+COMPARED, COMPARED_ROWS = 20_000, 300
 """At most how many label entries, and rows, a method is fitted to again."""
 
 
