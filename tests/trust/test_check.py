@@ -58,8 +58,8 @@ def test_every_check_is_a_sentence_with_a_number(checked):
     for found in checked.findings:
         assert found.sentence.endswith(".")
         assert np.isfinite(found.value)
-        assert len(found.categories) == len(found.observed) >= (found.name != "data")
-        assert len(found.lower) == len(found.upper) in (0, len(found.observed))
+        assert len(found.shown) >= (found.name != "data")
+        assert len(found.lower) == len(found.upper) in (0, len(found.shown))
 
 
 def test_it_prints_and_is_plain_values(checked):
@@ -169,11 +169,11 @@ def test_a_summary_of_equal_sets_has_no_distance():
     L = np.eye(4)[np.arange(40) % 4]
     same = np.stack([L] * 5)
     found = contrast(model_checks.frequencies, L, same, "abcd")
-    assert (found.value, found.verdict, found.observed) == (0.0, FINE, (0.25,) * 4)
+    assert (found.value, found.verdict, tuple(found.shown.values())) == (0.0, FINE, (0.25,) * 4)
     other = contrast(cardinality_shares, np.ones((40, 4)), same, "01234")
     assert other.value == pytest.approx(1.0)
     assert other.verdict == OFF
-    assert dict(zip(other.categories, other.observed, strict=True)) == {"1": 0.0, "4": 1.0}
+    assert other.shown == {"1": 0.0, "4": 1.0}
 
 
 def test_correlations():

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from contone import CumulativeMass, Inversion, Threshold, Uniform, check
+from contone import CumulativeMass, Inversion, Uniform, check
 from contone.numerics.simplex import softmax
 from contone.trust import page
 
@@ -51,14 +51,6 @@ def test_a_million_rows_and_many_labels_stay_small(found):
     streamed = page.document(replace(found, findings=(), n_rows=1_000_000, n_fitted=50_000), "large.parquet")
     assert "fitted to a sample of 50,000 rows; this page looks at 80 rows drawn at random among these" in streamed
     assert "4800 more are not shown" in text
-
-
-def test_the_page_says_what_the_rule_does_where_no_label_passes(found):
-    def text(rule: Threshold) -> str:
-        return page.document(replace(found, findings=(), rule=str(rule)))  # without charts
-
-    assert "and the largest one where none does" in text(Threshold(0.2))
-    assert "a row where none does has no label" in text(Threshold(0.2, at_least_one=False))
 
 
 def test_the_file_appears_whole(found, tmp_path):

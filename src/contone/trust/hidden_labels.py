@@ -265,7 +265,7 @@ def hidden_finding(found: HiddenEntries, who: str) -> Finding:
         f"Hidden {found.hidden}: with {SHARE:.0%} of the {what} hidden, {who} predicts their labels with a log loss of "
         f"{own:.2f} ± {found.error:.2f} per entry ({beside}){end}"
     )
-    return Finding.of("entries", f"Hidden {what}", verdict, own, said, {who: own, **others}, "log loss per entry")
+    return Finding("entries", f"Hidden {what}", verdict, own, said, {who: own, **others}, "log loss per entry")
 
 
 def feature_finding(model: Inversion, X: np.ndarray, L: np.ndarray, seed: int) -> Finding:
@@ -282,4 +282,4 @@ def feature_finding(model: Inversion, X: np.ndarray, L: np.ndarray, seed: int) -
         f"{'they help' if helps else 'they tell nothing that could be seen'}."
     )
     shown = {"with features": found.loss, "without": found.without, "features of other rows": found.shuffled}
-    return Finding.of("features", title, FINE if helps else DOUBTFUL, found.p, said, shown, "log loss per entry")
+    return Finding("features", title, FINE if helps else DOUBTFUL, found.p, said, shown, "log loss per entry")

@@ -37,8 +37,8 @@ def order_finding(subject: Subject) -> Finding:
     verdict = graded(1 - agreed, 0.05, 0.25)
     known = np.flatnonzero(~np.isnan(shares))
     lowest = np.sort(known[np.argsort(shares[known], kind="stable")[:SHOWN]])
-    shown = {subject.names[j]: shares[j] for j in lowest}
-    return Finding.of("order", "Degrees against labels", verdict, agreed, said, shown, "share of pairs in order")
+    shown = {subject.names[j]: float(shares[j]) for j in lowest}
+    return Finding("order", "Degrees against labels", verdict, agreed, said, shown, "share of pairs in order")
 
 
 def agreement(L: Matrix, D: Matrix) -> tuple[Matrix, float, int]:
@@ -78,7 +78,7 @@ def rehearsal_finding(subject: Subject, method: Enhancer) -> Finding:
     )
     scored = [s for s in comparison.standings if s.scores and math.isfinite(s.scores["kl"])]
     shown = {"the limit" if s.kind == "limit" else s.name: s.scores["kl"] for s in scored}
-    return Finding.of(*place, verdict, share, said, shown, "KL on rehearsed data")
+    return Finding(*place, verdict, share, said, shown, "KL on rehearsed data")
 
 
 def solver_finding(method: Enhancer) -> Finding:
@@ -93,4 +93,4 @@ def solver_finding(method: Enhancer) -> Finding:
     allowed = method.get_params(deep=False).get("max_iter")
     counts = {"taken": solution.n_iter} | ({"allowed": allowed} if isinstance(allowed, int) else {})
     verdict = FINE if solution.converged else DOUBTFUL
-    return Finding.of("solver", "The solver", verdict, float(solution.n_iter), said, counts, "iterations")
+    return Finding("solver", "The solver", verdict, float(solution.n_iter), said, counts, "iterations")

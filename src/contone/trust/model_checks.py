@@ -169,9 +169,17 @@ def contrast(
     kept = np.sort(
         used[np.argsort(-np.abs(gap)[used], kind="stable")[:SHOWN]]
     )  # those that differ most, in their order
-    shown = {categories[k]: observed[k] for k in kept}
-    return Finding.of(
-        name, title, verdict, value, f"{said.format(value)}, {beyond}.", shown, axis, lower[kept], upper[kept]
+    shown = {categories[k]: float(observed[k]) for k in kept}
+    return Finding(
+        name,
+        title,
+        verdict,
+        value,
+        f"{said.format(value)}, {beyond}.",
+        shown,
+        axis,
+        lower[kept].tolist(),
+        upper[kept].tolist(),
     )
 
 
@@ -244,9 +252,9 @@ def interval_finding(ranks: np.ndarray) -> Finding:
         f"{coverage:.0%} of the degrees; {shape}."
     )
     shown = {f"{k / N_BINS:.1f}": float(share) for k, share in enumerate(shares)}
-    title, low, high = "Intervals on data from the model", 1 / N_BINS - half, 1 / N_BINS + half
+    title, low, high = "Intervals on data from the model", *(1 / N_BINS + half * [[-1], [1]]).tolist()
     axis = "share of true degrees at this rank"
-    return Finding.of("calibration", title, verdict, coverage, said, shown, axis, low, high)
+    return Finding("calibration", title, verdict, coverage, said, shown, axis, low, high)
 
 
 def spread_finding(subject: Subject) -> Finding:
@@ -269,7 +277,7 @@ def spread_finding(subject: Subject) -> Finding:
     less, more = (float((A * (L > 0)).sum(axis=1).mean()) for A in (low, high))
     now = method.rule_report_.yes_weight
     weights = {"one deviation less": less, "as estimated": now, "one deviation more": more}
-    return Finding.of("spread", "Other spreads", verdict, share, said, weights, "weight of marked labels")
+    return Finding("spread", "Other spreads", verdict, share, said, weights, "weight of marked labels")
 
 
 def lattice_finding(method: Inversion) -> list[Finding]:
@@ -297,4 +305,4 @@ def chain_finding(method: Inversion) -> Finding:
     end = "" if verdict == FINE else "; raise n_sweeps"
     said = f"The sampler: R-hat {split:.2f} (1 is best), a typical degree rests on {size:.0f} independent draws{end}."
     shown = {"of a typical degree": size, "enough": ENOUGH_DRAWS}
-    return Finding.of("chain", "The sampler", verdict, split, said, shown, "independent draws")
+    return Finding("chain", "The sampler", verdict, split, said, shown, "independent draws")

@@ -133,9 +133,7 @@ def gain_finding(found: OverRules) -> Finding:
     beside = ", ".join(f"{name} {value:.3g}" for name, value in found.baselines.items())
     said = f"Expected error: KL {found.error.mean:.3g} ({beside}), {ratio:.0%} of that of {best}."
     shown = {"the answer": found.error.mean, **found.baselines}
-    return Finding.of(
-        "gain", "Better than a simple answer?", graded(ratio, 0.75, 1.0), ratio, said, shown, "expected KL"
-    )
+    return Finding("gain", "Better than a simple answer?", graded(ratio, 0.75, 1.0), ratio, said, shown, "expected KL")
 
 
 def rule_finding(found: OverRules, own: str) -> Finding:
@@ -152,7 +150,7 @@ def rule_finding(found: OverRules, own: str) -> Finding:
             "expected error is that nobody knows which."
         )
     verdict = graded(found.share, 0.5, np.inf)
-    return Finding.of("rule", "Other rules", verdict, found.share, said, found.yes_weights, "weight of marked labels")
+    return Finding("rule", "Other rules", verdict, found.share, said, found.yes_weights, "weight of marked labels")
 
 
 def _apart(D: Matrix, A: Matrix) -> float:

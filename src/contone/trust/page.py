@@ -28,13 +28,6 @@ MOST_LABELS, MOST_MARKED, MOST_PERSONS = 200, 12, 500
 """Labels that the table of degrees shows, marked labels that a row names, and persons."""
 BAR = 6.0
 """Length of the longest bar."""
-ASSUMES = {
-    "CumulativeMass": "Marked are a row's largest labels, just as many as are needed for that share of its weight.",
-    "Threshold": "Marked are the labels of a row whose weight passes the bar, and the largest one where none does.",
-    "TopK": "Marked is the same number of labels in every row, the largest ones.",
-    "Order": "Marked labels have more weight than the others; how much more, the labels do not say.",
-}
-"""What each rule assumes, by its class."""
 COUNTED = "Rows are counted from 0, as in the file without its header."
 
 
@@ -122,10 +115,7 @@ def _made_by() -> str:
 
 
 def _summary(check: Check, *, commands: bool) -> Section:
-    assumed = ASSUMES.get(check.rule.partition("(")[0], "")
-    if "at_least_one=False" in check.rule:
-        assumed = "Marked are the labels of a row whose weight passes the bar; a row where none does has no label."
-    rule = f"The rule is {check.rule}. {assumed}".strip()
+    rule = f"The rule is {check.rule}: {check.rule_words}."
     if check.method != MODEL:
         rule = f"{check.method} assumes no rule; it is compared with Inversion's model of the same rows. {rule}"
     blocks = verdict_blocks(check.decision, commands=commands)
@@ -315,10 +305,10 @@ def _described(row: RowSummary | DoubtfulEntry) -> tuple[Cell, Cell]:
 
 def _charts(finding: Finding) -> list[Chart]:
     """Dots for what was observed, bars for what was expected; nothing where there is nothing to draw."""
-    if not finding.observed:
+    if not finding.shown:
         return []
-    names = words.clip_all(list(finding.categories), 30 if finding.lower else 52)
-    places = list(range(len(names)))
+    names = words.clip_all(list(finding.shown), 30 if finding.lower else 52)
+    places, observed = list(range(len(names))), list(finding.shown.values())
     sideways = max(map(len, names)) > (6 if len(names) > 4 else 14)
     with svg.style():
         drawing = svg.canvas(6.0, 0.55 + 0.2 * len(names) if sideways else 2.0)
@@ -327,7 +317,7 @@ def _charts(finding: Finding) -> list[Chart]:
             places = places[::-1]
             if finding.lower:
                 axis.hlines(places, finding.lower, finding.upper, color=svg.LINE, linewidth=6)
-            _dots(axis, finding.observed, places)
+            _dots(axis, observed, places)
             axis.set_yticks(places, names)
             axis.set_ylim(-0.6, len(names) - 0.4)
             axis.set_xlabel(finding.axis)
@@ -335,13 +325,13 @@ def _charts(finding: Finding) -> list[Chart]:
         else:
             if finding.lower:
                 axis.vlines(places, finding.lower, finding.upper, color=svg.LINE, linewidth=9)
-            _dots(axis, places, finding.observed)
+            _dots(axis, places, observed)
             axis.set_xticks(places, names)
             axis.set_ylabel(finding.axis)
             svg.bare(axis, "bottom")
         if not finding.lower:
             is_share = finding.axis.startswith(("share", "weight"))
-            end = 1.0 if is_share else 1.1 * max(finding.observed) or 1.0
+            end = 1.0 if is_share else 1.1 * max(observed) or 1.0
             (axis.set_xlim if sideways else axis.set_ylim)(0.0, end)
         told = _told(finding)
         tips = {f"dot-{k}": text for k, text in enumerate(told)}
@@ -358,8 +348,8 @@ def _dots(axis: Axes, x: Sequence[float], y: Sequence[float]) -> None:
 
 def _told(finding: Finding) -> list[str]:
     """Each category with what was observed and what was expected, in words."""
-    bands = zip(finding.lower, finding.upper, strict=True) if finding.lower else [None] * len(finding.observed)
+    bands = zip(finding.lower, finding.upper, strict=True) if finding.lower else [None] * len(finding.shown)
     return [
         f"{name}: {value:.3g}" + (f" (expected {band[0]:.3g} to {band[1]:.3g})" if band else "")
-        for name, value, band in zip(finding.categories, finding.observed, bands, strict=True)
+        for (name, value), band in zip(finding.shown.items(), bands, strict=True)
     ]

@@ -91,7 +91,6 @@ class Replicate:
         return rows if rows.any() else ~rows
 
 
-@dataclass(frozen=True, init=False)
 class Rehearsal:
     """Draws of (D*, L*) for the same features: data like the user's, whose truth is known.
 
@@ -140,16 +139,6 @@ class Rehearsal:
     [(50, 3), (50, 3)]
     """
 
-    X: np.ndarray = field(repr=False)
-    labels: np.ndarray = field(repr=False)
-    rows: np.ndarray = field(repr=False)
-    label_names: tuple[str, ...]
-    replicates: tuple[Replicate, ...] = field(repr=False)
-    model: Inversion
-    misfit: float
-    warnings: tuple[str, ...]
-    remarks: tuple[str, ...]
-
     def __init__(
         self,
         X: Data,
@@ -182,21 +171,12 @@ class Rehearsal:
             Replicate(D, labels, parameters, None if graded is None else np.where(np.isnan(graded), np.nan, D))
             for D, labels, parameters in draw(fit, X_some, L_some, graded, n_replicates, rng)
         )
-        misfit, chance = _compare_cardinalities(L_some, replicates, fitted.degradation_)
-        warnings = _reasons_to_doubt(misfit, chance, fitted.n_relaxed_ / len(L_some))
-        for name, found in {
-            "X": X_some,
-            "labels": L_some,
-            "rows": rows,
-            "label_names": tuple(border.label_names),
-            "replicates": replicates,
-            "model": fitted,
-            "misfit": misfit,
-            "warnings": warnings,
-            "remarks": _remarks(fit.believed_spread, replicates),
-        }.items():
-            object.__setattr__(self, name, found)
-        for text in warnings:
+        self.X, self.labels, self.rows, self.label_names = X_some, L_some, rows, tuple(border.label_names)
+        self.model, self.replicates = fitted, replicates
+        self.misfit, chance = _compare_cardinalities(L_some, replicates, fitted.degradation_)
+        self.warnings = _reasons_to_doubt(self.misfit, chance, fitted.n_relaxed_ / len(L_some))
+        self.remarks = _remarks(fit.believed_spread, replicates)
+        for text in self.warnings:
             warn(text, LabelWarning)
 
     def __len__(self) -> int:
