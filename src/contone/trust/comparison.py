@@ -273,12 +273,13 @@ def rank(
     standings = [standing(LIMIT, "limit", limits)]
     for name, following in zip(order, [*order[1:], None], strict=True):
         is_baseline, trials = tried[name]
-        found = standing(name, "baseline" if is_baseline else "method", scores[name], trials)
-        both = [] if following is None else np.flatnonzero(~np.isnan(kl[name] + kl[following]))
-        ahead = float(np.mean(kl[name][both] < kl[following][both])) if following and len(both) else math.nan
+        own = standing(name, "baseline" if is_baseline else "method", scores[name], trials)
+        next_one = kl[following] if following is not None else np.full(n_replicates, np.nan)
+        both = ~np.isnan(kl[name] + next_one)
+        ahead = float(np.mean(kl[name][both] < next_one[both])) if both.any() else math.nan
         score, hidden = (held_out or {}).get(name, NOT_ASKED)
         first = 0.0 if np.isnan(kl[name]).any() else float(np.mean(kl[name] == least))
-        standings.append(replace(found, first=first, ahead=ahead, held_out=score, hidden=hidden))
+        standings.append(replace(own, first=first, ahead=ahead, held_out=score, hidden=hidden))
     return Comparison(tuple(standings), n_replicates, n, q, (*rehearsal.warnings, *rehearsal.remarks))
 
 

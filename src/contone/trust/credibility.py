@@ -161,8 +161,8 @@ def _check(subject: Subject, n_replicates: int) -> Check:
 
     def rules() -> list[Finding]:
         whole = model.posterior_
-        arrays = (whole.mean, whole.logit_centre, whole.logit_width)
-        posterior = Posterior(*(taken(A, among[few]) for A in arrays))
+        mean, centre, width = (taken(A, among[few]) for A in (whole.mean, whole.logit_centre, whole.logit_width))
+        posterior = Posterior(mean, centre, width)
         over.append(average_over_rules(model, X[few], L[few], posterior, D[few], error))
         return [gain_finding(over[0]), rule_finding(over[0], model.degradation_.in_words())]
 

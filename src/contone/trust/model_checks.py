@@ -252,9 +252,9 @@ def interval_finding(ranks: np.ndarray) -> Finding:
         f"{coverage:.0%} of the degrees; {shape}."
     )
     shown = {f"{k / N_BINS:.1f}": float(share) for k, share in enumerate(shares)}
-    title, low, high = "Intervals on data from the model", *(1 / N_BINS + half * [[-1], [1]]).tolist()
+    title, low, high = "Intervals on data from the model", 1 / N_BINS - half, 1 / N_BINS + half
     axis = "share of true degrees at this rank"
-    return Finding("calibration", title, verdict, coverage, said, shown, axis, low, high)
+    return Finding("calibration", title, verdict, coverage, said, shown, axis, low.tolist(), high.tolist())
 
 
 def spread_finding(subject: Subject) -> Finding:

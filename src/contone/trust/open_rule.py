@@ -22,12 +22,13 @@ from sklearn.base import clone
 from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.expected_error import ExpectedError
 from contone.enhance.inversion.posterior import Posterior
-from contone.enhance.inversion.rules import rank_rules
+from contone.enhance.inversion.rules import SHARES, THRESHOLDS, rank_rules
 from contone.measurements import IntervalRule, Order
 from contone.numerics.simplex import kl_divergence
 from contone.trust.check_result import Finding, graded
 from contone.trust.subject import SHORT
 from contone.typing import Matrix
+from contone.validation import NOTHING_KNOWN
 
 LEAST_WEIGHT = 0.05
 """Probability from which on a rule is one that the labels allow."""
@@ -117,8 +118,8 @@ def allowed_rules(own: IntervalRule, L: Matrix, *, is_named: bool) -> list[tuple
         ranked = [(own, 0.5), *((rule, 0.5 * p) for rule, p in rank_rules(L))]
     else:
         # With many labels a rule takes long to try: only those that have a name are.
-        few = {"shares": (0.9,), "thresholds": (1.0,)} if L.shape[1] > MANY_LABELS else {}
-        ranked = rank_rules(L, named=own if is_named else None, **few)
+        tried = ((0.9,), (1.0,)) if L.shape[1] > MANY_LABELS else (SHARES, THRESHOLDS)
+        ranked = rank_rules(L, NOTHING_KNOWN, own if is_named else None, *tried)
     weight = dict(ranked)
     others = [rule for rule, p in ranked if rule != own and p >= LEAST_WEIGHT][: MOST_RULES - 1]
     kept = {own: weight.get(own, 0.0), **{rule: weight[rule] for rule in others}}

@@ -166,10 +166,11 @@ class Rehearsal:
         graded = _graded(known, rows, L_some.shape)
         fitted.fit(X_some, L_some, degrees=graded)
         fit, rng = fitted.fit_, np.random.default_rng(random_state)
-        draw = _draw_answers if isinstance(fit, PeopleFit) else _draw_labels
+        how = X_some, L_some, graded, n_replicates, rng
+        drawn = _draw_answers(fit, *how) if isinstance(fit, PeopleFit) else _draw_labels(fit, *how)
         replicates = tuple(
             Replicate(D, labels, parameters, None if graded is None else np.where(np.isnan(graded), np.nan, D))
-            for D, labels, parameters in draw(fit, X_some, L_some, graded, n_replicates, rng)
+            for D, labels, parameters in drawn
         )
         self.X, self.labels, self.rows, self.label_names = X_some, L_some, rows, tuple(border.label_names)
         self.model, self.replicates = fitted, replicates
@@ -189,11 +190,13 @@ class Rehearsal:
 
     def _limit(self, k: int, replicate: Replicate) -> np.ndarray:
         fit, made_by = self.model.fit_, replicate.parameters
-        if isinstance(made_by, Parameters):
+        if isinstance(fit, PeopleFit) and isinstance(made_by, Draw):
+            responses = sort_responses(fit.kind, fit.rule.coded(replicate.labels), len(self.X))
+            posterior = fit.weigh(responses, [f.features(self.X) for f in fit.maps], [made_by])
+        else:
             true = replace(fit, parameters=made_by)
-            return np.asarray(true.posterior_of_block(self.X, replicate.labels, np.random.default_rng(k)).mean)
-        responses = sort_responses(fit.kind, fit.rule.coded(replicate.labels), len(self.X))
-        return fit.weigh(responses, [f.features(self.X) for f in fit.maps], [made_by]).mean
+            posterior = true.posterior_of_block(self.X, replicate.labels, np.random.default_rng(k))
+        return np.asarray(posterior.mean)
 
 
 def rows_in_memory(X: Array, L: Array, rows: np.ndarray) -> tuple[Matrix, Matrix]:

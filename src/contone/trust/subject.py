@@ -71,7 +71,8 @@ class Subject:
     def short(self) -> Inversion:
         """The model, not fitted, with few sweeps."""
         rule = self.model.degradation_
-        return clone(self.model).set_params(degradation=rule, n_samples=0, verbose=False, **SHORT)
+        found: Inversion = clone(self.model).set_params(degradation=rule, n_samples=0, verbose=False, **SHORT)
+        return found
 
     def rng(self) -> np.random.Generator:
         """The same random numbers every time."""

@@ -52,9 +52,10 @@ class _Rehearsed(Graded):
 
     def _model(self) -> Inversion:
         """The given model; else a method that reads answers of people says how they were asked."""
-        given = self.model if self.model is not None else getattr(self, "enhancer", None)
-        is_model = isinstance(given, Inversion) and (given is self.model or given.reads_answers())
-        return given if is_model else Inversion()
+        if self.model is not None:
+            return self.model
+        inside = getattr(self, "enhancer", None)
+        return inside if isinstance(inside, Inversion) and inside.reads_answers() else Inversion()
 
     def _choose(
         self,

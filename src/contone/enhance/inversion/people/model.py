@@ -19,6 +19,7 @@ from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.people.answers import MARKED, VOTES, Features, Matrix, Persons, Responses, Traits
 from contone.enhance.inversion.posterior import Posterior, joined
 from contone.measurements.base import Answers
+from contone.measurements.levels import Levels
 from contone.numerics.solution import Solution
 from contone.runtime.machine import for_each, pieces_by_width
 from contone.typing import Array
@@ -239,7 +240,7 @@ def simulate_answers(
     Z = np.ascontiguousarray(mean + normals / np.sqrt(rng.chisquare(draw.tail, (m, 1)) / draw.tail))
     D = np.empty_like(Z)
     answers(0, m, Z, fit.kind, people, D)
-    if fit.kind == VOTES:
+    if not isinstance(fit.rule, Levels):
         return D, fit.rule.simulate(D, rng, L)
     who = rng.integers(len(people.sharpness), size=m)
     cuts = people.cuts[who if len(people.cuts) > 1 else np.zeros(m, np.intp)]
