@@ -151,10 +151,12 @@ def refuse_without_features(method: Enhancer, chosen: Columns) -> None:
 
 
 def read_by(method: Enhancer, rule: str) -> None:
-    """Let a method read the labels by a rule, if it has one that nobody has set."""
-    known = method.get_params(deep=False)
-    if known.get("degradation") == UNSET:
-        method.set_params(degradation=rule)
+    """Let a method, and what it stands around, read the labels by a rule, if it has one that nobody has set."""
+    known = method.get_params(deep=True)
+    unset = [name for name in ("degradation", "enhancer__degradation") if known.get(name) == UNSET]
+    method.set_params(**dict.fromkeys(unset, rule))
+    if known.get("model", ...) is None:  # chosen on a rehearsal, whose model makes labels by the rule
+        method.set_params(model=Inversion(degradation=rule))
 
 
 def reads_people(method: Enhancer) -> bool:

@@ -271,9 +271,11 @@ def hidden_finding(found: HiddenEntries, who: str) -> Finding:
 def feature_finding(model: Inversion, X: np.ndarray, L: np.ndarray, seed: int) -> Finding:
     """Do the features help?"""
     title = "Do the features help?"
-    found = score_features(model, X, L, seed) if model.features else None
+    there = bool(np.ptp(X, axis=0).any())
+    found = score_features(model, X, L, seed) if model.features and there else None
     if found is None:
         why = "too few rows to hide some" if model.features else "they are not used (features=False)"
+        why = why if there else "there are none"
         return Finding("features", title, UNTOLD, 1.0, f"Features: whether they help was not tried: {why}.")
     helps = found.p <= CLEAR and found.loss < found.without
     said = (
