@@ -16,7 +16,16 @@ import numpy as np
 from contone.backends import like
 from contone.enhance.inversion.chain import Settings
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
-from contone.enhance.inversion.people.answers import MARKED, VOTES, Features, Matrix, Persons, Responses, Traits
+from contone.enhance.inversion.people.answers import (
+    MARKED,
+    VOTES,
+    Features,
+    Matrix,
+    Persons,
+    Responses,
+    Traits,
+    is_on_gpu,
+)
 from contone.enhance.inversion.posterior import Posterior, joined
 from contone.measurements.base import Answers
 from contone.measurements.levels import Levels
@@ -27,8 +36,6 @@ from contone.typing import Array
 if TYPE_CHECKING:
     from contone.enhance.inversion.people.chain import Chain
 
-N_DIRECTIONS = 16
-"""Points that a row is weighed at, for each draw of the parameters."""
 FEW_DRAWS = 10.0
 """Effective sample size of a typical degree under which the run is called short."""
 
@@ -64,10 +71,10 @@ class Draw(NamedTuple):
             Traits(*(np.concatenate([a, b[1:]]) for a, b in zip(chain.middle(), chain.traits, strict=True))),
         )
 
-    def mean(self, features: Sequence[Features]) -> Matrix:
-        """mu (m, q)."""
-        found = sum(beta * f.at(self.width) for beta, f in zip(self.coefficients, features, strict=True))
-        return np.asarray(self.intercept + found)
+    def mean(self, features: Sequence[Features]) -> Array:
+        """mu (m, q), or (q,) without features."""
+        found = [float(beta) * f.at(self.width) for beta, f in zip(self.coefficients, features, strict=True)]
+        return like(self.intercept, found[0]) + sum(found) if found else self.intercept
 
 
 class FeatureMap(Protocol):
@@ -150,6 +157,8 @@ class PeopleFit:
         numbers from 1, or 0.
         """
         m, size = X.shape[0], self.settings.max_rows
+        if item is None and self.kind == VOTES and is_on_gpu(X):
+            return self._posterior_of_tensors(X, L)
         if item is not None or m <= size:
             return self.posterior_of_block(X, L, item=item, person=person)
         blocks = (slice(start, start + size) for start in range(0, m, size))
@@ -169,6 +178,18 @@ class PeopleFit:
         responses = sort_responses(self.kind, self.rule.coded(L), X.shape[0], item, person)
         found = self.weigh(responses, [f.features(X) for f in self.maps], self.draws[::3])
         return Posterior(*(like(A, L) for A in (found.mean, found.logit_centre, found.logit_width)))
+
+    def _posterior_of_tensors(self, X: Array, L: Array) -> Posterior:
+        """The same for tensors X (m, d), where they lie, and counts L (m, q)."""
+        import torch
+
+        from contone.enhance.inversion.people.tensors import weigh_votes
+
+        self.rule.check_labels(L)
+        counts = torch.as_tensor(L, dtype=torch.float64, device=X.device)
+        D, centre, squares = weigh_votes(counts, [f.features(X) for f in self.maps], self.draws[::3])
+        found = Posterior(D / D.sum(dim=1, keepdim=True), centre, (squares - centre**2).clamp(min=0.0).sqrt())
+        return found.like(L)
 
     def chances(
         self, X: Array, L: Array, *, item: np.ndarray | None = None, person: np.ndarray | None = None, by: int = 0
@@ -190,14 +211,16 @@ class PeopleFit:
         self, responses: Responses, features: Sequence[Features], draws: Sequence[Draw], asked: int, by: int = 0
     ) -> tuple[Matrix, Matrix, Matrix]:
         """Means of the answers of kind `asked`, by all people or person `by`; means and deviations of their logits."""
-        from contone.enhance.inversion.people.new_rows import even_directions, weigh_rows
+        from contone.enhance.inversion.people.new_rows import N_DIRECTIONS, even_directions, weigh_rows
 
         m, q = len(responses.first) - 1, self.n_labels
-        sums = np.zeros((m, q)), np.zeros((m, q)), np.zeros((m, q))
+        sums, modes = (np.zeros((m, q)), np.zeros((m, q)), np.zeros((m, q))), np.zeros((m, q))
         pieces = pieces_by_width(m, 64 * q)
         for number, draw in enumerate(draws):
-            given = (np.ascontiguousarray(draw.mean(features) + np.zeros((m, q))), draw.precision, draw.tail, responses)
-            points = even_directions(N_DIRECTIONS, q, number)
+            mean, points = draw.mean(features) + np.zeros((m, q)), even_directions(N_DIRECTIONS, q, number)
+            if number == 0:  # from one draw to the next they move little
+                modes[:] = mean
+            given = (modes, mean, draw.precision, draw.tail, responses)
 
             people = draw.people if by == 0 else only(draw.traits, by)
 
