@@ -308,7 +308,7 @@ COLUMNS = ("Method", "Recovered", "KL", "±", "Chebyshev", "Cosine", "Ahead of n
 LESS = ("Chebyshev", "Cosine")
 """Columns that a narrow terminal does without."""
 NOTES = (
-    "* baseline: no features, or counts.  limit: the mean under the parameters that made the data; no method passes it.",
+    "* baseline: no features, or counts. limit: the mean under the parameters that made the data; no method passes it.",
     "Recovered: share of the way from uniform to the limit, in KL.  ±: deviation over replicates.",
     "Ahead of next: in which share of the replicates a method has less KL than the one below it.",
     "Held-out: share of the log loss of label frequencies that it saves on hidden real labels (1: all); sees no scale.",

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.metaestimators import available_if
 
-from contone.base import COUNT, POSITIVE, WHOLE, Enhancer, HasMethods, InductiveMixin, Interval, estimator, parameter
+from contone.base import COUNT, POSITIVE, WHOLE, Enhancer, HasMethods, Interval, estimator, parameter
 from contone.enhance import Inversion
 from contone.enhance.graded import Graded, fit_graded
 from contone.enhance.rescaled import Rescaled
@@ -104,20 +103,6 @@ class _Rehearsed(Graded):
         info = {"rehearsed_score": best.score, "temperature": best.temperature}
         answer = solution.with_value(self.best_estimator_.label_distributions_, **info)
         return {name: found[name] for name in order}, answer
-
-    @available_if(lambda self: hasattr(self._chosen(), "predict"))
-    def predict(self, X: Array) -> Array:
-        """Label distributions (m, q) of new rows, where the method can predict them; a frame in gives a frame out."""
-        return InductiveMixin.predict(self, X)
-
-    @available_if(lambda self: hasattr(self._chosen(), "enhance"))
-    def enhance(self, X: Array, Y: Array) -> Array:
-        """Label distributions (m, q) of new rows that have labels, where the method can predict them."""
-        return Enhancer.enhance(self, X, Y)
-
-    def _chosen(self) -> Enhancer | None:
-        """The method that was chosen; before, the one to be tuned, if there is one."""
-        return getattr(self, "best_estimator_", getattr(self, "enhancer", None))
 
     def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
         return self.best_estimator_._enhance(X, L)
