@@ -11,6 +11,8 @@ import pytest
 from contone import CumulativeMass, Inversion, Uniform, check
 from contone.numerics.simplex import softmax
 from contone.trust import page
+from contone.trust.check_result import Finding
+from contone.trust.verdict import decide
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
@@ -41,6 +43,16 @@ def test_the_page_is_whole_and_small(found):
         assert part in text
     for finding in found.findings:
         assert finding.title in text
+
+
+def test_the_page_says_why_and_what_to_do_in_the_reader_s_language(found):
+    doubted = replace(found, decision=decide([Finding("spread", "t", "doubtful", 1.0, "A sentence.")]), findings=())
+    text = page.document(doubted, commands=True)
+    assert "Because the labels do not tell how uneven degrees are." in text
+    assert "--graded" in text
+    assert "degrees=" in page.document(doubted)
+    fine = replace(doubted, decision=decide([]))
+    assert "No check speaks against it." in page.document(fine)
 
 
 def test_a_million_rows_and_many_labels_stay_small(found):
