@@ -145,14 +145,13 @@ def say_what_was_done(done: EnhancedFile) -> bool:
 def write_page(done: EnhancedFile, report: str, file: Path, *, overwrite: bool, rule_was_said: bool) -> None:
     """Check an answer by the rows that its method was fitted on, and write the page about it."""
     from contone.trust import page
-    from contone.trust.people_page import write_people_page
     from contone.trust.table_check import check_rows
 
     if done.fitted is not None and done.fitted.problem.groups is not None:
         asked = done.fitted.problem.subset(done.fitted.fitted_rows)
         names, who = asked.item_names, asked.annotators
         with terminal.fitting("checking the answer"):
-            people = write_people_page(
+            people = page.write_people_page(
                 done.method, asked.Y, names, who, report, file.name, X=asked.X, overwrite=overwrite
             )
         if people.findings:
