@@ -25,6 +25,7 @@ import math
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import logsumexp
 
 from contone.backends import Graph
@@ -308,17 +309,14 @@ def _tangent(A: Matrix, root: Matrix) -> Matrix:
 def _newton_direction(residual: Matrix, root: Matrix, smoothness: Smoothness) -> Matrix:
     """u with (I + root H root) u = residual over rows orthogonal to those of `root`, by conjugate gradients."""
     residual = _tangent(residual, root)  # again: the first time leaves rounding of a gradient that is far larger
-    u, P = np.zeros_like(residual), residual
     square = float(np.vdot(residual, residual))
+
+    def product(v: Matrix) -> Matrix:
+        P = v.reshape(root.shape)
+        return _tangent(P + root * smoothness.slope(root * P), root).ravel()
+
     # Looser far from the answer, where the next step sees another system anyway.
-    goal = square * min(0.01, max(square / len(root), 1e-12))
-    for _ in range(CG_STEPS):
-        if square <= goal:
-            break
-        Q = _tangent(P + root * smoothness.slope(root * P), root)
-        length = square / float(np.vdot(P, Q))
-        u = u + length * P
-        residual = residual - length * Q
-        square, previous = float(np.vdot(residual, residual)), square
-        P = residual + (square / previous) * P
-    return u
+    enough = math.sqrt(min(0.01, max(square / len(root), 1e-12)))
+    operator = LinearOperator((root.size, root.size), matvec=product, dtype=float)
+    u = cg(operator, residual.ravel(), rtol=enough, maxiter=CG_STEPS)[0]
+    return np.asarray(u).reshape(root.shape)
