@@ -162,7 +162,7 @@ def tensor_nuclear_norm(Z: np.ndarray) -> float:
     """The mean over the frequencies of the last axis of the sums of singular values of the slices of Z (2, n, n)."""
     values = np.sqrt(np.maximum(np.linalg.eigvalsh(_gram(rfft(Z))), 0.0)).sum(axis=1)
     n, twice = Z.shape[2], values[1 : (Z.shape[2] + 1) // 2]  # the others stand once in the complex transform
-    return float(values.sum() + twice.sum()) / n
+    return float((values.sum() + twice.sum()) / n)
 
 
 def shrink_slices(Z: np.ndarray, by: float) -> np.ndarray:
