@@ -147,7 +147,7 @@ def test_momentum_pays_and_never_lets_the_objective_rise_for_long(seed):
 def test_the_number_of_products_is_bounded():
     """Iterations are products with S: no more than asked for, but for the last steps of a round."""
     programme = random_programme(6, pull=0.02)
-    for most in (1, 2, 5, 10, 20, 40):
+    for most in (1, 2, 5, 10, 20, 40, 200, 300):
         calls = []
         counted = CountedGraph(programme.S.matrix, calls)
         found = minimise_on_simplices(programme._replace(S=counted), equal_shares(programme), tol=0.0, max_iter=most)
