@@ -183,11 +183,11 @@ SHORT = {"n_sweeps": 60, "n_burn": 20}
 def test_inversion_of_few_rows_is_that_of_numpy():
     X, L = problem()
     model = Inversion(**SHORT, n_samples=3)
-    expected, samples, intervals = model.fit_enhance(X, L), model.samples_, model.intervals_()
+    expected, samples, intervals = model.fit_enhance(X, L), model.samples_, model.intervals()
     answer = model.fit_enhance(lazily(X, 70), lazily(L, 70))
     assert np.abs(answer.compute() - expected).max() < 1e-12
     assert np.abs(model.samples_ - samples).max() < 1e-12
-    assert np.abs(model.intervals_()[0] - intervals[0]).max() < 1e-12
+    assert np.abs(model.intervals()[0] - intervals[0]).max() < 1e-12
 
 
 @pytest.mark.usefixtures("here")
@@ -211,7 +211,7 @@ def test_inversion_fits_a_sample_and_follows_the_rows():
     in_memory = sample.enhance(X, L)
     assert np.abs(first - in_memory).mean() < 0.02
     assert np.abs(first.mean(axis=0) - in_memory.mean(axis=0)).max() < 0.005
-    lower, upper = dask.compute(*model.intervals_(0.9))
+    lower, upper = dask.compute(*model.intervals(level=0.9))
     assert ((lower <= upper) & (lower >= 0) & (upper <= 1)).all()
     assert ((lower <= first) & (first <= upper)).mean() > 0.9
 

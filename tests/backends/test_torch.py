@@ -194,7 +194,7 @@ def test_inversion_with_labels_of_new_rows_and_its_intervals(device, data):
     assert answer.device.type == device
     np.testing.assert_allclose(to_numpy(answer), on_host.enhance(X[:40] + 0.1, L[:40]), atol=1e-6)
     assert on_device.samples_.shape == (2, *L.shape)
-    for end, expected in zip(on_device.intervals_(), on_host.intervals_(), strict=True):
+    for end, expected in zip(on_device.intervals(), on_host.intervals(), strict=True):
         assert end.device.type == device
         np.testing.assert_allclose(to_numpy(end), expected, atol=1e-6)
 

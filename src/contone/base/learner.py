@@ -14,7 +14,8 @@ from contone.numerics.solution import Solution
 from contone.runtime import machine
 from contone.runtime.machine import threads_for
 from contone.typing import Data
-from contone.validation import check_features, check_learning, check_truth
+from contone.validation.distributions import check_learning, check_truth
+from contone.validation.training import check_features
 
 
 class DistributionLearner(Estimator, ABC):

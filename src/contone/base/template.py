@@ -32,16 +32,9 @@ from contone.runtime.machine import threads_for
 from contone.runtime.progress import LOG
 from contone.runtime.warnings import held, issue, warn
 from contone.typing import Array, Data, Domains, EstimatorLike, Presets, Record
-from contone.validation import (
-    Border,
-    Training,
-    check_features,
-    check_new_rows,
-    examine_training,
-    open_border,
-    silent_rows,
-)
+from contone.validation.containers import Border, open_border
 from contone.validation.domains import InvalidParameterError
+from contone.validation.training import Training, check_features, check_new_rows, examine_training, silent_rows
 
 
 class FewWarnings:
@@ -133,12 +126,16 @@ class Estimator(CheckedEstimator):
 
     def _predict_checked(self, X: Array) -> Array:
         """Distributions (m, q) of checked features X (m, d), checked themselves."""
-        shape, backend = (X.shape[0], len(self.label_names_)), get_backend(X)
+        return self._answer(self._predict, X)
+
+    def _answer(self, function: Callable[..., Array], *rows: Array) -> Array:
+        """Distributions (m, q) by a function of checked arrays with m rows, lazily where these are lazy; checked."""
+        shape, backend = (rows[0].shape[0], len(self.label_names_)), get_backend(rows[0])
         if backend.in_memory or "dask" in self.kinds:
-            with threads_for(X, shares_rows=self._shares_rows):
-                answer = self._predict(X)
+            with threads_for(*rows, shares_rows=self._shares_rows):
+                answer = function(*rows)
         else:
-            answer = backend.map_rows(self._predict, X, columns=shape[1])
+            answer = backend.map_rows(function, *rows, columns=shape[1])
         return on_simplex(answer, shape, self)
 
 
@@ -258,15 +255,8 @@ class Enhancer(Estimator, ABC):
         """
         check_is_fitted(self)
         X_checked, L, border = check_new_rows(self, X, Y, self.label_names_)
-        backend, function = get_backend(X_checked), self._enhance
-        if "unlabelled" not in self.kinds:
-            function = partial(_enhance_or_predict, self)
-        if backend.in_memory or "dask" in self.kinds:
-            with threads_for(X_checked, L, shares_rows=self._shares_rows):
-                answer = function(X_checked, L)
-        else:
-            answer = backend.map_rows(function, X_checked, L, columns=L.shape[1])
-        return self.wrapped(border, X, on_simplex(answer, L.shape, self))
+        function = self._enhance if "unlabelled" in self.kinds else partial(_enhance_or_predict, self)
+        return self.wrapped(border, X, self._answer(function, X_checked, L))
 
     @available_if(lambda self: hasattr(self, "predict"))
     def score(self, X: Data, y: Data) -> float:

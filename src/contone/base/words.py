@@ -7,7 +7,7 @@ from contone.exceptions import LabelError, MemoryEstimateError
 from contone.numerics.solution import Solution
 from contone.runtime import machine
 from contone.typing import Array, EstimatorLike
-from contone.validation import able_methods
+from contone.validation.training import able_methods
 
 MISSING_METHODS = {
     "predict": "{0} has no `predict`: it recovers the degrees of rows from their labels, and says nothing of rows "
@@ -17,7 +17,6 @@ MISSING_METHODS = {
     "other rows. Give all rows to `fit_enhance`, or use a method that takes new ones (Inversion, GLLE, LCdr).",
     "score": "{0} has no `score`, because it has no `predict`: it gives no degrees without labels.",
     "intervals": "{0} gives no intervals; Inversion does.",
-    "intervals_": "{0} gives no intervals; Inversion does.",
 }
 """Methods that some estimators lack, and why."""
 

@@ -127,11 +127,10 @@ class DLDL(InductiveMixin, Enhancer):
     max_iter: int = parameter(COUNT, default=1000)
 
     def _fit_enhance(self, X: Matrix, L: Matrix) -> Solution:
+        refuse_extreme_columns("DLDL", X)  # also where they are scaled: `coef_` is for the features as they are
         if self.standardize:
             scaling = standardisation(X)
             X = scaling(X)
-        else:
-            refuse_extreme_columns("DLDL", X)
         smoothness, about = self._smoothness(X)
         found = fit(
             X,

@@ -45,19 +45,24 @@ class Graded(Enhancer):
 
         return self._check_and_fit(X, Y, read)
 
+    def _inside(self) -> EstimatorLike | None:
+        """The method inside: the one that was chosen, or else the one that was given, if there is one."""
+        return getattr(self, "best_estimator_", getattr(self, "enhancer", None))
+
+    def takes_levels(self) -> bool:
+        """Whether the method inside does."""
+        inside = self._inside()
+        return inside is not None and bool(inside.takes_levels())
+
     @available_if(lambda self: hasattr(self._inside(), "predict"))
     def predict(self, X: Data) -> Data:
-        """Label distributions (m, q) of new rows, where the method inside predicts; a frame in gives a frame out."""
+        """Label distributions (m, q) of new rows, where the method predicts; a frame in gives a frame out."""
         return InductiveMixin.predict(self, X)
 
     @available_if(lambda self: hasattr(self._inside(), "enhance"))
     def enhance(self, X: Data, Y: Data) -> Data:
-        """Label distributions (m, q) of new rows that have labels, where the method inside can."""
+        """Label distributions (m, q) of new rows that have labels, where the method can."""
         return Enhancer.enhance(self, X, Y)
-
-    def _inside(self) -> EstimatorLike:
-        """The method that this one stands around."""
-        return self.enhancer
 
 
 def takes_degrees(method: EstimatorLike) -> bool:
