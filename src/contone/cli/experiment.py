@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
-from rich.table import Column, Table
+from rich.progress import BarColumn
+from rich.table import Table
 from rich.text import Text
 
 from contone.cli import INTERRUPTED, terminal
@@ -106,19 +106,16 @@ def say_what_is_missing(plan: Plan) -> None:
 @contextmanager
 def display() -> Iterator[Callable[[Any], None]]:
     """A live bar on a terminal; elsewhere one plain line every so often."""
-    console = terminal.messages()
-    if not console.is_terminal:
+    if not terminal.messages().is_terminal:
         yield _plain_lines()
         return
-    state = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis"))
-    with Progress(SpinnerColumn(), BarColumn(bar_width=20), state, console=console, transient=True) as bar:
-        task = bar.add_task("starting", total=None)
-
-        def tell(progress: Any) -> None:
-            bar.update(task, completed=progress.total - progress.left, total=progress.total)
-            bar.update(task, description=describe(progress))
-
-        yield tell
+    with terminal.bar("starting", BarColumn(bar_width=20)) as (bar, task):
+        yield lambda progress: bar.update(
+            task,
+            completed=progress.total - progress.left,
+            total=progress.total,
+            description=terminal.clean(describe(progress)),
+        )
 
 
 def _plain_lines(steps: int = 20) -> Callable[[Any], None]:
