@@ -239,8 +239,9 @@ def test_bytes_that_match_the_hash_are_right_whatever_the_registry_says_of_their
     assert datasets.load("tiny-set").notes == ("n, d, q are (30, 4, 3); the registry says (31, 0, 3)",)
 
 
-def test_a_conversion_is_not_held_to_shapes_that_nobody_confirmed(folder, published, monkeypatch):
-    entry = dataclasses.replace(fetching.registry()["tiny-set"], n=31, confirmed=False)
+@pytest.mark.parametrize("known", [{"n": 31, "confirmed": False}, {"n": 0, "d": 0}], ids=["unconfirmed", "unknown"])
+def test_a_conversion_is_not_held_to_shapes_that_nobody_confirmed(folder, published, monkeypatch, known):
+    entry = dataclasses.replace(fetching.registry()["tiny-set"], **known)
     monkeypatch.setattr(fetching, "registry", lambda: {"tiny-set": entry})
     np.savez(folder / "tiny_set.npz", **content_of())
     assert datasets.load("tiny-set").D.shape == (30, 3)
