@@ -255,6 +255,14 @@ def test_other_files_in_the_folder_are_loaded_by_their_name(folder):
     assert datasets.status("My_survey").where == "folder"
 
 
+def test_the_shapes_of_own_files_are_listed_without_reading_them(folder):
+    np.savez(folder / "mine.npz", **content_of(1))
+    np.savez(folder / "flat.npz", features=np.ones(3), labels=np.ones((3, 2)))
+    found = datasets.status("mine")
+    assert (found.where, found.n, found.d, found.q, found.problem) == ("folder", 30, 4, 3, "")
+    assert "no matrices 'features' and 'labels'" in datasets.status("flat").problem
+
+
 def test_a_folder_that_is_not_there_is_named_in_the_error(server, tmp_path, cached, monkeypatch, published):
     monkeypatch.setenv("CONTONE_DATA", str(tmp_path / "typo"))
     with pytest.raises(DataError, match="typo: no such folder"):
