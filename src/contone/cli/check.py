@@ -73,6 +73,7 @@ def check(
         model=model,
         max_rows=max_rows,
         **reading.given(),
+        rule=rule,
     )
     if as_json:
         terminal.print_json(found.to_dict())

@@ -69,34 +69,55 @@ def apply(
     output: options.Output,
     reading: options.TextFile,
     writing: options.Writing,
+    labels: Annotated[options.Names, flag("--labels --label -l NAMES")] = None,
+    item: Annotated[str | None, flag("--item NAME")] = None,
+    worker: Annotated[str | None, flag("--worker NAME")] = None,
+    question: Annotated[str | None, flag("--question NAME")] = None,
+    embeddings: Annotated[Path | None, flag("--embeddings FILE", exists=True, dir_okay=False)] = None,
     trust: options.Trust = None,
 ) -> None:
     """Predict the degrees of the rows of another table with a saved model.
 
-    With the model's label columns in the table, they are used; without, the degrees come from the features alone.
-    Columns are found by name, in any order.
+    With the model's label columns in the table, they are used; so is what people said of an item, in an export of an
+    annotation tool or in a table of answers, by a model of such answers. Without, the degrees come from the features
+    alone. Columns are found by name, in any order.
 
     Examples:
 
     contone apply moods.contone new_songs.csv -o soft.csv
+
+    contone apply topics.contone new-export.json -o predictions.json
+
+    contone apply topics.contone answers.csv --item item --worker who --label topic -o soft.csv
 
     Parameters
     ----------
     model : path
         A file that contone fit wrote.
     file : path
-        CSV, TSV, JSON lines, ARFF, libsvm (all also .gz), Parquet, Arrow or Excel; a row is an instance.
+        CSV, TSV, JSON lines, ARFF, libsvm (all also .gz), Parquet, Arrow or Excel; a row is an instance. Or the export
+        of an annotation tool.
     output : path
-        Where to write: .csv, .tsv, .parquet, .arrow, .jsonl or .xlsx; - is CSV on stdout.
+        Where to write: .csv, .tsv, .parquet, .arrow, .jsonl or .xlsx; - is CSV on stdout; .json goes back into Label
+        Studio (predictions) or Argilla (suggestions).
     reading : TextFile
         How a text file is written.
     writing : Writing
         Which columns are added.
+    labels : names
+        Of a table of answers: the column of the label, or one column per label.
+    item : name
+        Of a table of answers: the column of the item.
+    worker : name
+        Of a table of answers: the column of the person; a pattern such as 'person_*' where each person has a column.
+    question : name
+        Which question of an export of Label Studio or Argilla.
+    embeddings : path
+        Features of the items, .npy in their order; or .npz with ids.
     trust : names
         A method of your own that may be in the model; installed ones may be.
     """
     from contone.tables import apply_model
-    from contone.tables.columns import listed
 
     done = terminal.run(
         apply_model,
@@ -104,11 +125,16 @@ def apply(
         file,
         output,
         trusted=trusted_methods(trust),
+        labels=labels or (),
+        item=item,
+        worker=worker,
+        question=question,
+        embeddings=embeddings,
         **reading.given(),
         **writing.given(),
     )
     if done.path is not None:
-        terminal.say(f"wrote {done.path}: {done.n_rows:,} rows, new columns {listed(done.degrees)}")
+        terminal.say(done.in_words())
 
 
 def trusted_methods(typed: list[str] | None) -> list[str]:

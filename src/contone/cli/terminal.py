@@ -34,8 +34,8 @@ from rich.text import Text
 
 from contone.cli import install
 from contone.exceptions import MissingExtraError
+from contone.runtime.progress import Progress as FileProgress
 from contone.runtime.progress import listening
-from contone.tables.progress import Progress as FileProgress
 
 Result = TypeVar("Result")
 

@@ -144,7 +144,7 @@ class DLDL(InductiveMixin, Enhancer):
         self.coef_, self.intercept_ = found.value.W, found.value.b
         if self.standardize:
             self.coef_ = self.coef_ / scaling.scale[:, None]
-            self.intercept_ = self.intercept_ - scaling.mean @ self.coef_
+            self.intercept_ = self.intercept_ - scaling.origin @ self.coef_
         return found.with_value(found.value.D, **about)
 
     def _smoothness(self, X: Matrix) -> tuple[Smoothness, Record]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TypeVar
@@ -88,3 +88,28 @@ def show_progress(steps: Iterable[Step], total: int, name: str, verbose: bool | 
         return
     console = Console(stderr=True)
     yield from track(steps, name, total, console=console, disable=verbose is None and not console.is_terminal)
+
+
+class Progress:
+    """Hears of notes, warnings and steps of work on a file, and says nothing.
+
+    The library is silent; derive from it and override what you want to show, as the command line does.
+    """
+
+    def note(self, message: str) -> None:
+        """Something worth knowing."""
+
+    def warn(self, message: str) -> None:
+        """Something that the user may want to act on."""
+
+    def working(self, message: str) -> AbstractContextManager[None]:
+        """Around a step of unknown length."""
+        return nullcontext()
+
+    def fitting(self, message: str) -> AbstractContextManager[None]:
+        """Around a fit, which may tell how far it is (`contone.runtime.progress`)."""
+        return self.working(message)
+
+    def counting(self, message: str, total: int, done: int = 0) -> AbstractContextManager[Callable[[], None]]:
+        """Around `total` equal steps of which `done` are there; call what it gives after each."""
+        return nullcontext(lambda: None)

@@ -169,9 +169,9 @@ def test_partial_counts_of_whole_rows_are_the_counts(rule):
     whole[4, int(rule.at_least_one) :] = counts
     partial = unasked.PartialCounts(whole, np.ones((1, 4), dtype=bool), rule.at_least_one)
     Z = np.random.default_rng(0).standard_normal((2000, 4))
-    how = rule.cardinality, np.array([0.2, 0.7, 2.0]), logistic_normal.NO_FLIPS
-    expected = logistic_normal._log_likelihood(Z, counts, *how)
-    np.testing.assert_allclose(partial.log_likelihood(Z, *how), expected, rtol=1e-9)
+    spreads, how = np.array([0.2, 0.7, 2.0]), (rule.cardinality, logistic_normal.NO_FLIPS)
+    expected = logistic_normal._likelihood(Z, counts, *how)(spreads)
+    np.testing.assert_allclose(partial.likelihood(Z, *how)(spreads), expected, rtol=1e-9)
 
 
 @pytest.mark.exhaustive

@@ -192,7 +192,7 @@ def test_odd_answers_are_counted_in_sentences():
         method.fit(X, rows, groups=np.arange(60), annotators=["a"] * 60)
     with pytest.raises(InputError, match="annotators needs groups"):
         method.fit(X, Y, annotators=item)
-    with pytest.raises(InputError, match="persons"):
+    with pytest.raises(InputError, match="reads no answers"):
         Inversion(degradation="main").fit(X, rows, groups=item, annotators=item)
 
 

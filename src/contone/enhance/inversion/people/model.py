@@ -28,6 +28,7 @@ from contone.enhance.inversion.people.answers import (
 )
 from contone.enhance.inversion.posterior import Posterior, joined
 from contone.measurements.base import Answers
+from contone.measurements.levels import Levels
 from contone.numerics.solution import Solution
 from contone.runtime.machine import for_each, pieces_by_width
 from contone.typing import Array
@@ -246,3 +247,26 @@ def sort_responses(
     by = np.zeros(n, np.intp) if person is None else person.astype(np.intp)
     # a copy: loops are compiled once more for arrays that may not be written to, or lie in memory another way
     return Responses(kind, first, by, np.array(L, dtype=np.float64, order="C"))
+
+
+def simulate_answers(
+    fit: PeopleFit, draw: Draw, mean: Matrix, L: Matrix, rng: np.random.Generator
+) -> tuple[Matrix, Matrix]:
+    """Degrees (m, q) of items whose log weights have the mean (m, q), and answers like L (m, q) that people give them.
+
+    A vote is by somebody else each; all levels of an item are by one person.
+    """
+    from contone.enhance.inversion.people.new_rows import answers
+
+    m, people = len(mean), draw.people
+    normals = rng.standard_normal(mean.shape) @ np.linalg.inv(np.linalg.cholesky(draw.precision))
+    Z = np.ascontiguousarray(mean + normals / np.sqrt(rng.chisquare(draw.tail, (m, 1)) / draw.tail))
+    D = np.empty_like(Z)
+    answers(0, m, Z, fit.kind, people, D)
+    if not isinstance(fit.rule, Levels):
+        return D, fit.rule.simulate(D, rng, L)
+    who = rng.integers(len(people.sharpness), size=m)
+    cuts = people.cuts[who if len(people.cuts) > 1 else np.zeros(m, np.intp)]
+    seen = people.sharpness[who, None] * Z + people.offset[who] + rng.logistic(size=Z.shape)
+    levels = np.asarray(fit.rule.numbers)[(seen[:, :, None] > cuts[:, None, :]).sum(axis=2)]
+    return D, np.where(np.isnan(L), np.nan, levels)
