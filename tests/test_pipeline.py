@@ -1,4 +1,4 @@
-"""scikit-learn to the end: our methods in pipelines, containers, indexes, routed metadata, words for what is missing."""
+"""scikit-learn to the end: our methods in pipelines, containers, indexes, routed metadata, errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A limit on the addresses of a process (``ulimit -v``): under it, libraries fail with errors of their own, abort or hang.
+"""A limit on the addresses of a process (``ulimit -v``), under which libraries fail in their own ways, abort or hang.
 
 They ask for far more addresses than they use memory: for threads, for compiled code, for what they may allocate later.
 The figures are what was measured on two cores, rounded up. Nothing else is imported here, as this is asked before.
