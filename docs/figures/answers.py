@@ -73,7 +73,7 @@ def main() -> None:
         people = None if kind == "rankings" else who
         method = Inversion(degradation="order" if kind == "rankings" else kind, features=False)
         D = method.fit_enhance(X, answers, groups=item, annotators=people)
-        lower, upper = method.intervals_(0.9)
+        lower, upper = method.intervals(level=0.9)
         shown = int(np.argmax([np.ptp(answers[item == i].sum(axis=0)) for i in range(60)]))
         picture = draw(kind, answers[item == shown], D[shown], (lower[shown], upper[shown]))
         (FOLDER / f"answers_{kind}.svg").write_text(picture, encoding="utf-8")

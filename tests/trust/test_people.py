@@ -31,7 +31,7 @@ def answered(m=80, q=4, k=5, seed=0):
         groups_=[f"i{i}" for i in range(m)],
         label_names_=["a", "b", "c", HOSTILE],
         label_distributions_=D,
-        intervals_=lambda level: (D * 0.9, D * 1.1),
+        intervals=lambda level: (D * 0.9, D * 1.1),
         annotators_={**persons, **columns},
     )
     return found, Y, [f"i{i}" for i in item], [f"p{w}" for w in who]

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 METHODS = ("inversion", "glle", "lp", "lesc", "lemll", "km", "fcm", "lcdr")
 """What is compared unless the user says: methods that need no extra and are fast at the size of a rehearsal."""
+WIDE = 100
+"""Columns of a terminal that has room for the whole table."""
 
 
 @options.command
@@ -124,7 +126,7 @@ def _print(found: Comparison) -> None:
     console = terminal.out()
     if not console.is_terminal:  # a file or a pipe has no edge
         console.width = 200
-    shown = [k for k, name in enumerate(COLUMNS[:-1]) if console.width >= terminal.NARROW + 10 or name not in LESS]
+    shown = [k for k, name in enumerate(COLUMNS[:-1]) if console.width >= WIDE or name not in LESS]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for k in shown:
         table.add_column(COLUMNS[k], justify="left" if k == 0 else "right", no_wrap=True)

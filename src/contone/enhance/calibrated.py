@@ -25,7 +25,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from sklearn.base import clone
 
-from contone.backends import get_backend, like
+from contone.backends import get_backend, like, to_numpy
 from contone.base import HasMethods, estimator, parameter
 from contone.enhance.graded import Graded, put_rows
 from contone.numerics.optimise import lbfgs
@@ -98,7 +98,7 @@ class Calibrated(Graded):
         self.map_, self.strength_, self.error_before_, self.error_after_ = None, math.nan, math.nan, math.nan
         if len(known.rows) == 0:
             return solution.with_value(D)
-        answers = np.asarray(get_backend(D).to_numpy(get_backend(D).gather(D[known.rows])), dtype=np.float64)
+        answers = np.asarray(to_numpy(D[known.rows]), dtype=np.float64)
         found = choose_map(answers, known.degrees)
         self.map_, self.strength_, self.error_before_, self.error_after_ = found
         calibrated = put_rows(self._calibrated(D), known)

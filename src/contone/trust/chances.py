@@ -210,10 +210,6 @@ def refuse_model(function: str, fitted: Inversion) -> None:
             f'{function}: the rule "order" does not say which labels degrees give, so labels have no chance and no '
             "entry can be wrong. Use another degradation."
         )
-    if fitted.fit_.annotator_deviation > 0:
-        raise InputError(
-            f"{function}: the method was fitted with groups (several annotators). Pass an unfitted method."
-        )
 
 
 class DoubtfulLabels(NamedTuple):

@@ -210,7 +210,7 @@ def _check_answers(subject: Subject) -> Check:
     except InputError as why:
         not_checked.append(f"Answers left out: {why}")
     uniform = float(np.mean(kl_divergence(D, np.full(D.shape, 1.0 / D.shape[1])))) + error.mean
-    lower, upper = (taken(end, subject.rows) for end in method.intervals_(0.9))
+    lower, upper = (taken(end, subject.rows) for end in method.intervals(level=0.9))
     over = OverRules(error, 0.0, {"equal degrees": uniform}, {}, lower, upper, {})
     row_errors, weight = taken(error.rows, subject.rows), method.rule_report_.yes_weight
     return _result(subject, findings, over, error, row_errors, [], not_checked, None, weight)

@@ -113,7 +113,7 @@ def look_at_people(
     L = np.asarray(to_numpy(Y.to_numpy() if hasattr(Y, "to_numpy") else Y), dtype=float)
     place = {name: i for i, name in enumerate(method.groups_)}
     item, who = np.array([place[name] for name in groups]), [str(w) for w in annotators or [""] * len(L)]
-    D, lower, upper = (np.asarray(to_numpy(A)) for A in (method.label_distributions_, *method.intervals_(0.9)))
+    D, lower, upper = (np.asarray(to_numpy(A)) for A in (method.label_distributions_, *method.intervals(level=0.9)))
     items, names = list(map(str, place)), list(map(str, method.label_names_))
     is_vote = bool((np.nansum(L, axis=1) == 1).all())
     often = np.bincount(item, minlength=len(items))
