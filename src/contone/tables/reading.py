@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from contone.exceptions import ArgumentError, DataError
+from contone.exceptions import ArgumentError, DataError, LabelError
 from contone.measurements.proposal import Proposal, propose_reading
 from contone.runtime.progress import Progress
 from contone.tables import columns, embeddings, exports, formats, grading, labels
@@ -131,6 +131,8 @@ class Problem:
     @property
     def labelled(self) -> NDArray[np.bool_]:
         """Items (n,) with a label, or with an answer: people who mark nothing have answered."""
+        if self.groups is None and self.rule in ("marks", "levels", "order"):  # the lowest level of all is an answer
+            return np.asarray(~np.isnan(self.marks).all(axis=1))
         if self.groups is None:
             return ~np.asarray(silent_rows(self.marks))
         return np.isin(np.arange(len(self.numbers)), self.groups)
@@ -323,10 +325,23 @@ def _rule(problem: Problem, note: Callable[[str], None]) -> str | None:
         proposal = Proposal(RULES[kind], f"the question asks for {kind}")
     else:
         proposal = propose_reading(Y, problem.groups)
+        _refuse_negative_counts(Y, problem)
         if proposal.rule == "main" and problem.groups is not None:  # one answer per item, by different people
             proposal = Proposal("marks", "each item has an answer of one person: read as marks")
     note(f"{proposal.sentence}; --rule says otherwise")
     return proposal.rule
+
+
+def _refuse_negative_counts(Y: NDArray[np.float64], problem: Problem) -> None:
+    """A number below zero among counts is a mistake, and does not make levels of them."""
+    below = (Y < 0).any(axis=1)
+    if 0 < below.sum() < 0.5 * len(Y) and propose_reading(Y[~below], None).rule == "votes":
+        row = int(np.argmax(below))
+        name, value = problem.label_names[int(np.argmax(Y[row] < 0))], float(np.nanmin(Y[row]))
+        raise LabelError(
+            f"the other rows count people, and counts cannot be negative: row {row} has {value:g} for {name!r}. "
+            "Correct it, or say how the labels were made (--rule levels for levels below zero)."
+        )
 
 
 def understand(source: Table | Pieces, reading: Reading, note: Callable[[str], None]) -> tuple[Columns, LabelReading]:
