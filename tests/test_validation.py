@@ -22,11 +22,11 @@ from contone.exceptions import (
     ShapeError,
 )
 from contone.numerics.solution import Solution
-from contone.validation import SIMPLEX_TOLERANCE, check_distributions, examine, judge_labels
 from contone.validation.containers import numbers_from_objects, open_border, refuse_other_index
 from contone.validation.degrees import check_degrees, check_degrees_of_items
-from contone.validation.distributions import check_shares, check_truth
+from contone.validation.distributions import check_distributions, check_shares, check_truth
 from contone.validation.groups import check_annotators
+from contone.validation.training import SIMPLEX_TOLERANCE, examine, judge_labels
 
 X = np.arange(12.0).reshape(4, 3)
 L = np.array([[1, 0], [0, 1], [1, 1], [1, 0]])

@@ -49,17 +49,16 @@ def fit(
     """
     from contone.tables import fit_file
 
-    with terminal.plain_warnings():
-        model = fit_file(
-            file,
-            output,
-            method=method.chosen(),
-            overwrite=force,
-            rule=method.rule,
-            graded=graded,
-            progress=terminal.TerminalProgress(),
-            **reading.given(),
-        )
+    model = terminal.run(
+        fit_file,
+        file,
+        output,
+        method=method.chosen(),
+        overwrite=force,
+        rule=method.rule,
+        graded=graded,
+        **reading.given(),
+    )
     terminal.say(f"wrote {output}: {type(model.method).__name__}, {model.n_rows:,} rows, {len(model.labels)} labels")
 
 
@@ -120,21 +119,20 @@ def apply(
     """
     from contone.tables import apply_model
 
-    with terminal.plain_warnings():
-        done = apply_model(
-            model,
-            file,
-            output,
-            trusted=trusted_methods(trust),
-            progress=terminal.TerminalProgress(),
-            labels=labels or (),
-            item=item,
-            worker=worker,
-            question=question,
-            embeddings=embeddings,
-            **reading.given(),
-            **writing.given(),
-        )
+    done = terminal.run(
+        apply_model,
+        model,
+        file,
+        output,
+        trusted=trusted_methods(trust),
+        labels=labels or (),
+        item=item,
+        worker=worker,
+        question=question,
+        embeddings=embeddings,
+        **reading.given(),
+        **writing.given(),
+    )
     if done.path is not None:
         terminal.say(done.in_words())
 
@@ -167,7 +165,7 @@ def show(model: Model, as_json: options.AsJson = False, trust: options.Trust = N
     found = load_table_model(model, trusted=trusted_methods(trust))
     record: dict[str, Any] = {
         "method": type(found.method).__name__,
-        "parameters": {key: _plain(value) for key, value in found.method.get_params(deep=False).items()},
+        "parameters": {key: terminal.plain(value) for key, value in found.method.get_params(deep=False).items()},
         "fitted rows": found.n_rows,
         "labels": found.labels,
         "features": found.columns.features,
@@ -178,13 +176,12 @@ def show(model: Model, as_json: options.AsJson = False, trust: options.Trust = N
     if as_json:
         terminal.print_json(record)
         return
-    table = Table(box=None, show_header=False, pad_edge=False)
     for key, value in record.items():
-        shown = listed([str(v) for v in value], 8) if isinstance(value, list) else value
-        if isinstance(value, dict):
-            shown = ", ".join(f"{k}={v}" for k, v in value.items())
-        table.add_row(key, terminal.plain_text(str(shown)))
-    terminal.out().print(table)
+        if isinstance(value, list):
+            record[key] = listed([str(v) for v in value], 8)
+        elif isinstance(value, dict):
+            record[key] = ", ".join(f"{k}={v}" for k, v in value.items())
+    terminal.print_record(record)
 
 
 @options.command
@@ -235,7 +232,3 @@ def evaluate(
         table.add_row(f"{name} {reported.arrow}", *cells)
     terminal.out().print(table)
     terminal.say(f"{found.n_rows:,} rows, {len(found.labels)} labels; the best of a line in bold")
-
-
-def _plain(value: Any) -> Any:
-    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace, device
@@ -81,6 +81,8 @@ class IntervalRule(Measurement):
 
     at_least_one: bool = True
     """Whether every row keeps a label; where not, a row of zeros says something about its degrees."""
+    spread_by_shape: ClassVar[bool] = False
+    """Whether how often single labels are marked tells of the spread as well, as it does under a fixed bar."""
 
     def apply(self, D: Any) -> np.ndarray:
         """Logical labels (n, q), int8 in {0, 1}, of the label distributions D (n, q)."""

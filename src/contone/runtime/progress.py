@@ -21,17 +21,11 @@ LOG = logging.getLogger("contone")
 
 @dataclass(frozen=True)
 class Report:
-    """How far a loop is: `done` of `total` steps, in so many seconds."""
+    """How far a loop is: `done` of `total` steps."""
 
     name: str
     done: int
     total: int
-    seconds: float
-
-    @property
-    def expected_seconds(self) -> float:
-        """Of the whole loop, if the steps that are left take as long as those that are done."""
-        return self.seconds * self.total / self.done if self.done else float("inf")
 
 
 Listener = Callable[[Report], None]
@@ -71,7 +65,7 @@ def reported(steps: Iterable[Step], total: int, name: str) -> Iterator[Step]:
         for done, step in enumerate(steps, start=1):
             yield step
             if hears is not None:
-                hears(Report(name, done, total, time.perf_counter() - started))
+                hears(Report(name, done, total))
     finally:
         if hears is not None:
             listener.set(hears)

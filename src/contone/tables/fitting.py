@@ -18,7 +18,6 @@ from contone.enhance import plugins
 from contone.enhance.calibrated import Calibrated
 from contone.enhance.graded import takes_degrees
 from contone.enhance.inversion import Inversion
-from contone.enhance.inversion.estimator import make_generator
 from contone.enhance.inversion.people.model import PeopleFit
 from contone.exceptions import ArgumentError, LabelError
 from contone.runtime.progress import Progress
@@ -39,8 +38,7 @@ UNSET = "cumulative"
 class GivesIntervals(Protocol):
     """A method that knows how sure it is."""
 
-    def intervals_(self, level: float) -> Ends: ...
-    def intervals(self, X: Matrix, Y: pl.DataFrame | None, level: float) -> Ends: ...
+    def intervals(self, X: Matrix | None = None, Y: pl.DataFrame | None = None, level: float = 0.9) -> Ends: ...
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ class FittedProblem:
         if level is None:
             return None
         method = with_intervals(self.method)
-        low, high = (np.asarray(end) for end in method.intervals_(level))
+        low, high = (np.asarray(end) for end in method.intervals(level=level))
         if self.fitted_rows.all():
             return low, high
         ends = np.empty((2, *self.D.shape))
@@ -155,10 +153,12 @@ def refuse_without_features(method: Enhancer, chosen: Columns) -> None:
 
 
 def read_by(method: Enhancer, rule: str) -> None:
-    """Let a method read the labels by a rule, if it has one that nobody has set."""
-    known = method.get_params(deep=False)
-    if known.get("degradation") == UNSET:
-        method.set_params(degradation=rule)
+    """Let a method, and what it stands around, read the labels by a rule, if it has one that nobody has set."""
+    known = method.get_params(deep=True)
+    unset = [name for name in ("degradation", "enhancer__degradation") if known.get(name) == UNSET]
+    method.set_params(**dict.fromkeys(unset, rule))
+    if known.get("model", ...) is None:  # chosen on a rehearsal, whose model makes labels by the rule
+        method.set_params(model=Inversion(degradation=rule))
 
 
 def reads_people(method: Enhancer) -> bool:
@@ -177,19 +177,16 @@ def intervals_of(method: object, X: Matrix, Y: pl.DataFrame | None, level: float
 
 def takes_answers(method: object) -> bool:
     """Whether a fitted method can say more of new items by what people said of them."""
-    fit = getattr(method, "fit_", None) if isinstance(method, Inversion) else None
-    return isinstance(fit, PeopleFit) or getattr(fit, "annotator_deviation", 0.0) > 0
+    return isinstance(getattr(method, "fit_", None), PeopleFit)
 
 
 def posterior_of_answers(method: Inversion, problem: Problem, level: float | None) -> tuple[Matrix, Ends]:
     """Degrees of items given the answers to them, and ends of intervals; persons of the fit are known by name."""
-    asked = problem.item_features, problem.Y.to_numpy().astype(np.float64), make_generator(method.random_state)
-    if isinstance(method.fit_, PeopleFit):
-        numbers = {str(name): w + 1 for w, name in enumerate(method.annotator_names_ or ())}
-        person = [numbers.get(name, 0) for name in problem.annotators or [""] * problem.Y.height]
-        found = method.fit_.posterior(*asked, problem.groups, person=np.array(person))
-    else:
-        found = method.fit_.posterior(*asked, problem.groups)
+    assert isinstance(method.fit_, PeopleFit)
+    numbers = {str(name): w + 1 for w, name in enumerate(method.annotator_names_ or ())}
+    person = np.array([numbers.get(name, 0) for name in problem.annotators or [""] * problem.Y.height])
+    answers = problem.Y.to_numpy().astype(np.float64)
+    found = method.fit_.posterior(problem.item_features, answers, item=problem.groups, person=person)
     low, high = method._ends(found, 0.9 if level is None else level)
     return np.asarray(found.mean), (np.asarray(low), np.asarray(high))
 

@@ -148,8 +148,8 @@ def refuse_changed(path: Path, before: tuple[int, ...]) -> None:
 def refuse_unwritable(frame: pl.DataFrame, target: str) -> None:
     """Refuse before any work a table that the target's format cannot hold: its first row is written and thrown away."""
     suffix = target_suffix(target)
-    for column in frame if suffix in FLAT else ():
-        if column.dtype.is_nested() or column.dtype in (pl.Binary, pl.Object):
+    for column in frame if suffix in (*FLAT, *JSON_LINES) else ():
+        if (column.dtype.is_nested() and suffix in FLAT) or column.dtype in (pl.Binary, pl.Object):
             raise ArgumentError(
                 f"this format cannot hold the column {column.name!r} ({column.dtype}): write .parquet instead.",
                 "target",

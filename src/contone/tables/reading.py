@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from contone.exceptions import ArgumentError, DataError, LabelError
+from contone.measurements import Measurement, parse_rule
 from contone.measurements.proposal import Proposal, propose_reading
 from contone.runtime.progress import Progress
 from contone.tables import columns, embeddings, exports, formats, grading, labels
@@ -130,18 +131,18 @@ class Problem:
 
     @property
     def labelled(self) -> NDArray[np.bool_]:
-        """Items (n,) with a label, or with an answer: people who mark nothing have answered."""
-        if self.groups is None and self.rule in ("marks", "levels", "order"):  # the lowest level of all is an answer
-            return np.asarray(~np.isnan(self.marks).all(axis=1))
+        """Items (n,) with a label, or with an answer: people who mark nothing have answered, and so have zeros."""
         if self.groups is None:
-            return ~np.asarray(silent_rows(self.marks))
+            rule = None if self.rule is None else parse_rule(self.rule)
+            return ~np.asarray((rule.silent if isinstance(rule, Measurement) else silent_rows)(self.marks))
         return np.isin(np.arange(len(self.numbers)), self.groups)
 
     def of_one_source(self, what: str) -> Problem:
         """The problem itself, if each row is an item; answers of several people are refused."""
         if self.groups is not None:
             raise ArgumentError(
-                f"{what} is for tables with one row per item; answers of several people have contone enhance --report.",
+                f"{what} is for tables with one row per item, and persons cannot be rehearsed: count the votes of an "
+                "item in one row, or use contone enhance --report.",
                 "source",
             )
         return self

@@ -86,7 +86,8 @@ class Table:
         """The different entries of these columns, where they are few."""
         if self.is_text:
             return {name: self.kinds[name].words for name in columns if name in self.kinds}
-        return words_of_columns(self.stored.select(n for n in columns if n in self.stored.columns))
+        stored = self.stored.schema
+        return words_of_columns(self.stored.select(name for name in columns if name in stored))
 
     def read(self) -> Iterator[tuple[int, Table]]:
         """Its pieces, each with its number: it is the only one."""

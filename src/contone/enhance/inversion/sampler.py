@@ -140,16 +140,6 @@ class Rows:
         bound = ~self.relaxed if self.n_relaxed or self.grades is None else ~(self.relaxed | self.grades.known)
         return backend.transpose(xp.where(bound[None, :], labels, xp.full_like(labels, xp.nan)))
 
-    deviation = 0.0
-    """Standard deviation of what separates the log weights that the labels see from Z: nothing here."""
-
-    def rescale(self, factor: float) -> None:
-        """The parameters were multiplied by a factor; rows have none of their own."""
-
-    def typical_deviation(self, n_sweeps: int) -> float:
-        """`deviation` over the last sweeps."""
-        return self.deviation
-
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """A start for mean (q,) and Sigma (q, q) of z from the labels alone, up to a common scale."""
         if self.by_level and self.levels is not None:

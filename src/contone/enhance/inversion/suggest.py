@@ -73,11 +73,6 @@ def suggest_rows(fit: Fit, sample: ErrorSample, k: int, seed: int = 0) -> np.nda
     """Numbers (k,) of the rows of a sample to grade, in the order of choice, or all that are left."""
     if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
         raise InputError(f"suggest: k must be a whole number, 1 or more; got {k!r}.")
-    if fit.annotator_deviation > 0:
-        raise InputError(
-            "suggest: with groups, rows are single opinions and cannot be graded. Choose some items at random, grade "
-            "them, and fit again with their degrees."
-        )
     free = np.flatnonzero(~sample.graded)
     if len(free) == 0:
         raise InputError("suggest: every row is graded already; there is nothing left to suggest.")
