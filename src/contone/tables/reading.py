@@ -310,10 +310,6 @@ def answered(problem: Problem, answers: Answers) -> Problem:
     )
 
 
-RULES = {"votes": "votes", "marks": "marks", "levels": "levels", "ranks": "order"}
-"""How the answers of each kind of question are read."""
-
-
 def _rule(problem: Problem, note: Callable[[str], None]) -> str | None:
     """The rule that was asked for; else that of the tool's question, or the one that answers and numbers ask for."""
     if problem.reading.rule is not None:
@@ -323,12 +319,14 @@ def _rule(problem: Problem, note: Callable[[str], None]) -> str | None:
     if problem.groups is None and not are_counts:
         return None  # marks or confidences of one source, which the method knows how to read
     if kind in ("levels", "ranks"):
-        proposal = Proposal(RULES[kind], f"the question asks for {kind}")
+        proposal = Proposal("levels", f"the question asks for {kind}: read as levels")
     else:
         proposal = propose_reading(Y, problem.groups)
         _refuse_negative_counts(Y, problem)
         if proposal.rule == "main" and problem.groups is not None:  # one answer per item, by different people
             proposal = Proposal("marks", "each item has an answer of one person: read as marks")
+        elif proposal.rule == "order" and problem.groups is not None:
+            proposal = Proposal("levels", "each person puts the labels in an order: read as levels")
     note(f"{proposal.sentence}; --rule says otherwise")
     return proposal.rule
 
