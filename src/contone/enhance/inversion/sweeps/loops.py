@@ -1,7 +1,7 @@
 """The steps of a compiled sweep, loops over the rows of a tile.
 
-`reference.sweep` says what a sweep is. What differs here is the bookkeeping, so that a step takes O(1) operations per
-row beside Sigma^-1:
+`ReferenceSweeps.sweep` says what a sweep is. What differs here is the bookkeeping, so that a step takes O(1)
+operations per row beside Sigma^-1:
 
 - what a rule asks of the other labels is a *balance*, a sum of weights with fixed coefficients, kept up to date, and
   the lowest positive and highest negative weight: those of labels not yet visited are found once for all labels, those
