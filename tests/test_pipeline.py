@@ -42,6 +42,7 @@ def test_the_verbs_go_through_all_steps():
         pipeline.intervals(X[:5], L[:5]), expected.intervals(scaler.transform(X[:5]), L[:5]), strict=True
     ):
         np.testing.assert_array_equal(mine, its)
+    np.testing.assert_array_equal(pipeline.intervals()[0], expected.intervals()[0])  # of the rows of the fit
     alone = make_pipeline(Temperature())
     np.testing.assert_array_equal(alone.fit_enhance(X, L), alone.enhance(X, L))
 

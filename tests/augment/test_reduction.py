@@ -40,6 +40,18 @@ def test_agrees_with_the_dense_formula(data, alpha):
     np.testing.assert_allclose(found.projection_.T @ B @ found.projection_, np.eye(4), atol=1e-10)
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_the_unit_of_the_labels_changes_no_direction(data, unit):
+    X, F = data
+    F = np.column_stack([F, np.full(len(F), 0.1)])  # constant: rounding is all that is left of it
+    expected, found = HSICReducer(n_components=4).fit(X, F), HSICReducer(n_components=4).fit(X, unit * F)
+    assert found.rank_ == expected.rank_ == 4
+    np.testing.assert_allclose(found.projection_, expected.projection_, atol=1e-9)
+    np.testing.assert_allclose(found.eigenvalues_, unit**2 * expected.eigenvalues_, rtol=1e-9)
+    with pytest.warns(RankWarning, match="determine only 0"):
+        assert HSICReducer(n_components=2).fit(X, unit * F[:, 5:]).rank_ == 0
+
+
 def test_hsic_value_is_the_sum_of_eigenvalues(data):
     X, F = data
     found = HSICReducer(n_components=3).fit(X, F)

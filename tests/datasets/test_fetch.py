@@ -23,7 +23,7 @@ from contone.exceptions import DataError
 
 # The package exports the function of the same name, so the module is asked for by its full name.
 fetching = importlib.import_module("contone.datasets.fetch")
-downloading = importlib.import_module("contone.datasets.download")
+downloading = importlib.import_module("contone.datasets.fetch")
 
 
 class Server(http.server.ThreadingHTTPServer):

@@ -154,10 +154,13 @@ def test_blocks_of_rows_give_the_same(model, monkeypatch):
     parameters = split(rng.normal(size=sum(int(np.prod(shape)) for shape in model.shapes)), model.shapes)
     whole = objective(parameters, eps, model)
     monkeypatch.setattr(glemr, "BLOCK_ENTRIES", 18)
-    assert len(list(model.blocks())) == 4
+    sizes, of_rows = [], glemr._sum_over_rows
+    monkeypatch.setattr(glemr, "_sum_over_rows", lambda *a: sizes.append(len(a[1])) or of_rows(*a))
     pieces = objective(parameters, eps, model)
     assert pieces[0] == pytest.approx(whole[0])
     np.testing.assert_allclose(pieces[1], whole[1], atol=1e-12)
+    assert sum(sizes) == len(model.X)
+    assert max(sizes) == 3
 
 
 def test_training_approaches_the_limit_where_all_rows_have_as_many_labels():
@@ -170,6 +173,16 @@ def test_training_approaches_the_limit_where_all_rows_have_as_many_labels():
     D = trained.fit_enhance(np.zeros((400, 1)), L)
     expected = np.where(L > 0, *degrees_of_limit(4, 2, 0.5))
     np.testing.assert_allclose(D, expected, atol=0.01)
+
+
+def test_the_trained_posterior_is_linear_in_features_and_labels(small):
+    X, L, _ = small
+    method = GLEMR(solver="adam", max_iter=30, learning_rate=0.05).fit(X, L)
+    W_mu, b_mu, W_v, b_v = method._weights
+    rows = np.column_stack([(X - X.min(axis=0)) / np.ptp(X, axis=0), L])
+    np.testing.assert_allclose(method.means_, rows @ W_mu + b_mu, atol=1e-12)
+    np.testing.assert_allclose(method.variances_, np.log1p(np.exp(rows @ W_v + b_v)) + glemr.FLOOR, atol=1e-12)
+    np.testing.assert_allclose(method.label_distributions_, expected_softmax(method.means_, method.variances_))
 
 
 def test_training_raises_the_objective(small):

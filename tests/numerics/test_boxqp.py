@@ -28,9 +28,10 @@ def problem(n: int, q: int, seed: int, condition: float = 1e3):
 @pytest.mark.parametrize("dense_limit", [0, 1000])  # conjugate gradients, Cholesky
 @pytest.mark.parametrize("n", [1, 7, 120])
 @pytest.mark.parametrize("seed", range(4))
-def test_kkt_conditions_hold(n, seed, dense_limit):
+def test_kkt_conditions_hold(n, seed, dense_limit, monkeypatch):
+    monkeypatch.setattr(boxqp, "DENSE_LIMIT", dense_limit)
     H, B, lower, upper = problem(n, 3, seed)
-    solution = solve_box_qp(H, B, lower, upper, tol=1e-9, dense_limit=dense_limit)
+    solution = solve_box_qp(H, B, lower, upper, tol=1e-9)
     U = solution.value
     assert solution.converged
     assert solution.residual == pytest.approx(kkt_residual(H, B, lower, upper, U), abs=1e-9)
@@ -97,7 +98,6 @@ def test_scaling_data_and_bounds_scales_the_answer(scale):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_ill_conditioned_problems_terminate(seed):
-    # Single exchanges must take over where block exchanges cycle.
     H, B, lower, upper = problem(80, 4, seed=seed, condition=1e9)
     solution = solve_box_qp(H, B, np.maximum(lower, -5.0), np.minimum(upper, 5.0))
     assert solution.converged
@@ -113,7 +113,7 @@ def test_too_few_iterations_are_reported():
 
 
 def test_a_smooth_surface_with_few_neighbours_is_solved_to_the_end():
-    # Pivoting alone needs hundreds of single exchanges here; the projected Newton method must take over.
+    # Exchanging what has the wrong sign, entry by entry, would take hundreds of steps here.
     from contone import datasets
     from contone.numerics.lle import lle_matrix, lle_weights
 

@@ -60,8 +60,8 @@ def test_the_divergence_is_that_of_torch():
     torch.testing.assert_close(networks.gaussian_divergence(mean, deviation), expected)
 
 
-@pytest.mark.parametrize(("optimiser", "batch_size"), [("adam", None), ("sgd", None), ("adam", 8)])
-def test_training_reaches_the_least_squares_solution(optimiser, batch_size):
+@pytest.mark.parametrize("batch_size", [None, 8])
+def test_training_reaches_the_least_squares_solution(batch_size):
     X = torch.from_numpy(rng().normal(size=(30, 3)))
     y = X @ torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
 
@@ -76,7 +76,6 @@ def test_training_reaches_the_least_squares_solution(optimiser, batch_size):
         batch_size=batch_size,
         rates=lambda epoch: 0.1 * 0.99**epoch,
         rng=rng(),
-        optimiser=optimiser,
     )
     assert found.n_steps == 600 * networks.steps_per_epoch(30, batch_size)
     np.testing.assert_allclose(found.w.numpy(), [1.0, -2.0, 0.5], atol=1e-3)
@@ -110,8 +109,8 @@ def test_training_that_diverges_is_an_error():
     def loss(w, rows):
         return w.square().square().sum()
 
-    settings = {"n_rows": 1, "epochs": 20, "batch_size": None, "rng": rng(), "optimiser": "sgd"}
-    found = networks.train(loss, torch.ones(2, dtype=torch.float64), rates=lambda _: 1e3, **settings)
+    settings = {"n_rows": 1, "epochs": 2, "batch_size": None, "rng": rng()}
+    found = networks.train(loss, torch.ones(2, dtype=torch.float64), rates=lambda _: 1e150, **settings)
     with pytest.raises(InputError, match="Training diverged.*learning_rate"):
         networks.value_and_slope(loss, found.w, 1, None)
 

@@ -17,7 +17,7 @@ import contone
 from contone.exceptions import ArgumentError, ContoneError, DataError, LabelError, MemoryEstimateError
 from contone.tables import Progress, formats
 from contone.tables.columns import choose
-from contone.tables.label_names import expand
+from contone.tables.labels import expand
 from contone.tables.text import kind_of
 
 L = np.array([[1, 0, 1], [0, 1, 0], [1, 1, 0], [0, 0, 1]])

@@ -24,15 +24,14 @@ from typing import NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 from sklearn.base import clone
-from sklearn.utils.metaestimators import available_if
 
-from contone.backends import get_backend, like
-from contone.base import Enhancer, HasMethods, InductiveMixin, estimator, parameter
+from contone.backends import get_backend, like, to_numpy
+from contone.base import HasMethods, estimator, parameter
 from contone.enhance.graded import Graded, put_rows
 from contone.numerics.optimise import lbfgs
 from contone.numerics.simplex import kl_divergence, softmax
 from contone.numerics.solution import Solution
-from contone.typing import Array, Data, EstimatorLike
+from contone.typing import Array, EstimatorLike
 from contone.validation import NOTHING_KNOWN, KnownDegrees
 
 FLOOR = 1e-4
@@ -99,21 +98,11 @@ class Calibrated(Graded):
         self.map_, self.strength_, self.error_before_, self.error_after_ = None, math.nan, math.nan, math.nan
         if len(known.rows) == 0:
             return solution.with_value(D)
-        answers = np.asarray(get_backend(D).to_numpy(get_backend(D).gather(D[known.rows])), dtype=np.float64)
+        answers = np.asarray(to_numpy(D[known.rows]), dtype=np.float64)
         found = choose_map(answers, known.degrees)
         self.map_, self.strength_, self.error_before_, self.error_after_ = found
         calibrated = put_rows(self._calibrated(D), known)
         return solution.with_value(calibrated, graded_rows=len(known.rows), strength=self.strength_)
-
-    @available_if(lambda self: hasattr(self.enhancer, "predict"))
-    def predict(self, X: Data) -> Data:
-        """Label distributions (m, q) of new rows, where the enhancer predicts; a frame in gives a frame out."""
-        return InductiveMixin.predict(self, X)
-
-    @available_if(lambda self: hasattr(self.enhancer, "enhance"))
-    def enhance(self, X: Data, Y: Data) -> Data:
-        """Label distributions (m, q) of new rows that have labels, where the enhancer can."""
-        return Enhancer.enhance(self, X, Y)
 
     def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
         return self._calibrated(_beside(self.enhancer_._enhance(X, L), L))

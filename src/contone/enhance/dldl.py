@@ -127,11 +127,10 @@ class DLDL(InductiveMixin, Enhancer):
     max_iter: int = parameter(COUNT, default=1000)
 
     def _fit_enhance(self, X: Matrix, L: Matrix) -> Solution:
+        refuse_extreme_columns("DLDL", X)  # also where they are scaled: `coef_` is for the features as they are
         if self.standardize:
             scaling = standardisation(X)
             X = scaling(X)
-        else:
-            refuse_extreme_columns("DLDL", X)
         smoothness, about = self._smoothness(X)
         found = fit(
             X,
@@ -145,7 +144,7 @@ class DLDL(InductiveMixin, Enhancer):
         self.coef_, self.intercept_ = found.value.W, found.value.b
         if self.standardize:
             self.coef_ = self.coef_ / scaling.scale[:, None]
-            self.intercept_ = self.intercept_ - scaling.mean @ self.coef_
+            self.intercept_ = self.intercept_ - scaling.origin @ self.coef_
         return found.with_value(found.value.D, **about)
 
     def _smoothness(self, X: Matrix) -> tuple[Smoothness, Record]:

@@ -8,9 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 from array_api_compat import array_namespace
+from sklearn.utils.metaestimators import available_if
 
 from contone.backends import get_backend, like
-from contone.base import Enhancer
+from contone.base import Enhancer, InductiveMixin
 from contone.typing import Array, Data, EstimatorLike, Record
 from contone.validation import KnownDegrees, Training, check_degrees
 
@@ -43,6 +44,25 @@ class Graded(Enhancer):
             return {"known": check_degrees(degrees, training.border.label_names, training.labels.shape[0], X, Y)}
 
         return self._check_and_fit(X, Y, read)
+
+    def _inside(self) -> EstimatorLike | None:
+        """The method inside: the one that was chosen, or else the one that was given, if there is one."""
+        return getattr(self, "best_estimator_", getattr(self, "enhancer", None))
+
+    def takes_levels(self) -> bool:
+        """Whether the method inside does."""
+        inside = self._inside()
+        return inside is not None and bool(inside.takes_levels())
+
+    @available_if(lambda self: hasattr(self._inside(), "predict"))
+    def predict(self, X: Data) -> Data:
+        """Label distributions (m, q) of new rows, where the method predicts; a frame in gives a frame out."""
+        return InductiveMixin.predict(self, X)
+
+    @available_if(lambda self: hasattr(self._inside(), "enhance"))
+    def enhance(self, X: Data, Y: Data) -> Data:
+        """Label distributions (m, q) of new rows that have labels, where the method can."""
+        return Enhancer.enhance(self, X, Y)
 
 
 def takes_degrees(method: EstimatorLike) -> bool:

@@ -28,8 +28,8 @@ from typing import ClassVar, NamedTuple
 
 from array_api_compat import array_namespace
 
-from contone.backends import Graph, get_backend
-from contone.base import COUNT, POSITIVE, Enhancer, Interval, estimator, parameter, refuse_setting
+from contone.backends import Graph
+from contone.base import COUNT, POSITIVE, Enhancer, Interval, estimator, parameter
 from contone.numerics.graphs import (
     affinity_graph,
     in_order,
@@ -65,7 +65,7 @@ class LP(Enhancer):
         D^ = softmax(L).
     graph : {"auto", "dense", "knn"}, default="auto"
         All pairs, or the union of the k nearest neighbours of each row. "dense" costs O(n^2 (d + q)) a product, "knn"
-        O(n k q) after the neighbour search. "auto" is "dense" up to 10,000 rows and "knn" beyond and for dask arrays;
+        O(n k q) after the neighbour search. "auto" is "dense" up to 10,000 rows and "knn" beyond;
         ``solution_.info["graph"]`` says which.
     sigma : float or "knn", default="knn"
         Width of the affinity. "knn" takes the mean distance to the `n_neighbors`-th neighbour, so that the answer does
@@ -99,7 +99,7 @@ class LP(Enhancer):
     """
 
     reference = "Li, Zhang & Geng, ICDM 2015"
-    kinds = frozenset({"torch", "dask", "unlabelled"})
+    kinds = frozenset({"torch", "unlabelled"})
     unlabelled_get = "what their neighbours' labels say"
     PRESETS: ClassVar[Presets] = {
         # Paper: prints alpha = 0.01; its numbers are those of 0.1, to four digits on ten data sets.
@@ -124,10 +124,8 @@ class LP(Enhancer):
         if self.standardize:
             X = standardisation(X)(X)
         graph = self.graph
-        if graph == "dense":
-            refuse_setting(self, X, "graph", instead="knn")
-        elif graph == "auto":
-            graph = "dense" if len(X) <= DENSE_ROWS and get_backend(X).in_memory else "knn"
+        if graph == "auto":
+            graph = "dense" if len(X) <= DENSE_ROWS else "knn"
         affinity, sigma, search, order = build_affinity(X, graph, self.sigma, self.n_neighbors)
         solution = propagate(affinity, in_order(L, order), self.alpha, tol=self.tol, max_iter=self.max_iter)
         F = put_back(solution.value, order)
@@ -175,8 +173,7 @@ def propagate(affinity: Operator | Graph, L: Array, alpha: float, *, tol: float,
     """F* = (1 - alpha) (I - alpha P)^(-1) L as a `Solution`, from A (or V -> A V) and L (n, q)."""
     xp = array_namespace(L)
     system = _system_by_products(affinity, L, alpha) if callable(affinity) else _system(affinity, alpha)
-    (right,) = get_backend(L).persist((1 - alpha) * L)
-    solution = conjugate_gradient(system, right, tol=tol, max_iter=max_iter)
+    solution = conjugate_gradient(system, (1 - alpha) * L, tol=tol, max_iter=max_iter)
     F = solution.value
     # At the minimum the objective collapses to this inner product.
     objective = (1 - alpha) * float(xp.sum(L * (L - F)))

@@ -9,14 +9,13 @@ from __future__ import annotations
 import numpy as np
 from array_api_compat import array_namespace
 from sklearn.base import clone
-from sklearn.utils.metaestimators import available_if
 
 from contone.backends import get_backend, like
-from contone.base import NOT_NEGATIVE, Enhancer, HasMethods, InductiveMixin, estimator, parameter
+from contone.base import NOT_NEGATIVE, HasMethods, estimator, parameter
 from contone.enhance.graded import Graded, fit_graded, put_rows
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
-from contone.typing import Array, Data, EstimatorLike
+from contone.typing import Array, EstimatorLike
 from contone.validation import NOTHING_KNOWN, KnownDegrees
 
 FLOOR = 1e-12
@@ -59,16 +58,6 @@ class Rescaled(Graded):
         self.enhancer_ = fit_graded(clone(self.enhancer), X, L, known)
         solution: Solution = self.enhancer_.solution_
         return solution.with_value(put_rows(self._rescaled(self.enhancer_.label_distributions_, L), known))
-
-    @available_if(lambda self: hasattr(self.enhancer, "predict"))
-    def predict(self, X: Data) -> Data:
-        """Label distributions (m, q) of new rows, where the enhancer predicts; a frame in gives a frame out."""
-        return InductiveMixin.predict(self, X)
-
-    @available_if(lambda self: hasattr(self.enhancer, "enhance"))
-    def enhance(self, X: Data, Y: Data) -> Data:
-        """Label distributions (m, q) of new rows that have labels, where the enhancer can."""
-        return Enhancer.enhance(self, X, Y)
 
     def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
         return self._rescaled(self.enhancer_._enhance(X, L), L)

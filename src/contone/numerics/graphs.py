@@ -8,6 +8,7 @@ from typing import NamedTuple
 from array_api_compat import array_namespace
 
 from contone.backends import Graph, Neighbours, get_backend
+from contone.backends.protocols import invert
 from contone.typing import Array
 
 GOOD_RECALL = 0.95
@@ -28,9 +29,15 @@ def local_neighbours(X: Array, k: int) -> tuple[Neighbours, Array]:
     """The same with the rows renumbered so that neighbours are near each other, and that order: see `in_order`.
 
     Products with the graph of a million rows spend their time waiting for memory; with neighbours near each other the
-    processor's cache, or the worker that holds a block, has most of what a row needs.
+    processor's cache has most of what a row needs.
     """
-    return get_backend(X).local_neighbours(X, k)
+    found = nearest_neighbours(X, k)
+    if found.order is None:
+        return found, slice(None)
+    take_rows = get_backend(X).take_rows
+    indices = take_rows(invert(found.order), take_rows(found.indices, found.order))
+    distances = take_rows(found.distances, found.order)
+    return found._replace(indices=indices, distances=distances, order=None), found.order
 
 
 def in_order(A: Array, order: Array) -> Array:
@@ -40,7 +47,7 @@ def in_order(A: Array, order: Array) -> Array:
 
 def put_back(A: Array, order: Array) -> Array:
     """The rows of A (n, q), given in the order of `local_neighbours`, where they were before."""
-    return get_backend(A).put_back(A, order)
+    return A if isinstance(order, slice) else get_backend(A).take_rows(A, invert(order))
 
 
 def edge_graph(neighbours: Neighbours, weights: Array) -> Graph:
@@ -82,5 +89,4 @@ def normalize_graph(W: Graph) -> NormalizedGraph:
     linked = degree > precision.smallest_normal / precision.eps
     degree = xp.where(linked, degree, xp.zeros_like(degree))
     root = xp.where(linked, 1.0 / xp.sqrt(xp.where(linked, degree, xp.ones_like(degree))), degree)
-    degree, root = get_backend(degree).persist(degree, root)
     return NormalizedGraph(W.scale(root, root), degree)

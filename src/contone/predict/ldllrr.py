@@ -20,16 +20,14 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit
 
-from contone.base import COUNT, NOT_NEGATIVE, DistributionLearner, estimator, parameter
-from contone.numerics.iterative_scaling import centre_over_labels
-from contone.numerics.simplex import softmax
+from contone.base import COUNT, NOT_NEGATIVE, estimator, parameter
 from contone.numerics.solution import Solution
-from contone.predict.maxent import Extra, fit_lbfgs, refuse_extreme_columns
-from contone.typing import Array, Presets
+from contone.predict.maxent import Extra, LinearSoftmax, fit_lbfgs, refuse_extreme_columns
+from contone.typing import Presets
 
 
 @estimator
-class LDLLRR(DistributionLearner):
+class LDLLRR(LinearSoftmax):
     """Maximum entropy with a penalty on labels in the wrong order.
 
     Parameters
@@ -67,7 +65,6 @@ class LDLLRR(DistributionLearner):
 
     reference = "Jia, Shen, Li, Lu & Zhu, IEEE TKDE 2023"
     PRESETS: ClassVar[Presets] = {"published_settings": {"fit_intercept": False, "max_iter": 50}}
-    _shares_rows = True
     ranking: float = parameter(NOT_NEGATIVE, default=1e-3)
     l2: float = parameter(NOT_NEGATIVE, default=0.0)
     fit_intercept: bool = parameter("boolean", default=True)
@@ -78,15 +75,8 @@ class LDLLRR(DistributionLearner):
         refuse_extreme_columns("LDLLRR", X)
         start = np.zeros((X.shape[1], D.shape[1]))
         extra = ranking_term(D, self.ranking) if self.ranking > 0 else None
-        solution = fit_lbfgs(X, D, start, self.fit_intercept, self.l2, self.max_iter, self.tol, extra=extra)
-        Theta, b = solution.value
-        self.coef_ = centre_over_labels(Theta)
-        self.intercept_ = b - b.mean()
-        self.n_iter_ = solution.n_iter
-        return solution
-
-    def _predict(self, X: np.ndarray) -> Array:
-        return softmax(X @ self.coef_ + self.intercept_)
+        common = (self.fit_intercept, self.l2, self.max_iter, self.tol)
+        return self._keep(fit_lbfgs(X, D, start, *common, extra=extra))
 
 
 def ranking_term(D: np.ndarray, ranking: float) -> Extra:

@@ -29,8 +29,25 @@ from contone.typing import Array, Presets
 from contone.validation import refuse_beyond_squares
 
 
+class LinearSoftmax(DistributionLearner):
+    """A learner whose prediction is softmax(x^T Theta + b)."""
+
+    _shares_rows = True
+
+    def _keep(self, solution: Solution) -> Solution:
+        """Set what a fit found, with entries that sum to zero over the labels."""
+        Theta, b = solution.value
+        self.coef_ = centre_over_labels(Theta)
+        self.intercept_ = b - b.mean()
+        self.n_iter_ = solution.n_iter
+        return solution
+
+    def _predict(self, X: np.ndarray) -> Array:
+        return softmax(X @ self.coef_ + self.intercept_)
+
+
 @estimator
-class MaxEnt(DistributionLearner):
+class MaxEnt(LinearSoftmax):
     """Label distribution learning by maximum entropy: softmax of a linear function, fitted in KL(D || D^).
 
     Parameters
@@ -83,7 +100,6 @@ class MaxEnt(DistributionLearner):
             "tol": 1e-7,
         },
     }
-    _shares_rows = True
     solver: str = parameter({"lbfgs", "iis"}, default="lbfgs")
     fit_intercept: bool = parameter("boolean", default=True)
     l2: float = parameter(NOT_NEGATIVE, default=0.0)
@@ -98,17 +114,8 @@ class MaxEnt(DistributionLearner):
         Theta = np.eye(d, q) if self.init == "eye" else np.zeros((d, q))
         common = (self.fit_intercept, self.l2, self.max_iter, self.tol)
         if self.solver == "iis":
-            solution = fit_iis(X, D, Theta, *common, accelerate=self.accelerate)
-        else:
-            solution = fit_lbfgs(X, D, Theta, *common)
-        Theta, b = solution.value
-        self.coef_ = centre_over_labels(Theta)
-        self.intercept_ = b - b.mean()
-        self.n_iter_ = solution.n_iter
-        return solution
-
-    def _predict(self, X: np.ndarray) -> Array:
-        return softmax(X @ self.coef_ + self.intercept_)
+            return self._keep(fit_iis(X, D, Theta, *common, accelerate=self.accelerate))
+        return self._keep(fit_lbfgs(X, D, Theta, *common))
 
 
 Extra = Callable[..., tuple[float, np.ndarray]]

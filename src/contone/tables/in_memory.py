@@ -12,13 +12,13 @@ import polars as pl
 
 from contone.base import Enhancer
 from contone.exceptions import ArgumentError, InputTypeError
+from contone.runtime.progress import Progress
 from contone.tables import exports
 from contone.tables.fitting import fit_problem, named_method, with_intervals
-from contone.tables.progress import Progress
 from contone.tables.reading import pose
 from contone.tables.settings import AnswerOptions, split_options
 from contone.tables.table import Table
-from contone.tables.writing import added_columns, answer_frame, degree_columns
+from contone.tables.writing import added_columns, answer_frame, new_columns
 
 
 def enhance_table(
@@ -65,7 +65,7 @@ def enhance_table(
         raise ArgumentError("the table has no rows.", "table")
     answers = None if reading.labels or reading.worker else exports.answers_in(stored.stored, reading.question)
     problem = pose(answers or stored, reading, said)
-    degree_columns(writing, problem.columns, problem.label_names)
+    new_columns(writing, problem.columns, problem.label_names, problem.beside.columns)
     fitted = fit_problem(problem, fresh, said)
     ends = fitted.intervals(writing.intervals)
     if problem.groups is not None or reading.item is not None:  # one row per item comes out

@@ -27,7 +27,7 @@ def unlike_rows(seed, q, spread, n=800):
     [(0, 8, 0.1, 0.15), (0, 8, 0.1, 0.5), (1, 5, 0.1, 0.5), (1, 5, 0.1, 1.5), (0, 5, 0.2, 1.5), (0, 5, 0.2, 0.5)],
 )
 def test_the_spread_is_known_as_well_as_it_is_said(seed, q, tau, spread):
-    """With the shape held, the third was 2.6 and the last 5 deviations off: label scales make up for the spread."""
+    """With the shape held, the third and the last were 2.6 and 5 deviations off: label scales took up the spread."""
     X, Z = unlike_rows(seed, q, spread)
     found = Inversion(degradation=Threshold(tau)).fit(X, Threshold(tau).apply(softmax(Z)).astype(float))
     assert abs(found.spread_ - spread) < 2 * found.spread_deviation_

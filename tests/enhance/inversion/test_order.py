@@ -40,7 +40,7 @@ def levelled(D, n_levels=4, seed=0):
 
 
 def covered(method, D, rows):
-    lower, upper = method.intervals_(0.9)
+    lower, upper = method.intervals(level=0.9)
     return float(np.mean(((lower <= D) & (upper >= D))[rows]))
 
 
@@ -145,7 +145,7 @@ def test_rows_of_one_level_say_nothing_and_are_taken():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         method = Inversion(**SHORT).fit(X, L)
-    lower, upper = method.intervals_(0.9)
+    lower, upper = method.intervals(level=0.9)
     assert (upper - lower)[:5].mean() > (upper - lower)[5:].mean()
 
 

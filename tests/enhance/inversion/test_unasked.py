@@ -83,7 +83,7 @@ def test_rows_without_a_label_get_what_predict_says(partly):
     np.testing.assert_allclose(method.label_distributions_[[5, 9]], prior, rtol=1e-12)
     np.testing.assert_allclose(method.enhance(X, L)[[5, 9]], prior, rtol=1e-12)
     for of_fit, of_new, of_prior in zip(
-        method.intervals_(0.9), method.intervals(X, L), method.intervals(X[[5, 9]]), strict=True
+        method.intervals(level=0.9), method.intervals(X, L), method.intervals(X[[5, 9]]), strict=True
     ):
         np.testing.assert_allclose(of_fit[[5, 9]], of_prior, rtol=1e-12)
         np.testing.assert_allclose(of_new[[5, 9]], of_prior, rtol=1e-12)
@@ -190,5 +190,5 @@ def test_coverage_with_unasked_entries_in_short():
 
 def _coverage(spread, share, n, seed, settings):
     X, D, L = model_rows(n, 5, spread, seed)
-    lower, upper = Inversion(**settings).fit(X, hide(L, share, seed)).intervals_(0.9)
+    lower, upper = Inversion(**settings).fit(X, hide(L, share, seed)).intervals(level=0.9)
     return np.mean((lower <= D) & (upper >= D))

@@ -23,8 +23,8 @@ from contone.runtime.warnings import warn
 from contone.typing import Array
 from contone.validation import KnownDegrees, silent_rows
 
-SAMPLE_ROWS = 500
-"""At most how many rows errors are estimated on."""
+SAMPLE_ROWS, SAMPLE_ENTRIES, LEAST_SAMPLE = 500, 30_000, 100
+"""At most how many rows, or label entries, errors are estimated on; and rows that are always looked at."""
 ASSESSED_ROWS = 2000
 """Rows that are simulated to see which numbers of labels a fitted model gives."""
 
@@ -142,13 +142,14 @@ class ErrorSample:
         numbers: np.ndarray | None = None,
         noise: Flips = NO_FLIPS,
     ) -> ErrorSample:
-        """At most `SAMPLE_ROWS` rows, evenly spaced in random order.
+        """At most `SAMPLE_ROWS` rows, fewer with many labels, in random order.
 
         `graded` are the numbers of the rows with known degrees; `numbers` (n,) are those of the rows, where they are a
         sample themselves.
         """
         n = L.shape[0]
-        chosen = np.sort(np.random.default_rng(0).permutation(n)[:SAMPLE_ROWS])
+        most = min(SAMPLE_ROWS, max(SAMPLE_ENTRIES // L.shape[1], LEAST_SAMPLE))
+        chosen = np.sort(np.random.default_rng(0).permutation(n)[:most])
         X_some, L_some, D_some = (on_host(A[chosen]) for A in (X, L, D))
         named = chosen if numbers is None else np.asarray(numbers)[chosen]
         known = np.isin(named, [] if graded is None else graded)

@@ -49,7 +49,6 @@ from contone.base import (
     estimator,
     fit_checked,
     parameter,
-    refuse_other_kinds,
     refuse_too_large,
     warn_if_short,
 )
@@ -183,7 +182,7 @@ class Inversion(InductiveMixin, Enhancer):
     >>> method = Inversion(n_samples=1).fit(X, L)
     >>> bool((CumulativeMass(0.5).apply(method.samples_[0]) == L).all())
     True
-    >>> lower, upper = method.intervals_(0.9)
+    >>> lower, upper = method.intervals(level=0.9)
     >>> bool(0.8 < np.mean((lower < truth) & (truth < upper)) < 1.0)
     True
     """
@@ -265,7 +264,6 @@ class Inversion(InductiveMixin, Enhancer):
     def _fit_groups(self, X: Any, Y: Any, degrees: Any, groups: Any, annotators: Any) -> Any:
         """The template of `fit_enhance` for answers of several people."""
         self._validate_params()
-        refuse_other_kinds(self, X, Y)
         rule = self._measurement()
         rule = Marks() if rule == "bar" else rule  # every person has a bar
         if not isinstance(rule, Answers):
@@ -404,7 +402,7 @@ class Inversion(InductiveMixin, Enhancer):
         if isinstance(self.fit_, PeopleFit):
             raise NoRuleError(
                 f"This needs labels that a rule made from degrees, and these are answers of people ({self.degradation_}"
-                "): what they leave open is in `intervals_` and `expected_error_`."
+                "): what they leave open is in `intervals()` and `expected_error_`."
             )
         return self.fit_
 
@@ -421,20 +419,25 @@ class Inversion(InductiveMixin, Enhancer):
             raise AttributeError("Inversion knows annotators_ only after a fit with groups= and annotators=.")
         return as_table(tell_persons(self.fit_, names, self.label_names_), self._frames)
 
-    def intervals_(self, level: float = 0.9) -> tuple[Array, Array]:
-        """Credible intervals for every degree of the training rows: lower and upper ends, each (n, q)."""
-        check_level(level)
-        check_is_fitted(self)
-        return self._ends(self.posterior_, level)
+    def intervals(self, X: Any = None, Y: Any = None, level: float = 0.9) -> tuple[Any, Any]:
+        """Credible intervals for every degree: lower and upper ends, each (m, q).
 
-    def intervals(self, X: Any, Y: Any = None, level: float = 0.9) -> tuple[Any, Any]:
-        """Credible intervals for every degree of any rows: lower and upper ends, each (m, q).
-
-        Without labels Y they are those of the prior given the features. Both ends come in the kind of container of Y,
-        or of X where there is no Y.
+        Parameters
+        ----------
+        X : (m, d) or None, default=None
+            Features of any rows, whose ends come in the kind of container of Y, or of X where there is no Y. Without
+            any, the rows are those of the fit.
+        Y : (m, q) or None, default=None
+            Their labels. Without them, the intervals are those of the prior given the features.
+        level : float in (0, 1), default=0.9
+            Probability that a degree is between its ends.
         """
         check_level(level)
         check_is_fitted(self)
+        if X is None:
+            if Y is not None:
+                raise InputError("intervals: Y came without X; give both, or neither for the rows of the fit.")
+            return self._ends(self.posterior_, level)
         if Y is None:
             checked = check_features(self, X, reset=False)
             border = open_border(X, self.label_names_)

@@ -57,7 +57,7 @@ def test_answers_are_better_than_shares_and_expect_their_own_error(fitted):
     D = method.label_distributions_
     assert kl(D) < 0.7 * kl(smoothed)
     assert 0.5 < method.expected_error_.mean / kl(D) < 2.0
-    lower, upper = method.intervals_(0.9)
+    lower, upper = method.intervals(level=0.9)
     assert 0.84 < np.mean((lower < truth) & (truth < upper)) < 0.96
     assert kl(method.predict(X)) > kl(method.enhance(X, Y))
 

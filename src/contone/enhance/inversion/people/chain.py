@@ -28,7 +28,7 @@ from contone.enhance.inversion.people.persons import draw_persons, sort_by_perso
 from contone.enhance.inversion.people.priors import Prior
 from contone.enhance.inversion.people.rows import draw_items, likelihood_of_items
 from contone.enhance.inversion.people.slices import slice_step
-from contone.runtime.machine import pieces_of, total
+from contone.runtime.machine import for_each, pieces_by_width, total
 
 ACCEPTED = 0.35
 """Share of steps of scales that are to be accepted; their length is chosen so during the burn-in."""
@@ -103,7 +103,8 @@ class Chain:
         P = self.precision()
         seed = int(self.rng.integers(2**62))
         rows = (self.Z, self.mode, self.mean, self.weight, P, self.responses, self.traits, self.free)
-        moved = total(lambda piece: draw_items(*_ends(piece, len(self.Z)), seed, *rows), pieces_of(len(self.Z)))
+        pieces = pieces_by_width(len(self.Z), 64 * len(P))
+        moved = total(lambda piece: draw_items(piece.start, piece.stop, seed, *rows), pieces) if pieces else 0
         self.moved = moved / max(int(self.free.sum()), 1)
         if self.r < len(P):
             self.Z -= self.Z.mean(axis=1, keepdims=True)
@@ -116,8 +117,9 @@ class Chain:
 
     def likelihood(self, Z: Matrix) -> float:
         """Log likelihood of all responses."""
-        n = len(Z)
-        return float(total(lambda p: likelihood_of_items(*_ends(p, n), Z, self.responses, self.traits), pieces_of(n)))
+        told = Z, self.responses, self.traits
+        pieces = pieces_by_width(len(Z), 64 * Z.shape[1])
+        return float(total(lambda p: likelihood_of_items(p.start, p.stop, *told), pieces)) if pieces else 0.0
 
     def squares(self, mean: Matrix | None = None) -> NDArray[np.float64]:
         """(n,): (z - mu)' R^-1 (z - mu)."""
@@ -147,8 +149,13 @@ class Chain:
         if not 0 <= other < len(self.prior.tails):
             return
         nu, after = self.prior.tails[self.tail], self.prior.tails[other]
-        rank = gammainc(nu / 2, nu * self.weight / 2)
-        weight = np.maximum(2.0 / after * gammaincinv(after / 2, rank), 1e-9)
+        weight = np.empty_like(self.weight)
+
+        def turn(piece: slice) -> None:
+            rank = gammainc(nu / 2, nu * self.weight[piece] / 2)
+            weight[piece] = np.maximum(2.0 / after * gammaincinv(after / 2, rank), 1e-9)
+
+        for_each(turn, pieces_by_width(len(weight), 512))
         factor = np.where(self.free, np.sqrt(self.weight / weight), 1.0)
         Z = self.mean + factor[:, None] * (self.Z - self.mean)
         held = ~self.free
@@ -218,8 +225,9 @@ class Chain:
 
         self.spread = math.exp(slice_step(log_density, math.log(self.spread), 0.1, self.rng))
         self.mean = self.mean_at(self.spread, self.tau)
+        told: float | None = None
         for _ in range(N_SCALE_STEPS):
-            self._scale("spread", self.prior.spread.log_density, self._with_spread)
+            told = self._scale("spread", self.prior.spread.log_density, self._with_spread, told)
 
     def _with_spread(self, spread: float) -> float:
         """Go there with e kept; what the log density of z that are known gains."""
@@ -234,19 +242,26 @@ class Chain:
         self.mean, self.spread = mean, spread
         return gain
 
-    def _scale(self, name: str, prior: Callable[[float], float], go: Callable[[float], float]) -> None:
-        """One Metropolis step for the log of a scale, where `go` takes everything that it scales along."""
+    def _scale(
+        self, name: str, prior: Callable[[float], float], go: Callable[[float], float], told: float | None = None
+    ) -> float:
+        """One Metropolis step for the log of a scale, where `go` takes everything that it scales along.
+
+        The log likelihood, `told` before the step if it is known, comes back as it is after it.
+        """
         before = (self.Z, self.mean, self.traits, getattr(self, name))
-        here = self.likelihood(self.Z) + prior(math.log(before[3]))
+        told = self.likelihood(self.Z) if told is None else told
         log_value = math.log(before[3]) + self.steps[name] * self.rng.standard_normal()
         gain = go(math.exp(log_value))
-        ratio = self.likelihood(self.Z) + prior(log_value) + gain - here
+        there = self.likelihood(self.Z)
+        ratio = there + prior(log_value) + gain - told - prior(math.log(before[3]))
         accepted = math.log(self.rng.random()) < ratio
         if not accepted:
             self.Z, self.mean, self.traits = before[:3]
             setattr(self, name, before[3])
         if self.adapting:
             self.steps[name] = min(self.steps[name] * math.exp(0.3 * (float(accepted) - ACCEPTED)), LONGEST_STEP)
+        return there if accepted else told
 
     # Persons
 
@@ -293,8 +308,9 @@ class Chain:
 
         self.tau = math.exp(slice_step(log_density, math.log(self.tau), 0.1, self.rng))
         self.mean = self.mean_at(self.spread, self.tau)
+        told: float | None = None
         for _ in range(N_SCALE_STEPS):
-            self._scale("tau", self.prior.offset.log_density, self._with_tau)
+            told = self._scale("tau", self.prior.offset.log_density, self._with_tau, told)
 
     def _with_tau(self, tau: float) -> float:
         mean = self.mean_at(self.spread, tau)
@@ -324,10 +340,6 @@ class Chain:
         self.traits = self.with_offsets(self.traits.sharpness ** (kappa / self.kappa), self.offsets())
         self.kappa = kappa
         return 0.0
-
-
-def _ends(piece: slice, n: int) -> tuple[int, int]:
-    return piece.start or 0, n if piece.stop is None else piece.stop
 
 
 def draw_shape_of(

@@ -22,7 +22,7 @@ from scipy.optimize import minimize, minimize_scalar
 
 from contone.backends import like, to_numpy
 from contone.enhance.inversion.model import mean_features
-from contone.enhance.inversion.people.answers import VOTES
+from contone.enhance.inversion.people.answers import VOTES, is_on_gpu
 from contone.enhance.inversion.people.matching import MatchedChances, MatchedShares
 from contone.numerics.scaling import PrincipalMap, principal_map
 from contone.numerics.simplex import softmax
@@ -53,7 +53,9 @@ class Regression:
         return _with_lapse(_chances(phi @ like(self.weights, phi), self.kind), self.lapse)
 
     def features(self, X: Array) -> MatchedShares | MatchedChances:
-        """The feature of the mean of z."""
+        """The feature of the mean of z; of votes, where X lies."""
+        if self.kind == VOTES and is_on_gpu(X):
+            return matched(self(X).double(), self.kind)
         return matched(np.asarray(to_numpy(self(X)), dtype=np.float64), self.kind)
 
 

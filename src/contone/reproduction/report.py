@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
-from contone.experiments.report import parts, ranks
-from contone.experiments.report.make import furthest, mean_shares
-from contone.experiments.report.parts import Report
+from contone.experiments.report import make, ranks
+from contone.experiments.report.make import Report
 from contone.experiments.report.ranks import RankGroup
 from contone.experiments.report.scores import REPORTED, SHARES, score_folds, share_grid
-from contone.experiments.results import Results, load_results
-from contone.experiments.store import Store
+from contone.experiments.store import Results, Store, load_results
 from contone.pages import words
 from contone.pages.blocks import Block, Cell, Charts, Column, Fold, Grid, Heading, Row, Section, Text
-from contone.reproduction import paper
+from contone.reproduction import charts, paper, published
 from contone.reproduction.errata import Evidence, errata
-from contone.reproduction.paper.counterparts import counterparts
-from contone.reproduction.report import published
-from contone.reproduction.report.charts import ablation, augmentation, sensitivity
-from contone.reproduction.report.published import FULL_TO_SHORT, MAIN, Published, published_figures
+from contone.reproduction.published import FULL_TO_SHORT, MAIN, RULES, Published, published_figures
 from contone.reproduction.specs import specs
-from contone.reproduction.verdicts import RULES
 from contone.typing import Record
 
 TITLE = "Data augmentation for label enhancement, re-run"
@@ -34,9 +28,8 @@ TABLES = {
 """The experiments with published figures cell by cell: these figures, and the measures that are shown."""
 
 SETS = (
-    "Sets",
     "spoem, alpha, spo5, cdc, cold, diau, dtt, elu, heat and spo are the ten Yeast sets: the same genes and features, "
-    "other labels.",
+    "other labels."
 )
 
 
@@ -45,40 +38,32 @@ def make_report(store: Store) -> Report:
     results, every = load_results(store), specs()
     shares = share_grid(results, MAIN)
     figures = {name: published_figures(results, name, table()) for name, (table, _) in TABLES.items()}
-    found = errata(_for_errata(results))
+    found = errata(results)
     sentences = _sentences(results, shares, [f for listed in figures.values() for f in listed], found)
-    curves = sensitivity.curves(results)
+    curves = charts.curves(results)
     more: dict[str, Sequence[Block]] = {
         "recovery": [Heading(SHARES), shares] if shares.rows else [],
-        "augmentation": [Charts(partial(augmentation.charts, results))],
-        "ablation": [Charts(partial(ablation.charts, results, figures["ablation"]))],
+        "augmentation": [Charts(partial(charts.augmentation, results))],
+        "ablation": [Charts(partial(charts.ablation, results, figures["ablation"]))],
         "prediction": [Text(every["prediction"].note)],
     }
     sections = {name: _experiment(results, name, figures[name], more[name]) for name in TABLES}
     drawn: list[Block] = [
         Text(every["sensitivity"].note, "note"),
-        Charts(partial(sensitivity.charts, curves), "figures"),
+        Charts(partial(charts.sensitivity, curves), "figures"),
     ]
     sections["sensitivity"] = _section("sensitivity", drawn if curves else [])
     absent = [name for name in TABLES if not results.of(name)] + ([] if curves else ["sensitivity"])
-    verdicts = [(rule.name.capitalize(), f"{rule.text}.") for rule in RULES]
-    summary = parts.summary_section(
-        results,
-        MAIN,
-        sentences,
-        shares,
-        "contone reproduce",
-        absent=absent,
-        terms=[*verdicts, SETS],
-        published=FULL_TO_SHORT,
-    )
+    terms = {**{name.capitalize(): f"{text}." for name, text in RULES.items()}, "Sets": SETS}
+    how: Record = {"absent": absent, "terms": terms, "published": FULL_TO_SHORT}
+    summary = make.summary_section(results, sentences, shares, "contone reproduce", **how)
     fill = "contone reproduce --only recovery --datasets artificial"
-    instances, manifold, last = parts.closing_sections(results, MAIN, store, shares, fill)
+    instances, manifold, *last = make.closing_sections(results, MAIN, shares, fill)
     ranked = ranks.section(every["ranks"], _rank_groups(results))
     middle = [sections[name] for name in ("augmentation", "ablation", "sensitivity", "prediction")]
     order = [summary, sections[MAIN], ranked, *middle, instances, manifold, _errata_section(found), *last]
     about = f"The experiments of {paper.CITATION} Run again with contone."
-    return parts.as_report(results, TITLE, about, order, sentences, shares)
+    return make.as_report(results, TITLE, about, order, sentences, shares)
 
 
 def _experiment(results: Results, name: str, figures: Sequence[Published], more: Sequence[Block]) -> Section:
@@ -128,7 +113,7 @@ def _figure(value: object) -> Cell:
 
 def _sentences(results: Results, shares: Grid, figures: Sequence[Published], found: Sequence[Evidence]) -> list[str]:
     """What was asked and what came out, in five sentences."""
-    datasets, means = results.datasets(MAIN), mean_shares(shares)
+    datasets, means = results.datasets(MAIN), make.mean_shares(shares)
     if not means:
         return ["No recovery results are in this store yet."]
     methods = {result.method for result in results.of(MAIN) if result.kind == "method"}
@@ -136,7 +121,7 @@ def _sentences(results: Results, shares: Grid, figures: Sequence[Published], fou
         f"{words.count(len(methods), 'method')} with their presets were asked to recover the label distributions of "
         f"{words.count(len(datasets), 'data set')} from features and logical labels; "
         f"{sum(name in FULL_TO_SHORT for name in datasets)} of the paper's 12 sets are among them.",
-        furthest(means, len(datasets)),
+        make.furthest(means, len(datasets)),
     ]
     if "LCdr" in means and "Temperature" in means:
         sentences.append(
@@ -145,7 +130,7 @@ def _sentences(results: Results, shares: Grid, figures: Sequence[Published], fou
         )
     sentences += [f"{one.title}: {one.finding}" for one in found if one.id == "uniform"]
     verdicts = [figure.verdict.name for figure in figures]
-    counts = {rule.name: verdicts.count(rule.name) for rule in RULES}
+    counts = {name: verdicts.count(name) for name in RULES}
     judged = len(verdicts) - counts["not comparable"]
     inconsistent = f"the paper's own tables hold {sum(one.holds for one in found)} inconsistencies, recomputed below."
     if not judged:
@@ -160,36 +145,18 @@ def _sentences(results: Results, shares: Grid, figures: Sequence[Published], fou
 
 def _rank_groups(results: Results) -> list[RankGroup]:
     """Ranks and tests: of the paper's table, of our rows beside the paper's, and of all rows without the truth."""
-    kinds, known = results.kinds(MAIN), counterparts()[MAIN]
+    kinds, known = results.kinds(MAIN), paper.counterparts()[MAIN]
     ours = {theirs: row for theirs in paper.METHODS if (row := known.row(theirs, list(kinds))) is not None}
     untold = [name for name, kind in kinds.items() if kind != "oracle"]
     real = [name for name in results.datasets(MAIN) if name != "artificial"]
     of_paper = [name for name in real if name in FULL_TO_SHORT]
+    given = [ours["LCdr"]] if "LCdr" in ours else []
     group = partial(ranks.group_of_results, results, MAIN)
+    theirs = ranks.rank_all(paper.recovery(), "LCdr")
     printed = paper.average_ranks(), paper.wilcoxon()
     groups = [
-        ranks.rank_group("paper", "The paper's own table", paper.recovery(), list(paper.DATASETS), "LCdr", *printed),
-        group("counterparts", "The paper's methods, re-run", list(ours.values()), of_paper, ours.get("LCdr")),
+        RankGroup("paper", "The paper's own table", tuple(paper.DATASETS), theirs, *printed),
+        group("counterparts", "The paper's methods, re-run", list(ours.values()), of_paper, *given),
         group("all", "All rows that have not seen the truth", untold, real),
     ]
     return [group for group in groups if group is not None]
-
-
-def _for_errata(results: Results) -> Mapping[str, Mapping[str, Mapping[str, float]]]:
-    """Our scores by measure, row and the paper's short name; those of the prediction under "prediction:<measure>"."""
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for experiment, prefix in ((MAIN, ""), ("prediction", "prediction:")):
-        for result in results.of(experiment):
-            if result.status == "done" and result.dataset in FULL_TO_SHORT:
-                for measure, value in result.scores.items():
-                    rows = found.setdefault(f"{prefix}{measure}", {}).setdefault(result.row, {})
-                    rows[FULL_TO_SHORT[result.dataset]] = value
-    row = counterparts()["prediction"].floor
-    for dataset in results.datasets("prediction"):
-        for measure in [name.removeprefix("prediction:") for name in found if name.startswith("prediction:")]:
-            floor = published.floor_of(results, "prediction", dataset, row, measure)
-            if floor is not None and dataset in FULL_TO_SHORT:
-                # The floor less its error: what a figure must be beyond to be called impossible.
-                rows = found[f"prediction:{measure}"].setdefault("Floor less its error", {})
-                rows[FULL_TO_SHORT[dataset]] = floor[0] - published.N_STANDARD_ERRORS * floor[1]
-    return found

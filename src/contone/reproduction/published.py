@@ -1,4 +1,8 @@
-"""published | measured | verdict: every figure of the paper's tables beside ours."""
+"""published | measured | verdict: every figure of the paper's tables beside ours, under one rule for every table.
+
+Both figures are read as losses (cosine and intersection as one minus themselves), so that a relative difference means
+the same for every measure. The first rule that applies gives the verdict.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,17 @@ from statistics import median
 
 from contone import measures
 from contone.experiments.report.scores import ENDS, ends, short
-from contone.experiments.results import Results
+from contone.experiments.store import Results
 from contone.pages import words
 from contone.pages.blocks import Block, Cell, Column, Grid, Heading, Row, Text
 from contone.reproduction import paper
-from contone.reproduction.paper.counterparts import Counterparts, counterparts
-from contone.reproduction.verdicts import RULES, Verdict, verdict
+from contone.reproduction.paper import Counterparts, counterparts
 
+ROUNDING = 1.5e-4
+"""Figures printed with four decimals may be off by this much through rounding alone."""
+
+MATCH_RATIO, CLOSE_RATIO = 0.02, 0.06
+"""Relative differences up to which a figure matches, or is close."""
 MAIN = "recovery"
 FULL_TO_SHORT = {full: short for short, full in paper.DATASETS.items()}
 BEYOND_FLOOR = "the published figure is beyond what the best of several learners reaches that are trained on the truth"
@@ -24,6 +32,58 @@ N_STANDARD_ERRORS = 3.0
 published run had folds of its own, so that both figures have that error."""
 WHY_NOT = {"no data": "not available locally", "failed": "the run failed"}
 """Why a published figure has none of ours beside it; else it was not run."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the comparison of a published figure with ours says.
+
+    Attributes
+    ----------
+    name : str
+        "matches", "close", "better", "worse" or "not comparable".
+    difference : float or None
+        (measured - published) / published, of the losses: negative is better than published.
+    reason : str
+        Why the two cannot be compared, or why they differ where that is known.
+    """
+
+    name: str
+    difference: float | None = None
+    reason: str = ""
+
+
+RULES = {
+    "not comparable": "one of the two figures is missing or known to be wrong; the reason is given",
+    "matches": f"within {ROUNDING:g} or {MATCH_RATIO:.0%} of the published figure",
+    "close": f"within {CLOSE_RATIO:.0%} of the published figure",
+    "better": f"more than {CLOSE_RATIO:.0%} below the published loss",
+    "worse": f"more than {CLOSE_RATIO:.0%} above the published loss",
+}
+"""The verdicts, in the order in which they are tried, and when each is given."""
+
+
+def verdict(
+    published: float | None, measured: float | None, *, greater_is_better: bool = False, reason: str = ""
+) -> Verdict:
+    """The verdict on a measured figure beside a published one.
+
+    Examples
+    --------
+    >>> verdict(0.0859, 0.0861).name
+    'matches'
+    >>> verdict(0.9, 0.95, greater_is_better=True).name
+    'better'
+    """
+    if published is None or measured is None:
+        return Verdict("not comparable", reason=reason)
+    loss, theirs = (1.0 - measured, 1.0 - published) if greater_is_better else (measured, published)
+    difference = (loss - theirs) / theirs if theirs > 0 else float("inf")
+    if abs(loss - theirs) <= ROUNDING or abs(difference) <= MATCH_RATIO:
+        return Verdict("matches", difference)
+    if abs(difference) <= CLOSE_RATIO:
+        return Verdict("close", difference, reason)
+    return Verdict("better" if difference < 0 else "worse", difference, reason)
 
 
 @dataclass(frozen=True)
@@ -61,64 +121,39 @@ def published_figures(results: Results, experiment: str, tables: paper.Table) ->
     known = counterparts().get(experiment, Counterparts())
     names, available = list(results.kinds(experiment)), results.datasets(experiment)
     found = []
-    for measure, rows in tables.items():
-        for theirs, cells in rows.items() if names else ():
-            row = known.row(theirs, names) or theirs
-            for name, printed in cells.items():
-                dataset = paper.DATASETS[name]
-                result = results.get(experiment, dataset, row)
-                status = result.status if result else "pending" if dataset in available else "no data"
-                read_as = _reading(measure, theirs)
-                measured = result.scores.get(read_as) if result is not None and status == "done" else None
-                judged = _judged(results, experiment, known, theirs, measure, dataset, printed, measured, status)
-                found.append(Published(theirs, row, measure, dataset, printed, measured, read_as, status, judged))
+    cells = ((measure, row, *cell) for measure, rows in tables.items() for row in rows for cell in rows[row].items())
+    for measure, theirs, name, printed in cells if names else ():
+        row, dataset = known.row(theirs, names) or theirs, paper.DATASETS[name]
+        convention = paper.KL_CONVENTION.get(theirs.removeprefix("LCdr-"), "kl_reversed_drop")
+        read_as = convention if measure == "kl" else measure
+        result = results.get(experiment, dataset, row)
+        status = result.status if result else "pending" if dataset in available else "no data"
+        measured = results.score(experiment, dataset, row, read_as)
+        greater = measures.get(measure).greater_is_better
+        wrong, least = known.wrong(theirs, measure, name), bound(results, experiment, dataset, known.floor, read_as)
+        if not wrong and least is not None and (printed > least if greater else printed < least):
+            wrong = BEYOND_FLOOR
+        not_run = {"no data": f"{dataset} was not run", "pending": "not run yet", "failed": "the run failed"}
+        judged = verdict(
+            None if wrong else printed,
+            measured,
+            greater_is_better=greater,
+            reason=wrong or not_run.get(status, known.reasons.get(theirs, "")),
+        )
+        found.append(Published(theirs, row, measure, dataset, printed, measured, read_as, status, judged))
     return found
 
 
-def _reading(measure: str, theirs: str) -> str:
-    if measure != "kl":
-        return measure
-    return paper.KL_CONVENTION.get(theirs.removeprefix("LCdr-"), "kl_reversed_drop")
-
-
-def _judged(
-    results: Results,
-    experiment: str,
-    known: Counterparts,
-    theirs: str,
-    measure: str,
-    dataset: str,
-    printed: float,
-    measured: float | None,
-    status: str,
-) -> Verdict:
-    reasons = {"no data": f"{dataset} was not run", "pending": "not run yet", "failed": "the run failed"}
-    wrong, read_as = known.wrong(theirs, measure, FULL_TO_SHORT[dataset]), _reading(measure, theirs)
-    if not wrong and is_beyond(printed, floor_of(results, experiment, dataset, known.floor, read_as), read_as):
-        wrong = BEYOND_FLOOR
-    return verdict(
-        None if wrong else printed,
-        measured,
-        greater_is_better=measures.get(measure).greater_is_better,
-        reason=wrong or reasons.get(status, known.reasons.get(theirs, "")),
-    )
-
-
-def floor_of(results: Results, experiment: str, dataset: str, row: str, measure: str) -> tuple[float, float] | None:
-    """The floor of a data set in a measure, and its standard error; None where it was not computed."""
+def bound(results: Results, experiment: str, dataset: str, row: str, measure: str) -> float | None:
+    """What no figure can be better than: the floor less its error (in a loss); None where it was not computed."""
     result = results.get(experiment, dataset, row)
     if result is None or not result.records or measure not in result.scores:
         return None
     error = result.records[0].get("extra", {}).get("standard_error", {}).get(measure)
-    return (result.scores[measure], float(error)) if error is not None and math.isfinite(error) else None
-
-
-def is_beyond(printed: float, floor: tuple[float, float] | None, measure: str) -> bool:
-    """Whether a published figure is better than the floor by more than its error."""
-    if floor is None:
-        return False
-    lead = printed - floor[0] if measures.get(measure).greater_is_better else floor[0] - printed
-    return lead > N_STANDARD_ERRORS * floor[1]
+    if error is None or not math.isfinite(error):
+        return None
+    sign = 1 if measures.get(measure).greater_is_better else -1
+    return float(result.scores[measure] + sign * N_STANDARD_ERRORS * error)
 
 
 def overview(figures: Sequence[Published]) -> Grid:
@@ -129,7 +164,7 @@ def overview(figures: Sequence[Published]) -> Grid:
         verdicts = [figure.verdict.name for figure in mine]
         differences = [d for figure in mine if (d := figure.verdict.difference) is not None and math.isfinite(d)]
         middle = median(differences) if differences else None
-        counts = [len(mine), *(verdicts.count(rule.name) for rule in RULES)]
+        counts = [len(mine), *map(verdicts.count, RULES)]
         cells = (
             Cell(mine[0].row),
             *(Cell(str(count), count) for count in counts),
@@ -137,7 +172,7 @@ def overview(figures: Sequence[Published]) -> Grid:
             Cell(next((figure.verdict.reason for figure in mine if figure.verdict.reason), "")),
         )
         rows.append(Row(method, cells))
-    numbers = ["Figures", *(rule.name for rule in RULES), "Median difference"]
+    numbers = ["Figures", *RULES, "Median difference"]
     columns = (Column("Our row", is_text=True), *map(Column, numbers), Column("Why they differ", is_text=True))
     return Grid("Published and measured, method by method", columns, tuple(rows), style="whole")
 
