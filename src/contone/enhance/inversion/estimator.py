@@ -387,10 +387,10 @@ class Inversion(InductiveMixin, Enhancer):
         return self._expected_error
 
     def suggest(self, k: int = 30) -> np.ndarray:
-        """Numbers (k,) of the rows whose degrees would say most about those of all rows, in the order of choice.
+        """Numbers (k,) of rows to grade: a random batch without near duplicates, in random order.
 
-        They are chosen together, without near duplicates, among at most 500 rows that are not graded yet (fewer where
-        fewer are left). Grade them and fit again with `degrees`.
+        They are chosen among at most 500 rows that are not graded yet (fewer where fewer are left). Grade them and fit
+        again with `degrees`.
         """
         check_is_fitted(self)
         return suggest_rows(self.rule_fit_, self._error_sample, k)
