@@ -198,7 +198,8 @@ def test_odd_answers_are_counted_in_sentences():
 
 @pytest.mark.parametrize(("reading", "rows"), [("votes", np.eye(3)), ("marks", 1.0 - np.eye(3))])
 def test_labels_of_several_people_are_answers_whatever_the_rule(reading, rows):
-    X, item = np.random.default_rng(0).normal(size=(60, 2)), np.repeat(np.arange(30), 2)
+    item = np.repeat(np.arange(30), 2)
+    X = np.random.default_rng(0).normal(size=(30, 2))[item]
     Y = np.random.default_rng(1).permutation(np.tile(rows, (20, 1)))
     expected = Inversion(degradation=reading, **SHORT).fit_enhance(X, Y, groups=item)
     with pytest.warns(LabelWarning, match=f'"{reading}" says the same'):
