@@ -24,7 +24,7 @@ def suggest(
     graded: options.Graded = None,
     force: options.Force = False,
 ) -> None:
-    """Choose the rows whose degrees would say most about all others, for a person to grade.
+    """Choose rows that stand for all others, for a person to grade.
 
     A page (.html) is one file with a slider per label; it saves graded.csv. A spreadsheet (.csv) has empty columns
     LABEL_degree: fill in percentages or shares, leave rows blank that you do not grade. Either goes to contone enhance

@@ -36,21 +36,6 @@ class Others(NamedTuple):
     n_positive: Array
     """Number of the other positive labels, as float."""
 
-    @classmethod
-    def of(cls, Z: Array, L: Array, j: int) -> Others:
-        """All labels but the j-th of log weights Z (n, q) with logical labels L (n, q)."""
-        xp = array_namespace(Z)
-        keep = xp.arange(Z.shape[1]) != j
-        positive, negative = (L > 0) & keep, (L <= 0) & keep
-        W, zero, far = xp.exp(Z), xp.zeros_like(Z), xp.full_like(Z, xp.inf)
-        return cls(
-            xp.sum(xp.where(positive, W, zero), axis=1),
-            xp.sum(xp.where(negative, W, zero), axis=1),
-            xp.min(xp.where(positive, Z, far), axis=1),
-            xp.max(xp.where(negative, Z, -far), axis=1),
-            xp.sum(xp.astype(positive, Z.dtype), axis=1),
-        )
-
 
 class Support(NamedTuple):
     """Ends of the degrees that give the labels of a row, each (n,): of its positive and of its negative labels."""

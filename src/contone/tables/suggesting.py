@@ -72,7 +72,7 @@ def suggest_file(
     progress: Progress | None = None,
     **options: Unpack[ReadingOptions],
 ) -> SuggestedFile:
-    """Choose the rows of a table whose degrees would say most about all others, and write them for a person to grade.
+    """Choose rows of a table that stand for all others, and write them for a person to grade.
 
     Of votes of several people, the items that they should be asked about next, and who: where one more answer lowers
     the expected log loss of all items most.

@@ -6,13 +6,14 @@ import warnings
 
 import numpy as np
 import pytest
+from others import others_of
 
 from contone import GLLE, Inversion
 from contone.enhance.inversion.logistic_normal import centring, level_moments, precision
 from contone.enhance.inversion.sampler import Rows
 from contone.enhance.inversion.simulate import in_order_of
 from contone.exceptions import InputError, LabelError, LabelWarning
-from contone.measurements import Order, Others, TopK
+from contone.measurements import Order, TopK
 from contone.measurements.order import level_interval
 from contone.numerics.simplex import kl_divergence, softmax
 
@@ -65,7 +66,7 @@ def test_two_levels_are_marked_and_unmarked():
     rng = np.random.default_rng(0)
     Z, L = rng.normal(size=(50, 4)), (rng.random((50, 4)) < 0.5).astype(float)
     for j in range(4):
-        expected = TopK().interval(Others.of(Z, L, j), L[:, j] > 0)
+        expected = TopK().interval(others_of(Z, L, j), L[:, j] > 0)
         np.testing.assert_array_equal(level_interval(Z.T, L.T, j), expected)
 
 

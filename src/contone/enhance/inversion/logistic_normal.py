@@ -268,8 +268,9 @@ class Spread(NamedTuple):
         return self.mean * math.exp(math.sqrt(variance) * score - 0.5 * variance)
 
     def at_edge(self) -> bool:
-        """Whether it lies at an end of `RANGE`: the labels then say no more than "at least" or "at most" so much."""
-        return self.mean > 0 and not RANGE[0] * NEAR_EDGE < self.mean < RANGE[1] / NEAR_EDGE
+        """Whether it reaches an end of `RANGE`: the labels then say no more than "at least" or "at most" so much."""
+        lower, upper = self.mean - self.deviation, self.mean + self.deviation
+        return self.mean > 0 and not (RANGE[0] * NEAR_EDGE < lower and upper < RANGE[1] / NEAR_EDGE)
 
 
 def spread_posterior(

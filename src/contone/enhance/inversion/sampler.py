@@ -161,7 +161,8 @@ class Rows:
             elif self.asked is not None:
                 self._propose_completions(mean, matrix, getattr(rng, "aside", rng), 1.0 if root is None else root)
         single = self.Z.dtype == np.float32 and isinstance(rng, np.random.Generator)
-        u, shift = rng.random((q, n), **({"dtype": np.float32} if single else {})), rng.standard_normal(n)
+        how = {"dtype": np.float32} if single else {}
+        u, shift = rng.random((q, n), **how), rng.standard_normal(n, **how)
         self.Z = self.sweeps.sweep(self.Z, self.bound, mean, precision, u, shift, reflect=reflect, root_weights=root)
 
     def run(
