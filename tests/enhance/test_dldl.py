@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
-from contone.enhance.dldl import DLDL, Smoothness, fit, objective, recover
+from contone.enhance.dldl import DLDL, Smoothness, objective, recover
 from contone.exceptions import FeatureError
 from contone.numerics.graphs import affinity_graph, nearest_neighbours
 from contone.numerics.simplex import softmax
@@ -94,7 +94,7 @@ def test_the_gradient_of_the_profile_is_that_of_finite_differences(problem):
 def test_at_the_answer_neither_d_nor_w_can_be_improved(problem, fit_intercept):
     X, mask = problem
     smoothness, gamma = form(X, 0.3, 0.1), 0.2
-    found = fit(X + 1.0, mask, smoothness, gamma, fit_intercept=fit_intercept, tol=1e-9)
+    found = DLDL(gamma=gamma, fit_intercept=fit_intercept, tol=1e-9)._minimise(X + 1.0, mask, smoothness)
     D, W, b = found.value
     Z = (X + 1.0) @ W + b
     slope = softmax(Z) - D
@@ -115,7 +115,8 @@ def test_at_the_answer_neither_d_nor_w_can_be_improved(problem, fit_intercept):
 def test_without_alpha_and_beta_it_is_the_likelihood_of_one_of_the_marked_labels(problem):
     X, mask = problem
     gamma = 0.3
-    found = fit(X, mask, Smoothness(None, 0.0, 0.0), gamma, fit_intercept=False, tol=1e-9)
+    method = DLDL(gamma=gamma, fit_intercept=False, tol=1e-9)
+    found = method._minimise(X, mask, Smoothness(None, 0.0, 0.0))
     D, W, _ = found.value
     P = softmax(X @ W) * mask
     np.testing.assert_allclose(D, P / P.sum(axis=1, keepdims=True), atol=1e-9)

@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 
 from contone.backends import get_backend, to_numpy
 from contone.base import NOT_NEGATIVE, Enhancer, estimator, fit_checked, parameter
-from contone.measurements import asked_frequencies, fill_unasked, has_unasked
+from contone.measurements import asked_frequencies, fill_unasked
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
 from contone.typing import Array
@@ -140,7 +140,5 @@ def _shared(L: np.ndarray, frequencies: np.ndarray) -> Array:
 
 def _expected(L: Array, frequencies: np.ndarray) -> Array:
     """L (n, q) with frequencies (q,) in place of NaN, and nothing where a row has no label."""
-    if not has_unasked(L):
-        return L
     xp = array_namespace(L)
     return xp.where(silent_rows(L)[:, None], xp.zeros_like(L), fill_unasked(L, frequencies))

@@ -25,6 +25,7 @@ import math
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import logsumexp
 
 from contone.backends import Graph
@@ -132,20 +133,53 @@ class DLDL(InductiveMixin, Enhancer):
             scaling = standardisation(X)
             X = scaling(X)
         smoothness, about = self._smoothness(X)
-        found = fit(
-            X,
-            ~(L == 0),  # NaN, an entry that nobody asked about, is open
-            smoothness,
-            self.gamma,
-            fit_intercept=self.fit_intercept,
-            tol=self.tol,
-            max_iter=self.max_iter,
-        )
+        found = self._minimise(X, ~(L == 0), smoothness)  # NaN, an entry that nobody asked about, is open
         self.coef_, self.intercept_ = found.value.W, found.value.b
         if self.standardize:
             self.coef_ = self.coef_ / scaling.scale[:, None]
             self.intercept_ = self.intercept_ - scaling.origin @ self.coef_
         return found.with_value(found.value.D, **about)
+
+    def _minimise(self, X: Matrix, mask: Array, smoothness: Smoothness) -> Solution:
+        """The minimum of F(W) that L-BFGS finds from W = 0, and D there; mask (n, q) says which labels are marked.
+
+        Its coordinates are those in which the Hessian of the mean divergence at W = 0, for fixed D, is the identity.
+        """
+        n, q = mask.shape
+        d = X.shape[1]
+        mean = X.mean(axis=0) if self.fit_intercept else np.zeros(d)
+        white, V, scale = whiten(X - mean, q, 2.0 * self.gamma / n, pieces_by_width(n, d + q))
+        r = white.shape[1]
+        weight = (2.0 * self.gamma / n / scale**2)[:, None]
+        if self.fit_intercept:
+            white, weight = append_row(white.T, math.sqrt(q)).T, append_row(weight, 0.0)
+        # Paper: D starts at the softmax of similarities to prototypes, refined by ten rounds of quadratic programmes, W
+        # at ones on the diagonal. W = 0 is a start that favours no label; D, being the best for W, needs none.
+        latest = [np.where(mask, 1.0, 0.0) / mask.sum(axis=1, keepdims=True)]
+        steps = [0]
+
+        def profile(Phi: Matrix) -> tuple[float, Matrix]:
+            Z = white @ Phi
+            inner = recover(Z, mask, smoothness, latest[0])
+            latest[0] = inner.value
+            steps[0] += inner.n_iter
+            value = inner.objective + float(logsumexp(Z, axis=1).sum())
+            shrunk = weight * Phi
+            slope = white.T @ (softmax(Z) - inner.value) / n + shrunk
+            return value / n + 0.5 * float(np.vdot(shrunk, Phi)), slope
+
+        found = lbfgs(
+            profile, np.zeros((white.shape[1], q)), tol=self.tol, max_iter=self.max_iter, n_pairs=60, min_decrease=0.0
+        )
+        Phi = found.value
+        inner = recover(white @ Phi, mask, smoothness, latest[0])
+        W = V @ (Phi[:r] / scale[:, None])
+        b = math.sqrt(q) * Phi[r] - mean @ W if self.fit_intercept else np.zeros(q)
+        value = objective(inner.value, X @ W + b, W, smoothness, self.gamma)
+        info = {"newton_steps": steps[0], "decrement": inner.residual}
+        return Solution(
+            Answer(inner.value, W, b), value, found.residual, found.n_iter, found.residual <= self.tol, info
+        )
 
     def _smoothness(self, X: Matrix) -> tuple[Smoothness, Record]:
         """The quadratic form of D, and what is known about its graph."""
@@ -190,53 +224,6 @@ class Answer(NamedTuple):
     D: Matrix
     W: Matrix
     b: Matrix
-
-
-def fit(
-    X: Matrix,
-    mask: Array,
-    smoothness: Smoothness,
-    gamma: float,
-    *,
-    fit_intercept: bool = True,
-    tol: float = 1e-6,
-    max_iter: int = 1000,
-) -> Solution:
-    """The minimum of F(W) that L-BFGS finds from W = 0, and D there; mask (n, q) says which labels are marked.
-
-    Its coordinates are those in which the Hessian of the mean divergence at W = 0, for fixed D, is the identity.
-    """
-    n, q = mask.shape
-    d = X.shape[1]
-    mean = X.mean(axis=0) if fit_intercept else np.zeros(d)
-    white, V, scale = whiten(X - mean, q, 2.0 * gamma / n, pieces_by_width(n, d + q))
-    r = white.shape[1]
-    weight = (2.0 * gamma / n / scale**2)[:, None]
-    if fit_intercept:
-        white, weight = append_row(white.T, math.sqrt(q)).T, append_row(weight, 0.0)
-    # Paper: D starts at the softmax of similarities to prototypes, refined by ten rounds of quadratic programmes, W at
-    # ones on the diagonal. W = 0 is a start that favours no label; D, being the best for W, needs none.
-    latest = [np.where(mask, 1.0, 0.0) / mask.sum(axis=1, keepdims=True)]
-    steps = [0]
-
-    def profile(Phi: Matrix) -> tuple[float, Matrix]:
-        Z = white @ Phi
-        inner = recover(Z, mask, smoothness, latest[0])
-        latest[0] = inner.value
-        steps[0] += inner.n_iter
-        value = inner.objective + float(logsumexp(Z, axis=1).sum())
-        shrunk = weight * Phi
-        slope = white.T @ (softmax(Z) - inner.value) / n + shrunk
-        return value / n + 0.5 * float(np.vdot(shrunk, Phi)), slope
-
-    found = lbfgs(profile, np.zeros((white.shape[1], q)), tol=tol, max_iter=max_iter, n_pairs=60, min_decrease=0.0)
-    Phi = found.value
-    inner = recover(white @ Phi, mask, smoothness, latest[0])
-    W = V @ (Phi[:r] / scale[:, None])
-    b = math.sqrt(q) * Phi[r] - mean @ W if fit_intercept else np.zeros(q)
-    value = objective(inner.value, X @ W + b, W, smoothness, gamma)
-    info = {"newton_steps": steps[0], "decrement": inner.residual}
-    return Solution(Answer(inner.value, W, b), value, found.residual, found.n_iter, found.residual <= tol, info)
 
 
 def objective(D: Matrix, Z: Matrix, W: Matrix, smoothness: Smoothness, gamma: float) -> float:
@@ -308,17 +295,14 @@ def _tangent(A: Matrix, root: Matrix) -> Matrix:
 def _newton_direction(residual: Matrix, root: Matrix, smoothness: Smoothness) -> Matrix:
     """u with (I + root H root) u = residual over rows orthogonal to those of `root`, by conjugate gradients."""
     residual = _tangent(residual, root)  # again: the first time leaves rounding of a gradient that is far larger
-    u, P = np.zeros_like(residual), residual
     square = float(np.vdot(residual, residual))
+
+    def product(v: Matrix) -> Matrix:
+        P = v.reshape(root.shape)
+        return _tangent(P + root * smoothness.slope(root * P), root).ravel()
+
     # Looser far from the answer, where the next step sees another system anyway.
-    goal = square * min(0.01, max(square / len(root), 1e-12))
-    for _ in range(CG_STEPS):
-        if square <= goal:
-            break
-        Q = _tangent(P + root * smoothness.slope(root * P), root)
-        length = square / float(np.vdot(P, Q))
-        u = u + length * P
-        residual = residual - length * Q
-        square, previous = float(np.vdot(residual, residual)), square
-        P = residual + (square / previous) * P
-    return u
+    enough = math.sqrt(min(0.01, max(square / len(root), 1e-12)))
+    operator = LinearOperator((root.size, root.size), matvec=product, dtype=float)
+    u = cg(operator, residual.ravel(), rtol=enough, maxiter=CG_STEPS)[0]
+    return np.asarray(u).reshape(root.shape)

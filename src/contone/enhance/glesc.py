@@ -19,7 +19,7 @@ from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.fft import fft, irfft, rfft
+from scipy.fft import irfft, rfft
 from scipy.linalg import solve
 from sklearn.utils import check_random_state
 
@@ -160,7 +160,9 @@ def representation_objective(views: list[np.ndarray], Z: np.ndarray, beta: float
 
 def tensor_nuclear_norm(Z: np.ndarray) -> float:
     """The mean over the frequencies of the last axis of the sums of singular values of the slices of Z (2, n, n)."""
-    return float(np.sqrt(np.maximum(np.linalg.eigvalsh(_gram(fft(Z))), 0.0)).sum() / Z.shape[2])
+    values = np.sqrt(np.maximum(np.linalg.eigvalsh(_gram(rfft(Z))), 0.0)).sum(axis=1)
+    n, twice = Z.shape[2], values[1 : (Z.shape[2] + 1) // 2]  # the others stand once in the complex transform
+    return float((values.sum() + twice.sum()) / n)
 
 
 def shrink_slices(Z: np.ndarray, by: float) -> np.ndarray:
@@ -171,14 +173,14 @@ def shrink_slices(Z: np.ndarray, by: float) -> np.ndarray:
     kept = np.maximum(1.0 - by / np.maximum(values, 1e-300), 0.0)
     # A slice A = U S D^H becomes A D diag(kept) D^H.
     factor = (directions * kept[:, None, :]) @ directions.conj().swapaxes(1, 2)
-    result: np.ndarray = irfft(np.einsum("ank,kab->bnk", slices, factor), n=Z.shape[2], overwrite_x=True)
+    shrunk = sum(part * factor[:, a, :].T[:, None, :] for a, part in enumerate(slices))
+    result: np.ndarray = irfft(shrunk, n=Z.shape[2], overwrite_x=True)
     return result
 
 
 def _gram(slices: np.ndarray) -> np.ndarray:
     """A^H A (k, 2, 2) of the slices A (n, 2) of an array (2, n, k)."""
-    gram: np.ndarray = np.einsum("ank,bnk->kab", slices.conj(), slices)
-    return gram
+    return np.array([[np.sum(A.conj() * B, axis=0) for B in slices] for A in slices]).transpose(2, 0, 1)
 
 
 def _shrunk_rows(parts: list[np.ndarray], by: float) -> list[np.ndarray]:

@@ -164,9 +164,8 @@ def label_graph(L: Matrix, X: Matrix, k: int) -> Matrix:
     order = TIES * far / max(float(far.max()), 1e-300) - np.round(unit @ unit.T, 9)
     np.fill_diagonal(order, np.inf)
     graph = np.eye(n)
-    if n > 1:
-        nearest = np.argsort(order, axis=1, kind="stable")[:, : min(k, n - 1)]
-        np.put_along_axis(graph, nearest, 1.0, axis=1)
+    nearest = np.argsort(order, axis=1, kind="stable")[:, : min(k, n - 1)]
+    np.put_along_axis(graph, nearest, 1.0, axis=1)
     return np.maximum(graph, graph.T)
 
 

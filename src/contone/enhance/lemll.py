@@ -30,7 +30,7 @@ from contone.base import (
     estimator,
     parameter,
 )
-from contone.measurements import asked_frequencies, fill_unasked, has_unasked
+from contone.measurements import asked_frequencies, fill_unasked
 from contone.numerics.lle import lle_matrix, lle_weights
 from contone.numerics.optimise import lbfgs
 from contone.numerics.scaling import standardisation
@@ -122,7 +122,7 @@ class LEMLL(InductiveMixin, Enhancer):
         problem = Problem(
             Phi=np.hstack([features, np.ones((len(X), 1))]),
             Y=2.0 * fill_unasked(L, asked_frequencies(L)) - 1.0,
-            asked=None if not has_unasked(L) else ~np.isnan(L),
+            asked=~np.isnan(L),
             M=lle_matrix(lle_weights(scaled, self.n_neighbors)),
             epsilon=self.epsilon,
             ridge=self.ridge,
@@ -157,13 +157,8 @@ class Problem(NamedTuple):
     ridge: float
     closeness: float
     topology: float
-    asked: np.ndarray | None = None
-    """Which entries of Y (n, q) count; None for all."""
-
-
-def misfit(p: Problem, U: np.ndarray) -> np.ndarray:
-    """U - Y where it was asked, 0 elsewhere."""
-    return U - p.Y if p.asked is None else np.where(p.asked, U - p.Y, 0.0)
+    asked: np.ndarray | bool = True
+    """Which entries of Y (n, q) count; True for all."""
 
 
 def objective(p: Problem, U: np.ndarray, Theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
@@ -171,7 +166,7 @@ def objective(p: Problem, U: np.ndarray, Theta: np.ndarray) -> tuple[float, np.n
     residuals = U - p.Phi @ Theta
     r = np.linalg.norm(residuals, axis=1)
     penalised = np.vstack([Theta[:-1], np.zeros_like(Theta[-1:])])
-    away, bent = misfit(p, U), p.M @ U
+    away, bent = np.where(p.asked, U - p.Y, 0.0), p.M @ U
     value = np.sum(np.maximum(r - p.epsilon, 0.0) ** 2) + p.ridge * np.sum(penalised**2)
     value += p.closeness * np.sum(away**2) + p.topology * np.sum(U * bent)
     pull = np.maximum(1.0 - p.epsilon / np.maximum(r, 1e-300), 0.0)[:, None] * residuals

@@ -20,7 +20,7 @@ from contone.base import (
     estimator,
     parameter,
 )
-from contone.measurements import asked_frequencies, fill_unasked, has_unasked
+from contone.measurements import asked_frequencies, fill_unasked
 from contone.numerics.optimise import lbfgs
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
@@ -70,7 +70,7 @@ class RectifiedSoftmax(InductiveMixin, Enhancer):
     random_state: Seed = parameter("random_state", default=0)
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
-        F = _shared(L, asked_frequencies(L))
+        F = normalise_rows(fill_unasked(L, asked_frequencies(L)))
         # Paper: beta is a penalty and weight decay another one on the same weights; both are kept.
         weight, penalty = 1.0 / len(X) if self.reduction == "mean" else 1.0, self.beta + 0.5 * self.weight_decay
         fun = partial(objective_and_gradient, X=X, F=F, weight=weight, penalty=penalty)
@@ -85,11 +85,6 @@ class RectifiedSoftmax(InductiveMixin, Enhancer):
 
     def _predict(self, X: np.ndarray) -> Array:
         return recover(like(self.weights_, X), X)
-
-
-def _shared(L: Array, frequencies: np.ndarray) -> Array:
-    """Labels (n, q) divided by their number, with frequencies (q,) in place of NaN."""
-    return normalise_rows(fill_unasked(L, frequencies) if has_unasked(L) else L)
 
 
 def distances_from_uniform(D: Array) -> Array:

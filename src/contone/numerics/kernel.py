@@ -9,7 +9,7 @@ NumPy arrays tiles go side by side, and sums over them have a fixed order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import combinations_with_replacement, islice
 from math import floor, log2, sqrt
 from typing import TypeVar
 
@@ -143,7 +143,8 @@ def _tiled_product(
 
 def _for_tiles(X: Array, work: Callable[[slice, slice], Result], tile: int) -> Iterator[tuple[slice, slice, Result]]:
     """(rows, columns, work(rows, columns)) of all tiles of X (n, d) with itself, in their order."""
-    tiles = _upper_tiles(X.shape[0], tile)
+    parts = [slice(i, i + tile) for i in range(0, X.shape[0], tile)]
+    tiles = combinations_with_replacement(parts, 2)  # on and above the diagonal
     while some := list(islice(tiles, TILES_AT_ONCE)):
         for (rows, columns), done in zip(some, get_backend(X).map_blocks(lambda t: work(*t), some), strict=True):
             yield rows, columns, done
@@ -194,13 +195,6 @@ def _set_diagonal(A: Array, value: float) -> None:
     """A_ii = value, for a product A (m, m) that was just computed, so that its rows lie one after the other."""
     flat = array_namespace(A).reshape(A, (-1,))
     flat[:: A.shape[0] + 1] = value
-
-
-def _upper_tiles(n: int, tile: int) -> Iterator[tuple[slice, slice]]:
-    """The tiles (rows, columns) on and above the diagonal."""
-    for i in range(0, n, tile):
-        for j in range(i, n, tile):
-            yield slice(i, min(i + tile, n)), slice(j, min(j + tile, n))
 
 
 def knn_width(distances: Array) -> float:

@@ -97,6 +97,7 @@ def low_rank_representation(X: np.ndarray, beta: float, *, tol: float = 1e-3, ma
 _RELAXATION = 1.6
 _CHECK_EVERY = 10
 _BALANCE_UNTIL = 200
+_ALM_TOLERANCE = 1e-8
 
 
 def _admm(T: np.ndarray, S: np.ndarray, beta: float, tol: float, max_iter: int) -> tuple[np.ndarray, float, float, int]:
@@ -129,16 +130,7 @@ def _admm(T: np.ndarray, S: np.ndarray, beta: float, tol: float, max_iter: int) 
     return best, objective, gap, n_iter
 
 
-def inexact_alm(
-    X: np.ndarray,
-    beta: float,
-    *,
-    mu: float = 1e-6,
-    rho: float = 1.1,
-    mu_max: float = 1e10,
-    tol: float = 1e-8,
-    max_iter: int = 1000,
-) -> Solution:
+def inexact_alm(X: np.ndarray, beta: float, *, rho: float = 1.1, max_iter: int = 1000) -> Solution:
     """C of X (n, d) as the code of Liu et al. computes it, as a `LowRank`.
 
     The penalty mu grows by the factor rho each iteration, which forces the constraints to hold whether or not the
@@ -149,8 +141,8 @@ def inexact_alm(
     T = V * S
     Z, E, Y, Y2 = (np.zeros_like(T) for _ in range(4))
     size = float(np.abs(T).max(initial=0.0)) or 1.0
-    residual, n_iter = (np.inf if T.size else 0.0), 0
-    while residual > tol and n_iter < max_iter:
+    residual, n_iter, mu = (np.inf if T.size else 0.0), 0, 1e-6
+    while residual > _ALM_TOLERANCE and n_iter < max_iter:
         J = shrink_singular_values(Z + Y2 / mu, 1.0 / mu)
         Z = ((T - E + Y / mu) * S + J - Y2 / mu) / (S**2 + 1.0)
         SZ = Z * S
@@ -158,12 +150,12 @@ def inexact_alm(
         violation, split = T - SZ - E, Z - J
         Y += mu * violation
         Y2 += mu * split
-        mu = min(rho * mu, mu_max)
+        mu = min(rho * mu, 1e10)
         residual = max(float(np.abs(violation).max()) / size, float(np.abs(split).max()))
         n_iter += 1
     objective = lrr_objective(T, S, Z, beta)
     gap = 1.0 - dual_bound(T, S, Y, beta) / objective if objective > 0 else 0.0
-    return Solution(LowRank(V, Z), objective, residual, n_iter, residual <= tol, {"gap": gap})
+    return Solution(LowRank(V, Z), objective, residual, n_iter, residual <= _ALM_TOLERANCE, {"gap": gap})
 
 
 def lrr_objective(T: np.ndarray, S: np.ndarray, Z: np.ndarray, beta: float) -> float:

@@ -59,15 +59,7 @@ def lbfgs(
     )
 
 
-def adam(
-    objective: Callable[[np.ndarray], tuple[float, np.ndarray]],
-    start: np.ndarray,
-    *,
-    learning_rate: float,
-    max_iter: int,
-    decay: tuple[float, float] = (0.9, 0.999),
-    epsilon: float = 1e-8,
-) -> Solution:
+def adam(objective: Objective, start: np.ndarray, *, learning_rate: float, max_iter: int) -> Solution:
     """Adam (Kingma and Ba, ICLR 2015): steps along the mean gradient, divided by the root of its mean square.
 
     Its fixed number of steps is part of a model that is trained by it, so that the answer always counts as converged;
@@ -78,10 +70,10 @@ def adam(
     value = float("nan")
     for step in range(1, max_iter + 1):
         value, gradient = objective(w)
-        mean = decay[0] * mean + (1.0 - decay[0]) * gradient
-        square = decay[1] * square + (1.0 - decay[1]) * gradient**2
-        root = np.sqrt(square / (1.0 - decay[1] ** step)) + epsilon
-        w = w - learning_rate / (1.0 - decay[0] ** step) * mean / root
+        mean = 0.9 * mean + 0.1 * gradient
+        square = 0.999 * square + 0.001 * gradient**2
+        root = np.sqrt(square / (1.0 - 0.999**step)) + 1e-8
+        w = w - learning_rate / (1.0 - 0.9**step) * mean / root
     residual = float(np.max(np.abs(mean), initial=0.0))
     return Solution(value=w, objective=value, residual=residual, n_iter=max_iter)
 

@@ -9,6 +9,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from scipy.sparse.linalg import LinearOperator, svds
 from sklearn.utils.extmath import randomized_svd
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from contone.backends import get_backend, like, to_numpy
 from contone.typing import Array, Data
@@ -171,12 +172,8 @@ def _largest(X: Array) -> Array:
 
 def _map_of_sparse(X: Data, n_components: int) -> PrincipalMap:
     n, d = X.shape
-    mean = np.asarray(X.mean(axis=0)).ravel()
-    # Sums of squares about the mean: of what is stored, and of the zeros that are not.
-    stored = X.copy()
-    stored.data = np.square(X.data - mean[X.indices])
-    n_zeros = n - np.bincount(X.indices, minlength=d)
-    scale = np.sqrt((np.asarray(stored.sum(axis=0)).ravel() + n_zeros * np.square(mean)) / n)
+    mean, variance = mean_variance_axis(X, axis=0)
+    scale = np.sqrt(variance)
     rounding = np.finfo(float).eps * _largest(X)
     scaling = Scaling(mean, np.where(scale <= CONSTANT * rounding, 1.0, scale))
     k = min(n_components, n, d)

@@ -21,6 +21,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import logsumexp
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LinearRegression
 
@@ -169,8 +170,7 @@ def objective(parameters: list[np.ndarray], problem: Problem) -> tuple[float, np
     def of_piece(rows: slice) -> np.ndarray:
         X, D, C = problem.X[rows], problem.D[rows], codes(gamma[rows])
         Z = X @ Theta + b + C @ W
-        top = Z.max(axis=1, keepdims=True)
-        log_partition = np.log(np.exp(Z - top).sum(axis=1, keepdims=True)) + top
+        log_partition = logsumexp(Z, axis=1, keepdims=True)
         P = np.exp(Z - log_partition)
         distance = np.sum(P**2, axis=1, keepdims=True) - 2.0 * P @ centres.T + np.sum(centres**2, axis=1)
         value = (

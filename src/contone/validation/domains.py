@@ -10,23 +10,12 @@ from dataclasses import MISSING, dataclass, field, fields
 from numbers import Integral, Real
 from typing import TypeVar, dataclass_transform
 
-from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, StrOptions
+from sklearn.utils._param_validation import HasMethods as HasMethods
+from sklearn.utils._param_validation import Interval as Interval
+from sklearn.utils._param_validation import InvalidParameterError as InvalidParameterError
+from sklearn.utils._param_validation import StrOptions as StrOptions
 
 from contone.exceptions import ArgumentError
-
-__all__ = [
-    "COUNT",
-    "NOT_NEGATIVE",
-    "POSITIVE",
-    "WHOLE",
-    "HasMethods",
-    "Interval",
-    "InvalidParameterError",
-    "StrOptions",
-    "check_whole_numbers",
-    "estimator",
-    "parameter",
-]
 
 POSITIVE = Interval(Real, 0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
