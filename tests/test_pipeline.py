@@ -1,4 +1,4 @@
-"""scikit-learn to the end: our verbs in pipelines, containers, indexes, routed metadata, words for what is missing."""
+"""scikit-learn to the end: our methods in pipelines, containers, indexes, routed metadata, errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def frames() -> tuple[pd.DataFrame, pd.DataFrame]:
     return pd.DataFrame(X, columns=list("xyz"), index=index), pd.DataFrame(L, columns=NAMES, index=index)
 
 
-def test_the_verbs_go_through_all_steps():
+def test_the_methods_go_through_all_steps():
     scaler = StandardScaler().fit(X)
     expected = clone(SHORT).fit(scaler.transform(X), L)
     pipeline = make_pipeline(StandardScaler(), clone(SHORT))

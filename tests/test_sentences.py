@@ -45,6 +45,7 @@ def two_columns_of_one_name(small):
         (lambda X, L, D: Inversion(**BRIEF).fit(X, L, degrees=[["a"] * 4] * 60), "degrees must hold numbers"),
         (lambda X, L, D: Inversion(**BRIEF).fit(X, L).intervals(level=None), "between 0 and 1; got None"),
         (lambda X, L, D: Inversion(**BRIEF).fit(X, L).intervals(Y=L), "Y came without X"),
+        (lambda X, L, D: Inversion(degradation="votes").fit(X, L[:, :1]), "Votes need two labels"),
         (lambda X, L, D: Inversion(**BRIEF).fit(X, L).intervals(X, level="a"), "between 0 and 1; got 'a'"),
         (lambda X, L, D: Inversion(degradation="bar", **BRIEF).fit(X, np.full(L.shape, np.nan)), "0 rows with a label"),
     ],

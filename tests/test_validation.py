@@ -422,7 +422,7 @@ def test_graded_rows_are_the_same_however_they_are_given(kind):
         found = check_degrees(some.set_axis(rows), names, 5, X, Y.to_numpy())
     else:
         found = check_degrees_of_items(some.set_axis([labels[i] for i in rows]), names, labels)
-        with pytest.raises(LabelError, match="'z' that groups does not name"):
+        with pytest.raises(LabelError, match="'z' that is not in groups"):
             check_degrees_of_items(some.set_axis(["a", "z", "b"]), names, labels)
         with pytest.raises(LabelError, match="twice"):
             check_degrees_of_items(some.set_axis(["a", "a", "b"]), names, labels)

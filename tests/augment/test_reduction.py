@@ -52,6 +52,25 @@ def test_the_unit_of_the_labels_changes_no_direction(data, unit):
         assert HSICReducer(n_components=2).fit(X, unit * F[:, 5:]).rank_ == 0
 
 
+def test_how_many_directions_a_share_keeps(data):
+    X, F = data
+    values = HSICReducer(n_components=None, on_rank_deficient="truncate").fit(X, F).eigenvalues_
+    shares = np.cumsum(values) / values.sum()
+    for k in range(1, 4):  # a little more than k directions tell, and a little less
+        more, less = (HSICReducer(n_components=float(shares[k - 1] + step)).fit(X, F) for step in (1e-6, -1e-6))
+        assert (more.projection_.shape[1], less.projection_.shape[1]) == (k + 1, k)
+
+
+@pytest.mark.filterwarnings("ignore::contone.exceptions.RankWarning")
+def test_one_direction_stays_where_labels_tell_one_or_none(data):
+    X, F = data
+    one, none = np.column_stack([F[:, 0], -F[:, 0]]), np.ones((len(F), 2))
+    for Y in (one, none):
+        for n_components in (3, None, 0.9):
+            found = HSICReducer(n_components=n_components, on_rank_deficient="truncate").fit(X, Y)
+            assert found.projection_.shape[1] == 1
+
+
 def test_hsic_value_is_the_sum_of_eigenvalues(data):
     X, F = data
     found = HSICReducer(n_components=3).fit(X, F)

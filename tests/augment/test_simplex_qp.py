@@ -129,6 +129,30 @@ def test_fista_alone_finds_the_same_minimum(monkeypatch):
     assert alone.converged
     np.testing.assert_allclose(alone.value, both.value, atol=1e-6)
     assert alone.objective == pytest.approx(both.objective, rel=1e-12)
+    # Runs that get longer and longer end where the iterations do.
+    assert minimise_on_simplices(programme, equal_shares(programme), tol=0.0, max_iter=100).n_iter == 100
+
+
+def test_a_graph_of_loops_makes_the_programme_linear():
+    """With S = I all that counts is the pull: the mass of a row goes to its largest."""
+    programme = random_programme(7)
+    n = len(programme.C)
+    found = minimise_on_simplices(programme._replace(S=NumpyGraph(sp.eye_array(n))), equal_shares(programme))
+    best = np.where(programme.mask, programme.C, -np.inf).argmax(axis=1)
+    np.testing.assert_allclose(found.value, np.eye(programme.C.shape[1])[best], atol=1e-9)
+    assert found.objective == pytest.approx(7.0 - 2.0 * programme.C[np.arange(n), best].sum())
+
+
+@pytest.mark.parametrize("length", [1.0, 0.25])
+def test_a_part_of_the_way_ends_on_the_face(length):
+    programme = random_programme(8)
+    start = equal_shares(programme)
+    inside, out = 0.5 * start + 0.5 * start**2 / (start**2).sum(axis=1, keepdims=True), np.empty_like(start)
+    qp._project_part_way(out, start, inside, length)
+    np.testing.assert_allclose(out, start + length * (inside - start), atol=1e-14)
+    qp._project_part_way(out, start, start + programme.C, 1.0)
+    np.testing.assert_allclose(out.sum(axis=1), 1.0)
+    assert (out[start == 0] == 0).all()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -147,7 +171,7 @@ def test_momentum_pays_and_never_lets_the_objective_rise_for_long(seed):
 def test_the_number_of_products_is_bounded():
     """Iterations are products with S: no more than asked for, but for the last steps of a round."""
     programme = random_programme(6, pull=0.02)
-    for most in (1, 2, 5, 10, 20, 40):
+    for most in (1, 2, 5, 10, 20, 40, 200, 300):
         calls = []
         counted = CountedGraph(programme.S.matrix, calls)
         found = minimise_on_simplices(programme._replace(S=counted), equal_shares(programme), tol=0.0, max_iter=most)

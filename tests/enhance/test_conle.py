@@ -83,8 +83,8 @@ def test_gradient():
     X, L = torch.from_numpy(rng.normal(size=(6, 3))), torch.from_numpy(rng.integers(0, 2, (6, 3)).astype(float))
     L[:, 0] = 1.0
     w = torch.from_numpy(conle.networks.initial_parameters(sizes, rng, start="inputs")).requires_grad_(True)
-    terms = conle.Terms(0.7, 0.3, 0.5, 0.2)
-    assert torch.autograd.gradcheck(lambda w: conle.objective(w, sizes, X, L, terms), (w,), fast_mode=True)
+    terms = (0.7, 0.3, 0.5, 0.2)
+    assert torch.autograd.gradcheck(lambda w: conle.objective(w, sizes, X, L, *terms), (w,), fast_mode=True)
 
 
 def test_trained_to_the_end_the_labels_come_back(small):

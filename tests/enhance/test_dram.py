@@ -69,6 +69,12 @@ def test_gradient(tiny):
     assert np.isfinite(value)
     numeric = approx_fprime(theta.ravel(), lambda t: dram.objective(t.reshape(theta.shape), phi, sums, 0.1)[0], 1e-7)
     np.testing.assert_allclose(gradient.ravel(), numeric, atol=2e-5)
+    theta = theta.copy()
+    theta[0, :, 0] = [0.0, -14.0][: theta.shape[1]]  # a component with a weight like the floor
+    gradient = dram.objective(theta, phi, sums, 0.1)[1][0, 1, 0]
+    around = [theta + step * np.eye(theta.size)[1 + theta.shape[2] - 1].reshape(theta.shape) for step in (1e-5, -1e-5)]
+    slope = np.subtract(*(dram.objective(at, phi, sums, 0.1)[0] for at in around)) / 2e-5
+    assert gradient == pytest.approx(slope, rel=1e-4)
 
 
 def likelihood(theta, phi, log_draws, penalty):

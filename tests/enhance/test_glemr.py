@@ -98,6 +98,8 @@ def test_more_labels_say_less_about_each_and_a_strong_prior_says_nothing(small):
 def test_the_limit_depends_on_the_number_of_labels_only(small):
     X, L, _ = small
     D = GLEMR().fit_enhance(X, L)
+    values = [free_posterior(4, int(m), 0.03).objective for m in L.sum(axis=1)]
+    assert GLEMR().fit(X, L).solution_.objective == pytest.approx(np.mean(values))
     order = [2, 0, 3, 1]
     np.testing.assert_allclose(GLEMR().fit_enhance(0 * X, L[:, order]), D[:, order], atol=1e-12)
     for m in np.unique(L.sum(axis=1)).astype(int):
@@ -108,6 +110,10 @@ def test_the_limit_depends_on_the_number_of_labels_only(small):
 
 @pytest.mark.filterwarnings("ignore::contone.exceptions.LabelWarning")
 def test_a_row_with_all_labels_is_uniform():
+    """Its labels say nothing: the posterior is the prior, and the objective has no term of theirs."""
+    found, prior = free_posterior(3, 3, 0.2), np.array([0.0, -np.log(0.2), -np.log(0.2)])
+    np.testing.assert_allclose(found.value, [[0.0, 0.0], [5.0, 5.0]])
+    assert found.objective == pytest.approx(glemr.limit_objective(prior, glemr.normal_nodes(3, 64), 3, 0.2)[0])
     np.testing.assert_allclose(GLEMR().fit_enhance([[0.0], [1.0]], np.ones((2, 3))), 1 / 3)
 
 

@@ -165,6 +165,21 @@ def test_the_unit_of_the_labels_does_not_matter_for_the_choice_of_lambda(unit, m
     assert n_steps < glle.MAX_STEPS
 
 
+def test_the_residual_of_the_early_stop_is_relative_to_the_start(small):
+    X, L, _ = small
+    A, *_ = neighbour_affinity(X, 10, "knn")
+    K, start = np.exp(-0.1 * cdist(X, X, "sqeuclidean")), np.random.default_rng(0).uniform(size=(61, 4))
+
+    def steepest(W):
+        G = objective(model(K, W), A, L, 0.1)[1]
+        return np.abs(np.vstack([K @ G, G.sum(axis=0)])).max()
+
+    found = descend(K, A, L, 0.1, start, tol=1e-12, max_iter=5)
+    assert found.residual == pytest.approx(steepest(found.value) / steepest(start), rel=1e-9)
+    assert found.info == {"met_tol": False}
+    assert descend(K, A, L, 0.1, start, tol=1.0, max_iter=5).info == {"met_tol": True}
+
+
 def test_the_choice_of_lambda_waits_until_the_scores_are_known(monkeypatch):
     """Features that hardly tell the labels ask for much smoothing, where a short Lanczos run is wrong first."""
     rng = np.random.default_rng(0)

@@ -38,6 +38,16 @@ def test_objective_is_eq_8():
     assert objective_and_gradient(W, X, F, 1.0, 0.1)[0] == pytest.approx(expected)
 
 
+def test_an_unasked_label_counts_as_often_as_it_is_marked(small):
+    X, L, _ = small
+    L = L.copy()
+    L[4:9, 2] = np.nan
+    frequency = (np.nansum(L[:, 2]) + 0.5) / (np.isfinite(L[:, 2]).sum() + 1.0)
+    filled = np.where(np.isnan(L), frequency, L)
+    expected = RectifiedSoftmax(beta=0.01).fit_enhance(X, filled / filled.sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(RectifiedSoftmax(beta=0.01).fit_enhance(X, L), expected, atol=1e-12)
+
+
 def test_sum_is_mean_with_a_penalty_n_times_weaker(small):
     X, L, _ = small
     total = RectifiedSoftmax(reduction="sum", beta=0.6, weight_decay=0.0).fit(X, L)

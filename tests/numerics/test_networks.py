@@ -36,6 +36,23 @@ def test_a_network_is_its_formula():
     assert torch.equal(networks.forward(networks.unpack(w, SIZES)["encoder"], X, (torch.tanh,)), expected)
 
 
+def test_masks_are_factors_of_hidden_units():
+    w = torch.from_numpy(networks.initial_parameters(SIZES, rng(), bias=0.3))
+    (W1, b1), (W2, b2) = layers = networks.unpack(w, SIZES)["encoder"]
+    X, mask = torch.from_numpy(rng().normal(size=(7, 3))), torch.from_numpy(rng().integers(0, 2, (7, 5)) * 2.0)
+    expected = (mask * torch.tanh(X @ W1 + b1)) @ W2 + b2
+    torch.testing.assert_close(networks.forward(layers, X, (torch.tanh,), [mask]), expected)
+
+
+def test_a_tensor_stays_and_an_array_is_copied():
+    single, array = torch.zeros(2, dtype=torch.float32), np.ones(2, dtype=np.float32)
+    assert networks.to_tensor(single) is single
+    made = networks.to_tensor(array)
+    array[0] = 5.0
+    assert made.dtype == torch.float64
+    assert made.tolist() == [1.0, 1.0]
+
+
 @pytest.mark.parametrize(("start", "variance"), [("normal", 2 / 500), ("uniform", 2 / 500), ("inputs", 1 / 900)])
 def test_the_start_has_the_variance_it_says(start, variance):
     sizes = {"net": (300, 200)}

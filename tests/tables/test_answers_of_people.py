@@ -271,3 +271,24 @@ def test_what_a_model_cannot_use_is_said(exports):
 
     contone.tables.apply_model("plain.contone", "new.json", "o.csv", progress=Listen())
     assert "theirs are not used" in warned[0]
+
+
+def test_ranks_of_several_people_are_levels(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+
+    def ranked(person, order):
+        region = {"from_name": "q", "to_name": "t", "type": "ranker", "value": {"ranker": {"_": list(order)}}}
+        return {"completed_by": person, "result": [region]}
+
+    tasks = [
+        {"id": i, "data": {}, "annotations": [ranked(w, "abc" if rng.random() < 0.8 else "bca") for w in range(3)]}
+        for i in range(20)
+    ]
+    Path("e.json").write_text(json.dumps(tasks))
+    problem = read_table("e.json")
+    assert problem.rule == "levels"
+    assert set(problem.Y.rows()) == {(3.0, 2.0, 1.0), (1.0, 3.0, 2.0)}
+    done = contone.enhance_file("e.json", "o.csv", method=contone.Inversion(n_sweeps=40, n_burn=10))
+    mean = pl.read_csv("o.csv").select(done.degrees).to_numpy().mean(axis=0)
+    assert mean[0] > mean[1] > mean[2]

@@ -14,6 +14,7 @@ import pytest
 from contone import CumulativeMass, Inversion, Threshold, TopK
 from contone.measurements import Order
 from contone.trust.check_result import DOUBTFUL, FINE, OFF, UNTOLD, Finding
+from contone.trust.credibility import expected_error_of
 from contone.trust.hidden_labels import are_given_away, score_features
 from contone.trust.open_rule import allowed_rules, average_over_rules
 from contone.trust.verdict import CARE, NEVER, TABLE, USE, decide
@@ -89,6 +90,10 @@ def test_what_the_rule_is_worth_is_what_knowing_it_would_save(rule, is_open):
     assert 0.0 <= over.share < 1.0
     if len(over.weights) == 1:
         assert over.share == 0.0
+        assert over.error.mean == pytest.approx(method.expected_error_.mean)
+    uniform = np.full(L.shape, 0.25)
+    beside = average_over_rules(method, X, L, method.posterior_, uniform, expected_error_of(method, X, L, uniform)[0])
+    assert beside.error.mean == pytest.approx(over.baselines["equal degrees"], rel=0.2)
     assert sum(over.weights.values()) == pytest.approx(1.0)
     assert over.error.lower <= over.error.mean <= over.error.upper
     assert (over.lower < over.upper).all()

@@ -282,7 +282,7 @@ class Enhancer(Estimator, ABC):
     if not TYPE_CHECKING:  # mypy would take every attribute for granted
 
         def __getattr__(self, name: str) -> Any:
-            """What an enhancer lacks is said in words; `hasattr` is False all the same."""
+            """Say why an enhancer lacks a method; `hasattr` is still False."""
             found = getattr(type(self), name, None)
             if isinstance(found, property):  # which raised an AttributeError with its own words
                 return found.fget(self)

@@ -50,7 +50,7 @@ def install(module: str) -> str:
 
 
 def _locate(error: Exception) -> str:
-    """What an error that nobody foresaw says, and where it was raised: in a method of one's own, or in contone."""
+    """The message of an unexpected error, and where it was raised: in a user's own method, or in contone."""
     from contone.cli.terminal import clean
 
     *_, raised = traceback.extract_tb(error.__traceback__)

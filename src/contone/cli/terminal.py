@@ -97,8 +97,9 @@ def print_record(record: Mapping[str, object]) -> None:
 
 
 def print_json(value: Any) -> None:
-    """A result for programs."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    """A result for programs; what a terminal would obey is escaped as JSON escapes it."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    typer.echo("".join(f"\\u{ord(c):04x}" if _is_unsafe(c) else c for c in text))
 
 
 def plain(value: object) -> bool | int | float | str | None:

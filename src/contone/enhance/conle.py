@@ -22,7 +22,7 @@ the authors was found.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -98,10 +98,10 @@ class ConLE(Enhancer):
         self._scaling = standardisation(X, ddof=0).on_host() if self.standardize else unscaled
         features, labels = networks.to_tensor(self._scaling(X)), networks.to_tensor(L)
         self._sizes = network_sizes(d, L.shape[1], self.n_code, self.n_hidden)
-        terms = Terms(float(self.alpha), float(self.beta), float(self.temperature), float(self.margin))
+        terms = (self.alpha, self.beta, self.temperature, self.margin)
 
         def loss(w: Tensor, rows: Tensor) -> Tensor:
-            return objective(w, self._sizes, features[rows], labels[rows], terms)
+            return objective(w, self._sizes, features[rows], labels[rows], *terms)
 
         rng = networks.generator(self.random_state)
         per_epoch = networks.steps_per_epoch(n, self.batch_size)
@@ -137,15 +137,6 @@ class ConLE(Enhancer):
         return super()._fit_bytes(n, d, q) + held + 8 * 8.0 * parameters
 
 
-class Terms(NamedTuple):
-    """Weights and readings of the objective."""
-
-    alpha: float
-    beta: float
-    temperature: float
-    margin: float
-
-
 def network_sizes(d: int, q: int, n_code: int, n_hidden: int) -> dict[str, tuple[int, ...]]:
     """Widths of f, g and h."""
     return {
@@ -166,14 +157,16 @@ def codes(w: Tensor, sizes: Sizes, X: Tensor, L: Tensor) -> tuple[Tensor, Tensor
     return Z, Q, networks.forward(nets["degrees"], torch.cat([Z, Q], dim=1), hidden)
 
 
-def objective(w: Tensor, sizes: Sizes, X: Tensor, L: Tensor, terms: Terms) -> Tensor:
+def objective(
+    w: Tensor, sizes: Sizes, X: Tensor, L: Tensor, alpha: float, beta: float, temperature: float, margin: float
+) -> Tensor:
     """The loss on rows X (m, d), L (m, q), a pure function of the weights w."""
     Z, Q, Y = codes(w, sizes, X, L)
     return (
-        contrast(Z, Q, terms.temperature)
-        + contrast(Q, Z, terms.temperature)
-        + terms.alpha * (L - Y).square().sum(dim=1).mean()
-        + terms.beta * order_loss(Y, L, terms.margin)
+        contrast(Z, Q, temperature)
+        + contrast(Q, Z, temperature)
+        + alpha * (L - Y).square().sum(dim=1).mean()
+        + beta * order_loss(Y, L, margin)
     )
 
 

@@ -37,7 +37,7 @@ from contone.base import (
     estimator,
     parameter,
 )
-from contone.numerics.graphs import affinity_graph, nearest_neighbours
+from contone.numerics.graphs import neighbour_affinity
 from contone.numerics.optimise import lbfgs
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax
@@ -151,12 +151,9 @@ class DLDL(InductiveMixin, Enhancer):
         """The quadratic form of D, and what is known about its graph."""
         if self.alpha == 0 or len(X) == 1:
             return Smoothness(None, 0.0, self.beta), {}
-        neighbours = nearest_neighbours(X, self.n_neighbors)
         # Paper: sigma = 20 whatever the unit of the features. With that of the Yeast sets all weights are 1.
-        sigma = float(neighbours.distances[:, -1].mean()) if isinstance(self.sigma, str) else float(self.sigma)
-        graph = affinity_graph(neighbours, sigma)
-        form = Smoothness(graph, self.alpha, self.beta)
-        return form, {"sigma": sigma, "neighbours": neighbours.report()}
+        graph, sigma, search, _ = neighbour_affinity(X, self.n_neighbors, self.sigma)
+        return Smoothness(graph, self.alpha, self.beta), {"sigma": sigma, "neighbours": search}
 
     def _predict(self, X: Matrix) -> Array:
         return softmax(X @ self.coef_ + self.intercept_)

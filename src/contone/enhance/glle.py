@@ -25,7 +25,7 @@ N. Xu, Y.-P. Liu, X. Geng. Label enhancement for label distribution learning. IE
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -43,14 +43,12 @@ from contone.base import (
 )
 from contone.measurements import asked_frequencies
 from contone.numerics.graphs import (
-    affinity_graph,
     in_order,
-    local_neighbours,
-    nearest_neighbours,
+    neighbour_affinity,
     put_back,
     query_neighbours,
 )
-from contone.numerics.kernel import gaussian_kernel, gaussian_matrix, knn_width, mean_pairwise_distance
+from contone.numerics.kernel import gaussian_kernel, gaussian_matrix, mean_pairwise_distance
 from contone.numerics.lanczos import Quadrature, quadrature
 from contone.numerics.linear import conjugate_gradient
 from contone.numerics.optimise import lbfgs
@@ -216,19 +214,6 @@ class GLLE(InductiveMixin, Enhancer):
 
     def _normalised(self, P: Array) -> Array:
         return to_distributions(P, self.output)
-
-
-def neighbour_affinity(
-    X: Array, k: int, sigma: float | str, *, local: bool = False
-) -> tuple[Graph, float, Record, Any]:
-    """A (n, n) with A_ij = exp(-||x_i - x_j||^2 / (2 sigma^2)) where i is near j or j near i; and what belongs to it.
-
-    That is its width, the report of the search, and the order of A's rows and columns, which is that of X unless
-    `local` allows another.
-    """
-    neighbours, order = local_neighbours(X, k) if local else (nearest_neighbours(X, k), slice(None))
-    width = knn_width(neighbours.distances) if sigma == "knn" else float(sigma)
-    return affinity_graph(neighbours, width), width, neighbours.report(), order
 
 
 def smoothing_weight(A: Graph, L: Array, rule: float | str) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Callable
 from functools import partial
 from inspect import signature
 from typing import Any, Self
@@ -63,6 +65,34 @@ class Graded(Enhancer):
     def enhance(self, X: Data, Y: Data) -> Data:
         """Label distributions (m, q) of new rows that have labels, where the method can."""
         return Enhancer.enhance(self, X, Y)
+
+
+class Mapped(Graded):
+    """One that puts every row of the answer of its `enhancer` through a map."""
+
+    enhancer: EstimatorLike
+
+    @abstractmethod
+    def _row_map(self) -> Callable[[Array], Array] | None:
+        """Rows (m, q) of the answer to rows; None where they stay as they are."""
+
+    def _mapped(self, D: Array, model: Array) -> Array:
+        D, row_map = beside(D, model), self._row_map()
+        return D if row_map is None else get_backend(D).map_rows(row_map, D, columns=D.shape[1])
+
+    def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
+        return self._mapped(self.enhancer_._enhance(X, L), L)
+
+    def _predict(self, X: np.ndarray) -> Array:
+        return self._mapped(self.enhancer_._predict(X), X)
+
+    def _fit_bytes(self, n: int, d: int, q: int) -> float:
+        return float(self.enhancer._fit_bytes(n, d, q))
+
+
+def beside(D: Array, model: Array) -> Array:
+    """D in the library of `model`."""
+    return D if get_backend(D).name == get_backend(model).name else like(D, model)
 
 
 def takes_degrees(method: EstimatorLike) -> bool:

@@ -159,17 +159,15 @@ class LEVI(Enhancer):
         features, labels = networks.to_tensor(self._scaling(X)), networks.to_tensor(L)
         k, h = max(self.n_latent, q), self.n_hidden
         self._sizes = {"encoder": (d + q, h, h, 2 * k), "decoder": (k, h, h, d)}
-        weights = Weights(
-            k / q if self.alpha == "elbo" else float(self.alpha),
-            d / (2.0 * q) if self.beta == "elbo" else float(self.beta),
-        )
+        alpha = k / q if self.alpha == "elbo" else float(self.alpha)
+        beta = d / (2.0 * q) if self.beta == "elbo" else float(self.beta)
         rng = networks.generator(self.random_state)
         start = like(networks.initial_parameters(self._sizes, rng, bias=0.01), features)
         draws = TensorDraws(rng, features)
 
         def loss(w: Tensor, rows: Tensor) -> Tensor:
             noise = draw_noise(draws, len(rows), k, h, self.dropout)
-            return objective(w, self._sizes, features[rows], labels[rows], noise, weights, self.decoder_output)
+            return objective(w, self._sizes, features[rows], labels[rows], noise, alpha, beta, self.decoder_output)
 
         per_epoch = networks.steps_per_epoch(n, self.batch_size)
         epochs = -(-AUTO_STEPS // per_epoch) if self.epochs == "auto" else int(self.epochs)
@@ -208,13 +206,6 @@ class LEVI(Enhancer):
 # --------------------------------------------------------------------------------------------------------- the networks
 
 
-class Weights(NamedTuple):
-    """Of the terms of the objective, beside that of the labels, which is 1."""
-
-    alpha: float
-    beta: float
-
-
 class Noise(NamedTuple):
     """What is drawn for one step on m rows."""
 
@@ -247,7 +238,8 @@ def objective(
     X: Tensor,
     L: Tensor,
     noise: Noise,
-    weights: Weights,
+    alpha: float,
+    beta: float,
     decoder_output: str = "linear",
 ) -> Tensor:
     """The objective on rows X (m, d), L (m, q), a pure function of the weights w and the noise."""
@@ -257,11 +249,11 @@ def objective(
     mean, deviation = encode(nets["encoder"], X, L, noise.encoder)
     z = mean + deviation * noise.eps
     value = cross_entropy(z[:, -L.shape[1] :], L)
-    value = value + weights.alpha * networks.gaussian_divergence(mean, deviation).mean()
-    if weights.beta > 0:
+    value = value + alpha * networks.gaussian_divergence(mean, deviation).mean()
+    if beta > 0:
         decoded = networks.forward(nets["decoder"], z, (torch.tanh, torch.nn.functional.elu), noise.decoder)
         decoded = decoded.sigmoid() if decoder_output == "sigmoid" else decoded
-        value = value + weights.beta * (decoded - X).square().mean()
+        value = value + beta * (decoded - X).square().mean()
     return value
 
 

@@ -56,7 +56,6 @@ COUNTING = ("Counting", "Dirichlet-multinomial")
 
 TITLE = "Methods judged by answers of people"
 
-
 EM_STEPS, EM_TOLERANCE = 200, 1e-6
 PSEUDO_COUNT = 0.01
 """Of every entry of a confusion matrix of Dawid and Skene's model."""
@@ -178,16 +177,12 @@ def dawid_skene(answers: Answers) -> Matrix:
     return T
 
 
-def with_features(answers: Answers) -> Matrix:
-    """The Dirichlet-multinomial whose mean is a logistic regression on the features."""
-    counts = answers.counts()
-    return counting.dirichlet_multinomial(counts, counting.regressed(answers.X, counts))
-
-
 COUNTERS: dict[str, Callable[[Answers], Matrix]] = {
     "Counting": lambda answers: counting.shares(answers.counts()),
     "Dirichlet-multinomial": lambda answers: counting.dirichlet_multinomial(answers.counts()),
-    "Dirichlet-multinomial (features)": with_features,
+    "Dirichlet-multinomial (features)": lambda answers: counting.dirichlet_multinomial(
+        answers.counts(), counting.regressed(answers.X, answers.counts())
+    ),
     "Dawid-Skene": dawid_skene,
     "Logistic regression": lambda answers: counting.regressed(answers.X, answers.counts()),
 }

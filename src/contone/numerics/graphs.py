@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace
 
 from contone.backends import Graph, Neighbours, get_backend
 from contone.backends.protocols import invert
-from contone.typing import Array
+from contone.numerics.kernel import knn_width
+from contone.typing import Array, Record
 
 GOOD_RECALL = 0.95
 """Below this share of true neighbours an approximate graph comes with a warning."""
@@ -59,6 +60,19 @@ def affinity_graph(neighbours: Neighbours, width: float) -> Graph:
     """A (n, n), A_ij = exp(-distance_ij^2 / (2 width^2)) where i is a neighbour of j or j one of i."""
     W = edge_graph(neighbours, gaussian_weights(neighbours.distances, math.sqrt(2.0) * width))
     return W.symmetrize(by="max")
+
+
+def neighbour_affinity(
+    X: Array, k: int, sigma: float | str, *, local: bool = False
+) -> tuple[Graph, float, Record, Any]:
+    """A (n, n) with A_ij = exp(-||x_i - x_j||^2 / (2 sigma^2)) where i is near j or j near i; and what belongs to it.
+
+    That is its width (`knn_width` where sigma is a word), the report of the search, and the order of A's rows and
+    columns, which is that of X unless `local` allows another.
+    """
+    neighbours, order = local_neighbours(X, k) if local else (nearest_neighbours(X, k), slice(None))
+    width = knn_width(neighbours.distances) if isinstance(sigma, str) else float(sigma)
+    return affinity_graph(neighbours, width), width, neighbours.report(), order
 
 
 def gaussian_weights(distances: Array, sigma: float) -> Array:

@@ -1,4 +1,4 @@
-"""A limit on the addresses of a process (``ulimit -v``): libraries fail, abort or hang under it in words of their own.
+"""A limit on the addresses of a process (``ulimit -v``), under which libraries fail in their own ways, abort or hang.
 
 They ask for far more addresses than they use memory: for threads, for compiled code, for what they may allocate later.
 The figures are what was measured on two cores, rounded up. Nothing else is imported here, as this is asked before.

@@ -107,14 +107,11 @@ def _class_names(feature: Any) -> list[str]:
 
 def _named(column: pl.Series, names: list[str]) -> pl.Series:
     """Numbers of classes as names; -1, which stands for none, is missing."""
-
-    def name_of(number: int | None) -> str | None:
-        return names[number] if number is not None and 0 <= number < len(names) else None
-
-    if isinstance(column.dtype, (pl.List, pl.Array)):
-        entries = [None if row is None else [name_of(k) for k in row] for row in column.to_list()]
-        return pl.Series(column.name, entries, dtype=pl.List(pl.String))
-    return pl.Series(column.name, [name_of(k) for k in column.to_list()], dtype=pl.String)
+    numbers, is_list = list(range(len(names))), isinstance(column.dtype, (pl.List, pl.Array))
+    entry = pl.element() if is_list else pl.col(column.name)
+    named = entry.replace_strict(numbers, names, default=None, return_dtype=pl.String)
+    shown = pl.col(column.name).cast(pl.List(pl.Int64)).list.eval(named) if is_list else named
+    return column.to_frame().select(shown).to_series()
 
 
 def _like(table: Any, frame: pl.DataFrame) -> Any:

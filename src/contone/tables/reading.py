@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from contone.exceptions import ArgumentError, DataError
+from contone.exceptions import ArgumentError, DataError, LabelError
 from contone.measurements import Measurement, parse_rule
 from contone.measurements.proposal import Proposal, propose_reading
 from contone.runtime.progress import Progress
@@ -310,10 +310,6 @@ def answered(problem: Problem, answers: Answers) -> Problem:
     )
 
 
-RULES = {"votes": "votes", "marks": "marks", "levels": "levels", "ranks": "order"}
-"""How the answers of each kind of question are read."""
-
-
 def _rule(problem: Problem, note: Callable[[str], None]) -> str | None:
     """The rule that was asked for; else that of the tool's question, or the one that answers and numbers ask for."""
     if problem.reading.rule is not None:
@@ -323,13 +319,28 @@ def _rule(problem: Problem, note: Callable[[str], None]) -> str | None:
     if problem.groups is None and not are_counts:
         return None  # marks or confidences of one source, which the method knows how to read
     if kind in ("levels", "ranks"):
-        proposal = Proposal(RULES[kind], f"the question asks for {kind}")
+        proposal = Proposal("levels", f"the question asks for {kind}: read as levels")
     else:
         proposal = propose_reading(Y, problem.groups)
+        _refuse_negative_counts(Y, problem)
         if proposal.rule == "main" and problem.groups is not None:  # one answer per item, by different people
             proposal = Proposal("marks", "each item has an answer of one person: read as marks")
+        elif proposal.rule == "order" and problem.groups is not None:
+            proposal = Proposal("levels", "each person puts the labels in an order: read as levels")
     note(f"{proposal.sentence}; --rule says otherwise")
     return proposal.rule
+
+
+def _refuse_negative_counts(Y: NDArray[np.float64], problem: Problem) -> None:
+    """A number below zero among counts is a mistake, and does not make levels of them."""
+    below = (Y < 0).any(axis=1)
+    if 0 < below.sum() < 0.5 * len(Y) and propose_reading(Y[~below], None).rule == "votes":
+        row = int(np.argmax(below))
+        name, value = problem.label_names[int(np.argmax(Y[row] < 0))], float(np.nanmin(Y[row]))
+        raise LabelError(
+            f"the other rows count people, and counts cannot be negative: row {row} has {value:g} for {name!r}. "
+            "Correct it, or say how the labels were made (--rule levels for levels below zero)."
+        )
 
 
 def understand(source: Table | Pieces, reading: Reading, note: Callable[[str], None]) -> tuple[Columns, LabelReading]:

@@ -90,14 +90,6 @@ class Job:
     sample: FittedRows | None = field(default=None, repr=False)
     """The rows of the fit; None where it was that of an earlier run."""
 
-    @property
-    def writing(self) -> Writing:
-        return self.request.writing
-
-    @property
-    def suffix(self) -> str:
-        return self.request.suffix
-
     def rows(self) -> FittedRows:
         """The rows of the fit; drawn again, the same ones, where an earlier run drew them."""
         if self.sample is not None:
@@ -276,7 +268,7 @@ def _located(source: pieces.Pieces, i: int) -> Iterator[None]:
 def _write_parts(job: Job, folder: Path) -> dict[int, checkpoint.Part]:
     """Make the parts that are not there yet; all of them, by number."""
     n_parts, progress = len(job.source), job.request.progress
-    done = checkpoint.finished(folder, job.token, job.suffix)
+    done = checkpoint.finished(folder, job.token, job.request.suffix)
     missing = [i for i in range(n_parts) if i not in done or done[i].n_rows != job.source.rows_of(i)]
     if len(missing) < n_parts:
         progress.note(f"  resuming: {n_parts - len(missing)} of {n_parts} parts are done already")
@@ -296,10 +288,10 @@ def _write_part(job: Job, folder: Path, i: int, piece: Table) -> checkpoint.Part
         X = encode(job.model.encoder, features_of(piece, chosen), piece.n_rows)
         Y = job.labels.read(piece)
         D = np.asarray(method.enhance(X, Y))
-        ends = intervals_of(method, X, Y, job.writing.intervals)
-    frame = answer_frame(job.writing, piece, chosen, job.labels, D, ends)
-    write = partial(formats.write_frame, frame, suffix=job.suffix, header=i == 0, dialect=job.source.dialect)
-    return checkpoint.add_part(folder, i, job.token, frame.height, job.suffix, write)
+        ends = intervals_of(method, X, Y, job.request.writing.intervals)
+    frame = answer_frame(job.request.writing, piece, chosen, job.labels, D, ends)
+    write = partial(formats.write_frame, frame, suffix=job.request.suffix, header=i == 0, dialect=job.source.dialect)
+    return checkpoint.add_part(folder, i, job.token, frame.height, job.request.suffix, write)
 
 
 # ------------------------------------------------------------------------------------------------------ one file
@@ -310,12 +302,12 @@ def _merge(done: list[checkpoint.Part], job: Job) -> None:
     written = sum(part.n_rows for part in done)
     if written != job.source.n_rows:
         raise OutputError(f"The parts have {written:,} rows, the input has {job.source.n_rows:,}: run again.")
-    if job.writing.target == STDOUT:
+    if job.request.writing.target == STDOUT:
         for part in done:
             formats.to_stdout(part.read())
         return
-    with replacing(job.writing.target, overwrite=job.writing.overwrite) as temporary:
-        if job.suffix in formats.PARQUET:
+    with replacing(job.request.writing.target, overwrite=job.request.writing.overwrite) as temporary:
+        if job.request.suffix in formats.PARQUET:
             _merge_parquet(done, temporary, max(part.n_rows for part in done))
             found = int(pl.scan_parquet(temporary, glob=False).select(pl.len()).collect().item())
             if found != job.source.n_rows:

@@ -123,9 +123,6 @@ class Check:
         Rows with the largest expected error.
     doubtful : tuple of DoubtfulEntry
         Labels that look wrong, by `contone.doubtful_labels`.
-    pairs : tuple
-        Labels that go together: (label, label, correlation), the strongest first; of the log degrees beyond what the
-        features explain for `Inversion`, of the log degrees for other methods.
     n_rows, n_checked : int
         Rows of the data, and how many of them the checks looked at.
     not_checked : tuple of str
@@ -147,7 +144,6 @@ class Check:
     labels: tuple[LabelSummary, ...] = field(repr=False)
     ambiguous: tuple[RowSummary, ...] = field(repr=False)
     doubtful: tuple[DoubtfulEntry, ...] = field(repr=False)
-    pairs: tuple[tuple[str, str, float], ...] = field(repr=False)
     n_rows: int
     n_checked: int
     method: str = MODEL

@@ -54,8 +54,6 @@ class Standing:
         Mean and standard deviation over replicates of every measure; empty where it failed in all of them.
     recovered : float
         Mean share of the way from uniform (0) to the limit (1), in KL; NaN where there is none.
-    first : float
-        Share of the replicates in which it has the least KL of all methods and baselines.
     ahead : float
         Share of the replicates in which its KL is less than that of the next in the table; NaN for the last one.
     kl : tuple of float
@@ -84,7 +82,6 @@ class Standing:
     seconds: float
     errors: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    first: float = math.nan
     ahead: float = math.nan
     held_out: float = math.nan
     hidden: str = ""
@@ -246,8 +243,6 @@ def rank(
         kl[name][: len(found)] = [s["kl"] for s in found]
     mean = {name: np.nanmean(values) if (~np.isnan(values)).any() else np.nan for name, values in kl.items()}
     order = sorted(kl, key=lambda name: (np.isnan(mean[name]), mean[name]))  # what failed everywhere comes last
-    complete = [kl[name] for name in order if not np.isnan(kl[name]).any()]
-    least = np.min(complete, axis=0) if complete else np.full(n_replicates, np.nan)
 
     def standing(name: str, kind: str, found: list[dict[str, float]], trials: Sequence[Tried] = ()) -> Standing:
         there = [k for k, s in enumerate(found) if s is not NOTHING]
@@ -278,8 +273,7 @@ def rank(
         both = ~np.isnan(kl[name] + next_one)
         ahead = float(np.mean(kl[name][both] < next_one[both])) if both.any() else math.nan
         score, hidden = (held_out or {}).get(name, NOT_ASKED)
-        first = 0.0 if np.isnan(kl[name]).any() else float(np.mean(kl[name] == least))
-        standings.append(replace(own, first=first, ahead=ahead, held_out=score, hidden=hidden))
+        standings.append(replace(own, ahead=ahead, held_out=score, hidden=hidden))
     return Comparison(tuple(standings), n_replicates, n, q, (*rehearsal.warnings, *rehearsal.remarks))
 
 

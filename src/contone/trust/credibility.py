@@ -31,7 +31,7 @@ from contone.trust.hidden_labels import are_given_away, feature_finding, find_hi
 from contone.trust.left_out import leave_out, left_out_findings
 from contone.trust.open_rule import OverRules, average_over_rules, gain_finding, rule_finding
 from contone.trust.rehearsal import rows_in_memory
-from contone.trust.subject import Subject, find_doubtful, strongest_pairs, summarize_labels, summarize_rows, taken
+from contone.trust.subject import Subject, find_doubtful, summarize_labels, summarize_rows, taken
 from contone.trust.trial import quiet
 from contone.trust.verdict import decide
 from contone.typing import Array, Matrix
@@ -228,11 +228,6 @@ def _result(
     yes_weight: float,
 ) -> Check:
     """All that was found."""
-    if subject.is_model:
-        covariance = subject.model.covariance_
-    else:
-        Z = np.log(np.maximum(subject.D, FLOOR))
-        covariance = np.cov(Z - Z.mean(axis=1, keepdims=True), rowvar=False)
     return Check(
         decision=decide(findings),
         rule=str(subject.model.degradation_),
@@ -247,7 +242,6 @@ def _result(
         labels=summarize_labels(subject, (over.lower, over.upper) if subject.is_model else None),
         ambiguous=summarize_rows(subject, row_errors),
         doubtful=tuple(doubtful),
-        pairs=strongest_pairs(covariance, subject.names),
         n_rows=subject.n,
         n_checked=len(subject.rows),
         method=type(subject.method).__name__,

@@ -84,12 +84,8 @@ def rehearsal_finding(subject: Subject, method: Enhancer) -> Finding:
 def solver_finding(method: Enhancer) -> Finding:
     """Has the solver come to its end?"""
     solution, name = method.solution_, type(method).__name__
-    if solution.converged and not solution.n_iter:
-        said = f"The solver: {name} needs no iterations."
-    elif solution.converged:
-        said = f"The solver: {name} converged after {solution.n_iter} iterations."
-    else:
-        said = f"The solver: {name} stopped after {solution.n_iter} iterations, not converged; {method.when_short}."
+    ended = f", not converged; {method.when_short}" if not solution.converged else ""
+    said = f"The solver: {name} stopped after {solution.n_iter} iterations{ended or ', converged'}."
     allowed = method.get_params(deep=False).get("max_iter")
     counts = {"taken": solution.n_iter} | ({"allowed": allowed} if isinstance(allowed, int) else {})
     verdict = FINE if solution.converged else DOUBTFUL

@@ -44,7 +44,6 @@ def document(check: Check, source: str = "The data", *, commands: bool = False) 
                 _labels(check.labels, "row"),
                 _ambiguous(check),
                 _doubtful(check),
-                _pairs(check),
             ),
             f"{_made_by()} Expected error: KL(D || D^) over models that the labels allow; no truth was used.",
         )
@@ -199,17 +198,6 @@ def _doubtful(check: Check) -> Section:
     none = Text("No label looks wrong, or none could be doubted under this rule.")
     question = "Which labels do the features and the other labels speak against?"
     return Section("doubtful", grid.title, (note, grid) if check.doubtful else (none,), question)
-
-
-def _pairs(check: Check) -> Section:
-    rows = (Row(a, (Cell(b), _number(v, "+.2f"))) for a, b, v in check.pairs)
-    grid = _grid("Labels that go together", "Label", "Label, #Correlation", rows)
-    beyond = " beyond what the features explain" if check.method == MODEL else ""
-    note = (
-        f"Correlation of the log degrees{beyond}. Degrees of a row sum to 1, so that labels compete: values are a "
-        "little negative where nothing goes on."
-    )
-    return Section("pairs", grid.title, (Text(note, "note"), grid))
 
 
 def headline(people: People) -> str:

@@ -120,16 +120,6 @@ def find_doubtful(subject: Subject) -> tuple[tuple[DoubtfulEntry, ...], str]:
     ), "" if len(subject.L) <= most else f"Labels that look wrong: looked for in {most} rows."
 
 
-def strongest_pairs(covariance: Matrix, names: tuple[str, ...]) -> tuple[tuple[str, str, float], ...]:
-    """The pairs of labels with the largest correlations in a covariance (q, q)."""
-    deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
-    correlation = covariance / np.outer(deviation, deviation)
-    first, second = np.triu_indices(len(names), 1)
-    values = correlation[first, second]
-    order = np.argsort(-np.abs(values), kind="stable")[:SHOWN]
-    return tuple((names[first[k]], names[second[k]], float(values[k])) for k in order)
-
-
 def _described(subject: Subject, i: int) -> tuple[tuple[str, ...], tuple[tuple[str, float], ...]]:
     """The labels that a row has, and its three largest degrees."""
     marked = tuple(subject.names[j] for j in np.flatnonzero(subject.L[i] > 0))

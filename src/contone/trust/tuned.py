@@ -225,7 +225,7 @@ class Best(_Rehearsed):
 
 def _able(methods: dict[str, Enhancer], rehearsal: Rehearsal) -> dict[str, Enhancer]:
     """The methods that take labels such as those of a rehearsal; the others are left out with a warning."""
-    able = {name: method for name, method in methods.items() if reads(method, rehearsal.labels)}
+    able = {name: method for name, method in methods.items() if reads(method, rehearsal.replicates[0].labels)}
     others = ", ".join(name for name in methods if name not in able)
     why = f"{others}: not for these labels ({rehearsal.model.degradation_.in_words()}), only for 0 and 1"
     if not able:

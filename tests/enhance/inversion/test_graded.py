@@ -423,7 +423,7 @@ def test_a_shorter_frame_is_aligned_by_its_index():
         expected,
         atol=1e-9,
     )
-    with pytest.raises(LabelError, match="'row999' that is not in Y"):
+    with pytest.raises(LabelError, match="'row999' that is not in the index of Y"):
         Inversion().fit(X, Y, degrees=few.rename(index={"row3": "row999"}))
     with pytest.raises(LabelError, match="no column 'b'"):
         Inversion().fit(X, Y, degrees=few[["a", "c"]])

@@ -223,6 +223,7 @@ def test_files_of_every_form(tmp_path, pack):
         ("[" * 100_000, "nested too deeply|not copied"),
         ('[{"id": 1, "data": {}, "annotations": []}]', "holds no answers: export"),
         ('[{"id": 1, "data": {}, "annotations": 3}]', "not a list"),
+        (json.dumps([task(1, annotation(1, None, kind="rating"))]), "holds no answers .1 without an answer to it"),
         ('[{"id": 1, "data": 5, "annotations": [{"result": 7}, 8]}]', "no answers"),
     ],
 )

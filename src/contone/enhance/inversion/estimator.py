@@ -73,10 +73,11 @@ from contone.enhance.inversion.people.report import AnswersReport, expect_answer
 from contone.enhance.inversion.posterior import Posterior
 from contone.enhance.inversion.rules import choose_rule
 from contone.enhance.inversion.suggest import suggest_rows
-from contone.exceptions import InputError
-from contone.measurements import Answers, IntervalRule, Marks, Measurement, RuleText, parse_rule
+from contone.exceptions import InputError, LabelWarning
+from contone.measurements import Answers, IntervalRule, Marks, Measurement, Order, RuleText, Votes, parse_rule
 from contone.numerics.solution import Solution
 from contone.runtime.machine import one_blas_thread
+from contone.runtime.warnings import warn
 from contone.typing import Array
 from contone.validation import (
     NOTHING_KNOWN,
@@ -240,7 +241,8 @@ class Inversion(InductiveMixin, Enhancer):
             they are and inform the model. A zero means less than half the smallest positive degree of all.
         groups : (n,) or None
             The item of every row, for answers of people ("votes", "marks", "levels"), several about one item: any
-            names. How far people differ about an item is estimated (`annotator_deviation_`). The answer has one row
+            names. 0/1 labels under another rule are read as "marks", or as "votes" where each row has one. How far
+            people differ about an item is estimated (`annotator_deviation_`). The answer has one row
             per item, (m, q), in the order of their first appearance (`groups_`, the index of a pandas answer).
             `degrees` are then those of items: (m, q) in that order, or a pandas frame whose index names items.
         annotators : (n,) or None
@@ -265,12 +267,10 @@ class Inversion(InductiveMixin, Enhancer):
         """The template of `fit_enhance` for answers of several people."""
         self._validate_params()
         rule = self._measurement()
-        rule = Marks() if rule == "bar" else rule  # every person has a bar
-        if not isinstance(rule, Answers):
+        if isinstance(rule, Order):
             raise InputError(
-                f"groups says which answers are about one item, and degradation={self.degradation!r} reads no answers "
-                'of people: use degradation="votes" (each person chose one label), "marks" (all that hold) or '
-                '"levels" (a level for every label), or leave groups out.'
+                "groups says which answers are about one item, and orders of several people are not read together: use "
+                'degradation="levels" (a level for every label), or leave groups out.'
             )
         if self._settings().noise.any():
             raise InputError(f"Inversion: noise={self.noise} beside groups counts errors twice; use noise=0.")
@@ -278,6 +278,7 @@ class Inversion(InductiveMixin, Enhancer):
         grouped = check_groups(groups, training.X, training.border)
         refuse_too_large(self, grouped.X, training.labels.shape[1])
         names, L = training.border.label_names, to_numpy(training.labels)
+        rule = rule if isinstance(rule, Answers) else _read_answers(rule, L)
         known = NOTHING_KNOWN if degrees is None else check_degrees_of_items(degrees, names, grouped.names)
         who = None if annotators is None else check_annotators(annotators, grouped.item)
         order = np.argsort(grouped.item, kind="stable")
@@ -465,6 +466,18 @@ class Inversion(InductiveMixin, Enhancer):
         if get_backend(X).in_memory:
             return self.fit_.posterior(X, L, make_generator(self.random_state))
         return blocks.posterior(self.fit_, X, L, make_seed(self.random_state))
+
+
+def _read_answers(rule: Measurement | str, L: np.ndarray) -> Answers:
+    """What 0/1 labels L (n, q) of several people are read as: each of them has an own bar, so that no rule fits all."""
+    reading: Answers = Votes() if bool((np.nansum(L, axis=1) == 1).all()) else Marks()
+    if rule != "bar":
+        warn(
+            f"groups: labels of several people are read as answers, {reading.in_words()}, whatever the rule ({rule}): "
+            f'people differ in how much they mark. degradation="{next(iter(reading.spoken))}" says the same.',
+            LabelWarning,
+        )
+    return reading
 
 
 class NoRuleError(InputError, AttributeError):

@@ -52,6 +52,8 @@ def read(records: Iterable[object], question: str | None = None) -> Answers:
                     found[name, kind] = items.sharing_items(name)
                     found[name, kind].asked, found[name, kind].shown = kind, shown
                 labels, levels = _labels(value, kind)
+                if kind == "rating" and not labels:
+                    continue
                 if is_reference:
                     found[name, kind].reference.setdefault(item, []).extend(labels)
                 else:
@@ -123,6 +125,8 @@ def _answered(annotation: Mapping[str, object]) -> dict[tuple[str, str], tuple[d
 def _labels(value: object, kind: str) -> tuple[list[str], list[float] | None]:
     """Labels that a value holds, with levels where it has them."""
     content = value.get(kind) if isinstance(value, dict) else None
+    if kind == "rating" and content is None:
+        return [], None
     if kind == "rating":
         return [f"{content:g}" if isinstance(content, (int, float)) else str(content)], None
     if kind == "ranker":

@@ -192,8 +192,19 @@ def test_odd_answers_are_counted_in_sentences():
         method.fit(X, rows, groups=np.arange(60), annotators=["a"] * 60)
     with pytest.raises(InputError, match="annotators needs groups"):
         method.fit(X, Y, annotators=item)
-    with pytest.raises(InputError, match="reads no answers"):
-        Inversion(degradation="main").fit(X, rows, groups=item, annotators=item)
+    with pytest.raises(InputError, match="orders of several people"):
+        Inversion(degradation="order").fit(X, rows, groups=item, annotators=item)
+
+
+@pytest.mark.parametrize(("reading", "rows"), [("votes", np.eye(3)), ("marks", 1.0 - np.eye(3))])
+def test_labels_of_several_people_are_answers_whatever_the_rule(reading, rows):
+    item = np.repeat(np.arange(30), 2)
+    X = np.random.default_rng(0).normal(size=(30, 2))[item]
+    Y = np.random.default_rng(1).permutation(np.tile(rows, (20, 1)))
+    expected = Inversion(degradation=reading, **SHORT).fit_enhance(X, Y, groups=item)
+    with pytest.warns(LabelWarning, match=f'"{reading}" says the same'):
+        found = Inversion(**SHORT).fit_enhance(X, Y, groups=item)
+    assert_allclose(found, expected)
 
 
 @pytest.mark.parametrize("k", [1, 3])
