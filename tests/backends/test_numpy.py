@@ -10,7 +10,7 @@ from contone.backends import get_backend, to_numpy
 from contone.backends.numpy import FEW_COLUMNS, take_rows
 from contone.backends.numpy.draws import TILE, RowStream
 from contone.backends.numpy.graph import NumpyGraph, edge_graph
-from contone.backends.numpy.neighbours import LARGEST, SMALLEST, _exact_minutes, safe_unit
+from contone.backends.numpy.neighbours import LARGEST, SMALLEST, _exact_minutes, query_neighbours, safe_unit
 from contone.backends.protocols import invert
 from contone.exceptions import InputTypeError, ShapeError
 from contone.runtime import machine
@@ -184,6 +184,16 @@ def test_a_tiny_unit_is_a_power_of_two_not_above_the_largest_entry():
     unit = safe_unit(np.array([[3e-200, -5e-200]]))
     assert np.frexp(unit)[0] == 0.5
     assert 2.5e-200 < unit <= 5e-200
+
+
+@pytest.mark.parametrize("unit", [2.0**-600, 1.0, 2.0**600])
+def test_queries_find_the_same_rows_in_any_unit(unit):
+    rng = np.random.default_rng(0)
+    X, queries = rng.normal(size=(30, 3)), rng.normal(size=(4, 3))
+    distance = np.linalg.norm(queries[:, None] - X, axis=2)
+    found = query_neighbours(unit * X, unit * queries, 5)
+    np.testing.assert_array_equal(found.indices, np.argsort(distance, axis=1)[:, :5])
+    np.testing.assert_allclose(found.distances / unit, np.sort(distance, axis=1)[:, :5], rtol=1e-9)
 
 
 def test_the_time_of_an_exact_search_grows_with_the_queries():

@@ -303,7 +303,7 @@ def test_the_checks_find_what_is_wrong():
     with pytest.raises(AssertionError) as caught:
         check_enhancer(Careless(), scikit_learn=False)
     said = str(caught.value)
-    for name in ("deterministic", "global_random_state_untouched", "order_of_rows", "order_of_labels"):
+    for name in ("deterministic", "global_random_state_untouched", "order"):
         assert f"check_{name} " in said
     for name in ("parameters", "documentation"):
         assert f"check_{name} " in said

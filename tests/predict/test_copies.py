@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from contone import weighted_rows
 from contone.exceptions import ArgumentError, InputError, InputTypeError, ShapeError
+from contone.predict.copies import copies_by_count
 
 rng = np.random.default_rng(0)
 X, D = rng.normal(size=(12, 2)), rng.dirichlet([1.0] * 3, size=12)
@@ -28,6 +29,13 @@ def test_a_degree_of_zero_makes_no_copy():
     copies = weighted_rows([[0.0], [1.0]], [[0.75, 0.25, 0.0], [0.0, 0.0, 1.0]])
     assert list(zip(copies.row.tolist(), copies.y.tolist(), strict=True)) == [(0, 0), (0, 1), (1, 2)]
     np.testing.assert_allclose(copies.sample_weight, [0.75, 0.25, 1.0])
+
+
+def test_counts_are_the_nearest_whole_numbers_with_the_right_sum():
+    row, label = copies_by_count(np.array([[0.5, 0.26, 0.24], [1 / 3, 1 / 3, 1 / 3], [0.0, 1.0, 0.0]]), 10)
+    counts = np.zeros((3, 3), dtype=int)
+    np.add.at(counts, (row, label), 1)
+    np.testing.assert_array_equal(counts, [[5, 3, 2], [4, 3, 3], [0, 10, 0]])
 
 
 def test_containers_and_names_are_kept():
