@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import contone
@@ -378,6 +378,8 @@ def test_carried_text_comes_out_as_it_went_in(tmp_path_factory, cells, kind):
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.text(max_size=6), min_size=1, max_size=6), st.sampled_from([".", ","]))
+@example(list("abcdefgh"), ".")  # as many different words as are looked at
+@example(list("abcdefghi"), ".")
 def test_the_kind_of_any_text_can_be_told_in_pieces(cells, decimal):
     whole = kind_of(pl.Series("t", cells, dtype=pl.String), decimal)
     parts = [kind_of(pl.Series("t", [c], dtype=pl.String), decimal) for c in cells]

@@ -186,28 +186,25 @@ class Enhancer(Estimator, ABC):
     def _check_and_fit(self, X: Data, Y: Data, read_evidence: Callable[[Training], Record] | None = None) -> Data:
         """The template of `fit_enhance`; `read_evidence` checks what else is given and names it for `_fit_enhance`."""
         with FewWarnings():
-            return self._fit_wrapped(X, Y, read_evidence)
-
-    def _fit_wrapped(self, X: Data, Y: Data, read_evidence: Callable[[Training], Record] | None) -> Data:
-        self._validate_params()
-        training, found = examine_training(self, X, Y)
-        X_checked, L, border = training
-        evidence = {} if read_evidence is None else read_evidence(training)
-        refuse_too_large(self, X_checked, L.shape[1])
-        X_checked, L = in_its_kind(self, X_checked, L)
-        left_out = found.n_empty > 0 and found.is_logical and "unlabelled" not in self.kinds
-        if found.n_empty and found.is_logical:
-            counted = f"rows without any label ({found.n_empty} of {found.n}, first row {found.empty})"
-            if left_out and not hasattr(self, "predict"):
-                raise words.silent_rows_refused(self, counted)
-            if self.unlabelled_get:
-                warn(f"Y has {counted}: they are left out of the fit and get {self.unlabelled_get}.", LabelWarning)
-        if left_out:
-            solution = fit_labelled(self, X_checked, L, border.label_names)
-        else:
-            solution = fit_checked(self, X_checked, L, border.label_names, **evidence)
-        warn_if_short(solution, self)
-        return self.wrapped(border, X, self.label_distributions_)
+            self._validate_params()
+            training, found = examine_training(self, X, Y)
+            X_checked, L, border = training
+            evidence = {} if read_evidence is None else read_evidence(training)
+            refuse_too_large(self, X_checked, L.shape[1])
+            X_checked, L = in_its_kind(self, X_checked, L)
+            left_out = found.n_empty > 0 and found.is_logical and "unlabelled" not in self.kinds
+            if found.n_empty and found.is_logical:
+                counted = f"rows without any label ({found.n_empty} of {found.n}, first row {found.empty})"
+                if left_out and not hasattr(self, "predict"):
+                    raise words.silent_rows_refused(self, counted)
+                if self.unlabelled_get:
+                    warn(f"Y has {counted}: they are left out of the fit and get {self.unlabelled_get}.", LabelWarning)
+            if left_out:
+                solution = fit_labelled(self, X_checked, L, border.label_names)
+            else:
+                solution = fit_checked(self, X_checked, L, border.label_names, **evidence)
+            warn_if_short(solution, self)
+            return self.wrapped(border, X, self.label_distributions_)
 
     def summary(self) -> str:
         """What a fit found, in a few lines for people."""

@@ -59,7 +59,7 @@ def labels_and_intervals(subject: Subject, n_replicates: int) -> list[Finding]:
     model, X, L, few = subject.model, subject.X, subject.L, subject.few
     is_large = L.shape[1] > MOST_LABELS
     if is_large:
-        X, L, n_replicates = X[few], L[few], min(n_replicates, FEW_REPLICATES)
+        n_replicates = min(n_replicates, FEW_REPLICATES)
     made, truth = replicate_labels(model.rule_fit_, X, L, n_replicates, subject.rng())
     found = predictive_findings(L, made, subject.names, counts_matter=model.degradation_.scale_matters)
     if is_large:

@@ -23,7 +23,7 @@ from contone.runtime.warnings import warn
 from contone.typing import Array
 from contone.validation import KnownDegrees, silent_rows
 
-SAMPLE_ROWS, SAMPLE_ENTRIES, LEAST_SAMPLE = 500, 30_000, 100
+SAMPLE_ROWS, SAMPLE_ENTRIES, LEAST_SAMPLE = 500, 20_000, 100
 """At most how many rows, or label entries, errors are estimated on; and rows that are always looked at."""
 ASSESSED_ROWS = 2000
 """Rows that are simulated to see which numbers of labels a fitted model gives."""

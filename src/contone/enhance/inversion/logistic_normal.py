@@ -43,9 +43,9 @@ PULL = 2.0
 
 NEGLIGIBLE = 12.0
 """A spread whose log posterior is this far below the largest one plays no part."""
-COARSE, FINEST, SMOOTH = 12, 0.002, 1.0
-"""Spreads that are looked at first, the smallest step between logarithms of spreads, and by how much the log posterior
-may change from one to the next."""
+COARSE, COARSEST, FINEST, SMOOTH = 12, 0.1, 0.002, 0.5
+"""Spreads that are looked at first; the largest and the smallest step between the logarithms of those that matter, and
+by how much the log posterior may change from one to the next."""
 
 
 class Parameters(NamedTuple):
@@ -323,7 +323,8 @@ def _integrate(
     while True:
         sides = np.pad(score, 1, constant_values=-np.inf)
         matters = (score > score.max() - NEGLIGIBLE) | ((score >= sides[:-2]) & (score >= sides[2:]))
-        rough = (np.abs(np.diff(score)) > SMOOTH) & (np.diff(np.log(grid)) > FINEST)
+        step = np.diff(np.log(grid))
+        rough = (step > COARSEST) | ((np.abs(np.diff(score)) > SMOOTH) & (step > FINEST))
         halved = np.flatnonzero(rough & (matters[:-1] | matters[1:]))
         if len(halved) == 0:
             return grid, score + np.log(np.gradient(np.log(grid)))
