@@ -101,7 +101,7 @@ def _start(
     if isinstance(rule, Levels):  # known degrees say nothing of the level of z, so that they have no part here
         worth = rule.worth
         return LevelsChain(responses, features, LevelsPrior(), rng, worth=worth, n_persons=n_persons), tuple(maps)
-    prior = Prior(axis=ON_THE_SCALE if isinstance(rule, Votes) and rule.ordered else 0.0)
+    prior = Prior(axes=(ON_THE_SCALE,)) if isinstance(rule, Votes) and rule.ordered else Prior()
     return Chain(responses, features, prior, rng, n_persons=n_persons, known=known), tuple(maps)
 
 
