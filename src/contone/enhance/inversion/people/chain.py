@@ -209,10 +209,10 @@ class Chain:
 
     def draw_axis(self) -> None:
         """That share, given R and V."""
-        if len(self.prior.axes) == 1 or self.r == 1:
+        shapes = [self.shape] * (not self.spread_is_open) + [self.offset_shape] * (self.n_persons > 0)
+        if len(self.prior.axes) == 1 or self.r == 1 or not shapes:
             return
         n0 = self.r - 1 + self.prior.shape
-        shapes = [self.shape] + [self.offset_shape] * (self.n_persons > 0)
         log_p = np.zeros(len(self.prior.axes))
         for k, axis in enumerate(self.prior.axes):
             B = self.belief(axis)
@@ -224,6 +224,8 @@ class Chain:
     def draw_shape(self) -> None:
         """R given z."""
         self.draw_axis()
+        if self.spread_is_open:
+            return
         E = (self.Z - self.mean) @ self.basis
         S = (self.weight[:, None] * E).T @ E / self.spread**2
         self.shape = draw_shape_of(S, len(E), self.shape, self.prior.shape, self.rng, self.believed)
@@ -234,8 +236,10 @@ class Chain:
         Persons do not follow such a jump at once, so that s stays at its median where they are known.
         """
         if self.spread_is_open:
-            if self.n_persons == 0:
-                self._with_spread(self.prior.spread.draw(self.rng))
+            import os
+            spread = self.prior.spread.draw(self.rng) if self.n_persons == 0 or os.environ.get('PS') else self.spread
+            none = np.zeros((self.r, self.r))
+            self._go(spread, draw_shape_of(none, 0, self.shape, self.prior.shape, self.rng, self.believed))
             return
         n, r, white = len(self.Z), self.r, self.basis @ np.linalg.cholesky(np.linalg.inv(self.shape))
         root = np.sqrt(self.weight)[:, None]
@@ -250,11 +254,13 @@ class Chain:
         self.spread = math.exp(slice_step(log_density, math.log(self.spread), 0.1, self.rng))
         self.mean = self.mean_at(self.spread, self.tau)
 
-    def _with_spread(self, spread: float) -> None:
-        """Go there with e kept."""
+    def _go(self, spread: float, shape: Matrix) -> None:
+        """To another s and R, with e kept."""
+        before, after = (s * np.linalg.cholesky(R) for s, R in ((self.spread, self.shape), (spread, shape)))
+        turn = self.basis @ np.linalg.solve(before.T, after.T) @ self.basis.T
         mean = self.mean_at(spread, self.tau)
-        self.Z = mean + spread / self.spread * (self.Z - self.mean)
-        self.mean, self.spread = mean, spread
+        self.Z = mean + (self.Z - self.mean) @ turn
+        self.mean, self.spread, self.shape = mean, spread, shape
 
     def _scale(self, name: str, prior: Callable[[float], float], go: Callable[[float], float]) -> None:
         """One Metropolis step for the log of a scale, where `go` takes everything that it scales along."""
