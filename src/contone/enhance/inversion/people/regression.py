@@ -13,14 +13,17 @@ shares tell the left-out answers best.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import math
 
 import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar
+from scipy.spatial.distance import cdist, pdist
 
-from contone.backends import like, to_numpy
+from contone.backends import to_numpy
 from contone.enhance.inversion.model import mean_features
 from contone.enhance.inversion.people.answers import VOTES
 from contone.enhance.inversion.people.matching import MatchedChances, MatchedShares
@@ -31,10 +34,46 @@ from contone.typing import Array
 Matrix = NDArray[np.float64]
 Loss = Callable[[Matrix, Matrix, NDArray[np.bool_] | None], tuple[float, Matrix]]
 N_FOLDS = 5
-PENALTIES = 10.0 ** np.arange(3.0, -2.5, -0.5)
+"""In which lambda is chosen."""
+MORE_FOLDS = 15
+"""In which shares are cross-fitted: a fit to four fifths of the answers tells visibly less than one to all."""
+N_LANDMARKS = 100
+"""Rows that others are compared with, for what is not linear."""
+PENALTIES = 10.0 ** np.arange(3.0, -4.0, -0.5)
 """lambda, tried from the strongest until the left-out answers are told worse again."""
 MOST_TRIED = 4000
 """Answers that lambda is chosen on."""
+
+
+@dataclass(frozen=True)
+class Closeness:
+    """How close rows are to some of them, k(x, l) = exp(-g |x - l|^2): what a linear function of x cannot tell.
+
+    In coordinates whose inner products are k (Nystroem's approximation), with variances that sum to one.
+    """
+
+    landmarks: Matrix
+    sharpness: float
+    mean: Matrix
+    root: Matrix
+
+    @classmethod
+    def of(cls, U: Matrix, rng: np.random.Generator) -> Closeness:
+        """To rows of U (m, p) that are drawn; the typical distance of two of them is the unit."""
+        landmarks = U[np.sort(rng.permutation(len(U))[:N_LANDMARKS])]
+        typical = float(np.median(pdist(landmarks, "sqeuclidean"))) if len(landmarks) > 1 else 1.0
+        sharpness = 1.0 / max(typical, 1e-12)
+        values, vectors = np.linalg.eigh(np.exp(-sharpness * cdist(landmarks, landmarks, "sqeuclidean")))
+        some = values > 1e-6 * values[-1]
+        raw = cls(landmarks, sharpness, np.zeros(int(some.sum())), vectors[:, some] / np.sqrt(values[some]))
+        K = raw(U)
+        size = math.sqrt(max(float(K.var(axis=0).sum()), 1e-12))
+        return replace(raw, mean=K.mean(axis=0) / size, root=raw.root / size)
+
+    def __call__(self, U: Matrix) -> Matrix:
+        """(m, k) of rows U (m, p)."""
+        K = np.exp(-self.sharpness * cdist(U, self.landmarks, "sqeuclidean"))
+        return np.asarray(K @ self.root - self.mean)
 
 
 @dataclass(frozen=True)
@@ -42,19 +81,22 @@ class Regression:
     """Shares of answers from features."""
 
     feature_map: PrincipalMap
+    closeness: Closeness | None
     weights: Matrix
     """W (p, q), a constant first."""
     kind: int = VOTES
     lapse: float = 0.0
 
-    def __call__(self, X: Array) -> Array:
-        """(m, q) for features X (m, d)."""
-        phi = mean_features(self.feature_map, X).T
-        return _with_lapse(_chances(phi @ like(self.weights, phi), self.kind), self.lapse)
-
     def features(self, X: Array) -> MatchedShares | MatchedChances:
-        """The feature of the mean of z."""
-        return matched(np.asarray(to_numpy(self(X)), dtype=np.float64), self.kind)
+        """The feature of the mean of z, of features X (m, d)."""
+        phi = _design(self.feature_map, X)
+        if self.closeness is not None:
+            phi = np.hstack([phi, self.closeness(phi[:, 1:])])
+        return matched(_with_lapse(_chances(phi @ self.weights, self.kind), self.lapse), self.kind)
+
+
+def _design(feature_map: PrincipalMap, X: Array) -> Matrix:
+    return np.asarray(to_numpy(mean_features(feature_map, X)), dtype=np.float64).T
 
 
 def matched(M: Matrix, kind: int) -> MatchedShares | MatchedChances:
@@ -75,29 +117,36 @@ def fit_regression(
     marks and levels numbers from 0 to 1.
     """
     feature_map = principal_map(X, n_components)
-    phi = np.asarray(mean_features(feature_map, X)).T
+    phi = _design(feature_map, X)
     m, q = len(phi), counts.shape[1]
-    fold = rng.permutation(m) % N_FOLDS
-    loss = _loss if kind == VOTES else _loss_of_marks
+    fold = rng.permutation(m)
     told = np.nansum(counts, axis=1) > 0 if kind == VOTES else ~np.isnan(counts).all(axis=1)
     counts, item = counts[told], item[told]
     tried = np.sort(rng.permutation(len(item))[:MOST_TRIED])
-    penalty = _choose_penalty(phi, counts[tried], item[tried], fold, loss) * max(len(item) / len(tried), 1.0) ** 0.5
-    weights = _fit(phi[item], counts, penalty, np.zeros((phi.shape[1], q)), loss)
+    closeness: Closeness | None = Closeness.of(phi[:, 1:], rng)
+    assert closeness is not None
+    bent = np.hstack([phi, closeness(phi[:, 1:])])
+    linear, curved = (_choose_penalty(P, counts[tried], item[tried], fold % N_FOLDS, kind) for P in (phi, bent))
+    if curved[0] < linear[0]:
+        phi, penalty = bent, curved[1]
+    else:
+        closeness, penalty = None, linear[1]
+    penalty *= max(len(item) / len(tried), 1.0) ** 0.5
+    weights = _fit(phi[item], counts, penalty, np.zeros((phi.shape[1], q)), kind)
     shares = np.empty((m, q))
-    for k in range(N_FOLDS):
-        train, test = fold[item] != k, fold == k
-        shares[test] = _chances(phi[test] @ _fit(phi[item[train]], counts[train], penalty, weights, loss), kind)
-    lapse = _find_lapse(shares[item], counts) if kind == VOTES else 0.0
-    return Regression(feature_map, weights, kind, lapse), _with_lapse(shares, lapse)
+    for k in range(MORE_FOLDS):
+        train, test = fold[item] % MORE_FOLDS != k, fold % MORE_FOLDS == k
+        shares[test] = _chances(phi[test] @ _fit(phi[item[train]], counts[train], penalty, weights, kind), kind)
+    lapse = _find_lapse(shares[item], counts)[1] if kind == VOTES else 0.0
+    return Regression(feature_map, closeness, weights, kind, lapse), _with_lapse(shares, lapse)
 
 
 def _with_lapse(shares: Array, lapse: float) -> Array:
     return (1.0 - lapse) * shares + lapse / shares.shape[1]
 
 
-def _find_lapse(shares: Matrix, counts: Matrix) -> float:
-    """The share of people who chose anything with which votes (n, q) are most likely, given cross-fitted shares."""
+def _find_lapse(shares: Matrix, counts: Matrix) -> tuple[float, float]:
+    """Minus the log likelihood of votes (n, q), given cross-fitted shares, and the share of lapses that has the least."""
     offered, votes = ~np.isnan(counts), np.nan_to_num(counts)
     total = votes.sum(axis=1)
 
@@ -106,34 +155,37 @@ def _find_lapse(shares: Matrix, counts: Matrix) -> float:
         chosen = np.log(np.where(offered, chances, 1.0))
         return -float((votes * chosen).sum() - total @ np.log(chances.sum(axis=1)))
 
-    return float(minimize_scalar(loss, bounds=(0.0, 0.5), method="bounded", options={"xatol": 1e-4}).x)
+    found = minimize_scalar(loss, bounds=(0.0, 0.5), method="bounded", options={"xatol": 1e-4})
+    return float(found.fun), float(found.x)
 
 
 def _choose_penalty(
-    phi: Matrix, counts: Matrix, item: NDArray[np.intp], fold: NDArray[np.intp], loss_of: Loss
-) -> float:
-    """lambda whose fits tell left-out answers best."""
+    phi: Matrix, counts: Matrix, item: NDArray[np.intp], fold: NDArray[np.intp], kind: int
+) -> tuple[float, float]:
+    """The least loss of left-out answers, and lambda that has it."""
     starts = [np.zeros((phi.shape[1], counts.shape[1]))] * N_FOLDS
     best, chosen, n_worse = np.inf, float(PENALTIES[0]), 0
     for penalty in PENALTIES:
-        loss = 0.0
+        Z = np.zeros(counts.shape)
         for k in range(N_FOLDS):
             train, test = fold[item] != k, fold[item] == k
             if train.any() and test.any():
-                starts[k] = _fit(phi[item[train]], counts[train], penalty, starts[k], loss_of)
-                loss += loss_of(phi[item[test]] @ starts[k], counts[test], None)[0]
+                starts[k] = _fit(phi[item[train]], counts[train], penalty, starts[k], kind)
+                Z[test] = phi[item[test]] @ starts[k]
+        loss = _find_lapse(softmax(Z), counts)[0] if kind == VOTES else _loss_of_marks(Z, counts)[0]
         if loss < best:
             best, chosen, n_worse = loss, float(penalty), 0
         else:
             n_worse += 1
             if n_worse == 2:
                 break
-    return chosen
+    return best, chosen
 
 
-def _fit(phi: Matrix, counts: Matrix, penalty: float, start: Matrix, loss_of: Loss) -> Matrix:
+def _fit(phi: Matrix, counts: Matrix, penalty: float, start: Matrix, kind: int) -> Matrix:
     """W (p, q) with the least penalised loss; each feature in a unit in which the loss is about as curved as any."""
-    n = np.nansum(counts, axis=1) if loss_of is _loss else np.ones(len(counts))
+    loss_of = _loss if kind == VOTES else _loss_of_marks
+    n = np.nansum(counts, axis=1) if kind == VOTES else np.ones(len(counts))
     squares = np.square(phi * np.sqrt(n)[:, None]).sum(axis=0)
     held = np.full(len(squares), penalty)
     held[0] = 1e-2  # the constant is free, but for labels that nobody chose
@@ -149,7 +201,7 @@ def _fit(phi: Matrix, counts: Matrix, penalty: float, start: Matrix, loss_of: Lo
 
     found = minimize(loss, (start / unit[:, None]).ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 200})
     W: Matrix = found.x.reshape(start.shape) * unit[:, None]
-    if loss_of is _loss:
+    if kind == VOTES:
         W -= W.mean(axis=1, keepdims=True)
     return W
 
