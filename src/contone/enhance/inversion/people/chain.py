@@ -90,10 +90,12 @@ class Chain:
         """Every step once."""
         self.draw_items()
         self.draw_tails()
-        self.draw_coefficients()
         self.draw_shape()
         self.draw_spread()
-        self.together.step()
+        # one vote per item has told its features, which have its mean shares, all it knows of the mean
+        if not (self.spread_is_open and self.features and self.n_persons == 0 and self.r < len(self.basis)):
+            self.draw_coefficients()
+            self.together.step()
         if self.n_persons:
             self.draw_persons()
             self.draw_tau()
@@ -139,7 +141,8 @@ class Chain:
 
     def draw_tails(self) -> None:
         """Degrees of freedom nu among those of the prior, weights summed out, and then the weights of items."""
-        tails, r = self.prior.tails, self.r
+        # with the spread open they are nearly normal, as those that features are matched to
+        tails, r = self.prior.tails[-1 if self.spread_is_open else 0 :], self.r
         Q = self.squares() / self.spread**2
         log_p = np.array([
             len(Q) * (gammaln((nu + r) / 2) - gammaln(nu / 2) - r / 2 * math.log(nu))
@@ -147,10 +150,11 @@ class Chain:
             for nu in tails
         ])  # fmt: skip
         p = np.exp(log_p - log_p.max())
-        self.tail = int(self.rng.choice(len(tails), p=p / p.sum()))
-        nu = tails[self.tail]
+        nu = float(self.rng.choice(tails, p=p / p.sum()))
+        self.tail = int(np.flatnonzero(self.prior.tails == nu)[0])
         self.weight = self.rng.gamma((nu + r) / 2, 2.0 / (nu + Q))
-        self._turn_tails(Q)
+        if len(tails) > 1:
+            self._turn_tails(Q)
 
     def _turn_tails(self, Q: NDArray[np.float64]) -> None:
         """To the next nu, with the same e and the same ranks of weights."""
@@ -236,8 +240,7 @@ class Chain:
         Persons do not follow such a jump at once, so that s stays at its median where they are known.
         """
         if self.spread_is_open:
-            import os
-            spread = self.prior.spread.draw(self.rng) if self.n_persons == 0 or os.environ.get('PS') else self.spread
+            spread = self.prior.spread.draw(self.rng) if self.n_persons == 0 else self.spread
             none = np.zeros((self.r, self.r))
             self._go(spread, draw_shape_of(none, 0, self.shape, self.prior.shape, self.rng, self.believed))
             return

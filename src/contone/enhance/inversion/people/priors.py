@@ -44,7 +44,7 @@ class Prior:
     """Share of the variance of z that is believed to lie along the order of the labels: one of these."""
     tails: NDArray[np.float64] = field(default_factory=lambda: np.array([4.0, 6.0, 10.0, 20.0, 60.0, 200.0]))
     """Degrees of freedom of the residuals, each as likely as the others; none near 2."""
-    coefficient: float = 0.3
+    coefficient: float = 0.1
     """Standard deviation of coefficients around 1 (the regression is right), and of intercepts around 0."""
     offset: LogNormal = LogNormal(0.7, 0.5)
     """tau."""

@@ -37,6 +37,7 @@ N_FOLDS = 5
 """In which lambda is chosen."""
 MORE_FOLDS = 15
 """In which shares are cross-fitted: a fit to four fifths of the answers tells visibly less than one to all."""
+MIXTURE_STEPS = 50
 N_LANDMARKS = 100
 """Rows that others are compared with, for what is not linear."""
 PENALTIES = 10.0 ** np.arange(3.0, -4.0, -0.5)
@@ -78,21 +79,22 @@ class Closeness:
 
 @dataclass(frozen=True)
 class Regression:
-    """Shares of answers from features."""
+    """Shares of answers from features: a mixture of a linear model, one with closeness, and people who choose anything."""
 
     feature_map: PrincipalMap
-    closeness: Closeness | None
-    weights: Matrix
-    """W (p, q), a constant first."""
+    closeness: Closeness
+    weights: tuple[Matrix, Matrix]
+    """W (p, q) of both models, a constant first."""
+    mixture: Matrix
+    """(3,)."""
     kind: int = VOTES
-    lapse: float = 0.0
 
     def features(self, X: Array) -> MatchedShares | MatchedChances:
         """The feature of the mean of z, of features X (m, d)."""
         phi = _design(self.feature_map, X)
-        if self.closeness is not None:
-            phi = np.hstack([phi, self.closeness(phi[:, 1:])])
-        return matched(_with_lapse(_chances(phi @ self.weights, self.kind), self.lapse), self.kind)
+        designs = phi, np.hstack([phi, self.closeness(phi[:, 1:])])
+        shares = [_chances(P @ W, self.kind) for P, W in zip(designs, self.weights, strict=True)]
+        return matched(_mixed(shares, self.mixture), self.kind)
 
 
 def _design(feature_map: PrincipalMap, X: Array) -> Matrix:
@@ -123,46 +125,54 @@ def fit_regression(
     told = np.nansum(counts, axis=1) > 0 if kind == VOTES else ~np.isnan(counts).all(axis=1)
     counts, item = counts[told], item[told]
     tried = np.sort(rng.permutation(len(item))[:MOST_TRIED])
-    closeness: Closeness | None = Closeness.of(phi[:, 1:], rng)
-    assert closeness is not None
-    bent = np.hstack([phi, closeness(phi[:, 1:])])
-    linear, curved = (_choose_penalty(P, counts[tried], item[tried], fold % N_FOLDS, kind) for P in (phi, bent))
-    if curved[0] < linear[0]:
-        phi, penalty = bent, curved[1]
+    closeness = Closeness.of(phi[:, 1:], rng)
+    weights, shares = [], []
+    for P in (phi, np.hstack([phi, closeness(phi[:, 1:])])):
+        penalty = _choose_penalty(P, counts[tried], item[tried], fold % N_FOLDS, kind)
+        penalty *= max(len(item) / len(tried), 1.0) ** 0.5
+        W = _fit(P[item], counts, penalty, np.zeros((P.shape[1], q)), kind)
+        M = np.empty((m, q))
+        for k in range(MORE_FOLDS):
+            train, test = fold[item] % MORE_FOLDS != k, fold % MORE_FOLDS == k
+            M[test] = _chances(P[test] @ _fit(P[item[train]], counts[train], penalty, W, kind), kind)
+        weights.append(W)
+        shares.append(M)
+    mixture = find_mixture([M[item] for M in shares], counts, kind)[1]
+    return Regression(feature_map, closeness, (weights[0], weights[1]), mixture, kind), _mixed(shares, mixture)
+
+
+def _mixed(shares: list[Matrix], mixture: Matrix) -> Matrix:
+    """Shares (n, q) of a mixture whose last part chooses anything."""
+    found: Matrix = mixture[-1] / shares[0].shape[1] + sum(p * M for p, M in zip(mixture, shares, strict=False))
+    return found
+
+
+def find_mixture(shares: list[Matrix], counts: Matrix, kind: int = VOTES) -> tuple[float, Matrix]:
+    """Minus the log likelihood of answers (n, q), given cross-fitted shares, and the mixture that has the least.
+
+    Parts are the shares and, of votes, choosing anything; expectation maximisation finds how much there is of each.
+    """
+    parts = np.stack([*shares, np.full(counts.shape, 1.0 / counts.shape[1])])
+    if kind == VOTES:
+        parts = np.where(np.isnan(counts), 0.0, parts)
+        parts /= parts.sum(axis=2, keepdims=True)
+        said = counts > 0
+        P, n = parts[:, said], counts[said]
     else:
-        closeness, penalty = None, linear[1]
-    penalty *= max(len(item) / len(tried), 1.0) ** 0.5
-    weights = _fit(phi[item], counts, penalty, np.zeros((phi.shape[1], q)), kind)
-    shares = np.empty((m, q))
-    for k in range(MORE_FOLDS):
-        train, test = fold[item] % MORE_FOLDS != k, fold % MORE_FOLDS == k
-        shares[test] = _chances(phi[test] @ _fit(phi[item[train]], counts[train], penalty, weights, kind), kind)
-    lapse = _find_lapse(shares[item], counts)[1] if kind == VOTES else 0.0
-    return Regression(feature_map, closeness, weights, kind, lapse), _with_lapse(shares, lapse)
-
-
-def _with_lapse(shares: Array, lapse: float) -> Array:
-    return (1.0 - lapse) * shares + lapse / shares.shape[1]
-
-
-def _find_lapse(shares: Matrix, counts: Matrix) -> tuple[float, float]:
-    """Minus the log likelihood of votes (n, q), given cross-fitted shares, and the share of lapses that has the least."""
-    offered, votes = ~np.isnan(counts), np.nan_to_num(counts)
-    total = votes.sum(axis=1)
-
-    def loss(lapse: float) -> float:
-        chances = np.where(offered, np.maximum(_with_lapse(shares, lapse), 1e-300), 0.0)
-        chosen = np.log(np.where(offered, chances, 1.0))
-        return -float((votes * chosen).sum() - total @ np.log(chances.sum(axis=1)))
-
-    found = minimize_scalar(loss, bounds=(0.0, 0.5), method="bounded", options={"xatol": 1e-4})
-    return float(found.fun), float(found.x)
+        said = ~np.isnan(counts)
+        P = np.concatenate([parts[:, said], 1.0 - parts[:, said]], axis=1)
+        n = np.concatenate([counts[said], 1.0 - counts[said]])
+    anything = 0.01 if kind == VOTES else 0.0  # where it starts: what is nothing stays nothing
+    mixture = np.append(np.full(len(shares), (1.0 - anything) / len(shares)), anything)
+    for _ in range(MIXTURE_STEPS):
+        mixture = mixture * (P @ (n / np.maximum(mixture @ P, 1e-300))) / max(float(n.sum()), 1e-300)
+    return -float(n @ np.log(np.maximum(mixture @ P, 1e-300))), mixture
 
 
 def _choose_penalty(
     phi: Matrix, counts: Matrix, item: NDArray[np.intp], fold: NDArray[np.intp], kind: int
-) -> tuple[float, float]:
-    """The least loss of left-out answers, and lambda that has it."""
+) -> float:
+    """lambda that tells left-out answers best."""
     starts = [np.zeros((phi.shape[1], counts.shape[1]))] * N_FOLDS
     best, chosen, n_worse = np.inf, float(PENALTIES[0]), 0
     for penalty in PENALTIES:
@@ -172,14 +182,14 @@ def _choose_penalty(
             if train.any() and test.any():
                 starts[k] = _fit(phi[item[train]], counts[train], penalty, starts[k], kind)
                 Z[test] = phi[item[test]] @ starts[k]
-        loss = _find_lapse(softmax(Z), counts)[0] if kind == VOTES else _loss_of_marks(Z, counts)[0]
+        loss = find_mixture([_chances(Z, kind)], counts, kind)[0]
         if loss < best:
             best, chosen, n_worse = loss, float(penalty), 0
         else:
             n_worse += 1
             if n_worse == 2:
                 break
-    return best, chosen
+    return chosen
 
 
 def _fit(phi: Matrix, counts: Matrix, penalty: float, start: Matrix, kind: int) -> Matrix:
