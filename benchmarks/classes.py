@@ -84,7 +84,9 @@ def main() -> None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 found = np.mean([scores(name, n, seed) for seed in range(arguments.seeds)], axis=0)
-            print(f"| {name} | {n} | {' | '.join(f'{value:.4f}' for value in found[:5])} | {found[5]:.1f} |", flush=True)
+            print(
+                f"| {name} | {n} | {' | '.join(f'{value:.4f}' for value in found[:5])} | {found[5]:.1f} |", flush=True
+            )
 
 
 if __name__ == "__main__":

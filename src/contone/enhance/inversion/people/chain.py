@@ -285,7 +285,16 @@ class Chain:
         """Offsets and sharpness of everybody."""
         for _ in range(N_PERSON_STEPS):
             seed = int(self.rng.integers(2**62))
-            draw_persons(seed, self.root_of_offsets(), self.kappa, self.usual, self.Z, self.responses, self.traits, self.by_person)
+            draw_persons(
+                seed,
+                self.root_of_offsets(),
+                self.kappa,
+                self.usual,
+                self.Z,
+                self.responses,
+                self.traits,
+                self.by_person,
+            )
 
     def root_of_offsets(self) -> Matrix:
         """(q, r): makes offsets of normal numbers."""

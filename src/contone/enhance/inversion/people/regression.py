@@ -3,24 +3,23 @@
     P(vote j | x) = softmax(W^T phi(x))_j  over the labels on offer,    penalty  lambda / 2 |W|^2
     P(mark of j | x) = F(W^T phi(x))_j     each label by itself
 
-A share of the votes, the lapse, is by people who chose anything: it keeps labels that the regression rules out
-possible, and is the one with which left-out votes are most likely. phi are the principal components of the
-standardised features. An item's own answers must not tell its feature, or they
-would count twice: shares of training items come from a fit to the other folds. lambda is the one with which these
-shares tell the left-out answers best.
+phi are the principal components of the standardised features; a second regression has, beside them, how close a row
+is to some others. Shares are a mixture of both and of people who choose anything, which keeps possible what the
+regressions rule out: the one with which left-out votes are most likely. An item's own answers must not tell its
+feature, or they would count twice: shares of training items come from a fit to the other folds. lambda is the one with
+which these shares tell the left-out answers best.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-
-import math
 
 import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
-from scipy.optimize import minimize, minimize_scalar
+from scipy.optimize import minimize
 from scipy.spatial.distance import cdist, pdist
 
 from contone.backends import to_numpy
@@ -79,7 +78,7 @@ class Closeness:
 
 @dataclass(frozen=True)
 class Regression:
-    """Shares of answers from features: a mixture of a linear model, one with closeness, and people who choose anything."""
+    """Shares of answers from features: a mixture of a linear model, one with closeness, and choosing anything."""
 
     feature_map: PrincipalMap
     closeness: Closeness
@@ -169,9 +168,7 @@ def find_mixture(shares: list[Matrix], counts: Matrix, kind: int = VOTES) -> tup
     return -float(n @ np.log(np.maximum(mixture @ P, 1e-300))), mixture
 
 
-def _choose_penalty(
-    phi: Matrix, counts: Matrix, item: NDArray[np.intp], fold: NDArray[np.intp], kind: int
-) -> float:
+def _choose_penalty(phi: Matrix, counts: Matrix, item: NDArray[np.intp], fold: NDArray[np.intp], kind: int) -> float:
     """lambda that tells left-out answers best."""
     starts = [np.zeros((phi.shape[1], counts.shape[1]))] * N_FOLDS
     best, chosen, n_worse = np.inf, float(PENALTIES[0]), 0
