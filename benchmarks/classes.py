@@ -5,8 +5,8 @@
 
 Settings: a linear model of few features that is right; many features of which few tell; and a bent boundary with shares
 that features do not tell (log weights with noise of deviation 1). The score is the cross entropy to the true P, of
-2,000 new rows (`predict`) and of the labelled rows (`label_distributions_`); beside it logistic regression whose penalty
-is chosen by cross-validation, and the entropy of P, which nothing beats.
+2,000 new rows (`predict`) and of the labelled rows (`label_distributions_`); beside it logistic regression whose
+penalty is chosen by cross-validation, and the entropy of P, which nothing beats.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     z_i = mu_i + w_i^-1/2 e_i,   e_i ~ N(0, s^2 R),  tr R = r      items; w_i ~ Gamma(nu/2, nu/2)
     mu_i = b + sum_m beta_m f_mi(m)                                 features, whose mean shares are given (`matching`)
-    b_w ~ N(0, tau^2), log a_w ~ N(0, kappa^2)                      persons, where they are known
+    b_w ~ N(0, tau^2 V), log a_w ~ N(0, kappa^2)                      persons, where they are known
 
 Steps are: items (`rows`), tails, coefficients (normal), shape R (inverse Wishart, corrected for the trace), spread s,
-persons (`persons`), and their tau and kappa. A scale given the values that it scales moves little where answers say
+all of these with the items taken along (`together`), persons (`persons`), and their T = tau^2 V and kappa. A scale given the values that it scales moves little where answers say
 little of these values, and so does the other way round where they say much: scales take both kinds of step in turn
 (Yu and Meng's interweaving).
 

@@ -52,7 +52,10 @@ def likelihood_of_person(w, Z, responses, traits, by_person):
 
 @compiled
 def draw_persons(seed, root, kappa, usual, Z, responses, traits, by_person):
-    """One step for everybody but person 0; `traits` are changed in place. `root` (q, r) makes offsets of normal numbers."""
+    """One step for everybody but person 0; `traits` are changed in place.
+
+    `root` (q, r) makes offsets of normal numbers.
+    """
     q, r = root.shape
     state = np.zeros(1, np.uint64)
     normal, drawn, was = np.empty(r + 1), np.empty(q + 1), np.empty(q + 1)
