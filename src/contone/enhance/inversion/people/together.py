@@ -51,7 +51,7 @@ class Together:
         self.root = np.sqrt(chain.weight)[:, None]
         U = (chain.Z - chain.mean) @ chain.basis
         self.noise = solve_triangular(A, U.T, lower=True).T
-        self.A = A
+        self.A: Matrix = A
         x = np.concatenate([chain.intercept, chain.coefficients])
         if not chain.spread_is_open:
             x = np.concatenate([x, A[self.lower]])
@@ -85,7 +85,7 @@ class Together:
     def _unpacked(self, x: Matrix) -> tuple[Matrix, Matrix, Matrix]:
         """b, beta and A."""
         r, k = self.chain.r, len(self.chain.coefficients)
-        A = self.A
+        A: Matrix = self.A
         if len(x) > r + k:
             A = np.zeros((r, r))
             A[self.lower] = x[r + k :]
@@ -157,7 +157,7 @@ class Together:
         J = np.hstack(columns)
         held = np.full(size, 1.0 / chain.prior.coefficient**2)
         held[r + len(F) :] = (r - 1 + chain.prior.shape) / chain.spread**2
-        return J.T @ J + np.diag(held) if size <= MOST_DENSE else np.square(J).sum(axis=0) + held
+        return np.asarray(J.T @ J + np.diag(held) if size <= MOST_DENSE else np.square(J).sum(axis=0) + held)
 
     def _times(self, normal: Matrix) -> Matrix:
         return self.factor @ normal if self.factor.ndim == 2 else self.factor * normal
