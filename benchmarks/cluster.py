@@ -1,17 +1,17 @@
 """dask arrays on a LocalCluster: time, and the peak memory of the client and of the largest worker, by number of rows.
 
-    python benchmarks/cluster.py [--rows 20000 100000] [--workers 0 2] [--block-rows 20000] [--methods LCdr GLLE LP]
+    python benchmarks/cluster.py [--rows 20000 100000] [--workers 0 2] [--block-rows 20000] [--methods LCdr GLLE]
 
 Every cell is a process of its own, with a cluster of its own. The rows (the problem of benchmarks/scale.py, d = 24,
 q = 8) lie in files, one per block, which the workers write before the clock starts and read each time they need them:
 nobody holds them. The answer is computed for all rows and reduced to its mean, as it would be written to storage in
-parts. `--workers 0` fits the same rows as NumPy arrays in one process on as many threads as OMP_NUM_THREADS says
-(here 1); its CPU time is that of the fit alone. CPU seconds of a cluster are those of client, scheduler and workers;
-`idle` is what they take per second while nothing happens, measured for three seconds before. The memory of the client
-includes the scheduler and the libraries (about 200 MB); so does that of a worker. Two settings of dask are not its
-defaults: its profiler is off, which takes a tenth of a core as long as a cluster is up, and freed memory stays with
-the worker's allocator (docs/scale.md says why). Results go to results/cluster.json (a run replaces the cells that it
-measured) and from there to results/cluster.md.
+parts. GLLE and LCdr fetch the rows and compute here. `--workers 0` fits the same rows as NumPy arrays in one process on
+as many threads as OMP_NUM_THREADS says (here 1); its CPU time is that of the fit alone. CPU seconds of a cluster are
+those of client, scheduler and workers; `idle` is what they take per second while nothing happens, measured for three
+seconds before. The memory of the client includes the scheduler and the libraries (about 200 MB); so does that of a
+worker. Two settings of dask are not its defaults: its profiler is off, which takes a tenth of a core as long as a
+cluster is up, and freed memory stays with the worker's allocator (docs/scale.md says why). Results go to
+results/cluster.json (a run replaces the cells that it measured) and from there to results/cluster.md.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ import numpy as np
 
 LATENT = LABELS = 8
 FEATURES = 24
-METHODS = ("Temperature", "Inversion", "GLLE", "LP", "LCdr", "LCdr predict", "neighbours")
+METHODS = ("Temperature", "Inversion", "GLLE", "LCdr", "LCdr predict")
 ENVIRONMENT = "distributed.nanny.pre-spawn-environ"
 SETTINGS = {
     "distributed.worker.profile.enabled": False,
@@ -79,7 +79,6 @@ def run_cell(method: str, n: int, workers: int, rows: int) -> dict[str, Any]:
     from distributed import Client, LocalCluster
 
     import contone
-    from contone.numerics.graphs import nearest_neighbours
 
     warnings.simplefilter("ignore")
     if workers == 0:
@@ -104,18 +103,10 @@ def run_cell(method: str, n: int, workers: int, rows: int) -> dict[str, Any]:
         idle_mb, idle = _usage()[1], -_cpu(client)
         time.sleep(IDLE_S)
         idle = (idle + _cpu(client)) / IDLE_S
-        before, began, search = _cpu(client), time.perf_counter(), {}
-        if method == "neighbours":
-            found = nearest_neighbours(X, 10)
-            search = found.report()
-            found.distances.mean().compute()
-            fit_s = time.perf_counter() - began
-        else:
-            estimator = fitted or getattr(contone, method)(**_settings(method))
-            answer = estimator.predict(X) if fitted else estimator.fit_enhance(X, L)
-            fit_s = time.perf_counter() - began
-            answer.mean(axis=0).compute()
-            search = {} if fitted else _search_of(estimator)
+        before, began = _cpu(client), time.perf_counter()
+        answer = fitted.predict(X) if fitted else getattr(contone, method)().fit_enhance(X, L)
+        fit_s = time.perf_counter() - began
+        answer.mean(axis=0).compute()
         wall, cpu = time.perf_counter() - began, _cpu(client) - before
         worker_mb = max(usage[1] for usage in client.run(_usage).values())
     return {
@@ -131,7 +122,6 @@ def run_cell(method: str, n: int, workers: int, rows: int) -> dict[str, Any]:
         "client_mb": _usage()[1],
         "worker_mb": worker_mb,
         "cores": os.cpu_count(),
-        **search,
     }
 
 
@@ -142,25 +132,14 @@ def run_in_memory(method: str, n: int, rows: int) -> dict[str, Any]:
     warnings.simplefilter("ignore")
     parts = [[block(np.arange(i, min(i + rows, n))[:, None], part) for i in range(0, n, rows)] for part in (0, 1)]
     X, L = (np.concatenate(some) for some in parts)
-    estimator = getattr(contone, method)(**_settings(method))
+    estimator = getattr(contone, method)()
     estimator.fit(X[:300], L[:300])  # imports
     before, began = _usage()[0], time.perf_counter()
     estimator.fit_enhance(X, L)
     wall, cpu, peak = time.perf_counter() - began, _usage()[0] - before, _usage()[1]
     size = {"method": method, "n": n, "workers": 0, "block_rows": n}
     used = {"fit_s": wall, "wall_s": wall, "cpu_s": cpu, "client_mb": peak, "worker_mb": 0.0, "cores": os.cpu_count()}
-    return {**size, **used, **_search_of(estimator)}
-
-
-def _search_of(estimator: Any) -> dict[str, Any]:
-    """Engine and recall of the neighbour search, where there was one."""
-    info = estimator.solution_.info
-    found: dict[str, Any] = info.get("neighbours") or info.get("confidence", {}).get("neighbours") or {}
-    return found
-
-
-def _settings(method: str) -> dict[str, Any]:
-    return {"graph": "knn"} if method == "LP" else {}
+    return {**size, **used}
 
 
 def _usage() -> tuple[float, float]:
@@ -176,16 +155,15 @@ def _cpu(client: Any) -> float:
 def table(cells: list[dict[str, Any]]) -> str:
     head = (
         "| method | n | workers | rows per block | fit, s | with answer, s | CPU, s | times NumPy | client, MB | "
-        "worker, MB | recall |"
+        "worker, MB |"
     )
     alone = {(c["method"], c["n"]): c["cpu_s"] for c in cells if c["workers"] == 0}
     lines = [
         f"| {c['method']} | {c['n']:,} | {c['workers']} | {c['block_rows']:,} | {c['fit_s']:.1f} | {c['wall_s']:.1f} | "
-        f"{c['cpu_s']:.1f} | {_share(c, alone)} | {c['client_mb']:.0f} | {c['worker_mb']:.0f} | "
-        f"{format(c['recall'], '.3f') if 'recall' in c else '-'} |"
+        f"{c['cpu_s']:.1f} | {_share(c, alone)} | {c['client_mb']:.0f} | {c['worker_mb']:.0f} |"
         for c in sorted(cells, key=lambda c: (METHODS.index(c["method"]), c["n"], c["workers"]))
     ]
-    return "\n".join([head, "|---|" + "---:|" * 10, *lines]) + "\n"
+    return "\n".join([head, "|---|" + "---:|" * 9, *lines]) + "\n"
 
 
 def _share(cell: dict[str, Any], alone: dict[tuple[str, int], float]) -> str:

@@ -79,7 +79,7 @@ def one_set(stem: str, limits: dict[str, float], seeds: int) -> dict:
         method = Inversion(random_state=seed).fit(X, L)
         runs.append((time.process_time() - start, mean_kl(D, method.label_distributions_), method))
     seconds, kl, method = runs[0]
-    lower, upper = method.intervals_(0.9)
+    lower, upper = method.intervals(level=0.9)
     without = Inversion(features=False).fit_enhance(X, L)
     scores = {
         name: evaluate(D, answer)
@@ -115,7 +115,7 @@ def simulations() -> dict:
     for seed, spread in enumerate([0.15, 0.3, 0.6, 1.2, 2.0]):
         X, D = model_data(seed, spread)
         method = Inversion().fit(X, CumulativeMass().apply(D))
-        coverage.append([float(np.mean((a <= D) & (b >= D))) for a, b in map(method.intervals_, levels)])
+        coverage.append([float(np.mean((a <= D) & (b >= D))) for a, b in (method.intervals(level=v) for v in levels)])
         spreads.append([spread, method.spread_])
     X, D = model_data(9, 0.5)
     L = CumulativeMass().apply(D).astype(float)
@@ -219,7 +219,7 @@ def figures(results: dict) -> None:
     if X is None:
         return
     method = Inversion().fit(X, L)
-    prior, (lower, upper) = method.predict(X), method.intervals_(0.9)
+    prior, (lower, upper) = method.predict(X), method.intervals(level=0.9)
     figure, axes = plt.subplots(1, 3, figsize=(7, 2.4), sharey=True)
     for axis, i in zip(axes, (0, 80, 150), strict=True):
         at, mean = np.arange(D.shape[1]), method.label_distributions_[i]

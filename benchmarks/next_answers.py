@@ -5,7 +5,8 @@
 FOLDER holds .npz files of single votes (`X`, `item`, `label`, `labels`; benchmarks/README.md). Every item starts with
 `--start` votes. Then `--share` more votes per item are asked for: of the items that `next_answers` names, of items at
 random (each at most once more than any other), or of the items whose votes agree least (ties at random). They are real
-votes that were left out so far; the others judge the new fit by their log loss, the mean over the items.
+votes that were left out so far; the others judge the new fit by their log loss, the mean over the items. Only items
+with at least `start` + 4 votes take part, so that what is asked for is there: most items of davidson have three votes.
 
 Sets with "marks" in their name hold all labels that each person marked (`worker`), several rows per answer.
 
@@ -25,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 import contone
-from contone.enhance.inversion.people.next_answers import counting_losses, expected_losses, next_answers
+from contone.enhance.inversion.people.next_answers import AHEAD, counting_losses, expected_losses, next_answers
 
 N_SAMPLES = 100
 
@@ -33,11 +34,12 @@ N_SAMPLES = 100
 class Votes:
     """The votes of some items of a set, in random order."""
 
-    def __init__(self, path: Path, n_items: int, seed: int) -> None:
+    def __init__(self, path: Path, n_items: int, seed: int, least: int) -> None:
         with np.load(path) as data:
             X, item, label, self.q = data["X"], data["item"], data["label"], len(data["labels"])
         rng = np.random.default_rng(seed)
-        kept = np.sort(rng.permutation(len(X))[:n_items])
+        rich = np.flatnonzero(np.bincount(item, minlength=len(X)) >= least)
+        kept = np.sort(rich[rng.permutation(len(rich))[:n_items]])
         self.X, self.votes = X[kept], [rng.permutation(label[item == i]) for i in kept]
 
     def counts(self, given: np.ndarray) -> np.ndarray:
@@ -67,12 +69,14 @@ class Votes:
 class Marks(Votes):
     """The same for people who mark all labels that hold: one row per answer; judged by the marks of those left out."""
 
-    def __init__(self, path: Path, n_items: int, seed: int) -> None:
+    def __init__(self, path: Path, n_items: int, seed: int, least: int) -> None:
         with np.load(path) as data:
             X, item, worker, label = (data[name] for name in ("X", "item", "worker", "label"))
             self.q = len(data["labels"])
         rng = np.random.default_rng(seed)
-        kept = np.sort(rng.permutation(len(X))[:n_items])
+        answered = np.unique(np.stack([item, worker]), axis=1)[0]
+        rich = np.flatnonzero(np.bincount(answered, minlength=len(X)) >= least)
+        kept = np.sort(rich[rng.permutation(len(rich))[:n_items]])
         self.X, self.votes = X[kept], []
         for i in kept:
             own = item == i
@@ -118,18 +122,17 @@ def places(way: str, votes: Votes, given: np.ndarray, samples: np.ndarray, numbe
 def next_votes(path: Path, args: argparse.Namespace) -> list[dict[str, object]]:
     found = []
     for seed in range(args.seeds):
-        votes = (Marks if "marks" in path.stem else Votes)(path, args.items, seed)
+        votes = (Marks if "marks" in path.stem else Votes)(path, args.items, seed, args.start + AHEAD + 1)
         given = np.full(len(votes.votes), args.start)
         D, samples = votes.fit(given)
         number, before = int(args.share * len(given)), votes.loss(D, given)
         record: dict[str, object] = {"set": path.stem, "seed": seed, "votes": number, "before": before}
         for way in ("suggested", "random", "least agreed"):
             asked = places(way, votes, given, samples, number, seed)
-            more = np.minimum(asked, np.maximum(votes.sizes - args.start - 1, 0))
             # All ways are judged by the same votes: those after the most that any way may use.
-            D, _ = votes.fit(given + more)
-            record[way] = votes.loss(D, given + 3)
-        record["before"] = votes.loss(votes.fit(given)[0], given + 3)
+            D, _ = votes.fit(given + asked)
+            record[way] = votes.loss(D, given + AHEAD)
+        record["before"] = votes.loss(votes.fit(given)[0], given + AHEAD)
         found.append(record)
         print(json.dumps(record), flush=True)
     return found
@@ -137,7 +140,7 @@ def next_votes(path: Path, args: argparse.Namespace) -> list[dict[str, object]]:
 
 def plan(path: Path, args: argparse.Namespace) -> None:
     for seed in range(args.seeds):
-        votes = (Marks if "marks" in path.stem else Votes)(path, args.items, seed)
+        votes = (Marks if "marks" in path.stem else Votes)(path, args.items, seed, args.start + 9)
         given = np.full(len(votes.votes), args.start)
         D, samples = votes.fit(given)
         numbers = [0, 1, 2, 4, 8]

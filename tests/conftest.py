@@ -98,7 +98,7 @@ def rough_inversion(request):
         return
     from contone import Inversion
     from contone.enhance.inversion import chain, simulate
-    from contone.trust import calibration, hidden_labels, row_summaries
+    from contone.trust import hidden_labels, model_checks, subject
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chain, "SIMULATED", FEW_SIMULATED)
@@ -106,11 +106,11 @@ def rough_inversion(request):
         for name, value in BRIEF.items():
             patch.setitem(Inversion.__init__.__kwdefaults__, name, value)
         if path.startswith(CURSORY):
-            patch.setattr(calibration, "N_REFITS", 2)
+            patch.setattr(model_checks, "N_REFITS", 2)
             patch.setattr(hidden_labels, "N_SWEEPS", 12)
-            patch.setattr(row_summaries, "DOUBT_SWEEPS", 12)
+            patch.setattr(subject, "DOUBT_SWEEPS", 12)
             for name, value in {"n_sweeps": 12, "n_burn": 4}.items():
-                patch.setitem(calibration.SHORT, name, value)
+                patch.setitem(subject.SHORT, name, value)
         yield
 
 

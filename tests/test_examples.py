@@ -33,7 +33,10 @@ def test_example(path, tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out.strip()
 
 
-QUICK = {"plot_intervals", "plot_labels_are_measurements", "plot_temperature", "plot_train_on_degrees"}
+QUICK = {
+    *("plot_intervals", "plot_labels_are_measurements", "plot_metrics_and_conformal_sets", "plot_temperature"),
+    "plot_train_on_degrees",
+}
 
 
 @pytest.mark.parametrize(
@@ -46,6 +49,8 @@ QUICK = {"plot_intervals", "plot_labels_are_measurements", "plot_temperature", "
 def test_the_gallery_draws(path, monkeypatch):
     """Every example ends in one figure; the site's build runs all of them."""
     plt = pytest.importorskip("matplotlib.pyplot")
+    if "mapie" in path.read_text(encoding="utf-8"):
+        pytest.importorskip("mapie")
     plt.switch_backend("agg")
     monkeypatch.chdir(path.parent)
     runpy.run_path(str(path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -362,3 +363,9 @@ def test_every_measure_is_a_scorer_signed_so_that_more_is_better(small, name):
     # The first of three contiguous folds, by hand.
     expected = measures.get(name)(D[:20], np.tile(D[20:].mean(axis=0), (20, 1)))
     assert scores[0] == pytest.approx(sign * expected)
+
+
+@pytest.mark.parametrize("name", [*measures.MEASURES, *measures.FURTHER, *measures.CONVENTIONS])
+def test_a_measure_can_be_sent_to_another_process(name):
+    D, R = [[0.5, 0.3, 0.2]], [[0.2, 0.5, 0.3]]
+    assert pickle.loads(pickle.dumps(measures.get(name)))(D, R) == measures.get(name)(D, R)

@@ -1,4 +1,4 @@
-"""scikit-learn to the end: our verbs in pipelines, containers, indexes, routed metadata, words for what is missing."""
+"""scikit-learn to the end: our methods in pipelines, containers, indexes, routed metadata, errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def frames() -> tuple[pd.DataFrame, pd.DataFrame]:
     return pd.DataFrame(X, columns=list("xyz"), index=index), pd.DataFrame(L, columns=NAMES, index=index)
 
 
-def test_the_verbs_go_through_all_steps():
+def test_the_methods_go_through_all_steps():
     scaler = StandardScaler().fit(X)
     expected = clone(SHORT).fit(scaler.transform(X), L)
     pipeline = make_pipeline(StandardScaler(), clone(SHORT))
@@ -42,6 +42,7 @@ def test_the_verbs_go_through_all_steps():
         pipeline.intervals(X[:5], L[:5]), expected.intervals(scaler.transform(X[:5]), L[:5]), strict=True
     ):
         np.testing.assert_array_equal(mine, its)
+    np.testing.assert_array_equal(pipeline.intervals()[0], expected.intervals()[0])  # of the rows of the fit
     alone = make_pipeline(Temperature())
     np.testing.assert_array_equal(alone.fit_enhance(X, L), alone.enhance(X, L))
 
@@ -116,11 +117,11 @@ def test_degrees_and_groups_are_routed_to_the_method():
 def test_one_row_per_item_comes_out_where_rows_are_grouped():
     features, labels = frames()
     items = np.arange(30) % 10
-    pipeline = make_pipeline(FunctionTransformer(), clone(SHORT))
-    found = pipeline.fit_enhance(features, labels, inversion__groups=items)
+    method = clone(SHORT).set_params(degradation="marks")
+    found = make_pipeline(FunctionTransformer(), clone(method)).fit_enhance(features, labels, inversion__groups=items)
     assert list(found.columns) == NAMES
     assert list(found.index) == list(range(10))
-    np.testing.assert_array_equal(found.to_numpy(), clone(SHORT).fit_enhance(X, L, groups=items))
+    np.testing.assert_array_equal(found.to_numpy(), method.fit_enhance(X, L, groups=items))
 
 
 @pytest.mark.parametrize("cls", contone.enhance.methods().values())

@@ -11,7 +11,7 @@ import pytest
 
 import contone
 from contone import KM, ML2, Augmented, Inversion, TopK, evaluate
-from contone.exceptions import ContoneError, InputTypeError
+from contone.exceptions import ContoneError
 
 BRIEF = {"n_sweeps": 20, "n_burn": 5}
 
@@ -43,7 +43,9 @@ def two_columns_of_one_name(small):
         (lambda X, L, D: TopK(2).apply([["a", "b"]]), "D must hold numbers"),
         (lambda X, L, D: evaluate(D, [["a"] * 4] * 60), "D_hat must hold numbers"),
         (lambda X, L, D: Inversion(**BRIEF).fit(X, L, degrees=[["a"] * 4] * 60), "degrees must hold numbers"),
-        (lambda X, L, D: Inversion(**BRIEF).fit(X, L).intervals_(None), "between 0 and 1; got None"),
+        (lambda X, L, D: Inversion(**BRIEF).fit(X, L).intervals(level=None), "between 0 and 1; got None"),
+        (lambda X, L, D: Inversion(**BRIEF).fit(X, L).intervals(Y=L), "Y came without X"),
+        (lambda X, L, D: Inversion(degradation="votes").fit(X, L[:, :1]), "Votes need two labels"),
         (lambda X, L, D: Inversion(**BRIEF).fit(X, L).intervals(X, level="a"), "between 0 and 1; got 'a'"),
         (lambda X, L, D: Inversion(degradation="bar", **BRIEF).fit(X, np.full(L.shape, np.nan)), "0 rows with a label"),
     ],
@@ -68,11 +70,11 @@ def test_a_wrapper_brings_tensors_to_a_method_of_numpy_arrays(small, method):
     np.testing.assert_allclose(answer.numpy(), Augmented(method).fit_enhance(X, L), atol=1e-9)
 
 
-def test_a_wrapper_refuses_lazy_rows_for_a_method_that_needs_all(small):
+def test_a_wrapper_fetches_lazy_rows_for_a_method_that_needs_all(small):
     da = pytest.importorskip("dask.array")
     X, L, _ = small
-    with pytest.raises(InputTypeError, match="KM does not fit dask arrays"):
-        Augmented(KM()).fit_enhance(da.from_array(X, chunks=20), da.from_array(L, chunks=20))
+    answer = Augmented(KM()).fit_enhance(da.from_array(X, chunks=20), da.from_array(L, chunks=20))
+    np.testing.assert_allclose(answer.compute(), Augmented(KM()).fit_enhance(X, L), atol=1e-12)
 
 
 def test_a_billion_samples_are_as_many_as_there_are_sweeps(small):

@@ -10,7 +10,7 @@ from contone.exceptions import LabelError, LabelWarning
 from contone.measurements import asked_frequencies
 from contone.numerics.kernel import gaussian_matrix
 from contone.numerics.simplex import softmax
-from contone.validation import able_methods
+from contone.validation.training import able_methods
 
 QUICK = {"n_sweeps": 12, "n_burn": 4, "pretrain_epochs": 2, "epochs": 2, "max_iter": 30, "n_init": 1}
 METHODS = enhance.methods()

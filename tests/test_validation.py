@@ -22,11 +22,11 @@ from contone.exceptions import (
     ShapeError,
 )
 from contone.numerics.solution import Solution
-from contone.validation import SIMPLEX_TOLERANCE, check_distributions, examine, judge_labels
 from contone.validation.containers import numbers_from_objects, open_border, refuse_other_index
 from contone.validation.degrees import check_degrees, check_degrees_of_items
-from contone.validation.distributions import check_shares, check_truth
+from contone.validation.distributions import check_distributions, check_shares, check_truth
 from contone.validation.groups import check_annotators
+from contone.validation.training import SIMPLEX_TOLERANCE, examine, judge_labels
 
 X = np.arange(12.0).reshape(4, 3)
 L = np.array([[1, 0], [0, 1], [1, 1], [1, 0]])
@@ -94,12 +94,12 @@ BAD = {
     "no features": (X[:, :0], L, FeatureError, "0 feature.*pass at least one feature"),
     "no label columns": (X, L[:, :0], ShapeError, "one column per label; it has shape .4, 0."),
     "one row": (X[:1], L[:1], FeatureError, "nothing can be learnt from one row; pass more rows"),
-    "text column in X": (text_column, L, InputTypeError, "these columns do not: 'b'. Drop them, or let .*vectorizer"),
+    "text column in X": (text_column, L, InputTypeError, "these columns do not: 'b'. Drop them, or let .*Encoder"),
     "text column in X, polars": (
         pl.DataFrame(text_column.to_dict("list")),
         L,
         InputTypeError,
-        "these columns do not: 'b'. Drop them, or let .*vectorizer",
+        "these columns do not: 'b'. Drop them, or let .*ColumnEncoder",
     ),
     "text column in Y": (X, text_column, InputTypeError, "Y must hold numbers only; these columns do not: 'b'"),
     "object column": (frame(list("abc")).astype({"c": object}), L, InputTypeError, "do not: 'c'. Drop them, or"),
@@ -422,7 +422,7 @@ def test_graded_rows_are_the_same_however_they_are_given(kind):
         found = check_degrees(some.set_axis(rows), names, 5, X, Y.to_numpy())
     else:
         found = check_degrees_of_items(some.set_axis([labels[i] for i in rows]), names, labels)
-        with pytest.raises(LabelError, match="'z' that groups does not name"):
+        with pytest.raises(LabelError, match="'z' that is not in groups"):
             check_degrees_of_items(some.set_axis(["a", "z", "b"]), names, labels)
         with pytest.raises(LabelError, match="twice"):
             check_degrees_of_items(some.set_axis(["a", "a", "b"]), names, labels)

@@ -107,11 +107,12 @@ def draw_method(name: str, path: Path, *, ranked: bool = False) -> None:
     import warnings
 
     import matplotlib
+    import matplotlib.figure
     import numpy as np
 
     matplotlib.use("agg")
     import contone
-    from contone.pages.figures import Panel, manifold_grid, save, tones
+    from contone.pages.figures import draw_manifold, save, tones
 
     data = contone.datasets.artificial()
     side = round(len(data.X) ** 0.5)
@@ -123,13 +124,13 @@ def draw_method(name: str, path: Path, *, ranked: bool = False) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the picture shows what a warning would say
         answer = getattr(contone, name)().fit_enhance(X, L)
-    panels = [
-        Panel("truth", tones(D, D)),
-        Panel("ranks" if ranked else "labels", L / L.max()),
-        Panel(name, tones(answer, D)),
-    ]
+    panels = {"truth": tones(D, D), "ranks" if ranked else "labels": L / L.max(), name: tones(answer, D)}
+    figure = matplotlib.figure.Figure(figsize=(7.5, 2.45), layout="constrained", facecolor="white")
+    for axis, (title, colours) in zip(figure.subplots(1, 3), panels.items(), strict=True):
+        draw_manifold(axis, X, colours)
+        axis.set_title(title, fontsize=10, fontweight="bold")
     path.parent.mkdir(parents=True, exist_ok=True)
-    save(manifold_grid(X, panels, columns=3), path, dpi=120)
+    save(figure, path, dpi=120)
 
 
 def _run(command: str, folder: Path) -> str:

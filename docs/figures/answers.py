@@ -43,7 +43,7 @@ def draw(kind: str, answers: np.ndarray, degrees: np.ndarray, ends: tuple[np.nda
         f'font-size="11" fill="{INK}"><title>{kind}: three answers to one item, and its degrees</title>'
     ]
     out.append(f'<text x="{LEFT}" y="14">what three people said</text>')
-    out.append(f'<text x="{LEFT + 4 * CELL + 70}" y="14">degrees</text>')
+    out.append(f'<text x="{LEFT + 4 * CELL + 70}" y="14">degrees, with 90 % intervals</text>')
     for j, name in enumerate(LABELS):
         y = TOP + j * CELL
         out.append(f'<text x="{LEFT - 6}" y="{y + 17}" text-anchor="end">{name}</text>')
@@ -52,7 +52,8 @@ def draw(kind: str, answers: np.ndarray, degrees: np.ndarray, ends: tuple[np.nda
             out.append(
                 f'<rect x="{LEFT + r * CELL * 1.3:.0f}" y="{y + 2}" width="{CELL}" height="{CELL - 4}" fill="{TONE}" '
                 f'fill-opacity="{0.08 + 0.8 * shade:.2f}"/>'
-                f'<text x="{LEFT + r * CELL * 1.3 + CELL / 2:.0f}" y="{y + 17}" text-anchor="middle">{value:g}</text>'
+                f'<text x="{LEFT + r * CELL * 1.3 + CELL / 2:.0f}" y="{y + 17}" text-anchor="middle" '
+                f'fill="{"#fff" if shade > 0.5 else INK}">{value:g}</text>'
             )
         x, low, high = LEFT + 4 * CELL + 70, ends[0][j] * BARS, ends[1][j] * BARS
         out.append(f'<rect x="{x}" y="{y + 5}" width="{degrees[j] * BARS:.0f}" height="{CELL - 10}" fill="{TONE}"/>')
@@ -72,7 +73,7 @@ def main() -> None:
         people = None if kind == "rankings" else who
         method = Inversion(degradation="order" if kind == "rankings" else kind, features=False)
         D = method.fit_enhance(X, answers, groups=item, annotators=people)
-        lower, upper = method.intervals_(0.9)
+        lower, upper = method.intervals(level=0.9)
         shown = int(np.argmax([np.ptp(answers[item == i].sum(axis=0)) for i in range(60)]))
         picture = draw(kind, answers[item == shown], D[shown], (lower[shown], upper[shown]))
         (FOLDER / f"answers_{kind}.svg").write_text(picture, encoding="utf-8")

@@ -35,7 +35,7 @@ items, people, chosen = (np.array(column) for column in zip(*answers, strict=Tru
 
 method = Inversion(degradation="votes", random_state=0)
 soft = np.asarray(method.fit_enhance(X[items], np.eye(4)[chosen], groups=items, annotators=people))
-lower, upper = (np.asarray(end) for end in method.intervals_())
+lower, upper = (np.asarray(end) for end in method.intervals())
 
 # Photographs on which the three agree, differ by one, and all differ.
 votes = chosen.reshape(N, 3)

@@ -30,6 +30,9 @@ def __getattr__(name: str) -> _Any:
             if error.name != f"{__name__}.{name}":
                 raise
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    from contone.runtime.addresses import check_addresses
+
+    check_addresses("scikit-learn")
     globals()[name] = found = getattr(_import_module(str(_HOMES[name])), name)
     return found
 

@@ -40,7 +40,7 @@ from contone.exceptions import InputError
 from contone.numerics.simplex import kl_divergence, normalise_rows
 from contone.predict.regressor import centred_log_ratio
 from contone.typing import Array, Data
-from contone.validation import check_distributions
+from contone.validation.distributions import check_distributions
 
 FLOOR = 1e-4
 """Predictions are clipped here before they are renormalised."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from sklearn.utils import Bunch
 from contone.exceptions import InputError
 from contone.numerics.simplex import kl_divergence
 from contone.typing import Array, Data, Matrix
-from contone.validation import check_pair, check_shares
+from contone.validation.distributions import check_pair, check_shares
 
 RowMeasure = Callable[[Matrix, Matrix], Array]
 
@@ -83,75 +84,99 @@ def _relative_difference(D: Matrix, R: Matrix) -> Array:
     return np.divide(np.abs(D - R), total, out=np.zeros_like(total), where=total > 0)
 
 
-def _chebyshev(D: Matrix, R: Matrix) -> Array:
+def measure(
+    title: str, formula: str, *, greater_is_better: bool = False, counts: bool = False
+) -> Callable[[RowMeasure], Measure]:
+    """Make a measure of a function that gives one value per row; it is called as the function is."""
+
+    def made(rows: RowMeasure) -> Measure:
+        name = rows.__name__
+        rows.__qualname__ = f"{name}.rows"  # where pickle finds the function, since the measure has its name
+        return Measure(name, title, formula, greater_is_better, rows, counts)
+
+    return made
+
+
+@measure("Chebyshev", "max_j |d_j - r_j|")
+def chebyshev(D: Matrix, R: Matrix) -> Array:
     return np.abs(D - R).max(axis=1)
 
 
-def _clark(D: Matrix, R: Matrix) -> Array:
+@measure("Clark", "sqrt(sum_j (d_j - r_j)^2 / (d_j + r_j)^2)")
+def clark(D: Matrix, R: Matrix) -> Array:
     return np.sqrt((_relative_difference(D, R) ** 2).sum(axis=1))
 
 
-def _canberra(D: Matrix, R: Matrix) -> Array:
+@measure("Canberra", "sum_j |d_j - r_j| / (d_j + r_j)")
+def canberra(D: Matrix, R: Matrix) -> Array:
     return _relative_difference(D, R).sum(axis=1)
 
 
-def _cosine(D: Matrix, R: Matrix) -> Array:
+@measure("KL", "sum_j d_j log(d_j / r_j)")
+def kl(D: Matrix, R: Matrix) -> Array:
+    return kl_divergence(D, R)
+
+
+@measure("Cosine", "sum_j d_j r_j / (|d| |r|)", greater_is_better=True)
+def cosine(D: Matrix, R: Matrix) -> Array:
     return (D * R).sum(axis=1) / (np.linalg.norm(D, axis=1) * np.linalg.norm(R, axis=1))
 
 
-def _intersection(D: Matrix, R: Matrix) -> Array:
+@measure("Intersection", "sum_j min(d_j, r_j)", greater_is_better=True)
+def intersection(D: Matrix, R: Matrix) -> Array:
     return np.minimum(D, R).sum(axis=1)
 
 
-def _sorensen(D: Matrix, R: Matrix) -> Array:
+@measure("Sorensen", "sum_j |d_j - r_j| / sum_j (d_j + r_j)")
+def sorensen(D: Matrix, R: Matrix) -> Array:
     return np.abs(D - R).sum(axis=1) / (D + R).sum(axis=1)
 
 
-def _kl_reversed_drop(D: Matrix, R: Matrix) -> Array:
-    values = kl_divergence(R, D)
-    return np.where(np.isinf(values), np.nan, values)
-
-
-def _kl_reversed_clip(D: Matrix, R: Matrix) -> Array:
-    return kl_divergence(R, np.maximum(D, 1e-12))
-
-
-def _euclidean(D: Matrix, R: Matrix) -> Array:
+@measure("Euclidean", "sqrt(sum_j (d_j - r_j)^2)")
+def euclidean(D: Matrix, R: Matrix) -> Array:
     return np.sqrt(((D - R) ** 2).sum(axis=1))
 
 
-def _squared_chi2(D: Matrix, R: Matrix) -> Array:
+@measure("Squared chi2", "sum_j (d_j - r_j)^2 / (d_j + r_j)")
+def squared_chi2(D: Matrix, R: Matrix) -> Array:
     return (_relative_difference(D, R) * np.abs(D - R)).sum(axis=1)
 
 
-def _fidelity(D: Matrix, R: Matrix) -> Array:
+@measure("Fidelity", "sum_j sqrt(d_j r_j)", greater_is_better=True)
+def fidelity(D: Matrix, R: Matrix) -> Array:
     return np.sqrt(D * R).sum(axis=1)
 
 
-def _jensen_shannon(D: Matrix, R: Matrix) -> Array:
+@measure("Jensen-Shannon", "(KL(d || m) + KL(r || m)) / 2 with m = (d + r) / 2")
+def jensen_shannon(D: Matrix, R: Matrix) -> Array:
     middle = (D + R) / 2
     return np.maximum(kl_divergence(D, middle) + kl_divergence(R, middle), 0.0) / 2  # rounding may go below 0
 
 
-def _total_variation(D: Matrix, R: Matrix) -> Array:
+@measure("Total variation", "sum_j |d_j - r_j| / 2")
+def total_variation(D: Matrix, R: Matrix) -> Array:
     return np.abs(D - R).sum(axis=1) / 2
 
 
-def _cross_entropy(D: Matrix, R: Matrix) -> Array:
+@measure("Cross entropy", "-sum_j d_j log r_j; rows of d may be counts, divided by their sums", counts=True)
+def cross_entropy(D: Matrix, R: Matrix) -> Array:
     with np.errstate(divide="ignore"):
         return -np.where(D == 0, 0.0, D * np.log(np.where(D == 0, 1.0, R))).sum(axis=1)
 
 
-def _wasserstein(D: Matrix, R: Matrix) -> Array:
+@measure("Wasserstein", "sum_j |(d_1 + ... + d_j) - (r_1 + ... + r_j)|, labels in order, one step apart")
+def wasserstein(D: Matrix, R: Matrix) -> Array:
     return np.abs(np.cumsum(D - R, axis=1)[:, :-1]).sum(axis=1)
 
 
-def _spearman(D: Matrix, R: Matrix) -> Array:
+@measure("Spearman", "correlation of the ranks of d and r; 0 where all r_j are equal", greater_is_better=True)
+def spearman(D: Matrix, R: Matrix) -> Array:
     first, second = (rankdata(A, axis=1) - (A.shape[1] + 1) / 2 for A in (D, R))
     return _correlation((first * second).sum(axis=1), (first**2).sum(axis=1), (second**2).sum(axis=1))
 
 
-def _kendall(D: Matrix, R: Matrix) -> Array:
+@measure("Kendall", "tau-b of the orders of d and r; 0 where all r_j are equal", greater_is_better=True)
+def kendall(D: Matrix, R: Matrix) -> Array:
     size = max(1, PAIRS_AT_ONCE // D.shape[1] ** 2)
     parts = [_kendall_of_few(D[i : i + size], R[i : i + size]) for i in range(0, len(D), size)]
     return np.concatenate(parts)
@@ -168,96 +193,42 @@ def _correlation(product: Matrix, truth: Matrix, answer: Matrix) -> Array:
     return np.where(truth > 0, found, np.nan)
 
 
+@measure("KL, reversed, infinite rows dropped", "sum_j r_j log(r_j / d_j); rows with d_j = 0 < r_j are left out")
+def kl_reversed_drop(D: Matrix, R: Matrix) -> Array:
+    values = kl_divergence(R, D)
+    return np.where(np.isinf(values), np.nan, values)
+
+
+@measure("KL, reversed, truth clipped", "sum_j r_j log(r_j / max(d_j, 1e-12))")
+def kl_reversed_clip(D: Matrix, R: Matrix) -> Array:
+    return kl_divergence(R, np.maximum(D, 1e-12))
+
+
 def top_k(k: int) -> Measure:
     """The measure "is the label of the highest degree among the k highest of the answer?".
 
     Ties are in random order: the value of a row is the chance, so that the order of the labels does not matter.
     """
-
-    def rows(D: Matrix, R: Matrix) -> Array:
-        first = D.max(axis=1, keepdims=True) == D
-        above = rankdata(-R, method="min", axis=1) - 1
-        tied = rankdata(-R, method="max", axis=1) - above
-        return (np.clip((k - above) / tied, 0.0, 1.0) * first).sum(axis=1) / first.sum(axis=1)
-
-    return Measure(f"top{k}", f"Top {k}", f"chance that argmax_j d_j is among the {k} largest r_j", True, rows)
+    formula = f"chance that argmax_j d_j is among the {k} largest r_j"
+    return Measure(f"top{k}", f"Top {k}", formula, True, partial(_among_the_first, k=k))
 
 
-chebyshev = Measure("chebyshev", "Chebyshev", "max_j |d_j - r_j|", False, _chebyshev)
-clark = Measure("clark", "Clark", "sqrt(sum_j (d_j - r_j)^2 / (d_j + r_j)^2)", False, _clark)
-canberra = Measure("canberra", "Canberra", "sum_j |d_j - r_j| / (d_j + r_j)", False, _canberra)
-kl = Measure("kl", "KL", "sum_j d_j log(d_j / r_j)", False, kl_divergence)
-cosine = Measure("cosine", "Cosine", "sum_j d_j r_j / (|d| |r|)", True, _cosine)
-intersection = Measure("intersection", "Intersection", "sum_j min(d_j, r_j)", True, _intersection)
-sorensen = Measure("sorensen", "Sorensen", "sum_j |d_j - r_j| / sum_j (d_j + r_j)", False, _sorensen)
-euclidean = Measure("euclidean", "Euclidean", "sqrt(sum_j (d_j - r_j)^2)", False, _euclidean)
-squared_chi2 = Measure("squared_chi2", "Squared chi2", "sum_j (d_j - r_j)^2 / (d_j + r_j)", False, _squared_chi2)
-fidelity = Measure("fidelity", "Fidelity", "sum_j sqrt(d_j r_j)", True, _fidelity)
-jensen_shannon = Measure(
-    "jensen_shannon", "Jensen-Shannon", "(KL(d || m) + KL(r || m)) / 2 with m = (d + r) / 2", False, _jensen_shannon
-)
-total_variation = Measure("total_variation", "Total variation", "sum_j |d_j - r_j| / 2", False, _total_variation)
-cross_entropy = Measure(
-    "cross_entropy",
-    "Cross entropy",
-    "-sum_j d_j log r_j; rows of d may be counts, divided by their sums",
-    False,
-    _cross_entropy,
-    counts=True,
-)
-wasserstein = Measure(
-    "wasserstein",
-    "Wasserstein",
-    "sum_j |(d_1 + ... + d_j) - (r_1 + ... + r_j)|, labels in order, one step apart",
-    False,
-    _wasserstein,
-)
-spearman = Measure(
-    "spearman", "Spearman", "correlation of the ranks of d and r; 0 where all r_j are equal", True, _spearman
-)
-kendall = Measure("kendall", "Kendall", "tau-b of the orders of d and r; 0 where all r_j are equal", True, _kendall)
-top1, top3 = top_k(1), top_k(3)
-kl_reversed_drop = Measure(
-    "kl_reversed_drop",
-    "KL, reversed, infinite rows dropped",
-    "sum_j r_j log(r_j / d_j); rows with d_j = 0 < r_j are left out",
-    False,
-    _kl_reversed_drop,
-)
-kl_reversed_clip = Measure(
-    "kl_reversed_clip",
-    "KL, reversed, truth clipped",
-    "sum_j r_j log(r_j / max(d_j, 1e-12))",
-    False,
-    _kl_reversed_clip,
-)
+def _among_the_first(D: Matrix, R: Matrix, k: int) -> Array:
+    first = D.max(axis=1, keepdims=True) == D
+    above = rankdata(-R, method="min", axis=1) - 1
+    tied = rankdata(-R, method="max", axis=1) - above
+    return (np.clip((k - above) / tied, 0.0, 1.0) * first).sum(axis=1) / first.sum(axis=1)
+
 
 MEASURES: dict[str, Measure] = {m.name: m for m in (chebyshev, clark, canberra, kl, cosine, intersection, sorensen)}
 """The measures that `evaluate` reports, in the order of the field's tables."""
 
-FURTHER: dict[str, Measure] = {
-    m.name: m
-    for m in (
-        euclidean,
-        squared_chi2,
-        fidelity,
-        jensen_shannon,
-        total_variation,
-        cross_entropy,
-        wasserstein,
-        spearman,
-        kendall,
-        top1,
-        top3,
-    )
-}
+_ORDERS = (spearman, kendall, top_k(1), top_k(3))
+_DISTANCES = (euclidean, squared_chi2, fidelity, jensen_shannon, total_variation, cross_entropy, wasserstein)
+FURTHER: dict[str, Measure] = {m.name: m for m in (*_DISTANCES, *_ORDERS)}
 """The measures that are reported where they are named."""
 
-CONVENTIONS: dict[str, Measure] = {
-    "kl_forward": kl,
-    kl_reversed_drop.name: kl_reversed_drop,
-    kl_reversed_clip.name: kl_reversed_clip,
-}
+CONVENTIONS: dict[str, Measure] = {"kl_forward": kl, **{m.name: m for m in (kl_reversed_drop, kl_reversed_clip)}}
 """The readings of "KL" in the literature."""
 
 

@@ -29,7 +29,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
-from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -183,9 +182,6 @@ def _encode(value: Any, arrays: list[np.ndarray], where: str) -> Any:
     if type(value) is dict:
         pairs = [[_encode(k, arrays, where), _encode(v, arrays, f"{where}[{k!r}]")] for k, v in value.items()]
         return {"kind": "dict", "items": pairs}
-    if type(value) is KNeighborsRegressor:  # its tree is built again
-        state = {**value.get_params(deep=False), "_fit_X": value._fit_X, "_y": value._y}
-        return {"kind": "neighbours", "state": _encode(state, arrays, where)}
     name = _name_of(type(value))
     if name is None:
         raise _unknown(where, f"a {type(value).__module__}.{type(value).__qualname__}")
@@ -248,19 +244,11 @@ class _Reader:
                 return tuple(self.decode(items))
             case {"kind": "dict", "items": list(pairs)}:
                 return {self.decode(key): self.decode(entry) for key, entry in pairs}
-            case {"kind": "neighbours", "state": dict(state)}:
-                return self.neighbours(self.decode(state))
             case {"kind": "object", "class": str(name), "state": dict(state)}:
                 return self.object(name, {key: self.decode(entry) for key, entry in state.items()})
             case dict():
                 raise DataError(f"it holds a value of the kind {value.get('kind')!r} that cannot be read")
         return value
-
-    def neighbours(self, state: Record) -> KNeighborsRegressor:
-        X, y = state.pop("_fit_X"), state.pop("_y")
-        if any(callable(entry) for entry in state.values()):
-            raise DataError("its neighbour search holds a function")
-        return KNeighborsRegressor(**state).fit(X, y)
 
     def object(self, name: str, state: Record) -> Any:
         """An object with this state; no constructor is called, but that of a named tuple, which keeps its fields."""
@@ -287,15 +275,11 @@ class _Reader:
     def array(self, number: int) -> np.ndarray:
         """An array of the archive, once; its header must agree with the bytes that are there."""
         content = io.BytesIO(self.read(_member(number)))
-        version = np.lib.format.read_magic(content)
-        if version not in ((1, 0), (2, 0)):
-            raise DataError(f"it holds an array of the unknown version {version}")
-        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, _, dtype = read_header(content)
-        if dtype.hasobject or math.prod(shape) * dtype.itemsize != len(content.getbuffer()) - content.tell():
-            raise DataError("it holds an array whose size is not what its header says")
-        content.seek(0)
-        return np.asarray(np.lib.format.read_array(content, allow_pickle=False))
+        if np.lib.format.read_magic(content) != (1, 0):
+            raise DataError("it holds an array of an unknown version")
+        shape, by_column, dtype = np.lib.format.read_array_header_1_0(content)
+        numbers = np.frombuffer(content.getbuffer(), dtype, offset=content.tell()).copy()
+        return numbers.reshape(shape, order="F" if by_column else "C")
 
     def read(self, name: str) -> bytes:
         """The bytes of a member, once: what is named twice would take its memory twice."""

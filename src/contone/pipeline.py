@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from contone.base import Estimator
 from contone.typing import Array, Data, EstimatorLike
-from contone.validation import open_border, refuse_other_index
+from contone.validation.containers import open_border, refuse_other_index
 from contone.validation.groups import border_of_items
 
 
@@ -80,11 +80,11 @@ class Pipeline(sklearn_pipeline.Pipeline):  # numpydoc ignore=PR02
             return found
         return method.wrapped(open_border(X, method.label_names_), X, found)
 
-    def intervals(self, X: Data, Y: Data = None, level: float = 0.9) -> tuple[Data, Data]:
-        """Credible intervals of any rows, where the enhancer at the end gives them."""
+    def intervals(self, X: Data = None, Y: Data = None, level: float = 0.9) -> tuple[Data, Data]:
+        """Credible intervals of any rows, or of those of the fit, where the enhancer at the end gives them."""
         check_is_fitted(self)
         refuse_other_index(X, Y)
-        found: tuple[Data, Data] = self.steps[-1][1].intervals(self._transformed(X), Y, level)
+        found: tuple[Data, Data] = self.steps[-1][1].intervals(None if X is None else self._transformed(X), Y, level)
         return found
 
     def set_output(self, *, transform: str | None = None) -> Self:

@@ -95,7 +95,7 @@ def check_answer_on_simplex(enhancer: Enhancer) -> None:
 def check_deterministic(enhancer: Enhancer) -> None:
     """Two fits with one seed are identical, also on the same instance."""
     X, L = problem()
-    method = _copy(enhancer)
+    method = clone(enhancer)
     if "random_state" in method.get_params():
         method.set_params(random_state=0)
     _, first = _fit(method, X, L)
@@ -124,26 +124,15 @@ def check_inputs_unchanged(enhancer: Enhancer) -> None:
     assert str(method.get_params()) == kept_parameters
 
 
-def check_order_of_rows(enhancer: Enhancer) -> None:
-    """The order of the rows does not matter, where nothing is drawn at random."""
+def check_order(enhancer: Enhancer) -> None:
+    """The order of the rows and of the labels does not matter, where nothing is drawn at random."""
     if "random_state" in enhancer.get_params():
         return  # random numbers are drawn in the order of the rows
     X, L = problem()
-    order = np.random.default_rng(1).permutation(len(X))
+    rows, labels = np.random.default_rng(1).permutation(len(X)), [2, 0, 1]
     _, D = _fit(enhancer, X, L)
-    _, permuted = _fit(enhancer, X[order], L[order])
-    np.testing.assert_allclose(permuted, D[order], atol=1e-5)
-
-
-def check_order_of_labels(enhancer: Enhancer) -> None:
-    """The order of the labels does not matter, where nothing is drawn at random."""
-    if "random_state" in enhancer.get_params():
-        return
-    X, L = problem()
-    order = [2, 0, 1]
-    _, D = _fit(enhancer, X, L)
-    _, permuted = _fit(enhancer, X, L[:, order])
-    np.testing.assert_allclose(permuted, D[:, order], atol=1e-5)
+    np.testing.assert_allclose(_fit(enhancer, X[rows], L[rows])[1], D[rows], atol=1e-5)
+    np.testing.assert_allclose(_fit(enhancer, X, L[:, labels])[1], D[:, labels], atol=1e-5)
 
 
 def check_pickle(enhancer: Enhancer) -> None:
@@ -159,63 +148,35 @@ def check_pickle(enhancer: Enhancer) -> None:
 # ------------------------------------------------------------------------------------------------------ kinds of data
 
 
-def check_confidences(enhancer: Enhancer) -> None:
-    """Confidences (rows on the simplex) are taken in place of 0/1 labels."""
+def check_unusual_data(enhancer: Enhancer) -> None:
+    """Data may be unusual in any of the ways of `unusual_problems`; a single label is certain."""
+    for what, (X, L) in unusual_problems().items():
+        try:
+            assert_distributions(_fit(enhancer, X, L)[1], L.shape)
+        except Exception as error:
+            raise AssertionError(f"{what}: {error}") from error
+
+
+def unusual_problems() -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Features and labels that are unusual, by what is unusual about them."""
     X, L = problem()
-    assert_distributions(_fit(enhancer, X, L / L.sum(axis=1, keepdims=True))[1], L.shape)
-
-
-def check_duplicate_rows(enhancer: Enhancer) -> None:
-    """Rows may be equal: half of them, or all."""
-    X, L = problem()
-    X[12:] = X[:12]
-    assert_distributions(_fit(enhancer, X, L)[1], L.shape)
-    X[:] = X[0]
-    assert_distributions(_fit(enhancer, X, L)[1], L.shape)
-
-
-def check_constant_features(enhancer: Enhancer) -> None:
-    """Features may be constant."""
-    X, L = problem()
-    X[:, 1] = 7.0
-    X[:, 2] = 0.0
-    assert_distributions(_fit(enhancer, X, L)[1], L.shape)
-
-
-def check_units(enhancer: Enhancer) -> None:
-    """Features may be of very different size."""
-    X, L = problem()
-    assert_distributions(_fit(enhancer, X * [1e-6, 1.0, 1e3, 1e6], L)[1], L.shape)
-
-
-def check_few_rows(enhancer: Enhancer) -> None:
-    """Two or three rows are enough for an answer, also for methods with neighbours."""
-    X, _ = problem()
-    assert_distributions(_fit(enhancer, X[:3], np.array([[1, 0, 0], [0, 1, 0], [1, 0, 1]]))[1], (3, 3))
-    assert_distributions(_fit(enhancer, X[:2], np.array([[1, 0], [0, 1]]))[1], (2, 2))
-
-
-def check_many_features(enhancer: Enhancer) -> None:
-    """There may be more features than rows."""
-    X, L = problem(n=12, d=30)
-    assert_distributions(_fit(enhancer, X, L)[1], L.shape)
-
-
-def check_numbers_of_labels(enhancer: Enhancer) -> None:
-    """A single label is certain; two labels, and more labels than features, are ordinary."""
-    X, L = problem(q=2)
-    np.testing.assert_allclose(_fit(enhancer, X, np.ones((len(X), 1)))[1], 1.0)
-    assert_distributions(_fit(enhancer, X, L)[1], L.shape)
-    X, L = problem(d=2, q=7)
-    assert_distributions(_fit(enhancer, X, L)[1], L.shape)
-
-
-def check_extreme_labels(enhancer: Enhancer) -> None:
-    """One relevant label in each row; every label relevant everywhere; a label that is never relevant."""
-    X, L = problem()
-    assert_distributions(_fit(enhancer, X, np.eye(3)[L.argmax(axis=1)])[1], L.shape)
-    assert_distributions(_fit(enhancer, X, np.ones_like(L))[1], L.shape)
-    assert_distributions(_fit(enhancer, X, np.hstack([L, np.zeros((len(L), 1))]))[1], (len(L), 4))
+    n = len(X)
+    return {
+        "confidences in place of labels": (X, L / L.sum(axis=1, keepdims=True)),
+        "every row twice": (np.tile(X[:12], (2, 1)), L),
+        "all rows equal": (np.tile(X[0], (n, 1)), L),
+        "constant features": (X * [1.0, 0.0, 0.0, 1.0] + [0.0, 7.0, 0.0, 0.0], L),
+        "features of very different size": (X * [1e-6, 1.0, 1e3, 1e6], L),
+        "three rows": (X[:3], np.array([[1, 0, 0], [0, 1, 0], [1, 0, 1]])),
+        "two rows": (X[:2], np.array([[1, 0], [0, 1]])),
+        "more features than rows": problem(n=12, d=30),
+        "a single label": (X, np.ones((n, 1))),
+        "two labels": problem(q=2),
+        "more labels than features": problem(d=2, q=7),
+        "one relevant label in each row": (X, np.eye(L.shape[1])[L.argmax(axis=1)]),
+        "every label relevant everywhere": (X, np.ones_like(L)),
+        "a label that is never relevant": (X, np.hstack([L, np.zeros((n, 1))])),
+    }
 
 
 # --------------------------------------------------------------------------------------------------------- containers
@@ -264,7 +225,7 @@ def check_new_rows(enhancer: Enhancer) -> None:
     X, L = problem()
     new, _ = problem(n=9, seed=9)
     with _raises(NotFittedError, "predict before fit"):
-        _copy(enhancer).predict(new)
+        clone(enhancer).predict(new)
     method, _ = _fit(enhancer, X, L)
     D = method.predict(new)
     assert_distributions(D, (9, 3))
@@ -278,7 +239,7 @@ def check_new_rows_with_labels(enhancer: Enhancer) -> None:
     X, L = problem()
     new, labels = problem(n=9, seed=9)
     with _raises(NotFittedError, "enhance before fit"):
-        _copy(enhancer).enhance(new, labels)
+        clone(enhancer).enhance(new, labels)
     method, _ = _fit(enhancer, X, L)
     kept = method.label_distributions_.copy()
     with _quiet():
@@ -377,13 +338,9 @@ def assert_distributions(D: Data, shape: tuple[int, ...]) -> None:
     np.testing.assert_allclose(D.sum(axis=1), 1.0, atol=1e-12)
 
 
-def _copy(enhancer: Enhancer) -> EstimatorLike:
-    return clone(enhancer)
-
-
 def _fit(enhancer: Enhancer, X: Data, L: Array) -> tuple[EstimatorLike, Array]:
     """A copy, fitted, and what `fit_enhance` returned."""
-    method = _copy(enhancer)
+    method = clone(enhancer)
     with _quiet():
         return method, method.fit_enhance(X, L)
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from contone.exceptions import InputError
 from contone.numerics.simplex import softmax
-from contone.validation import check_distributions
+from contone.validation.distributions import check_distributions
 
 Objective = Callable[[object, object], tuple[NDArray[np.float64], NDArray[np.float64]]]
 SMALLEST = 1e-16

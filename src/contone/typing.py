@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,11 +11,6 @@ import numpy.typing as npt
 Array: TypeAlias = Any
 """An array of any kind that `contone.backends` knows: NumPy, torch or dask. Type checkers have no common type for them;
 shapes and kinds are in the docstrings."""
-
-Arrays: TypeAlias = Sequence[Array]
-
-Step: TypeAlias = tuple[tuple[Array, ...], Array]
-"""What a step of a solver gives: the arrays that it changed, and the numbers that it summed over all rows."""
 
 Data: TypeAlias = Any
 """What users hand in and get back, before it is checked and after it is wrapped: an array of any kind, a sparse matrix,
@@ -41,9 +36,6 @@ Matrix: TypeAlias = npt.NDArray[np.float64]
 
 Function: TypeAlias = Callable[..., Any]
 """A function that is handed on: what it takes and gives is agreed between who wrote it and who calls it."""
-
-Numbers: TypeAlias = tuple[Any, ...]
-"""Numbers and small arrays, as functions of rows give them: they can be added."""
 
 Operator: TypeAlias = Callable[[Array], Array]
 """A linear map V (n, q) -> A V (n, q) that is never written down as a matrix."""

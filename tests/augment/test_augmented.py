@@ -9,8 +9,9 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 
-from contone import Augmented, HSICReducer, LabelConfidence, LCdr, Logical, Temperature, enhance
+from contone import KM, Augmented, HSICReducer, LabelConfidence, LCdr, Logical, Temperature, enhance
 from contone.enhance.rectified import RectifiedSoftmax
+from contone.exceptions import LabelError
 
 FAST = RectifiedSoftmax(beta=1e-3)
 
@@ -45,6 +46,17 @@ def test_ablation_variants_differ_in_what_they_leave_out(small):
     answers = {name: variant.fit_enhance(X, L) for name, variant in variants.items()}
     assert len({answer.tobytes() for answer in answers.values()}) == 4
     np.testing.assert_array_equal(variants["LF+L"].label_confidence_, L)
+
+
+def test_unasked_entries_are_refused_only_where_a_step_would_see_them(small):
+    X, L, _ = small
+    L = L.copy()
+    L[3, 1] = np.nan
+    for reducer, step in ((None, "KM"), ("default", "HSICReducer"), (PCA(2), "KM")):
+        with pytest.raises(LabelError, match=f"{step} does not take labels with NaN"):
+            Augmented(KM(), confidence=None, reducer=reducer).fit(X, L)
+    for able in (Augmented(KM()), Augmented(Temperature(), confidence=None, reducer=None)):
+        assert np.isfinite(able.fit_enhance(X, L)).all()
 
 
 def test_logical_inside_returns_the_confidence(small):

@@ -171,28 +171,6 @@ def test_flat_directions_are_counted_and_settled_nearest_to_equal_shares():
         np.testing.assert_allclose(settled, F, atol=1e-12)
 
 
-def test_blocks_on_a_cluster_give_the_answer_of_memory():
-    """Also where the minimiser is not unique, for isolated rows and for rows with one label."""
-    da = pytest.importorskip("dask.array")
-    rng = np.random.default_rng(4)
-    X = np.vstack([rng.normal(size=(25, 2)), rng.normal(size=(25, 2)) + 100.0, [[1e6, 0.0]]])
-    L = np.zeros((51, 4))
-    L[:25, :2] = 1.0
-    L[:25, 2] = rng.random(25) < 0.5
-    L[25:, 3] = 1.0
-    L[25:50, 0] = rng.random(25) < 0.5
-    L[50, 1] = 1.0
-    expected = LabelConfidence(n_neighbors=4, sigma=1.0).fit(X, L)
-    with pytest.importorskip("dask").config.set(scheduler="synchronous"):
-        found = LabelConfidence(n_neighbors=4, sigma=1.0).fit(*(da.from_array(A, chunks=(13, -1)) for A in (X, L)))
-        answer = np.asarray(found.label_distributions_)
-    np.testing.assert_allclose(answer, expected.label_distributions_, atol=1e-7)
-    assert found.solution_.objective == pytest.approx(expected.solution_.objective, abs=1e-9)
-    for name in ("free_rows", "single_label_rows", "isolated_rows", "components", "flat_directions"):
-        assert found.solution_.info[name] == expected.solution_.info[name]
-    assert expected.solution_.info["flat_directions"] == 1
-
-
 @pytest.mark.filterwarnings("ignore::contone.exceptions.LabelWarning")
 def test_all_labels_relevant_everywhere_gives_equal_shares():
     X = np.random.default_rng(5).normal(size=(20, 2))

@@ -40,6 +40,37 @@ def test_agrees_with_the_dense_formula(data, alpha):
     np.testing.assert_allclose(found.projection_.T @ B @ found.projection_, np.eye(4), atol=1e-10)
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_the_unit_of_the_labels_changes_no_direction(data, unit):
+    X, F = data
+    F = np.column_stack([F, np.full(len(F), 0.1)])  # constant: rounding is all that is left of it
+    expected, found = HSICReducer(n_components=4).fit(X, F), HSICReducer(n_components=4).fit(X, unit * F)
+    assert found.rank_ == expected.rank_ == 4
+    np.testing.assert_allclose(found.projection_, expected.projection_, atol=1e-9)
+    np.testing.assert_allclose(found.eigenvalues_, unit**2 * expected.eigenvalues_, rtol=1e-9)
+    with pytest.warns(RankWarning, match="determine only 0"):
+        assert HSICReducer(n_components=2).fit(X, unit * F[:, 5:]).rank_ == 0
+
+
+def test_how_many_directions_a_share_keeps(data):
+    X, F = data
+    values = HSICReducer(n_components=None, on_rank_deficient="truncate").fit(X, F).eigenvalues_
+    shares = np.cumsum(values) / values.sum()
+    for k in range(1, 4):  # a little more than k directions tell, and a little less
+        more, less = (HSICReducer(n_components=float(shares[k - 1] + step)).fit(X, F) for step in (1e-6, -1e-6))
+        assert (more.projection_.shape[1], less.projection_.shape[1]) == (k + 1, k)
+
+
+@pytest.mark.filterwarnings("ignore::contone.exceptions.RankWarning")
+def test_one_direction_stays_where_labels_tell_one_or_none(data):
+    X, F = data
+    one, none = np.column_stack([F[:, 0], -F[:, 0]]), np.ones((len(F), 2))
+    for Y in (one, none):
+        for n_components in (3, None, 0.9):
+            found = HSICReducer(n_components=n_components, on_rank_deficient="truncate").fit(X, Y)
+            assert found.projection_.shape[1] == 1
+
+
 def test_hsic_value_is_the_sum_of_eigenvalues(data):
     X, F = data
     found = HSICReducer(n_components=3).fit(X, F)

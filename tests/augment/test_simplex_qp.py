@@ -35,9 +35,9 @@ class CountedGraph(NumpyGraph):
         super().__init__(matrix)
         self.calls = calls
 
-    def update(self, *arguments, **options):
+    def over_rows(self, *arguments, **options):
         self.calls.append(1)
-        return super().update(*arguments, **options)
+        return super().over_rows(*arguments, **options)
 
 
 def reference(programme: Programme, solver: str) -> np.ndarray:
@@ -129,6 +129,30 @@ def test_fista_alone_finds_the_same_minimum(monkeypatch):
     assert alone.converged
     np.testing.assert_allclose(alone.value, both.value, atol=1e-6)
     assert alone.objective == pytest.approx(both.objective, rel=1e-12)
+    # Runs that get longer and longer end where the iterations do.
+    assert minimise_on_simplices(programme, equal_shares(programme), tol=0.0, max_iter=100).n_iter == 100
+
+
+def test_a_graph_of_loops_makes_the_programme_linear():
+    """With S = I all that counts is the pull: the mass of a row goes to its largest."""
+    programme = random_programme(7)
+    n = len(programme.C)
+    found = minimise_on_simplices(programme._replace(S=NumpyGraph(sp.eye_array(n))), equal_shares(programme))
+    best = np.where(programme.mask, programme.C, -np.inf).argmax(axis=1)
+    np.testing.assert_allclose(found.value, np.eye(programme.C.shape[1])[best], atol=1e-9)
+    assert found.objective == pytest.approx(7.0 - 2.0 * programme.C[np.arange(n), best].sum())
+
+
+@pytest.mark.parametrize("length", [1.0, 0.25])
+def test_a_part_of_the_way_ends_on_the_face(length):
+    programme = random_programme(8)
+    start = equal_shares(programme)
+    inside, out = 0.5 * start + 0.5 * start**2 / (start**2).sum(axis=1, keepdims=True), np.empty_like(start)
+    qp._project_part_way(out, start, inside, length)
+    np.testing.assert_allclose(out, start + length * (inside - start), atol=1e-14)
+    qp._project_part_way(out, start, start + programme.C, 1.0)
+    np.testing.assert_allclose(out.sum(axis=1), 1.0)
+    assert (out[start == 0] == 0).all()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -147,12 +171,64 @@ def test_momentum_pays_and_never_lets_the_objective_rise_for_long(seed):
 def test_the_number_of_products_is_bounded():
     """Iterations are products with S: no more than asked for, but for the last steps of a round."""
     programme = random_programme(6, pull=0.02)
-    for most in (1, 2, 5, 10, 20, 40):
+    for most in (1, 2, 5, 10, 20, 40, 200, 300):
         calls = []
         counted = CountedGraph(programme.S.matrix, calls)
         found = minimise_on_simplices(programme._replace(S=counted), equal_shares(programme), tol=0.0, max_iter=most)
         assert found.n_iter == len(calls)
         assert found.n_iter <= most + 8
+
+
+def minimum_on_the_face(programme: Programme, F: np.ndarray) -> np.ndarray:
+    """The minimiser with the support of F, rows that sum to 1 and entries of any sign, by its normal equations."""
+    rows, labels = np.nonzero(F > 0)
+    n, m = len(F), len(rows)
+    T = np.eye(n) - programme.S.matrix.toarray()
+    Q = T[np.ix_(rows, rows)] * (labels[:, None] == labels[None, :])
+    A = (rows[None, :] == np.arange(n)[:, None]).astype(float)
+    system = np.block([[Q, A.T], [A, np.zeros((n, n))]])
+    solved = np.linalg.solve(system, np.concatenate([programme.C[rows, labels], np.ones(n)]))
+    out = np.zeros_like(F)
+    out[rows, labels] = solved[:m]
+    return out
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
+def test_conjugate_gradients_reach_the_minimum_on_a_face(unit):
+    """To the share of the first residual that is asked for, and not further; F - E and C may have any unit."""
+    programme = random_programme(3)
+    start = equal_shares(programme)
+    programme = programme._replace(C=unit * programme.C)
+    point = qp._Point(start, qp._half_gradient(programme, start))
+    expected = minimum_on_the_face(programme, start)
+    F, H, products = qp._conjugate_gradients(programme.S, point, 0.0, 1e-11, 500)
+    np.testing.assert_allclose(F, expected, atol=1e-8 * max(1.0, np.abs(expected).max()))
+    np.testing.assert_allclose(H, qp._half_gradient(programme, F), atol=1e-9 * unit + 1e-9)
+    support, size = (start > 0).astype(float), (start > 0).sum(axis=1)
+    lengths = [float(np.linalg.norm(qp._onto_face(-point.H, support, size)))]
+    for most in range(1, products + 1):
+        F, H, used = qp._conjugate_gradients(programme.S, point, 0.0, 1e-11, most)
+        assert used == most
+        lengths.append(float(np.linalg.norm(qp._onto_face(-H, support, size))))
+    coarse = qp._conjugate_gradients(programme.S, point, 0.0, 1e-3, 500)[2]
+    assert lengths[coarse] <= 1.001e-3 * lengths[0] < lengths[coarse - 1]
+    to_target = qp._conjugate_gradients(programme.S, point, 0.1 * lengths[0], 1e-11, 500)[2]
+    assert lengths[to_target] <= 0.1001 * lengths[0] < lengths[to_target - 1]
+
+
+def test_conjugate_gradients_get_what_is_left_of_the_iterations(monkeypatch):
+    """On a long chain they would take hundreds of products."""
+    n = 400
+    W = sp.diags_array([np.ones(n - 1), np.ones(n - 1)], offsets=[-1, 1])
+    root = 1.0 / np.sqrt(W.sum(axis=1))
+    S = sp.csr_array(sp.diags_array(root) @ W @ sp.diags_array(root))
+    mask, allowed, alone = np.ones((n, 2), dtype=bool), [], qp._conjugate_gradients
+    pull = np.column_stack([np.linspace(-1e-6, 1e-6, n), np.zeros(n)])
+    programme = Programme(NumpyGraph(S), pull, mask)
+    monkeypatch.setattr(qp, "_conjugate_gradients", lambda *a: allowed.append(a[-1]) or alone(*a))
+    found = minimise_on_simplices(programme, equal_shares(programme), tol=0.0, max_iter=60)
+    assert allowed[0] == 59
+    assert found.n_iter <= 60 + 8
 
 
 @pytest.mark.parametrize("n_threads", ["1", "2"])

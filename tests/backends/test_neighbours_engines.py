@@ -120,7 +120,7 @@ def test_every_row_is_in_one_list_near_it():
     index = neighbours_faiss._Index(X)
     assert np.array_equal(np.sort(index.order), np.arange(len(X)))
     assert np.array_equal(index.X, X[index.order])
-    nearest = index._quantizer.assign(index._points, 1)[:, 0]
+    nearest = index._inverted.quantizer.assign(index._points, 1)[:, 0]
     assert np.mean(nearest == index._member) > 0.98
 
 
@@ -138,6 +138,14 @@ def test_new_rows_find_their_neighbours_among_many(X, small_limit):
     exact = neighbours.NearestNeighbors(n_neighbors=6).fit(X).kneighbors(queries)[0]
     assert np.mean(found.distances <= exact[:, -1:] * (1 + 1e-9)) >= GOOD_RECALL
     assert query_neighbours(X, queries[:10], 6).engine == "exact"  # few queries need no index
+
+
+def test_a_single_query_is_tuned_and_checked_by_itself(X):
+    found = neighbours_faiss.query_neighbours(X, X[7:8], 3)
+    assert found.recall == 1.0
+    exact = neighbours.NearestNeighbors(n_neighbors=3).fit(X).kneighbors(X[7:8])
+    np.testing.assert_allclose(found.distances, exact[0], atol=1e-9)
+    assert np.array_equal(found.indices, exact[1])
 
 
 def test_without_faiss_the_search_is_exact_and_says_what_to_install(X, small_limit, monkeypatch):

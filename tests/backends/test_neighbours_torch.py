@@ -1,4 +1,4 @@
-"""The two-stage search gives the neighbours that the definition gives."""
+"""The search on a device gives the neighbours that the definition gives."""
 
 from __future__ import annotations
 
@@ -36,24 +36,13 @@ def test_duplicates_are_neighbours_at_zero_and_never_the_row_itself():
     X = torch.tensor(np.repeat(np.random.default_rng(0).normal(size=(100, 4)), 30, axis=0))
     found = neighbours_torch.nearest_neighbours(X, 10)
     assert float(found.distances.max()) == 0.0
-    assert found.n_uncertified == 0
     assert not (found.indices == torch.arange(3000)[:, None]).any()
-
-
-def test_rows_that_float32_cannot_tell_apart_are_searched_again():
-    """Clusters far from each other and tight inside: stage 1 sees ties, the certificate fails, the answer is exact."""
-    rng = np.random.default_rng(0)
-    X = np.repeat(rng.normal(size=(4, 3)) * 1e4, 600, axis=0) + rng.normal(size=(2400, 3)) * 1e-3
-    X = X[rng.permutation(len(X))]
-    found = neighbours_torch.nearest_neighbours(torch.tensor(X), 4)
-    assert found.n_uncertified > 0
-    assert found.distances.numpy() == pytest.approx(nearest_neighbours(X, 4).distances, abs=1e-9)
 
 
 def test_small_blocks_change_nothing(monkeypatch):
     X = torch.tensor(np.random.default_rng(1).normal(size=(700, 6)))
     whole = neighbours_torch.nearest_neighbours(X, 6)
-    monkeypatch.setattr(neighbours_torch, "STAGE_BYTES", 2**18)
+    monkeypatch.setattr(neighbours_torch, "TILE_BYTES", 2**18)
     pieces = neighbours_torch.nearest_neighbours(X, 6)
     assert torch.equal(whole.indices, pieces.indices)
 
@@ -105,9 +94,9 @@ def test_screened_neighbours_are_those_of_the_definition(kind, dtype):
     assert screen_torch.can_screen(X, k)
     found = neighbours_torch.nearest_neighbours(X, k)
     if kind == "one value":
-        assert found.n_uncertified == 0
+        assert found.n_compared == 0
     if kind in ("plain", "wide", "wider", "many"):
-        assert found.n_rescreened < 100
+        assert found.n_compared < 100
     some = torch.arange(0, n, 97, device="cuda")
     own = torch.arange(len(some), device="cuda")
     exact = X.to(torch.float64)

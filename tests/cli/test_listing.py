@@ -15,7 +15,6 @@ import pytest
 import contone
 from contone import enhance, measures
 from contone.base import InductiveMixin
-from contone.cli.listing import _unwrapped
 from contone.cli.reference import commands, examples, markdown
 from contone.tables.grading import fingerprints
 
@@ -60,13 +59,6 @@ def test_one_method_in_full(run):
     assert "softmax(c L)" in result.stdout
     assert "c=0.2" in result.stdout
     assert json.loads(run("methods", "Temperature", "--json").stdout)["parameters"] == {"c": 0.2}
-
-
-def test_lines_broken_in_the_source_are_joined_and_others_kept():
-    long = "x" * 90
-    text = f"{long}\nmore\n\n1. {long}\n2. two\n\nHead\n----\nshort\n    {long}\n    more\nnext"
-    joined = [f"{long} more", "", f"1. {long}", "2. two", "", "Head", "----", "short", f"    {long} more", "next"]
-    assert _unwrapped(text) == joined
 
 
 def test_an_unknown_method_is_a_wrong_command_line(run, flat):

@@ -81,3 +81,38 @@ def test_other_commands_say_where_people_are_looked_at(answers, run, command):
     result = run(command[0], *ASKED, *command[1:])
     assert result.exit_code == 2
     assert "contone enhance --report" in " ".join(result.stderr.replace("│", "").split())
+
+
+def test_a_count_below_zero_gets_a_sentence(answers, run, flat):
+    rng = np.random.default_rng(0)
+    counts = rng.multinomial(5, [0.5, 0.3, 0.2], 30)
+    frame = pl.DataFrame(counts, ["a", "b", "c"]).with_columns(x=pl.Series(rng.normal(size=30).round(3)))
+    frame.write_csv("counts.csv")
+    assert "read as votes" in run("enhance", "counts.csv", "-l", "a,b,c", *SHORT, "-o", "o.csv").stderr
+    counts[7, 1] = -2
+    frame.with_columns(b=pl.Series(counts[:, 1])).write_csv("counts.csv")
+    result = run("enhance", "counts.csv", "-l", "a,b,c", *SHORT, "-o", "p.csv")
+    assert result.exit_code == 1
+    assert "counts cannot be negative: row 7 has -2 for 'b'" in flat(result.stderr)
+    assert not Path("p.csv").exists()
+    # A scale from -2 to 2 stays one.
+    frame.with_columns(pl.Series(n, rng.integers(-2, 3, 30)) for n in "abc").write_csv("scale.csv")
+    assert "read as levels" in run("enhance", "scale.csv", "-l", "a,b,c", *SHORT, "-o", "q.csv").stderr
+
+
+def test_an_item_with_the_lowest_level_everywhere_has_been_answered(answers, run):
+    levels = np.random.default_rng(0).integers(0, 4, (30, 3))
+    levels[4] = 0
+    pl.DataFrame(levels, ["a", "b", "c"]).with_columns(x=pl.int_range(30)).write_csv("levels.csv")
+    result = run("enhance", "levels.csv", "-l", "a,b,c", *SHORT, "--unlabelled", "drop", "-o", "o.csv")
+    assert result.exit_code == 0, result.output
+    assert "left out" not in result.stderr
+    assert len(pl.read_csv("o.csv")) == 30
+
+
+def test_the_last_line_names_every_new_column(answers, run, flat):
+    result = run("enhance", *ASKED, *SHORT, "-o", "o.parquet", "--degrees-as", "list", "--intervals", "0.9")
+    assert "12 rows, new columns degrees and n_answers, lower, upper, entropy" in flat(result.stderr)
+    assert "36 answers by 4 people about 12 items" in flat(result.stderr)
+    Path("one.csv").write_text("task,worker,label\ni,w,a\n")
+    assert "1 answer by 1 person about 1 item" in flat(run("enhance", "one.csv", *SHORT, "-o", "p.csv").stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -102,3 +103,12 @@ def test_a_wrong_memory_limit_is_a_sentence(folder, process):
     done = process(*UNIFORM, "o.csv", cwd=folder, CONTONE_MEMORY_LIMIT="abc")
     assert done.returncode == 1
     assert "error: CONTONE_MEMORY_LIMIT='abc' is not a size: write for example 8GB, or off." in done.stderr
+
+
+def test_json_escapes_what_a_terminal_would_obey(capsys):
+    odd = {"labels": ["a\x1b[2J", "\u202eb", "c\u2028d", "\x7f", "\x85", "é"]}
+    terminal.print_json(odd)
+    printed = capsys.readouterr().out
+    assert not set("\x1b\u202e\u2028\x7f\x85") & set(printed)
+    assert "é" in printed
+    assert json.loads(printed) == odd

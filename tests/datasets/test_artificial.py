@@ -65,6 +65,8 @@ def test_training_set_is_uniform_seeded_and_as_long_as_asked():
 def test_load_knows_it_by_name():
     np.testing.assert_array_equal(datasets.load("Artificial").D, datasets.artificial().D)
     np.testing.assert_array_equal(datasets.load("artificial_training").D, datasets.artificial("training").D)
+    assert datasets.artificial().name == "artificial"
+    assert datasets.artificial("training").name == "artificial-training"
 
 
 def test_wrong_arguments_are_named():

@@ -54,6 +54,12 @@ def test_the_short_names_and_names_of_labels_are_read_too(save, content):
     assert datasets.read(save(written)).label_names == ("a", "b", "c", "d")
 
 
+@pytest.mark.parametrize("names", [["a", "a", "b", "c"], ["a", "b", "c"], ["a", "a", "b", "c", "d"]])
+def test_names_that_do_not_tell_the_labels_apart_are_numbered(save, content, names):
+    written = {"X": content["features"], "D": content["labels"], "label_names": np.array(names)}
+    assert datasets.read(save(written)).label_names == ("label_0", "label_1", "label_2", "label_3")
+
+
 def test_names_in_matlab_cells_are_read(tmp_path, content):
     savemat(tmp_path / "cells.mat", content | {"label_names": np.array(["a", "b", "cc", "d"], dtype=object)})
     assert datasets.read(tmp_path / "cells.mat").label_names == ("a", "b", "cc", "d")

@@ -23,7 +23,7 @@ from contone.exceptions import DataError
 
 # The package exports the function of the same name, so the module is asked for by its full name.
 fetching = importlib.import_module("contone.datasets.fetch")
-downloading = importlib.import_module("contone.datasets.download")
+downloading = importlib.import_module("contone.datasets.fetch")
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -239,8 +239,9 @@ def test_bytes_that_match_the_hash_are_right_whatever_the_registry_says_of_their
     assert datasets.load("tiny-set").notes == ("n, d, q are (30, 4, 3); the registry says (31, 0, 3)",)
 
 
-def test_a_conversion_is_not_held_to_shapes_that_nobody_confirmed(folder, published, monkeypatch):
-    entry = dataclasses.replace(fetching.registry()["tiny-set"], n=31, confirmed=False)
+@pytest.mark.parametrize("known", [{"n": 31, "confirmed": False}, {"n": 0, "d": 0}], ids=["unconfirmed", "unknown"])
+def test_a_conversion_is_not_held_to_shapes_that_nobody_confirmed(folder, published, monkeypatch, known):
+    entry = dataclasses.replace(fetching.registry()["tiny-set"], **known)
     monkeypatch.setattr(fetching, "registry", lambda: {"tiny-set": entry})
     np.savez(folder / "tiny_set.npz", **content_of())
     assert datasets.load("tiny-set").D.shape == (30, 3)
@@ -252,6 +253,14 @@ def test_other_files_in_the_folder_are_loaded_by_their_name(folder):
     assert (data.name, data.D.shape) == ("My_survey", (30, 3))
     assert "not in the registry" in data.notes[0]
     assert datasets.status("My_survey").where == "folder"
+
+
+def test_the_shapes_of_own_files_are_listed_without_reading_them(folder):
+    np.savez(folder / "mine.npz", **content_of(1))
+    np.savez(folder / "flat.npz", features=np.ones(3), labels=np.ones((3, 2)))
+    found = datasets.status("mine")
+    assert (found.where, found.n, found.d, found.q, found.problem) == ("folder", 30, 4, 3, "")
+    assert "no matrices 'features' and 'labels'" in datasets.status("flat").problem
 
 
 def test_a_folder_that_is_not_there_is_named_in_the_error(server, tmp_path, cached, monkeypatch, published):

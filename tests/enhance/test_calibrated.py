@@ -38,6 +38,28 @@ def test_the_gradient_is_that_of_the_objective(strength):
     np.testing.assert_allclose(objective(at)[1], expected, atol=1e-4)
 
 
+@pytest.mark.parametrize("spread", [0.05, 1.0])
+@pytest.mark.parametrize("strength", [math.inf, 3.0])
+def test_the_map_is_the_minimum_of_the_objective_in_print(strength, spread):
+    """The prior counts rows whatever the spread of the answers: v = mean of |z|^2."""
+    rng = np.random.default_rng(2)
+    D, G = softmax(spread * rng.normal(size=(20, 3))), softmax(rng.normal(size=(20, 3)))
+    b, c, s = calibrated.fit_map(D, G, strength)
+    Z = np.log(D) - np.log(D).mean(axis=1, keepdims=True)
+    v = np.square(Z).sum(axis=1).mean()
+
+    def objective(w):
+        R = softmax(w[0] * Z + w[1:4] + w[4:] * Z)
+        prior = 0.1 * v / 2 * (w[0] - 1) ** 2
+        if strength < math.inf:
+            prior += strength / 2 * (w[1:4] @ w[1:4] + v * w[4:] @ w[4:])
+        return 3 * np.sum(G * np.log(G / R)) + prior
+
+    slope = approx_fprime(np.concatenate([[b], c, s]), objective, 1e-7)
+    assert np.abs(slope[: 1 if math.isinf(strength) else 7]).max() < 1e-4
+    assert math.isinf(strength) == (not np.any([c, s]))
+
+
 def test_a_known_map_is_found_and_none_is_not_invented():
     rng = np.random.default_rng(2)
     answers = softmax(rng.normal(size=(400, 3)))

@@ -9,6 +9,7 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from contone.enhance.dldl import DLDL, Smoothness, fit, objective, recover
+from contone.exceptions import FeatureError
 from contone.numerics.graphs import affinity_graph, nearest_neighbours
 from contone.numerics.simplex import softmax
 
@@ -198,3 +199,10 @@ def test_published_settings_and_what_is_said_where_they_stop_early(small):
     np.testing.assert_array_equal(paper.intercept_, 0.0)
     with pytest.warns(ConvergenceWarning, match="DLDL stopped after 1 iterations"):
         DLDL(max_iter=1).fit(X, L)
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+def test_features_whose_coefficients_floating_point_cannot_hold_are_refused(problem, standardize):
+    X, mask = problem
+    with pytest.raises(FeatureError, match="column 0"):
+        DLDL(standardize=standardize).fit(1e-310 * X, mask)

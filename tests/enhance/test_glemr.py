@@ -98,6 +98,8 @@ def test_more_labels_say_less_about_each_and_a_strong_prior_says_nothing(small):
 def test_the_limit_depends_on_the_number_of_labels_only(small):
     X, L, _ = small
     D = GLEMR().fit_enhance(X, L)
+    values = [free_posterior(4, int(m), 0.03).objective for m in L.sum(axis=1)]
+    assert GLEMR().fit(X, L).solution_.objective == pytest.approx(np.mean(values))
     order = [2, 0, 3, 1]
     np.testing.assert_allclose(GLEMR().fit_enhance(0 * X, L[:, order]), D[:, order], atol=1e-12)
     for m in np.unique(L.sum(axis=1)).astype(int):
@@ -108,6 +110,10 @@ def test_the_limit_depends_on_the_number_of_labels_only(small):
 
 @pytest.mark.filterwarnings("ignore::contone.exceptions.LabelWarning")
 def test_a_row_with_all_labels_is_uniform():
+    """Its labels say nothing: the posterior is the prior, and the objective has no term of theirs."""
+    found, prior = free_posterior(3, 3, 0.2), np.array([0.0, -np.log(0.2), -np.log(0.2)])
+    np.testing.assert_allclose(found.value, [[0.0, 0.0], [5.0, 5.0]])
+    assert found.objective == pytest.approx(glemr.limit_objective(prior, glemr.normal_nodes(3, 64), 3, 0.2)[0])
     np.testing.assert_allclose(GLEMR().fit_enhance([[0.0], [1.0]], np.ones((2, 3))), 1 / 3)
 
 
@@ -154,10 +160,13 @@ def test_blocks_of_rows_give_the_same(model, monkeypatch):
     parameters = split(rng.normal(size=sum(int(np.prod(shape)) for shape in model.shapes)), model.shapes)
     whole = objective(parameters, eps, model)
     monkeypatch.setattr(glemr, "BLOCK_ENTRIES", 18)
-    assert len(list(model.blocks())) == 4
+    sizes, of_rows = [], glemr._sum_over_rows
+    monkeypatch.setattr(glemr, "_sum_over_rows", lambda *a: sizes.append(len(a[1])) or of_rows(*a))
     pieces = objective(parameters, eps, model)
     assert pieces[0] == pytest.approx(whole[0])
     np.testing.assert_allclose(pieces[1], whole[1], atol=1e-12)
+    assert sum(sizes) == len(model.X)
+    assert max(sizes) == 3
 
 
 def test_training_approaches_the_limit_where_all_rows_have_as_many_labels():
@@ -170,6 +179,16 @@ def test_training_approaches_the_limit_where_all_rows_have_as_many_labels():
     D = trained.fit_enhance(np.zeros((400, 1)), L)
     expected = np.where(L > 0, *degrees_of_limit(4, 2, 0.5))
     np.testing.assert_allclose(D, expected, atol=0.01)
+
+
+def test_the_trained_posterior_is_linear_in_features_and_labels(small):
+    X, L, _ = small
+    method = GLEMR(solver="adam", max_iter=30, learning_rate=0.05).fit(X, L)
+    W_mu, b_mu, W_v, b_v = method._weights
+    rows = np.column_stack([(X - X.min(axis=0)) / np.ptp(X, axis=0), L])
+    np.testing.assert_allclose(method.means_, rows @ W_mu + b_mu, atol=1e-12)
+    np.testing.assert_allclose(method.variances_, np.log1p(np.exp(rows @ W_v + b_v)) + glemr.FLOOR, atol=1e-12)
+    np.testing.assert_allclose(method.label_distributions_, expected_softmax(method.means_, method.variances_))
 
 
 def test_training_raises_the_objective(small):

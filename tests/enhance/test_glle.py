@@ -9,10 +9,10 @@ from scipy.optimize import check_grad
 from scipy.spatial.distance import cdist, pdist
 
 from contone import CumulativeMass, measures
-from contone.backends import get_backend
 from contone.enhance import glle
 from contone.enhance.glle import (
     GLLE,
+    average_equal_rows,
     cross_validated_weight,
     descend,
     model,
@@ -78,7 +78,7 @@ def test_long_lbfgs_on_the_kernel_model_meets_the_exact_solver(repeated):
     K = np.exp(-cdist(X, X, "sqeuclidean") / (2 * 0.3**2))
     start = rng.uniform(size=(len(X) + 1, 3))
     lbfgs = descend(K, A, L, 0.5, start, tol=1e-9, max_iter=3000)
-    exact = smooth(A, L, 0.5, get_backend(X).average_equal_rows(X, slice(None)), tol=1e-12, max_iter=1000)
+    exact = smooth(A, L, 0.5, average_equal_rows(X), tol=1e-12, max_iter=1000)
     assert lbfgs.objective == pytest.approx(exact.objective, rel=1e-8)
     np.testing.assert_allclose(model(K, lbfgs.value), exact.value, atol=1e-5)
     if repeated:  # merged rows share their value
@@ -144,6 +144,40 @@ def test_cross_validation_minimises_the_textbook_score(small):
     chosen = cross_validated_weight(A, L, candidates)
     # The trace is an estimate, so the choice need not be the minimum itself, but must be as good.
     assert gcv(chosen) <= min(scores) * 1.01
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e3])
+def test_the_unit_of_the_labels_does_not_matter_for_the_choice_of_lambda(unit, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(700, 24))
+    L = CumulativeMass().apply(softmax(0.02 * X[:, :6] + 0.1 * rng.normal(size=(700, 6)))).astype(float)
+    A, *_ = neighbour_affinity(X, 10, "knn")
+    candidates, steps, run = glle.GRID / A.matrix.sum(axis=1).mean(), [], glle.quadrature
+
+    def counted(apply, B, **options):
+        enough = options.pop("enough")
+        return run(apply, B, enough=lambda forms: steps.append(1) or enough(forms), **options)
+
+    monkeypatch.setattr(glle, "quadrature", counted)
+    expected, n_steps = cross_validated_weight(A, L, candidates), len(steps)
+    assert cross_validated_weight(A, unit * L, candidates) == expected
+    assert len(steps) == 2 * n_steps
+    assert n_steps < glle.MAX_STEPS
+
+
+def test_the_residual_of_the_early_stop_is_relative_to_the_start(small):
+    X, L, _ = small
+    A, *_ = neighbour_affinity(X, 10, "knn")
+    K, start = np.exp(-0.1 * cdist(X, X, "sqeuclidean")), np.random.default_rng(0).uniform(size=(61, 4))
+
+    def steepest(W):
+        G = objective(model(K, W), A, L, 0.1)[1]
+        return np.abs(np.vstack([K @ G, G.sum(axis=0)])).max()
+
+    found = descend(K, A, L, 0.1, start, tol=1e-12, max_iter=5)
+    assert found.residual == pytest.approx(steepest(found.value) / steepest(start), rel=1e-9)
+    assert found.info == {"met_tol": False}
+    assert descend(K, A, L, 0.1, start, tol=1.0, max_iter=5).info == {"met_tol": True}
 
 
 def test_the_choice_of_lambda_waits_until_the_scores_are_known(monkeypatch):

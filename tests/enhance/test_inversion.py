@@ -100,12 +100,12 @@ def test_intervals_cover_what_they_promise():
     X, L, D = simulated(n=1500, q=6)
     method = Inversion().fit(X, L)
     for level in (0.5, 0.9):
-        lower, upper = method.intervals_(level)
+        lower, upper = method.intervals(level=level)
         covered = np.mean((lower <= D) & (upper >= D))
         assert covered == pytest.approx(level, abs=0.05)
-    assert (method.intervals_(0.5)[0] >= method.intervals_(0.9)[0]).all()
+    assert (method.intervals(level=0.5)[0] >= method.intervals(level=0.9)[0]).all()
     with pytest.raises(InputError, match="level"):
-        method.intervals_(1.0)
+        method.intervals(level=1.0)
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
@@ -113,7 +113,7 @@ def test_intervals_cover_what_they_promise():
 def test_intervals_cover_at_any_spread(spread, seed):
     """At 0.15 six labels hardly tell the spread, and its doubt has to be part of the intervals."""
     X, L, D = simulated(seed, n=500, q=6, spread=spread)
-    lower, upper = Inversion().fit(X, L).intervals_(0.9)
+    lower, upper = Inversion().fit(X, L).intervals(level=0.9)
     assert 0.85 < np.mean((lower <= D) & (upper >= D)) < 0.95
 
 

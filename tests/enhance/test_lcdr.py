@@ -38,13 +38,14 @@ def test_objective_is_eq_8():
     assert objective_and_gradient(W, X, F, 1.0, 0.1)[0] == pytest.approx(expected)
 
 
-def test_two_solvers_meet(small):
+def test_an_unasked_label_counts_as_often_as_it_is_marked(small):
     X, L, _ = small
-    settings = {"beta": 0.02, "weight_decay": 1e-3, "n_init": 2}
-    exact = RectifiedSoftmax(**settings).fit(X, L)
-    path = RectifiedSoftmax(**settings, solver="sgd", learning_rate=0.1, epochs=800, batch_size=60, tol=0.0).fit(X, L)
-    assert path.solution_.objective == pytest.approx(exact.solution_.objective, rel=1e-4)
-    np.testing.assert_allclose(path.label_distributions_, exact.label_distributions_, atol=1e-2)
+    L = L.copy()
+    L[4:9, 2] = np.nan
+    frequency = (np.nansum(L[:, 2]) + 0.5) / (np.isfinite(L[:, 2]).sum() + 1.0)
+    filled = np.where(np.isnan(L), frequency, L)
+    expected = RectifiedSoftmax(beta=0.01).fit_enhance(X, filled / filled.sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(RectifiedSoftmax(beta=0.01).fit_enhance(X, L), expected, atol=1e-12)
 
 
 def test_sum_is_mean_with_a_penalty_n_times_weaker(small):
@@ -77,10 +78,9 @@ def test_more_starts_never_raise_the_minimum(small):
     assert five <= one
 
 
-@pytest.mark.parametrize("solver", ["lbfgs", "sgd"])
-def test_one_seed_one_answer(small, solver):
+def test_one_seed_one_answer(small):
     X, L, _ = small
-    make = lambda seed: LCdr.preset("tuned", solver=solver, epochs=5, random_state=seed).fit_enhance(X, L)  # noqa: E731
+    make = lambda seed: LCdr.preset("tuned", random_state=seed).fit_enhance(X, L)  # noqa: E731
     np.testing.assert_array_equal(make(3), make(3))
     assert not np.array_equal(make(3), make(4))
 

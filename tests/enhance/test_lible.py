@@ -59,6 +59,14 @@ def test_the_best_gap_is_the_mean_square():
         assert float(lible.gap_loss(L, y, factor * best)) > least
 
 
+def test_unasked_labels_have_no_part_in_the_degrees():
+    generator = torch.Generator().manual_seed(0)
+    L, Y, g = (torch.rand(5, n, generator=generator, dtype=torch.float64) for n in (4, 4, 1))
+    expected = lible.gap_loss(L[:, 1:], Y[:, 1:], g)
+    L[:, 0] = torch.nan
+    assert float(lible.gap_loss(L, Y, g)) == pytest.approx(float(expected))
+
+
 def test_without_degrees_their_networks_get_no_gradient(tiny):
     sizes, X, L, eps, w = tiny
     w.requires_grad_(True)

@@ -7,6 +7,7 @@ import pytest
 
 from contone import GLLE, LP, Augmented, LCdr, Temperature, enhance
 from contone.base import can_enhance_new_rows
+from contone.enhance.glle import labelled_scores
 
 ABLE = [cls for cls in enhance.methods().values() if can_enhance_new_rows(cls)]
 UNABLE = [cls for cls in enhance.methods().values() if not can_enhance_new_rows(cls)]
@@ -54,6 +55,27 @@ def test_glle_gives_a_new_row_the_minimiser_beside_the_training_rows(small):
     weight = 0.7 * np.exp(-0.5 * (distance[near] / 1.5) ** 2)
     P = (label[0] + weight @ method.scores_[near]) / (1 + weight.sum())
     np.testing.assert_allclose(method.enhance(new, label)[0], np.exp(P) / np.exp(P).sum(), atol=1e-12)
+
+
+def test_glle_asks_the_neighbours_alone_where_nobody_was_asked(small):
+    X, L, _ = small
+    method = GLLE(n_neighbors=3, lambda_=0.7, sigma=1.5, standardize=False, output="sum").fit(
+        X, L / L.sum(axis=1)[:, None]
+    )
+    new, label = X[:1] + 0.1, np.array([[0.25, np.nan, 0.5, np.nan]])
+    distance = np.linalg.norm(X - new, axis=1)
+    near = np.argsort(distance)[:3]
+    weight = 0.7 * np.exp(-0.5 * (distance[near] / 1.5) ** 2)
+    around = weight @ method.scores_[near]
+    P = np.where(np.isnan(label[0]), around / weight.sum(), (np.nan_to_num(label[0]) + around) / (1 + weight.sum()))
+    scores = labelled_scores(distance[near][None], near[None], label, method.scores_, 1.5, 0.7)
+    np.testing.assert_allclose(scores[0], P, atol=1e-12)
+    # So far away that all weights underflow: the mean of the nearest, with the weights that they have to each other.
+    far = np.array([[1e3, 1e3 + 0.01, 1e6]])
+    scores = labelled_scores(far, near[None], label, method.scores_, 1.5, 0.7)
+    shares = np.exp(-0.5 * (far[0, 1] ** 2 - far[0, 0] ** 2) / 1.5**2) ** np.array([0, 1])
+    mixed = shares / shares.sum() @ method.scores_[near[:2]]
+    np.testing.assert_allclose(scores[0], np.where(np.isnan(label[0]), mixed, label[0]), atol=1e-9)
 
 
 def test_glle_without_smoothing_gives_a_new_row_its_own_labels(small):

@@ -17,8 +17,7 @@ import pytest
 from contone import enhance
 from contone.enhance import plugins
 from contone.exceptions import PluginError, PluginWarning
-from contone.experiments.describe import build, describe
-from contone.experiments.fingerprint import closure, fingerprint
+from contone.experiments.describe import build, closure, describe, fingerprint
 from contone.experiments.plan import make_plan
 from contone.reproduction.specs import specs
 from contone.testing import check_enhancer

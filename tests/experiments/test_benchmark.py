@@ -14,16 +14,14 @@ from contone.base import Enhancer
 from contone.datasets import Dataset
 from contone.exceptions import DataError, InputError
 from contone.experiments.benchmark import make_spec, plan_benchmark
-from contone.experiments.report.make import make_report
-from contone.experiments.report.parts import missing_data
-from contone.experiments.report.render import render
-from contone.experiments.results import load_results
+from contone.experiments.report.make import make_report, missing_data
 from contone.experiments.run import run
 from contone.experiments.sources import load
 from contone.experiments.spec import Spec, read_spec
-from contone.experiments.store import Store
+from contone.experiments.store import Store, load_results
 from contone.measurements import TopK
 from contone.pages import escape
+from contone.pages.render import render
 from contone.reproduction import paper
 
 
@@ -168,7 +166,7 @@ def test_a_spec_is_an_experiment_of_ones_own(tmp_path, cheap_limits):
         '[[rows]]\nclass = "Temperature"\nname = "warm"\nparams = { c = 1.0 }\n'
     )
     spec = make_spec(spec=path)
-    plan = plan_benchmark(spec, "ignored", Store(tmp_path), given=False)
+    plan = plan_benchmark(spec, spec.datasets, Store(tmp_path))
     assert {c.degradation["class"] for c in plan.cells} == {"TopK"}
     assert {c.dataset for c in plan.cells} == {"artificial"}
     with pytest.raises(InputError, match="cannot be read"):

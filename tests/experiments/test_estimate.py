@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from contone import Temperature
-from contone.experiments import estimate as estimating
+from contone.experiments import run as estimating
 from contone.experiments.benchmark import make_spec, plan_benchmark
-from contone.experiments.cells import Cell
 from contone.experiments.describe import describe
-from contone.experiments.estimate import PROBE_ROWS, estimate
-from contone.experiments.run import Progress, run
+from contone.experiments.plan import Cell
+from contone.experiments.run import PROBE_ROWS, Progress, estimate, run
 from contone.experiments.sources import load
 from contone.experiments.store import Store
 

@@ -12,11 +12,20 @@ from scipy.special import gammaln
 from contone import Inversion, Temperature, Uniform
 from contone.enhance import counting
 from contone.exceptions import DataError, InputError
-from contone.experiments.answers import COUNTERS, Answers, marks, read_answers
-from contone.experiments.people import best_temperature, log_loss, make_report, outcome, plan_people, table
-from contone.experiments.results import load_results
+from contone.experiments.people import (
+    COUNTERS,
+    Answers,
+    best_temperature,
+    log_loss,
+    make_report,
+    marks,
+    outcome,
+    plan_people,
+    read_answers,
+    table,
+)
 from contone.experiments.run import run as run_cells
-from contone.experiments.store import Store
+from contone.experiments.store import Store, load_results
 
 
 @pytest.fixture
@@ -75,6 +84,21 @@ def test_several_marks_of_one_person_are_one_answer():
         assert left.counts()[1].sum() == 0
     np.testing.assert_array_equal(marks(answers, "majority"), [[0, 1, 0], [1, 0, 1]])
     np.testing.assert_array_equal(marks(answers, "any"), [[1, 1, 1], [1, 0, 1]])
+
+
+def test_a_sample_of_items_keeps_all_their_answers(votes, tmp_path):
+    some = votes.sample(10)
+    assert some.X.shape == (10, 2)
+    rows = [int(np.flatnonzero((x == votes.X).all(axis=1))[0]) for x in some.X]
+    assert rows == sorted(rows)
+    np.testing.assert_array_equal(some.counts(), votes.counts()[rows])
+    assert votes.sample(40) is votes.sample(0) is votes
+    save(tmp_path, "one", votes)
+    cells = plan_people(tmp_path, {}, answers=(1,), seeds=1, max_rows=10).cells
+    assert {c.dataset for c in cells} == {"one (10 items)"}
+    assert outcome(cells[0])["data"]["n"] == 10
+    with pytest.raises(InputError, match="max_rows=1"):
+        plan_people(tmp_path, {}, max_rows=1)
 
 
 def test_without_a_majority_those_named_most_often_are_marked():
@@ -205,6 +229,13 @@ def test_votes_of_known_people_are_read_with_their_names(votes, tmp_path):
     assert outcome(cell)["scores"]["log_loss"] == pytest.approx(log_loss(left.counts(), np.asarray(R)), abs=1e-6)
 
 
+@pytest.mark.parametrize(("labels", "ordered"), [(("a", "b", "c"), False), (("1", "2", "3"), True)])
+def test_labels_that_are_numbers_are_levels_of_one_scale(votes, tmp_path, labels, ordered):
+    save(tmp_path, "one", Answers(votes.X, votes.item, votes.worker, votes.label, labels))
+    (cell,) = [c for c in plan_people(tmp_path, {}, answers=(3,), seeds=1).cells if c.row == "Inversion (votes)"]
+    assert cell.task["estimator"]["params"]["degradation"] == {"class": "Votes", "params": {"ordered": ordered}}
+
+
 def test_bad_sets_get_a_sentence(votes, tmp_path):
     with pytest.raises(InputError, match="has no set of answers"):
         plan_people(tmp_path, {})
@@ -235,7 +266,7 @@ def test_the_command_prints_and_writes_the_table(votes, tmp_path, run):
     result = run(*asked, *store, "--out", str(tmp_path / "table.md"))
     assert result.exit_code == 0, result.output
     assert "Dirichlet-multinomial" in result.stdout
-    assert "given 3 answers per item" in (tmp_path / "table.md").read_text()
+    assert "Given 3 answers per item" in (tmp_path / "table.md").read_text()
     page = json.loads(run(*asked, *store, "--json").stdout)
     assert {"answers-1", "answers-3", "provenance"} <= {section["name"] for section in page["sections"]}
     assert run(*asked, *store, "--out", str(tmp_path / "table.tex")).exit_code == 0

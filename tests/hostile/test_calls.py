@@ -294,7 +294,7 @@ def with_degrees(X: Any, Y: Any, option: Any) -> Any:
 
 
 def with_groups(X: Any, Y: Any, option: Any) -> Any:
-    return contone.Inversion(**TINY).fit_enhance(X, Y, groups=option)
+    return contone.Inversion(degradation="marks", **TINY).fit_enhance(X, Y, groups=option)
 
 
 def answers_of_people(X: Any, Y: Any, option: Any) -> Any:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from others import others_of
 
 from contone import CumulativeMass, Threshold, TopK
-from contone.measurements import Order, Others
+from contone.measurements import Order
 from contone.measurements.order import has_levels, level_interval
 from contone.numerics.simplex import softmax
 
@@ -37,7 +38,7 @@ def test_inside_gives_back_the_labels_and_outside_does_not(rule, spread, ties):
     Z = rows(0, spread=spread, ties=ties)
     L = degraded(rule, Z)
     for j in range(Z.shape[1]):
-        lower, upper = rule.interval(Others.of(Z, L, j), L[:, j] > 0)
+        lower, upper = rule.interval(others_of(Z, L, j), L[:, j] > 0)
         assert (lower <= Z[:, j] + 1e-12).all()
         assert (Z[:, j] <= upper + 1e-12).all()
         low, high = np.maximum(lower, -30.0), np.minimum(upper, 30.0)
@@ -65,7 +66,7 @@ def test_a_scan_over_one_weight_finds_the_same_interval(rule):
     L = degraded(rule, Z)
     grid = np.linspace(-6.0, 6.0, 1201)
     for j in range(Z.shape[1]):
-        lower, upper = rule.interval(Others.of(Z, L, j), L[:, j] > 0)
+        lower, upper = rule.interval(others_of(Z, L, j), L[:, j] > 0)
         for i in range(len(Z)):
             scan = np.tile(Z[i], (len(grid), 1))
             scan[:, j] = grid
@@ -78,8 +79,8 @@ def test_a_scan_over_one_weight_finds_the_same_interval(rule):
 def test_the_interval_moves_with_a_common_shift(rule):
     Z = rows(2)
     L = degraded(rule, Z)
-    before = rule.interval(Others.of(Z, L, 3), L[:, 3] > 0)
-    after = rule.interval(Others.of(Z + 5.0, L, 3), L[:, 3] > 0)
+    before = rule.interval(others_of(Z, L, 3), L[:, 3] > 0)
+    after = rule.interval(others_of(Z + 5.0, L, 3), L[:, 3] > 0)
     np.testing.assert_allclose(after[0], before[0] + 5.0, atol=1e-9)
     np.testing.assert_allclose(after[1], before[1] + 5.0, atol=1e-9)
 

@@ -9,9 +9,9 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from others import others_of
 
 from contone import Inversion
-from contone.measurements import Others
 from contone.numerics.simplex import softmax
 
 GUIDE = Path(__file__).parents[2] / "CONTRIBUTING.md"
@@ -36,7 +36,7 @@ def test_its_interval_is_where_the_labels_stay(AllBut):
     rule, Z = AllBut(2), np.random.default_rng(0).normal(size=(200, 5))
     L = rule._apply(softmax(Z)).astype(float)
     for j in range(5):
-        lower, upper = rule.interval(Others.of(Z, L, j), L[:, j] > 0)
+        lower, upper = rule.interval(others_of(Z, L, j), L[:, j] > 0)
         for end, step in ((lower, -1e-7), (upper, 1e-7)):
             for side, stays in ((-step, True), (step, False)):
                 moved, finite = Z.copy(), np.isfinite(end)

@@ -131,13 +131,14 @@ def test_converged_moments_of_model_and_data_agree_with_and_without_acceleration
     assert accelerated.n_iter < plain.n_iter / 3
 
 
-def test_anderson_solves_an_affine_fixed_point_in_as_many_steps_as_dimensions():
+@pytest.mark.parametrize("d", [1, 4])
+def test_anderson_solves_an_affine_fixed_point_one_step_after_the_dimensions(d):
     rng = np.random.default_rng(0)
-    A, b = 0.9 * np.linalg.qr(rng.normal(size=(4, 4)))[0], rng.normal(size=4)
-    x, extrapolation = np.zeros((4, 1)), Anderson()
-    for _ in range(6):
+    A, b = 0.9 * np.linalg.qr(rng.normal(size=(d, d)))[0], rng.normal(size=d)
+    x, extrapolation = np.zeros((d, 1)), Anderson()
+    for _ in range(d + 1):
         x = extrapolation.next(x, A @ x + b[:, None])
-    np.testing.assert_allclose(x[:, 0], np.linalg.solve(np.eye(4) - A, b), rtol=1e-8)
+    np.testing.assert_allclose(x[:, 0], np.linalg.solve(np.eye(d) - A, b), rtol=1e-8)
 
 
 def test_residual_above_tolerance_is_reported_as_not_converged():

@@ -53,6 +53,15 @@ def test_nothing_scores_better_than_what_made_the_labels(data):
     )
 
 
+def test_a_weak_order_scores_little_but_not_nothing():
+    """b is far below 1 for z of unit size, and the score is the gain of a logistic regression all the same."""
+    rng = np.random.default_rng(3)
+    Z = rng.normal(size=(3000, 4))
+    Z -= Z.mean(axis=1, keepdims=True)
+    L = (rng.random(Z.shape) < expit(0.3 * Z)).astype(float)
+    assert 0.005 < label_score(L, softmax(Z)) < 0.05
+
+
 def test_entries_without_a_label_do_not_count(data):
     Z, L = data
     half = np.where(np.arange(len(L))[:, None] < 200, L, np.nan)

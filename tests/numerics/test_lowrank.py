@@ -119,6 +119,8 @@ def test_degenerate_features(X):
     for solution in (low_rank_representation(X, 0.5), inexact_alm(X, 0.5)):
         assert np.isfinite(solution.value.Z).all()
         assert solution.converged
+        if not X.any():
+            assert solution.objective == 0.0
 
 
 @pytest.mark.parametrize(("position", "most"), [(0.2, 120), (0.5, 60), (0.8, 380)])

@@ -36,6 +36,23 @@ def test_a_network_is_its_formula():
     assert torch.equal(networks.forward(networks.unpack(w, SIZES)["encoder"], X, (torch.tanh,)), expected)
 
 
+def test_masks_are_factors_of_hidden_units():
+    w = torch.from_numpy(networks.initial_parameters(SIZES, rng(), bias=0.3))
+    (W1, b1), (W2, b2) = layers = networks.unpack(w, SIZES)["encoder"]
+    X, mask = torch.from_numpy(rng().normal(size=(7, 3))), torch.from_numpy(rng().integers(0, 2, (7, 5)) * 2.0)
+    expected = (mask * torch.tanh(X @ W1 + b1)) @ W2 + b2
+    torch.testing.assert_close(networks.forward(layers, X, (torch.tanh,), [mask]), expected)
+
+
+def test_a_tensor_stays_and_an_array_is_copied():
+    single, array = torch.zeros(2, dtype=torch.float32), np.ones(2, dtype=np.float32)
+    assert networks.to_tensor(single) is single
+    made = networks.to_tensor(array)
+    array[0] = 5.0
+    assert made.dtype == torch.float64
+    assert made.tolist() == [1.0, 1.0]
+
+
 @pytest.mark.parametrize(("start", "variance"), [("normal", 2 / 500), ("uniform", 2 / 500), ("inputs", 1 / 900)])
 def test_the_start_has_the_variance_it_says(start, variance):
     sizes = {"net": (300, 200)}
@@ -60,8 +77,8 @@ def test_the_divergence_is_that_of_torch():
     torch.testing.assert_close(networks.gaussian_divergence(mean, deviation), expected)
 
 
-@pytest.mark.parametrize(("optimiser", "batch_size"), [("adam", None), ("sgd", None), ("adam", 8)])
-def test_training_reaches_the_least_squares_solution(optimiser, batch_size):
+@pytest.mark.parametrize("batch_size", [None, 8])
+def test_training_reaches_the_least_squares_solution(batch_size):
     X = torch.from_numpy(rng().normal(size=(30, 3)))
     y = X @ torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
 
@@ -76,7 +93,6 @@ def test_training_reaches_the_least_squares_solution(optimiser, batch_size):
         batch_size=batch_size,
         rates=lambda epoch: 0.1 * 0.99**epoch,
         rng=rng(),
-        optimiser=optimiser,
     )
     assert found.n_steps == 600 * networks.steps_per_epoch(30, batch_size)
     np.testing.assert_allclose(found.w.numpy(), [1.0, -2.0, 0.5], atol=1e-3)
@@ -110,8 +126,8 @@ def test_training_that_diverges_is_an_error():
     def loss(w, rows):
         return w.square().square().sum()
 
-    settings = {"n_rows": 1, "epochs": 20, "batch_size": None, "rng": rng(), "optimiser": "sgd"}
-    found = networks.train(loss, torch.ones(2, dtype=torch.float64), rates=lambda _: 1e3, **settings)
+    settings = {"n_rows": 1, "epochs": 2, "batch_size": None, "rng": rng()}
+    found = networks.train(loss, torch.ones(2, dtype=torch.float64), rates=lambda _: 1e150, **settings)
     with pytest.raises(InputError, match="Training diverged.*learning_rate"):
         networks.value_and_slope(loss, found.w, 1, None)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from contone.numerics.optimise import adam, join, split
+from contone.numerics.optimise import adam, join, lbfgs, split
 
 
 def test_the_first_step_of_adam_has_the_length_of_the_learning_rate():
@@ -33,6 +34,19 @@ def test_adam_finds_the_minimum_of_a_quadratic():
     )
     np.testing.assert_allclose(found.value, target, atol=1e-4)
     assert found.residual < 1e-3
+
+
+def test_lbfgs_finds_the_minimum_and_says_where_it_ran_out_of_steps():
+    rng = np.random.default_rng(0)
+    A, B = np.diag(np.geomspace(1.0, 1e4, 6)), rng.normal(size=(6, 2))
+    quadratic = lambda W: (0.5 * float(np.sum(W * (A @ W))) - float(np.sum(B * W)), A @ W - B)  # noqa: E731
+    found = lbfgs(quadratic, np.zeros((6, 2)), tol=1e-9, max_iter=500)
+    assert found.converged
+    np.testing.assert_allclose(found.value, np.linalg.solve(A, B), atol=1e-8)
+    assert found.objective == pytest.approx(-0.5 * float(np.sum(B * np.linalg.solve(A, B))))
+    assert found.residual == pytest.approx(np.abs(A @ found.value - B).max(), abs=1e-12)
+    short = lbfgs(quadratic, np.zeros((6, 2)), tol=1e-9, max_iter=2)
+    assert (short.converged, short.n_iter) == (False, 2)
 
 
 def test_split_undoes_join():

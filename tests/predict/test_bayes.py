@@ -89,3 +89,9 @@ def test_a_ridge_too_small_for_duplicate_features_is_named(small):
     X, _, D = small
     with pytest.raises(InputError, match="ridge"):
         PTBayes(ridge=1e-300).fit(np.hstack([X, X]), D)
+
+
+def test_a_row_far_from_gaussians_without_extent_gets_a_distribution():
+    X, D = np.zeros((3, 2)), np.array([[0.4, 0.6], [0.9, 0.1], [0.2, 0.8]])
+    found = PTBayes(ridge=1e-300).fit(X, D).predict([[-1e8, -1e8]])
+    np.testing.assert_allclose(found.sum(), 1.0)

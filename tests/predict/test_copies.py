@@ -24,6 +24,12 @@ def test_the_weighted_loss_of_the_copies_is_that_of_soft_targets():
     assert weighted_rows([[0.0], [1.0]], [[0.7, 0.2, 0.1], [0.5, 0.3, 0.2]], min_degree=0.2).copies_per_row == 2.5
 
 
+def test_a_degree_of_zero_makes_no_copy():
+    copies = weighted_rows([[0.0], [1.0]], [[0.75, 0.25, 0.0], [0.0, 0.0, 1.0]])
+    assert list(zip(copies.row.tolist(), copies.y.tolist(), strict=True)) == [(0, 0), (0, 1), (1, 2)]
+    np.testing.assert_allclose(copies.sample_weight, [0.75, 0.25, 1.0])
+
+
 def test_containers_and_names_are_kept():
     pd = pytest.importorskip("pandas")
     plain = weighted_rows(X, D, min_degree=0.2)

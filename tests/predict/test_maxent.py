@@ -159,6 +159,15 @@ def test_stopping_short_is_said(small, solver):
     assert not model.solution_.converged
 
 
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_coefficients_sum_to_zero_over_the_labels(small, solver):
+    X, _, D = small
+    method = MaxEnt(solver=solver, init="eye", l2=0.1).fit(X + 3.0, D)
+    np.testing.assert_allclose(method.coef_.sum(axis=1), 0.0, atol=1e-10)
+    assert method.intercept_.sum() == pytest.approx(0.0, abs=1e-10)
+    assert np.abs(method.intercept_).max() > 1e-3
+
+
 def test_early_stopped_iis_depends_on_its_start(small):
     """Why the published "IIS-LDL" numbers depend on the initialisation."""
     X, _, D = small

@@ -8,10 +8,8 @@ import pytest
 from contone import LCdr, Temperature, Uniform
 from contone.enhance import methods
 from contone.exceptions import DataError, InputError
-from contone.experiments.cells import Cell
-from contone.experiments.describe import build, describe, random_parameters
-from contone.experiments.fingerprint import closure, fingerprint
-from contone.experiments.plan import expand_names, make_plan
+from contone.experiments.describe import build, closure, describe, fingerprint, random_parameters
+from contone.experiments.plan import Cell, expand_names, make_plan
 from contone.experiments.spec import read_spec
 from contone.reproduction.specs import GROUPS, ORDER, sources, specs
 

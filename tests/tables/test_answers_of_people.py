@@ -192,3 +192,103 @@ def test_lists_of_lists_are_no_sets(folder):
 def test_other_json_is_a_table(folder):
     Path("t.json").write_text(json.dumps([{"x": i, "a": i % 2, "b": 1 - i % 2} for i in range(6)]))
     assert read_table("t.json", labels="a,b").X.shape == (6, 1)
+
+
+# ------------------------------------------------------------------------------------- a model, and other items
+
+
+@pytest.fixture
+def exports(tmp_path, monkeypatch):
+    """A model of the answers to 40 tasks of Label Studio, and ten new tasks, of which some have answers."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+
+    def task(i, x, *said):
+        result = [{"from_name": "mood", "to_name": "text", "type": "choices"}]
+        given = [
+            {"completed_by": f"w{w}", "result": [{**result[0], "value": {"choices": [label]}}]}
+            for w, label in enumerate(said)
+        ]
+        return {"id": i, "data": {"x": x}, "annotations": given}
+
+    old = [task(i, x, *rng.choice(["a", "b"], 3, p=[p, 1 - p]))
+           for i, x in enumerate(rng.normal(size=40).round(3)) for p in [1 / (1 + np.exp(-2 * x))]]  # fmt: skip
+    new = [task(100 + i, 0.0, *(["a"] * (i % 3) + ["b"] * (i % 2))) for i in range(10)]
+    Path("old.json").write_text(json.dumps(old))
+    Path("new.json").write_text(json.dumps(new))
+    Path("bare.json").write_text(json.dumps([{**record, "annotations": []} for record in new]))
+    method = contone.Inversion(n_sweeps=200, n_burn=50)
+    return contone.tables.fit_file("old.json", "m.contone", method=method).method
+
+
+def test_a_model_reads_the_answers_to_new_items(exports):
+    contone.tables.apply_model("m.contone", "new.json", "o.csv", intervals=0.9)
+    found = pl.read_csv("o.csv")
+    n_a, n_b = np.arange(10) % 3, np.arange(10) % 2
+    assert found["n_answers"].to_list() == (n_a + n_b).tolist()
+    share = found["a_degree"].to_numpy()
+    assert (found["a_low"] < found["a_degree"]).all()
+    assert (found["a_degree"] < found["a_high"]).all()
+    alone = exports.predict(np.zeros((1, 1)))[0, 0]
+    np.testing.assert_allclose(share[(n_a + n_b) == 0], alone)  # nobody answered: the features alone
+    assert share[2] > share[4] > alone > share[3]  # a a; a; nobody; b
+    # Persons of the fit are known by name; those who are not are anybody, and their votes are counts.
+    records = json.loads(Path("new.json").read_text())
+    for i, given in enumerate(a for record in records for a in record["annotations"]):
+        given["completed_by"] = f"somebody new {i}"
+    Path("strangers.json").write_text(json.dumps(records))
+    contone.tables.apply_model("m.contone", "strangers.json", "p.csv")
+    expected = exports.enhance(np.zeros((10, 1)), np.stack([n_a, n_b], axis=1))
+    np.testing.assert_allclose(pl.read_csv("p.csv").select("a_degree", "b_degree").to_numpy(), expected, atol=1e-9)
+
+
+def test_a_model_predicts_items_that_nobody_has_answered_and_gives_them_back_to_the_tool(exports):
+    contone.tables.apply_model("m.contone", "bare.json", "o.csv")
+    expected = exports.predict(np.zeros((10, 1)))
+    np.testing.assert_allclose(pl.read_csv("o.csv").select("a_degree", "b_degree").to_numpy(), expected)
+    contone.tables.apply_model("m.contone", "bare.json", "back.json")
+    tasks = json.loads(Path("back.json").read_text())
+    assert [record["id"] for record in tasks] == list(range(100, 110))
+    region = tasks[0]["predictions"][0]["result"][0]
+    assert (region["from_name"], region["to_name"], region["type"]) == ("mood", "text", "choices")
+    with pytest.raises(contone.exceptions.DataError, match="holds no answers"):
+        contone.enhance_file("bare.json", "p.csv")
+
+
+def test_what_a_model_cannot_use_is_said(exports):
+    records = json.loads(Path("new.json").read_text())
+    records[1]["annotations"][0]["result"][0]["value"]["choices"] = ["c"]
+    Path("other.json").write_text(json.dumps(records))
+    with pytest.raises(contone.exceptions.LabelError, match="'c' is not one of the model's: a, b"):
+        contone.tables.apply_model("m.contone", "other.json", "o.csv")
+    pl.DataFrame({"x": [0.0, 1.0, 2.0], "a": [1, 0, 1], "b": [0, 1, 1]}).write_csv("plain.csv")
+    contone.tables.fit_file("plain.csv", "plain.contone", labels="a,b", method="lcdr")
+    warned: list[str] = []
+
+    class Listen(contone.tables.Progress):
+        def warn(self, message):
+            warned.append(message)
+
+    contone.tables.apply_model("plain.contone", "new.json", "o.csv", progress=Listen())
+    assert "theirs are not used" in warned[0]
+
+
+def test_ranks_of_several_people_are_levels(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+
+    def ranked(person, order):
+        region = {"from_name": "q", "to_name": "t", "type": "ranker", "value": {"ranker": {"_": list(order)}}}
+        return {"completed_by": person, "result": [region]}
+
+    tasks = [
+        {"id": i, "data": {}, "annotations": [ranked(w, "abc" if rng.random() < 0.8 else "bca") for w in range(3)]}
+        for i in range(20)
+    ]
+    Path("e.json").write_text(json.dumps(tasks))
+    problem = read_table("e.json")
+    assert problem.rule == "levels"
+    assert set(problem.Y.rows()) == {(3.0, 2.0, 1.0), (1.0, 3.0, 2.0)}
+    done = contone.enhance_file("e.json", "o.csv", method=contone.Inversion(n_sweeps=40, n_burn=10))
+    mean = pl.read_csv("o.csv").select(done.degrees).to_numpy().mean(axis=0)
+    assert mean[0] > mean[1] > mean[2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +96,20 @@ TIMES = {
     "moment": [datetime.datetime(2024, 1, 1, i) for i in range(3)],
     "binary": [b"a", b"b", b"c"],
 }
+
+FINE = {
+    "1234567890123456789.25": decimal.Decimal("1234567890123456789.25"),
+    "2024-01-01 01:30:00.123456": datetime.datetime(2024, 1, 1, 1, 30, 0, 123456),
+    "2024-01-01 01:30:00.000000+00:00": datetime.datetime(2024, 1, 1, 1, 30, tzinfo=datetime.UTC),
+    "01:30:00.123456": datetime.time(1, 30, 0, 123456),
+    "P1DT0.000001S": datetime.timedelta(days=1, microseconds=1),
+}
+
+
+@pytest.mark.parametrize("text", FINE)
+def test_what_a_sheet_would_round_is_text(tmp_path, text):
+    formats.write(pl.DataFrame({"t": [FINE[text], None]}), str(tmp_path / "out.xlsx"), overwrite=False)
+    assert formats.read(tmp_path / "out.xlsx").stored["t"].to_list()[0] == text
 
 
 @pytest.mark.parametrize("streamed", [False, True])

@@ -17,7 +17,7 @@ import contone
 from contone.exceptions import ArgumentError, ContoneError, DataError, LabelError, MemoryEstimateError
 from contone.tables import Progress, formats
 from contone.tables.columns import choose
-from contone.tables.label_names import expand
+from contone.tables.labels import expand
 from contone.tables.text import kind_of
 
 L = np.array([[1, 0, 1], [0, 1, 0], [1, 1, 0], [0, 0, 1]])
@@ -244,7 +244,7 @@ def test_one_row_per_item_annotator_and_label(here):
     ]
     long = pl.DataFrame(rows, schema=["song", "x", "worker", "mood"], orient="row")
     long[rng.permutation(len(rows))].write_csv("t.csv")
-    method = contone.Inversion(degradation=contone.measurements.Order(), n_sweeps=24, n_burn=8)
+    method = contone.Inversion(degradation="marks", n_sweeps=24, n_burn=8)
     options = {"labels": "mood", "item": "song", "worker": "worker"}
     done = contone.enhance_file("t.csv", "o.csv", method=method, **options)
     answer = pl.read_csv("o.csv")
@@ -255,7 +255,8 @@ def test_one_row_per_item_annotator_and_label(here):
     said = read.group_by("song", "worker", maintain_order=True).agg("x", "mood")
     said = sorted(said.rows(), key=lambda row: songs.index(row[0]))
     Y = np.array([[float(name in row[3]) for name in names] for row in said])
-    expected = method.fit_enhance(np.array([row[2][:1] for row in said]), Y, groups=[row[0] for row in said])
+    X, who = np.array([row[2][:1] for row in said]), [row[1] for row in said]
+    expected = method.fit_enhance(X, Y, groups=[row[0] for row in said], annotators=who)
     assert answer["song"].to_list() == songs == method.groups_
     np.testing.assert_allclose(answer.select(done.degrees).to_numpy(), expected, atol=1e-9)
     assert done.method.annotator_deviation_ > 0
@@ -418,6 +419,6 @@ def test_a_file_that_unpacks_to_more_than_memory_is_refused(tmp_path, monkeypatc
     path = tmp_path / "bomb.csv.gz"
     path.write_bytes(gzip.compress(b"x,a,b\n" + b"1,1,0\n" * 1000))
     assert formats.read(path).stored.height == 1000
-    monkeypatch.setattr("contone.tables.formats.available_bytes", lambda: 8000.0)
+    monkeypatch.setattr("contone.tables.formats.available_bytes", lambda: 30_000.0)  # 5,000 of 6,007 bytes
     with pytest.raises(DataError, match="does not fit into memory"):
         formats.read(path)

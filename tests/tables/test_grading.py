@@ -166,7 +166,9 @@ def degrees(shown):
     return [int(v) for v in shown.locator("#labels input[type=number]").evaluate_all("all => all.map(i => i.value)")]
 
 
-def test_a_person_grades_in_a_browser(table, tmp_path):
+@pytest.fixture
+def graded_page(table, tmp_path):
+    """The page of four rows in a browser, which rows they are, and what went wrong in it."""
     sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     browser_path = next((b for name in NAMES if (b := shutil.which(name))), None)
     if browser_path is None:
@@ -182,39 +184,66 @@ def test_a_person_grades_in_a_browser(table, tmp_path):
         shown.on("dialog", lambda d: (wrong.append(d.message), d.dismiss()))
         shown.on("request", lambda r: wrong.append(r.url) if not r.url.startswith(("file:", "data:", "blob:")) else 0)
         shown.goto(page.as_uri())
-        assert shown.evaluate("document.documentElement.scrollWidth") <= 390
-        assert shown.locator("[onerror]").count() == 0
-        assert shown.locator("#row dd", has_text=HOSTILE).count() == 1
-        # The row of the picture that is one shows it; the other file is not read into the page.
-        assert shown.locator("#row img").count() == chosen[0] % 2
-        assert b"not a picture" not in page.read_bytes()
-        assert sorted(degrees(shown)) == [33, 33, 34]
-        # Keys: the first label to 60, the second to 40; the third has to make room; sums stay at 100.
-        shown.keyboard.press("1")
-        for _ in range(3):
-            shown.keyboard.press("PageUp")
-        assert sum(degrees(shown)) == 100
-        shown.locator("#labels input[type=number]").nth(0).fill("60")
-        shown.locator("#labels input[type=number]").nth(1).fill("40")
-        shown.locator("#labels input[type=number]").nth(1).blur()
-        assert degrees(shown) == [60, 40, 0]
-        order = shown.locator("#labels .label label").evaluate_all("all => all.map(l => l.firstChild.textContent)")
-        shown.keyboard.press("Enter")
-        shown.keyboard.press("s")  # the second row is skipped
-        shown.reload()  # nothing is lost
-        assert shown.locator("#count").inner_text() == "1 of 4 graded, 1 skipped"
-        assert "(3 of 4)" in shown.locator("#card-h").inner_text()
-        shown.locator("#labels input[type=range]").nth(0).focus()
-        shown.keyboard.press("ArrowRight")
-        assert sum(degrees(shown)) == 100
-        shown.locator("#equal").click()
-        assert sorted(degrees(shown)) == [33, 33, 34]
-        shown.locator("#done").click()
-        with shown.expect_download() as waiting:
-            shown.locator("#save").click()
-        waiting.value.save_as(tmp_path / "graded.csv")
+        yield shown, chosen
         assert wrong == []
         browser.close()
+
+
+def test_done_on_a_row_that_nobody_touched_asks_once(graded_page):
+    shown, _ = graded_page
+    ask, count = shown.locator("#ask"), shown.locator("#count")
+    assert not ask.is_visible()
+    shown.locator("#done").click()
+    assert ask.is_visible()
+    assert count.inner_text().startswith("0 of 4 graded")
+    shown.reload()  # the question stays
+    assert ask.is_visible()
+    shown.locator("#labels input[type=number]").nth(0).fill("60")
+    shown.locator("#labels input[type=number]").nth(0).blur()
+    assert not ask.is_visible()  # it was answered by a grade
+    shown.locator("#done").click()
+    assert count.inner_text().startswith("1 of 4 graded")
+    for _ in range(2):  # the second time, equal degrees are meant
+        shown.locator("#done").click()
+    assert count.inner_text().startswith("2 of 4 graded")
+    shown.locator("#equal").click()  # whoever says "all equal" is not asked
+    shown.locator("#done").click()
+    assert count.inner_text().startswith("3 of 4 graded")
+
+
+def test_a_person_grades_in_a_browser(table, tmp_path, graded_page):
+    shown, chosen = graded_page
+    assert shown.evaluate("document.documentElement.scrollWidth") <= 390
+    assert shown.locator("[onerror]").count() == 0
+    assert shown.locator("#row dd", has_text=HOSTILE).count() == 1
+    # The row of the picture that is one shows it; the other file is not read into the page.
+    assert shown.locator("#row img").count() == chosen[0] % 2
+    assert b"not a picture" not in (tmp_path / "grade.html").read_bytes()
+    assert sorted(degrees(shown)) == [33, 33, 34]
+    # Keys: the first label to 60, the second to 40; the third has to make room; sums stay at 100.
+    shown.keyboard.press("1")
+    for _ in range(3):
+        shown.keyboard.press("PageUp")
+    assert sum(degrees(shown)) == 100
+    shown.locator("#labels input[type=number]").nth(0).fill("60")
+    shown.locator("#labels input[type=number]").nth(1).fill("40")
+    shown.locator("#labels input[type=number]").nth(1).blur()
+    assert degrees(shown) == [60, 40, 0]
+    order = shown.locator("#labels .label label").evaluate_all("all => all.map(l => l.firstChild.textContent)")
+    shown.keyboard.press("Enter")
+    shown.keyboard.press("s")  # the second row is skipped
+    shown.reload()  # nothing is lost
+    assert shown.locator("#count").inner_text() == "1 of 4 graded, 1 skipped"
+    assert "(3 of 4)" in shown.locator("#card-h").inner_text()
+    shown.locator("#labels input[type=range]").nth(0).focus()
+    shown.keyboard.press("ArrowRight")
+    assert sum(degrees(shown)) == 100
+    shown.locator("#equal").click()
+    assert sorted(degrees(shown)) == [33, 33, 34]
+    shown.locator("#done").click()
+    with shown.expect_download() as waiting:
+        shown.locator("#save").click()
+    waiting.value.save_as(tmp_path / "graded.csv")
     with pytest.warns(LabelWarning, match="Their degrees are kept"):  # "all equal" is not what its labels say
         done, answer = enhance(table, tmp_path / "graded.csv", tmp_path)  # found by fingerprint
     assert done.method.solution_.info["graded_rows"] == 2

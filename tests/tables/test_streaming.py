@@ -15,11 +15,11 @@ import pytest
 from contone import LCdr, enhance
 from contone.exceptions import DataError
 from contone.runtime import machine
+from contone.runtime.progress import Progress
 from contone.tables import formats as tables
 from contone.tables import pieces, streaming, text
 from contone.tables.columns import Columns
 from contone.tables.labels import LabelReading
-from contone.tables.progress import Progress
 from contone.tables.settings import Reading, Streaming, Writing
 from contone.tables.table import Table
 

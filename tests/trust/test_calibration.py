@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.special import expit, ndtri
+from scipy.special import expit, ndtr, ndtri
 
-from contone.trust.calibration import histogram, interval_finding, ranks_of
-from contone.trust.check_result import FINE, UNTOLD
+from contone.trust.check_result import DOUBTFUL, FINE, OFF, UNTOLD
+from contone.trust.model_checks import histogram, interval_finding, ranks_of
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +45,14 @@ def test_a_wrong_posterior_is_named(posterior, wrong, words):
     found = interval_finding(_ranks(posterior, **wrong))
     assert found.verdict != "fine"
     assert words in found.sentence
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(0.75, DOUBTFUL), (0.4, OFF)])
+def test_how_far_intervals_fall_short_is_graded(posterior, factor, verdict):
+    """90 % intervals that are 0.75 times as wide as they should be hold 78 %, of 0.4 times the width 49 %."""
+    found = interval_finding(_ranks(posterior, factor=factor))
+    assert found.value == pytest.approx(2 * ndtr(factor * ndtri(0.95)) - 1, abs=0.02)
+    assert found.verdict == verdict
 
 
 def test_a_handful_of_rows_tells_nothing():

@@ -68,3 +68,20 @@ def test_arguments_are_refused_by_name(pair):
         label_chances(Inversion(), X)
     with pytest.raises(InputError, match="order"):
         label_chances(Inversion(degradation="order", **SHORT).fit(X, Y), X)
+
+
+@pytest.mark.filterwarnings("ignore:Inversion stopped")
+def test_chances_of_votes_are_those_of_a_further_person_or_of_one_who_is_known():
+    """Item by item: anybody's chances sum to 1, and somebody who always says the same is expected to."""
+    rng = np.random.default_rng(0)
+    item, who = np.repeat(np.arange(60), 4), np.tile(["a", "b", "c", "d"], 60)
+    truth = rng.integers(0, 3, 60)
+    Y = np.eye(3)[np.where(who == "d", 0, truth[item])]
+    X, given = np.zeros((240, 1)), {"groups": item, "annotators": who}
+    method = Inversion(degradation="votes", features=False, n_sweeps=200, n_burn=50).fit(X, Y, **given)
+    anybody, stubborn = (label_chances(method, X, Y, **given, person=person) for person in (None, "d"))
+    assert anybody.shape == (60, 3)
+    np.testing.assert_allclose(anybody.sum(axis=1), 1.0, atol=1e-6)
+    assert stubborn[:, 0].mean() > anybody[:, 0].mean() + 0.2
+    with pytest.raises(InputError, match="'e' is not among the annotators"):
+        label_chances(method, X, Y, **given, person="e")

@@ -58,7 +58,6 @@ def test_the_order_is_that_of_how_much_a_method_knows(comparison):
     assert names[0] == "limit"
     assert names.index("model") < names.index("warm") < names.index("Uniform")
     assert comparison.best == "model"
-    assert comparison["model"].first == 1.0
     assert comparison["model"].ahead == 1.0
 
 

@@ -9,7 +9,7 @@ from scipy.stats import norm
 from contone import CumulativeMass, Inversion, Temperature, TopK, doubtful_labels
 from contone.enhance.inversion import simulate
 from contone.exceptions import ArgumentError, InputError
-from contone.trust.doubtful import probability_wrong
+from contone.trust.chances import probability_wrong
 
 SHORT = {"n_sweeps": 40, "n_burn": 15}
 NOISE = 0.2

@@ -56,6 +56,7 @@ def test_one_answer_of_every_item_is_left_out_and_the_others_are_fitted(grouped)
     assert (found.answers.sum(axis=1) == 1).all()
     left = found.baselines["counting"] * 4 - 1 / 3  # three votes and a third each
     np.testing.assert_allclose(left + found.answers, counts, atol=1e-9)
+    np.testing.assert_allclose(found.baselines["equal degrees"], 1 / 3)
     own = losses(found.answers, found.degrees, are_votes=True).mean()
     assert own < losses(found.answers, found.baselines["Dirichlet-multinomial"], are_votes=True).mean()
 

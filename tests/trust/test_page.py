@@ -8,9 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from contone import CumulativeMass, Inversion, Threshold, Uniform, check
+from contone import CumulativeMass, Inversion, Uniform, check
 from contone.numerics.simplex import softmax
 from contone.trust import page
+from contone.trust.check_result import Finding
+from contone.trust.verdict import decide
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
@@ -37,10 +39,20 @@ def test_the_page_is_whole_and_small(found):
     text = page.document(found, HOSTILE)
     assert len(text.encode()) < 2_000_000
     assert HOSTILE not in text
-    for part in ("In short", "Checks", "Degrees by label", "ambiguous rows", "look wrong", "go together"):
+    for part in ("In short", "Checks", "Degrees by label", "ambiguous rows", "look wrong"):
         assert part in text
     for finding in found.findings:
         assert finding.title in text
+
+
+def test_the_page_says_why_and_what_to_do_in_the_reader_s_language(found):
+    doubted = replace(found, decision=decide([Finding("spread", "t", "doubtful", 1.0, "A sentence.")]), findings=())
+    text = page.document(doubted, commands=True)
+    assert "Because the labels do not tell how uneven degrees are." in text
+    assert "--graded" in text
+    assert "degrees=" in page.document(doubted)
+    fine = replace(doubted, decision=decide([]))
+    assert "No check speaks against it." in page.document(fine)
 
 
 def test_a_million_rows_and_many_labels_stay_small(found):
@@ -51,14 +63,6 @@ def test_a_million_rows_and_many_labels_stay_small(found):
     streamed = page.document(replace(found, findings=(), n_rows=1_000_000, n_fitted=50_000), "large.parquet")
     assert "fitted to a sample of 50,000 rows; this page looks at 80 rows drawn at random among these" in streamed
     assert "4800 more are not shown" in text
-
-
-def test_the_page_says_what_the_rule_does_where_no_label_passes(found):
-    def text(rule: Threshold) -> str:
-        return page.document(replace(found, findings=(), rule=str(rule)))  # without charts
-
-    assert "and the largest one where none does" in text(Threshold(0.2))
-    assert "a row where none does has no label" in text(Threshold(0.2, at_least_one=False))
 
 
 def test_the_file_appears_whole(found, tmp_path):

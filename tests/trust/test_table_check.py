@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from contone import Inversion, Temperature, enhance_file
+from contone import Inversion, Temperature, enhance_file, read_table
 from contone.trust import page
 from contone.trust.table_check import check_file, check_rows
 
@@ -70,3 +70,20 @@ def test_a_streamed_file_is_checked_by_the_sample_of_its_fit(tmp_path, undrawn):
     # The method of an interrupted run comes from a file without the answer to its rows: it is fitted once more.
     again = check_rows(Temperature(c=1.0), sample, model=QUICK)
     assert again.yes_weight == found.yes_weight
+
+
+def test_items_whose_levels_are_all_zero_have_answers(tmp_path):
+    """Nothing applies: that is an answer about every label, not a row without one."""
+    rng = np.random.default_rng(0)
+    levels = rng.integers(0, 4, (60, 3))
+    levels[:12] = 0
+    path = tmp_path / "levels.csv"
+    rows = np.column_stack([rng.normal(size=(60, 2)).round(3), levels])
+    np.savetxt(path, rows, delimiter=",", header="x,y,a,b,c", comments="", fmt="%g")
+    reading = {"labels": "a,b,c", "rule": "levels"}
+    assert read_table(path, **reading).labelled.all()
+    assert not read_table(path, labels="a,b,c", rule="votes").labelled[:12].any()
+    found = check_file(
+        path, method=Inversion(degradation="levels", n_sweeps=30, n_burn=10), unlabelled="predict", **reading
+    )
+    assert found.n_rows == found.n_checked == 60

@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 from contone import CumulativeMass, Inversion, Threshold, TopK
+from contone.measurements import Order
 from contone.trust.check_result import DOUBTFUL, FINE, OFF, UNTOLD, Finding
+from contone.trust.credibility import expected_error_of
 from contone.trust.hidden_labels import are_given_away, score_features
-from contone.trust.open_rule import allowed_rules
+from contone.trust.open_rule import allowed_rules, average_over_rules
 from contone.trust.verdict import CARE, NEVER, TABLE, USE, decide
 
 ROOT = Path(__file__).parents[2]
@@ -68,6 +70,33 @@ def test_a_rule_that_makes_no_such_numbers_is_not_allowed_and_a_named_one_counts
     assert odd in dict(allowed_rules(odd, odd.apply(D).astype(float), is_named=True))
     levels = rng.integers(0, 4, (50, 3)).astype(float)
     assert allowed_rules(CumulativeMass(), levels, is_named=True) == [(CumulativeMass(), 1.0)]
+
+
+def test_the_order_counts_as_much_as_all_rules_that_say_how_many_labels_there_are():
+    D = np.random.default_rng(0).dirichlet([2.0] * 5, size=200)
+    weights = dict(allowed_rules(Order(), CumulativeMass().apply(D).astype(float), is_named=True))
+    assert len(weights) > 1
+    assert weights[Order()] == pytest.approx(0.5, abs=0.03)  # rules under a twentieth are left out
+
+
+@pytest.mark.parametrize(("rule", "is_open"), [(CumulativeMass(), False), (TopK(1), True)])
+def test_what_the_rule_is_worth_is_what_knowing_it_would_save(rule, is_open):
+    """One label in every row, read as its main labels, may as well be the best one: then most of the error is that."""
+    rng = np.random.default_rng(0)
+    L, X = rule.apply(rng.dirichlet([3.0] * 4, size=150)).astype(float), rng.normal(size=(150, 2))
+    method = Inversion(n_sweeps=60, n_burn=20).fit(X, L)
+    over = average_over_rules(method, X, L, method.posterior_, method.label_distributions_, method.expected_error_)
+    assert (over.share > 0.5) == is_open
+    assert 0.0 <= over.share < 1.0
+    if len(over.weights) == 1:
+        assert over.share == 0.0
+        assert over.error.mean == pytest.approx(method.expected_error_.mean)
+    uniform = np.full(L.shape, 0.25)
+    beside = average_over_rules(method, X, L, method.posterior_, uniform, expected_error_of(method, X, L, uniform)[0])
+    assert beside.error.mean == pytest.approx(over.baselines["equal degrees"], rel=0.2)
+    assert sum(over.weights.values()) == pytest.approx(1.0)
+    assert over.error.lower <= over.error.mean <= over.error.upper
+    assert (over.lower < over.upper).all()
 
 
 def test_features_are_told_apart_from_features_of_other_rows():

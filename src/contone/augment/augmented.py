@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 
 from contone.augment.confidence import LabelConfidence
 from contone.augment.reduction import HSICReducer
-from contone.backends import get_backend, like
+from contone.backends import like
 from contone.base import (
     Enhancer,
     HasMethods,
@@ -21,7 +21,6 @@ from contone.base import (
     fit_checked,
     in_its_kind,
     parameter,
-    refuse_other_kinds,
     refuse_unasked,
 )
 from contone.numerics.simplex import normalise_rows
@@ -65,7 +64,7 @@ class Augmented(Enhancer):
     """
 
     reference = "Kou et al., Data Augmentation for Label Enhancement, Algorithm 1"
-    kinds = frozenset({"torch", "dask", "unasked"})
+    kinds = frozenset({"torch", "unasked"})
     enhancer: EstimatorLike = parameter(HasMethods(["fit_enhance"]), kw_only=False)
     confidence: EstimatorLike = parameter(HasMethods(["fit_enhance"]), {"default"}, None, default="default")
     reducer: EstimatorLike = parameter(HasMethods(["fit", "transform"]), {"default"}, None, default="default")
@@ -76,15 +75,13 @@ class Augmented(Enhancer):
         self.confidence_ = _step(self.confidence, LabelConfidence)
         self.reducer_ = _step(self.reducer, HSICReducer)
         self.enhancer_ = clone(self.enhancer)
-        if self.reducer_ is not None:
-            refuse_other_kinds(self.reducer_, X)  # a transformer from elsewhere would bring all rows into memory
-        backend = get_backend(X)
         F = L
-        if self.confidence_ is None and "unasked" not in getattr(self.enhancer_, "kinds", ()):
-            refuse_unasked(self.enhancer_, L)
-        if self.confidence_ is not None:
-            F = backend.split_like(_fit_step(self.confidence_, X, L, self.label_names_), X)
-            F = like(F, X) if backend.name == "torch" else F
+        if self.confidence_ is None:
+            for step in (self.reducer_, self.enhancer_):
+                if isinstance(step, HSICReducer | Enhancer) and "unasked" not in step.kinds:
+                    refuse_unasked(step, L)
+        else:
+            F = like(_fit_step(self.confidence_, X, L, self.label_names_), X)
         self.label_confidence_ = F
         X_reduced = X if self.reducer_ is None else _reduce(self.reducer_, X, F)
         _fit_step(self.enhancer_, X_reduced, F, self.label_names_)
@@ -109,7 +106,7 @@ class Augmented(Enhancer):
         return Enhancer.enhance(self, X, Y)
 
     def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
-        labels = L if self.confidence_ is None else get_backend(L).map_rows(normalise_rows, L, columns=L.shape[1])
+        labels = L if self.confidence_ is None else normalise_rows(L)
         return self.enhancer_._enhance(*in_its_kind(self.enhancer_, self._reduced(X), labels))
 
     def _predict(self, X: np.ndarray) -> Array:

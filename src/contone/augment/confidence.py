@@ -10,7 +10,7 @@ exp(-||x_i - x_j||^2 / sigma^2) where x_j is among the k nearest neighbours of x
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -31,9 +31,6 @@ from contone.numerics.simplex import project_masked_simplex, row_sums
 from contone.numerics.solution import Solution
 from contone.typing import Array, Presets
 from contone.validation import silent_rows
-
-if TYPE_CHECKING:
-    from contone.backends.protocols import GraphInMemory
 
 ROUNDINGS = 100.0
 """The tolerance is at least this many roundings."""
@@ -84,7 +81,7 @@ class LabelConfidence(Enhancer):
     """
 
     reference = "Kou et al., Data Augmentation for Label Enhancement, Eq. 1-4"
-    kinds = frozenset({"torch", "dask", "unasked", "unlabelled"})
+    kinds = frozenset({"torch", "unasked", "unlabelled"})
     unlabelled_get = "what their neighbours' labels say"
     PRESETS: ClassVar[Presets] = {"paper": {"n_neighbors": 10}}
     n_neighbors: int = parameter(COUNT, default=10)
@@ -120,8 +117,6 @@ def _width(neighbours: Neighbours, sigma: float | str) -> float:
 
 def solve_confidence(graph: NormalizedGraph, mask: Array, *, tol: float, max_iter: int) -> Solution:
     """The label confidence F (n, q) on a graph, for the relevant labels `mask` (n, q)."""
-    if not get_backend(mask).in_memory:
-        return _solve_in_blocks(graph, mask, tol=tol, max_iter=max_iter)
     xp = array_namespace(mask)
     S, linked, relevant = graph.S, graph.degree > 0, xp.astype(mask, graph.degree.dtype)
     count = row_sums(relevant)
@@ -133,7 +128,7 @@ def solve_confidence(graph: NormalizedGraph, mask: Array, *, tol: float, max_ite
     S_F = S.matmul(F)
     constant = float(xp.sum(F[linked, :] ** 2) - xp.sum(F * S_F))
     every = free.shape[0] == mask.shape[0]
-    among_free = S if every else cast("GraphInMemory", S).submatrix(free)
+    among_free = S if every else S.submatrix(free)
     programme = Programme(among_free, S_F[free, :], mask[free, :], constant)
     # A certificate cannot tell less than rounding.
     tol = max(tol, ROUNDINGS * float(xp.finfo(F.dtype).eps))
@@ -150,65 +145,6 @@ def solve_confidence(graph: NormalizedGraph, mask: Array, *, tol: float, max_ite
         "flat_directions": flat_directions,
     }
     return solution.with_value(F, **info)
-
-
-def _solve_in_blocks(graph: NormalizedGraph, mask: Array, *, tol: float, max_iter: int) -> Solution:
-    """The same for rows that lie elsewhere, in blocks: constant rows stay among the others, which moves nothing.
-
-    A row with one relevant label is its own projection; an isolated one has the gradient 2 f, and shares equally. What
-    these add to the objective is taken off again.
-    """
-    backend, xp = get_backend(mask), array_namespace(mask)
-    relevant = xp.astype(mask, graph.degree.dtype)
-    count = row_sums(relevant)
-    mask, equal = backend.persist(mask, relevant / count[:, None])
-    linked = graph.degree > 0
-    free, single, isolated, constant = backend.compute(
-        ((count > 1) & linked).sum(), (count == 1).sum(), (~linked).sum(), (equal**2 * ~linked[:, None]).sum()
-    )
-    programme = Programme(graph.S, None, mask, -float(constant))
-    tol = max(tol, ROUNDINGS * float(np.finfo(np.float64).eps))
-    solution = minimise_on_simplices(programme, equal, tol=tol, max_iter=max_iter)
-    n_components, component = graph.S.connected_components()
-    F, flat_directions = _settle_in_blocks(solution.value, equal, graph.degree, mask, component, n_components)
-    info = {
-        "gap": solution.info["gap"],
-        "free_rows": int(free),
-        "single_label_rows": int(single),
-        "isolated_rows": int(isolated),
-        "components": int(n_components),
-        "flat_directions": flat_directions,
-    }
-    return solution.with_value(F, **info)
-
-
-def _settle_in_blocks(
-    F: Array, equal: Array, degree: Array, mask: Array, component: Array, n_components: int
-) -> tuple[Array, int]:
-    """As `_settle_flat_directions`; what comes here is of the size of the components."""
-    backend, xp, q = get_backend(F), array_namespace(F), F.shape[1]
-    # Isolated rows, which are components of their own, go to one more group, which is then left out.
-    (group,) = backend.persist(xp.where(degree > 0, component, n_components))
-    weight = degree[:, None]
-    size = backend.count_members(group, n_components + 1)[:-1, None]
-    having = backend.sum_members(xp.astype(mask, F.dtype), group, n_components + 1)[:-1]
-    common = (having == size) & (size > 1)
-    flat = np.flatnonzero(common.sum(axis=1) > 1)
-    if len(flat) == 0:
-        return F, 0
-    root, n_groups = xp.sqrt(weight), n_components + 1
-    target = backend.sum_members(root * (equal - F), group, n_groups) / np.maximum(
-        backend.sum_members(weight, group, n_groups), np.finfo(float).tiny
-    )
-    least = backend.min_members(F / xp.where(weight > 0, root, xp.ones_like(root)), group, n_groups)
-    shift = np.zeros((n_groups, q))
-    shift[flat] = _shift(target[flat], least[flat], common[flat])
-    (moved,), _ = backend.update(_move_within, (F,), (root, group), summed=False, shift=shift)
-    return moved, int(common[flat].sum()) - len(flat)
-
-
-def _move_within(F: Array, root: Array, group: Array, shift: np.ndarray) -> None:
-    F[...] = np.maximum(F + root * shift[group], 0.0)
 
 
 def _settle_flat_directions(F: Array, equal: Array, root: Array, mask: Array, component: Array, linked: Array) -> int:

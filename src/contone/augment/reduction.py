@@ -20,8 +20,8 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from contone.backends import get_backend, like, to_numpy
-from contone.base import WHOLE, CheckedEstimator, Interval, estimator, parameter, refuse_too_large
+from contone.backends import like, to_numpy
+from contone.base import WHOLE, CheckedEstimator, Interval, estimator, in_its_kind, parameter, refuse_too_large
 from contone.exceptions import FeatureError, RankWarning
 from contone.numerics.eigen import Eigenpairs, thin_generalised_eigen
 from contone.runtime.warnings import warn
@@ -76,7 +76,7 @@ class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEsti
     """
 
     reference = "Kou et al., Data Augmentation for Label Enhancement, Eq. 5-7; MDDM, Zhang and Zhou 2010"
-    kinds: ClassVar[frozenset[str]] = frozenset({"torch", "dask"})
+    kinds: ClassVar[frozenset[str]] = frozenset({"torch"})
     n_components: int | float | None = parameter(WHOLE, Interval(Real, 0, 1, closed="neither"), None, default=10)
     alpha: float = parameter(Interval(Real, 0, 1, closed="both"), default=0.1)
     on_rank_deficient: str = parameter({"fill", "truncate"}, default="fill")
@@ -87,6 +87,7 @@ class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEsti
         self._validate_params()
         X, F, _ = check_supervision(self, X, Y)
         refuse_too_large(self, X, F.shape[1])
+        X, F = in_its_kind(self, X, F)
         self.fit_checked(X, F)
         kept = self.projection_.shape[1]
         if self.n_components and kept > self.rank_:
@@ -124,9 +125,6 @@ class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEsti
         """Two matrices of the shape of F, and six of d x d: B, the scatter, their decompositions and copies."""
         return 8.0 * (2 * n * q + 6 * d * d)
 
-    def _solver_bytes(self, n: int, q: int) -> float:
-        return 0.0
-
     def transform(self, X: Data) -> Array:
         """X~ = X P (m, d'); a tensor in gives a tensor out, a dask array a dask array."""
         check_is_fitted(self)
@@ -157,15 +155,9 @@ def hsic_matrices(X: Array, F: Array) -> tuple[Array, Array, Array]:
     origin = X[:1, :]
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):  # refused below
         moved = X - origin
-        C, gram, mean, origin, largest = get_backend(X).compute(
-            xp.matmul(moved.T, centred),
-            xp.matmul(moved.T, moved),
-            xp.mean(moved, axis=0),
-            origin,
-            xp.max(xp.abs(X), axis=0),
-        )
-        scatter = gram - X.shape[0] * mean[:, None] * mean[None, :]
-    refuse_beyond_squares("HSICReducer", to_numpy(largest))
+        C, mean = xp.matmul(moved.T, centred), xp.mean(moved, axis=0)
+        scatter = xp.matmul(moved.T, moved) - X.shape[0] * mean[:, None] * mean[None, :]
+    refuse_beyond_squares("HSICReducer", to_numpy(xp.max(xp.abs(X), axis=0)))
     if not float(xp.max(xp.abs(C))) < math.sqrt(float(xp.finfo(C.dtype).max)) / 1e3:
         raise FeatureError(
             "HSICReducer: products of X and Y have squares beyond floating point. Scale both, e.g. with "

@@ -48,8 +48,8 @@ class Programme(NamedTuple):
 
     S: Graph
     """(m, m) symmetric, eigenvalues in [-1, 1]."""
-    C: Array | None
-    """(m, q); None stands for zeros."""
+    C: Array
+    """(m, q)"""
     mask: Array
     """(m, q) bool, at least one True per row."""
     constant: float = 0.0
@@ -97,32 +97,32 @@ def optimality(programme: Programme, F: Array) -> tuple[float, float]:
 
 def _half_gradient(programme: Programme, F: Array) -> Array:
     """H = (I - S) F - C."""
-    given = (F,) if programme.C is None else (F, programme.C)
-    (H,), _ = programme.S.update(F, _write_half_gradient, (get_backend(F).scratch(F),), given, summed=False)
+    H = array_namespace(F).empty_like(F)
+    programme.S.over_rows(F, _write_half_gradient, H, F, programme.C)
     return H
 
 
-def _write_half_gradient(SF: Array, H: Array, F: Array, *C: Array) -> None:
-    H[...] = F - SF - C[0] if C else F - SF
+def _write_half_gradient(SF: Array, H: Array, F: Array, C: Array) -> None:
+    H[...] = F - SF - C
 
 
 def _fista(programme: Programme, point: _Point, steps: int) -> _Point:
     """Steps of FISTA with gradient-based restart; H is affine in F, so at the extrapolated point it costs nothing."""
-    backend = get_backend(point.F)
+    over_rows, empty_like = get_backend(point.F).over_rows, array_namespace(point.F).empty_like
     Y, t = point, 1.0
     for step in range(steps):
-        given = (Y.F, Y.H, programme.mask)
-        (F,), _ = backend.update(_project_gradient_step, (backend.scratch(Y.F),), given, summed=False)
+        F = empty_like(Y.F)
+        over_rows(_project_gradient_step, F, Y.F, Y.H, programme.mask)
         new = _Point(F, _half_gradient(programme, F))
         if step == steps - 1:
             return new
-        uphill = float(backend.update(_ahead, (), (Y.F, F, point.F))[1]) > 0.0
+        uphill = float(over_rows(_ahead, Y.F, F, point.F)) > 0.0
         t_new = 1.0 if uphill else 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * t * t))
         momentum = 0.0 if uphill else (t - 1.0) / t_new
         Y = new
         if momentum != 0.0:
-            both = (backend.scratch(F), backend.scratch(F))
-            Y = _Point(*backend.update(_extrapolate, both, (*new, *point), summed=False, momentum=momentum)[0])
+            Y = _Point(empty_like(F), empty_like(F))
+            over_rows(_extrapolate, *Y, *new, *point, momentum=momentum)
         point, t = new, t_new
     return point
 
@@ -148,14 +148,14 @@ def _descend_on_face(
     Returns the new point (the one it came from where that did not lower the objective), the number of products with S,
     and whether the new point was feasible without projection.
     """
-    backend = get_backend(point.F)
+    over_rows = get_backend(point.F).over_rows
     F, H, used = _conjugate_gradients(programme.S, point, target, reduction, max_iter)
-    if int(backend.update(_count_negative, (), (F,))[1]) == 0:
+    if int(over_rows(_count_negative, F)) == 0:
         return _Point(F, H), used, True
     objective = _objective(programme, point)
     for length in PROJECTED_LENGTHS:
-        blank = (backend.scratch(F),)
-        (candidate,), _ = backend.update(_project_part_way, blank, (point.F, F), summed=False, length=length)
+        candidate = array_namespace(F).empty_like(F)
+        over_rows(_project_part_way, candidate, point.F, F, length=length)
         found = _Point(candidate, _half_gradient(programme, candidate))
         used += 1
         if _objective(programme, found) < objective:
@@ -177,22 +177,22 @@ def _conjugate_gradients(
     S: Graph, point: _Point, target: float, reduction: float, max_iter: int
 ) -> tuple[Array, Array, int]:
     """F, H and the number of products after minimising f on the face of point.F, its bounds F >= 0 left aside."""
-    xp, backend = array_namespace(point.F), get_backend(point.F)
-    F, H = (xp.asarray(A, copy=True) for A in point) if backend.in_memory else point
+    xp, over_rows = array_namespace(point.F), get_backend(point.F).over_rows
+    F, H = (xp.asarray(A, copy=True) for A in point)
     support = xp.astype(F > 0.0, F.dtype)
-    face = backend.persist(support, row_sums(support))
-    (R, P), square = backend.update(_begin, (backend.scratch(F), backend.scratch(F)), (H, *face))
-    blank = backend.scratch(F)
+    face = support, row_sums(support)
+    R, P, Q = (xp.empty_like(F) for _ in range(3))
+    square = over_rows(_begin, R, P, H, *face)
     goal = max(target, reduction * math.sqrt(square))
     used = 0
     while used < max_iter and math.sqrt(square) > goal:
-        (Q,), curvature = S.update(P, _multiply, (blank,), (P,))
+        curvature = S.over_rows(P, _multiply, Q, P)
         used += 1
         if curvature <= 0.0:  # a flat direction, up to rounding
             break
         previous = square
-        (F, H, R), square = backend.update(_move, (F, H, R), (P, Q, *face), length=previous / curvature)
-        (P,), _ = backend.update(_turn, (P,), (R,), summed=False, ratio=square / previous)
+        square = over_rows(_move, F, H, R, P, Q, *face, length=previous / curvature)
+        over_rows(_turn, P, R, ratio=square / previous)
     return F, H, used
 
 
@@ -234,17 +234,16 @@ def _onto_face(A: Array, support: Array, size: Array) -> Array:
 
 
 def _objective(programme: Programme, point: _Point) -> float:
-    given = point if programme.C is None else (*point, programme.C)
-    return float(get_backend(point.F).update(_value, (), given)[1]) + programme.constant
+    return float(get_backend(point.F).over_rows(_value, *point, programme.C)) + programme.constant
 
 
-def _value(F: Array, H: Array, *C: Array) -> float:
-    return _inner(F, H) - _inner(F, C[0]) if C else _inner(F, H)
+def _value(F: Array, H: Array, C: Array) -> float:
+    return _inner(F, H) - _inner(F, C)
 
 
 def _certificate(programme: Programme, point: _Point) -> tuple[float, float]:
     """The objective and the Frank-Wolfe gap."""
-    _, half_gap = get_backend(point.F).update(_half_gap, (), (*point, programme.mask))
+    half_gap = get_backend(point.F).over_rows(_half_gap, *point, programme.mask)
     return _objective(programme, point), 2.0 * float(half_gap)
 
 

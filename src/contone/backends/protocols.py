@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from array_api_compat import array_namespace
 
-from contone.typing import Array, Arrays, Function, Operator, Step
+from contone.typing import Array, Function, Operator
 
 
 class Groups(NamedTuple):
@@ -28,17 +28,8 @@ class Graph(Protocol):
     def matmul(self, F: Array) -> Array:
         """A F for a dense F (n, q)."""
 
-    def update(
-        self,
-        F: Array,
-        function: Function,
-        changed: Arrays,
-        given: Arrays = (),
-        *,
-        summed: bool = True,
-        **shared: object,
-    ) -> Step:
-        """As `Backend.update`; the function gets rows of A F before everything else."""
+    def over_rows(self, F: Array, function: Function, *arrays: Array, **shared: object) -> Array:
+        """As `Backend.over_rows`; the function gets rows of A F before everything else."""
 
     def diagonal_plus(self, diagonal: Array, scale: float) -> Operator:
         """The map V -> (diag(diagonal) + scale A) V."""
@@ -55,11 +46,7 @@ class Graph(Protocol):
     def connected_components(self) -> tuple[int, Array]:
         """How many components the graph of a symmetric A has, and which one (n,) every row is in."""
 
-
-class GraphInMemory(Graph, Protocol):
-    """A graph whose rows all lie in the memory of this process or of its GPU."""
-
-    def submatrix(self, chosen: Array) -> GraphInMemory:
+    def submatrix(self, chosen: Array) -> Graph:
         """A[chosen][:, chosen], for ascending row numbers."""
 
 

@@ -9,10 +9,8 @@ from contone.base.template import InductiveMixin as InductiveMixin
 from contone.base.template import can_enhance_new_rows as can_enhance_new_rows
 from contone.base.template import fit_checked as fit_checked
 from contone.base.template import in_its_kind as in_its_kind
-from contone.base.template import refuse_other_kinds as refuse_other_kinds
 from contone.base.template import refuse_too_large as refuse_too_large
 from contone.base.template import warn_if_short as warn_if_short
-from contone.base.words import refuse_setting as refuse_setting
 from contone.base.words import refuse_unasked as refuse_unasked
 from contone.validation.domains import COUNT as COUNT
 from contone.validation.domains import NOT_NEGATIVE as NOT_NEGATIVE

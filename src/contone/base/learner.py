@@ -8,13 +8,14 @@ from typing import ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from contone.base.template import Estimator, refuse_other_kinds, refuse_too_large, warn_if_short
+from contone.base.template import Estimator, in_its_kind, refuse_too_large, warn_if_short
 from contone.numerics.simplex import kl_divergence
 from contone.numerics.solution import Solution
 from contone.runtime import machine
 from contone.runtime.machine import threads_for
 from contone.typing import Data
-from contone.validation import check_features, check_learning, check_truth
+from contone.validation.distributions import check_learning, check_truth
+from contone.validation.training import check_features
 
 
 class DistributionLearner(Estimator, ABC):
@@ -29,9 +30,9 @@ class DistributionLearner(Estimator, ABC):
     def fit(self, X: Data, y: Data) -> Self:
         """Learn from features X (n, d) and label distributions y (n, q), or one class per row, (n,)."""
         self._validate_params()
-        refuse_other_kinds(self, X, y)
         X_checked, D_checked, border = check_learning(self, X, y)
         refuse_too_large(self, X_checked, D_checked.shape[1])
+        X_checked, D_checked = in_its_kind(self, X_checked, D_checked)
         self.label_names_ = border.label_names
         with threads_for(X_checked, D_checked, shares_rows=self._shares_rows):
             self.solution_ = self._fit(X_checked, D_checked)

@@ -32,16 +32,9 @@ from contone.runtime.machine import threads_for
 from contone.runtime.progress import LOG
 from contone.runtime.warnings import held, issue, warn
 from contone.typing import Array, Data, Domains, EstimatorLike, Presets, Record
-from contone.validation import (
-    Border,
-    Training,
-    check_features,
-    check_new_rows,
-    examine_training,
-    open_border,
-    silent_rows,
-)
+from contone.validation.containers import Border, open_border
 from contone.validation.domains import InvalidParameterError
+from contone.validation.training import Training, check_features, check_new_rows, examine_training, silent_rows
 
 
 class FewWarnings:
@@ -82,10 +75,10 @@ class Estimator(CheckedEstimator):
     reference: ClassVar[str] = ""
     kinds: ClassVar[frozenset[str]] = frozenset()
     """What a fit computes with, beside dense NumPy arrays, as it comes: "torch" (tensors, where they lie; others are
-    converted to NumPy and back), "dask" (rows that need not fit into memory; others refuse them in `fit`, all of them
-    predict them), "sparse" (sparse features; others refuse them), "unasked" (labels with NaN, an entry that nobody
-    asked about; others refuse them), "unlabelled" (rows without any label, all 0 or all NaN; otherwise such rows are
-    left out of the fit and predicted, and refused where the method has no `predict`)."""
+    converted to NumPy and back), "dask" (rows that need not fit into memory; others fetch them for `fit`, where they
+    fit; all of them predict them by blocks), "sparse" (sparse features; others refuse them), "unasked" (labels with
+    NaN, an entry that nobody asked about; others refuse them), "unlabelled" (rows without any label, all 0 or all NaN;
+    otherwise such rows are left out of the fit and predicted, and refused where the method has no `predict`)."""
     when_short: ClassVar[str] = "raise max_iter or tol"
     """What to do where the method stopped before its end, as the warning says it."""
     _shares_rows: ClassVar[bool] = False
@@ -133,14 +126,16 @@ class Estimator(CheckedEstimator):
 
     def _predict_checked(self, X: Array) -> Array:
         """Distributions (m, q) of checked features X (m, d), checked themselves."""
-        shape, backend = (X.shape[0], len(self.label_names_)), get_backend(X)
+        return self._answer(self._predict, X)
+
+    def _answer(self, function: Callable[..., Array], *rows: Array) -> Array:
+        """Distributions (m, q) by a function of checked arrays with m rows, lazily where these are lazy; checked."""
+        shape, backend = (rows[0].shape[0], len(self.label_names_)), get_backend(rows[0])
         if backend.in_memory or "dask" in self.kinds:
-            with threads_for(X, shares_rows=self._shares_rows):
-                answer = self._predict(X)
+            with threads_for(*rows, shares_rows=self._shares_rows):
+                answer = function(*rows)
         else:
-            answer = backend.map_rows(self._predict, X, columns=shape[1])
-        if backend.in_memory:
-            answer = get_backend(answer).gather(answer)  # a method that was fitted to lazy rows may answer lazily
+            answer = backend.map_rows(function, *rows, columns=shape[1])
         return on_simplex(answer, shape, self)
 
 
@@ -195,11 +190,11 @@ class Enhancer(Estimator, ABC):
 
     def _fit_wrapped(self, X: Data, Y: Data, read_evidence: Callable[[Training], Record] | None) -> Data:
         self._validate_params()
-        refuse_other_kinds(self, X, Y)
         training, found = examine_training(self, X, Y)
         X_checked, L, border = training
         evidence = {} if read_evidence is None else read_evidence(training)
         refuse_too_large(self, X_checked, L.shape[1])
+        X_checked, L = in_its_kind(self, X_checked, L)
         left_out = found.n_empty > 0 and found.is_logical and "unlabelled" not in self.kinds
         if found.n_empty and found.is_logical:
             counted = f"rows without any label ({found.n_empty} of {found.n}, first row {found.empty})"
@@ -247,10 +242,6 @@ class Enhancer(Estimator, ABC):
         k = getattr(self, "n_neighbors", 0)
         return machine.fit_bytes(n, d, q, min(k if isinstance(k, int) else q + 1, n - 1))
 
-    def _solver_bytes(self, n: int, q: int) -> float:
-        """The same where the rows are elsewhere: what the solver holds, with them; 0 where it holds nothing."""
-        return machine.fit_bytes(n, 0, q) if hasattr(self, "n_neighbors") else 0.0
-
     @available_if(can_enhance_new_rows)
     def enhance(self, X: Data, Y: Data) -> Data:
         """Recover the distributions (m, q) of new rows that have labels, in the kind of container that Y came in.
@@ -264,15 +255,8 @@ class Enhancer(Estimator, ABC):
         """
         check_is_fitted(self)
         X_checked, L, border = check_new_rows(self, X, Y, self.label_names_)
-        backend, function = get_backend(X_checked), self._enhance
-        if "unlabelled" not in self.kinds:
-            function = partial(_enhance_or_predict, self)
-        if backend.in_memory or "dask" in self.kinds:
-            with threads_for(X_checked, L, shares_rows=self._shares_rows):
-                answer = function(X_checked, L)
-        else:
-            answer = backend.map_rows(function, X_checked, L, columns=L.shape[1])
-        return self.wrapped(border, X, on_simplex(answer, L.shape, self))
+        function = self._enhance if "unlabelled" in self.kinds else partial(_enhance_or_predict, self)
+        return self.wrapped(border, X, self._answer(function, X_checked, L))
 
     @available_if(lambda self: hasattr(self, "predict"))
     def score(self, X: Data, y: Data) -> float:
@@ -298,7 +282,7 @@ class Enhancer(Estimator, ABC):
     if not TYPE_CHECKING:  # mypy would take every attribute for granted
 
         def __getattr__(self, name: str) -> Any:
-            """What an enhancer lacks is said in words; `hasattr` is False all the same."""
+            """Say why an enhancer lacks a method; `hasattr` is still False."""
             found = getattr(type(self), name, None)
             if isinstance(found, property):  # which raised an AttributeError with its own words
                 return found.fget(self)
@@ -344,10 +328,10 @@ def fit_checked(method: Enhancer, X: Array, L: Array, label_names: list[str], **
 
 
 def in_its_kind(method: EstimatorLike, *arrays: Array) -> tuple[Array, ...]:
-    """Checked arrays as a method computes with them: tensors become NumPy arrays for one that takes none."""
-    refuse_other_kinds(method, *arrays)
-    as_they_are = get_backend(*arrays).name != "torch" or "torch" in getattr(method, "kinds", ())
-    return arrays if as_they_are else tuple(map(to_numpy, arrays))
+    """Checked arrays as a method computes with them: NumPy arrays in place of tensors and lazy rows, if need be."""
+    backend = get_backend(*arrays)
+    as_they_are = backend.name not in ("torch", "dask") or backend.name in getattr(method, "kinds", ())
+    return arrays if as_they_are else tuple(map(to_numpy, backend.compute(*arrays)))
 
 
 def fit_labelled(method: Enhancer, X: Array, L: Array, label_names: list[str]) -> Solution:
@@ -408,19 +392,14 @@ def _repaired(D: Array, name: str) -> Array:
     return D / xp.sum(D, axis=1, keepdims=True)
 
 
-def refuse_other_kinds(estimator: EstimatorLike, *arrays: Data) -> None:
-    """Refuse dask arrays for an estimator that needs all rows in memory."""
-    if get_backend(*arrays).name == "dask" and "dask" not in getattr(estimator, "kinds", ()):
-        raise words.not_lazy(estimator)
-
-
 def refuse_too_large(estimator: EstimatorLike, X: Array, q: int) -> None:
     """Refuse, before any work, what would not fit into memory."""
     (n, d), backend = X.shape, get_backend(X)
     if backend.name == "sparse":  # what is stored, and some hundred dense columns made from it
         d = min(d, X.nnz // n + 100)
-    needed = estimator._fit_bytes(n, d, q) if backend.in_memory else estimator._solver_bytes(n, q)
-    available = backend.available_bytes(X)
+    needed, available = estimator._fit_bytes(n, d, q), backend.available_bytes(X)
+    if not backend.in_memory:  # all rows come here, unless the method works block by block
+        needed = 0.0 if "dask" in estimator.kinds else needed + 8.0 * n * (d + q)
     if needed > available:
         raise words.too_large(estimator, X, q, needed, available)
 

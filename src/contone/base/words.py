@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contone.backends import get_backend
-from contone.exceptions import InputError, InputTypeError, LabelError, MemoryEstimateError
+from contone.exceptions import LabelError, MemoryEstimateError
 from contone.numerics.solution import Solution
 from contone.runtime import machine
 from contone.typing import Array, EstimatorLike
-from contone.validation import able_methods
+from contone.validation.training import able_methods
 
 MISSING_METHODS = {
     "predict": "{0} has no `predict`: it recovers the degrees of rows from their labels, and says nothing of rows "
@@ -17,7 +17,6 @@ MISSING_METHODS = {
     "other rows. Give all rows to `fit_enhance`, or use a method that takes new ones (Inversion, GLLE, LCdr).",
     "score": "{0} has no `score`, because it has no `predict`: it gives no degrees without labels.",
     "intervals": "{0} gives no intervals; Inversion does.",
-    "intervals_": "{0} gives no intervals; Inversion does.",
 }
 """Methods that some estimators lack, and why."""
 
@@ -33,20 +32,10 @@ def too_large(estimator: EstimatorLike, X: Array, q: int, needed: float, availab
             'and not with its square (a "knn" graph, an "exact" solver), fit on a sample of the rows and predict the '
             f"others, or stream the file: contone enhance --stream. {if_wrong}"
         )
-    # The solver's matrices, of the shape of Y: with the workers, or here where there are none.
     return MemoryEstimateError(
-        f"{name} on {n:,} rows with {q} labels {needs}, on the workers or in this process; {has}. Use Inversion, which "
-        "answers block by block; or fit on a sample of the rows in memory and predict the others (dask arrays will "
-        f"do). {if_wrong}"
-    )
-
-
-def not_lazy(estimator: EstimatorLike) -> InputTypeError:
-    """Dask arrays for an estimator that needs all rows in memory."""
-    able = able_methods("dask", around_others=True)
-    return InputTypeError(
-        f"{type(estimator).__name__} does not fit dask arrays; these methods do: {able}. Or fit it to a sample in "
-        "memory (X[rows].compute()); where it has `predict`, that takes dask arrays."
+        f"{name} on {n:,} rows of a dask array with {d} features and {q} labels {needs} in this process, because it "
+        f"computes with all rows together; {has}. Use Inversion, which answers block by block; or fit on a sample of "
+        f"the rows and predict the others (dask arrays will do). {if_wrong}"
     )
 
 
@@ -80,13 +69,4 @@ def refuse_unasked(estimator: EstimatorLike, L: Array) -> None:
     if bool(get_backend(L).compute((L != L).any())[0]):
         raise LabelError(
             f"{type(estimator).__name__} does not take labels with NaN; these methods do: {able_methods('unasked')}."
-        )
-
-
-def refuse_setting(estimator: EstimatorLike, X: Array, setting: str, instead: str) -> None:
-    """Refuse dask arrays with a setting that needs all rows in memory."""
-    if not get_backend(X).in_memory:
-        raise InputError(
-            f"{type(estimator).__name__}({setting}={getattr(estimator, setting)!r}) needs all rows in memory; with "
-            f"dask arrays use {setting}={instead!r}."
         )

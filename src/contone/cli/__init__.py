@@ -7,7 +7,10 @@ import os
 import sys
 import traceback
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import NoReturn
+
+from contone.exceptions import MemoryEstimateError
+from contone.runtime.addresses import check_addresses
 
 EXTRAS = {
     **dict.fromkeys(("typer", "click", "rich", "polars", "jinja2"), "cli"),
@@ -22,6 +25,7 @@ def main() -> None:
     """Run the command line; say what to install where its dependencies are not there. No traceback without --debug."""
     _prepare_streams()
     try:
+        check_addresses("the command line")
         from contone.cli.app import app
 
         app(prog_name="contone", standalone_mode=True)
@@ -36,7 +40,8 @@ def main() -> None:
             _leave(f"contone: this needs {missing}, which is not installed: {install(missing)}", code=2)
         if "--debug" in sys.argv:
             raise
-        _leave(f"error: {error}" if isinstance(error, OSError) else _locate(error), code=1)
+        is_plain = isinstance(error, OSError | MemoryEstimateError)
+        _leave(f"error: {error}" if is_plain else _locate(error), code=1)
 
 
 def install(module: str) -> str:
@@ -45,7 +50,7 @@ def install(module: str) -> str:
 
 
 def _locate(error: Exception) -> str:
-    """What an error that nobody foresaw says, and where it was raised: in a method of one's own, or in contone."""
+    """The message of an unexpected error, and where it was raised: in a user's own method, or in contone."""
     from contone.cli.terminal import clean
 
     *_, raised = traceback.extract_tb(error.__traceback__)
@@ -99,12 +104,4 @@ def _leave(message: str, *, code: int) -> NoReturn:
 
 def _close_stdout() -> None:
     """Point stdout elsewhere, so that Python's own flush at the end says nothing."""
-    sys.stdout = _Silent()
-
-
-class _Silent(io.TextIOBase):
-    def write(self, text: str) -> int:
-        return len(text)
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(name)
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115

@@ -15,8 +15,8 @@ from contone.cli.options import flag
 from contone.pages import words
 
 if TYPE_CHECKING:
-    from contone.experiments.estimate import Estimate
     from contone.experiments.plan import Plan
+    from contone.experiments.run import Estimate
     from contone.typing import Record
 
 DEFAULT_STORE = Path("contone-benchmark")
@@ -91,8 +91,8 @@ def benchmark(
     """
     from contone.enhance.plugins import is_path
     from contone.experiments.benchmark import about_run, make_spec, plan_benchmark
-    from contone.experiments.report.render import FORMATS, save
     from contone.experiments.store import Store
+    from contone.pages.render import FORMATS, save
     from contone.runtime.machine import check_jobs
     from contone.tables.targets import check_targets
 
@@ -109,12 +109,12 @@ def benchmark(
     for name in filter(is_path, typed):
         find_method(name, "--methods")
     if people is not None:
-        plan, about = _plan_people(people, typed, experiment.listed(answers), run.seeds)
+        plan, about = _plan_people(people, typed, experiment.listed(answers), run)
     else:
         made = make_spec("all" if typed == ["all"] else typed, spec=spec)
         columns: Record = {"degrees": experiment.listed(degrees), "features": experiment.listed(features)}
-        size: Record = {"seeds": run.seeds, "max_rows": run.max_rows, "given": spec is None}
-        plan = plan_benchmark(made, experiment.listed(datasets), folder, **columns, **size)
+        wanted = made.datasets if spec is not None and made.datasets else experiment.listed(datasets)
+        plan = plan_benchmark(made, wanted, folder, **columns, seeds=run.seeds, max_rows=run.max_rows)
         about = about_run(plan, made, experiment.command())
     expected = None
     if estimate and plan.cells and people is None:
@@ -134,14 +134,14 @@ def benchmark(
     experiment.print_results(report, progress, store, as_json=run.as_json)
 
 
-def _plan_people(folder: Path, methods: list[str], answers: list[str], seeds: int | None) -> tuple[Plan, Record]:
+def _plan_people(folder: Path, methods: list[str], answers: list[str], run: options.Run) -> tuple[Plan, Record]:
     from contone.enhance import methods as all_methods
     from contone.experiments.people import NAME, plan_people
     from contone.trust.trial import named_methods
 
     chosen = named_methods(list(all_methods().values()) if methods == ["all"] else methods)
     numbers = [int(k) if k.isdigit() else 0 for k in answers]
-    plan = plan_people(folder, chosen, answers=numbers, seeds=seeds or 3)
+    plan = plan_people(folder, chosen, answers=numbers, seeds=run.seeds or 3, max_rows=run.max_rows)
     return plan, {"command": experiment.command(), "report": {"kind": NAME}}
 
 
@@ -149,7 +149,7 @@ def _estimate(plan: Plan, store: Any, jobs: int, *, show: bool) -> dict[str, flo
     """Expected seconds per cell; says what the whole run will take."""
     from joblib import effective_n_jobs
 
-    from contone.experiments.estimate import estimate
+    from contone.experiments.run import estimate
 
     workers = effective_n_jobs(jobs)
     with terminal.working("trying each row on a few instances"):

@@ -66,15 +66,15 @@ def check(
         chosen.set_params(degradation=checked_rule(rule))
     elif rule is not None:
         model = Inversion(degradation=checked_rule(rule))
-    with terminal.plain_warnings():
-        found = check_file(
-            file,
-            method=chosen,
-            model=model,
-            max_rows=max_rows,
-            progress=terminal.TerminalProgress(),
-            **reading.given(),
-        )
+    found = terminal.run(
+        check_file,
+        file,
+        method=chosen,
+        model=model,
+        max_rows=max_rows,
+        **reading.given(),
+        rule=rule,
+    )
     if as_json:
         terminal.print_json(found.to_dict())
     else:

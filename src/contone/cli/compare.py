@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 METHODS = ("inversion", "glle", "lp", "lesc", "lemll", "km", "fcm", "lcdr")
 """What is compared unless the user says: methods that need no extra and are fast at the size of a rehearsal."""
+WIDE = 100
+"""Columns of a terminal that has room for the whole table."""
 
 
 @options.command
@@ -38,7 +40,8 @@ def compare(
     """Compare methods on data like the table's whose truth is known.
 
     A model is fitted to the table; it draws degrees for the same features, and labels by the same rule. Every method is
-    run on these labels and scored against the degrees that made them. Nothing is written but the figure.
+    run on these labels and scored against the degrees that made them. Of votes and levels, methods of 0/1 labels are
+    given the label that most people chose. Nothing is written but the figure.
 
     Examples:
 
@@ -55,8 +58,8 @@ def compare(
     method : names
         May be repeated; see: contone methods; or MODULE:CLASS.
     rule : text
-        How the labels were made: main, everything, bar, best, order, auto; or cumulative:0.9, threshold:0.2, topk:3.
-        Default: main (main labels, more than half of the weight).
+        How the labels were made: main, everything, bar, best, order, votes, levels, auto; or cumulative:0.9,
+        threshold:0.2, topk:3. Default: main (main labels, more than half of the weight), or what the numbers ask for.
     replicates : int
         How many data sets to rehearse.
     max_rows : int
@@ -78,6 +81,7 @@ def compare(
     from contone.pages import figures
     from contone.runtime.machine import check_jobs
     from contone.tables import read_table
+    from contone.tables.fitting import read_by
     from contone.tables.targets import check_targets
     from contone.trust import compare as compare_methods
 
@@ -88,9 +92,13 @@ def compare(
     check_targets([file], {"figure": figure}, overwrite=force)
     names = method or list(METHODS)
     methods = {name: find_method(name, "--method")() for name in names}
-    model = Inversion(degradation=checked_rule(rule or "main"))
+    checked_rule(rule or "main")
     with terminal.plain_warnings():
-        problem = read_table(file, progress=terminal.TerminalProgress(), **reading.given()).of_one_source("comparing")
+        problem = read_table(file, progress=terminal.TerminalProgress(), **reading.given(), rule=rule)
+        problem = problem.of_one_source("comparing")
+        model = Inversion(degradation=problem.rule or "main")
+        for chosen in methods.values():
+            read_by(chosen, problem.rule or "main")
         with terminal.working(f"rehearsing {', '.join(names)}"):
             found = compare_methods(
                 methods,
@@ -118,7 +126,7 @@ def _print(found: Comparison) -> None:
     console = terminal.out()
     if not console.is_terminal:  # a file or a pipe has no edge
         console.width = 200
-    shown = [k for k, name in enumerate(COLUMNS[:-1]) if console.width >= terminal.NARROW + 10 or name not in LESS]
+    shown = [k for k, name in enumerate(COLUMNS[:-1]) if console.width >= WIDE or name not in LESS]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for k in shown:
         table.add_column(COLUMNS[k], justify="left" if k == 0 else "right", no_wrap=True)

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
-from rich.markup import escape
-from rich.padding import Padding
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
-from rich.table import Table
-from rich.text import Text
 
 from contone.cli import options, terminal
 from contone.cli.options import flag
@@ -49,23 +43,9 @@ def list_sets(as_json: options.AsJson = False) -> None:
     if as_json:
         terminal.print_json([_record(s) for s in found])
         return
-    console = terminal.out()
-    if console.width < terminal.NARROW:
-        for s in found:
-            console.print(f"[bold]{escape(s.name)}[/] (n={_count(s.n)} d={_count(s.d)} q={_count(s.q)}, {_where(s)})")
-            console.print(Padding(Text(s.about), (0, 0, 0, 4)))
-    else:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        table.add_column("Data set", no_wrap=True)
-        for head in ("n", "d", "q"):
-            table.add_column(head, justify="right", no_wrap=True)
-        table.add_column("Found", no_wrap=True)
-        table.add_column("What it holds")
-        for s in found:
-            table.add_row(
-                f"[bold]{escape(s.name)}[/]", _count(s.n), _count(s.d), _count(s.q), escape(_where(s)), escape(s.about)
-            )
-        console.print(table)
+    terminal.print_entries(
+        (s.name, f"n={_count(s.n)} d={_count(s.d)} q={_count(s.q)}, {_where(s)}", [s.about]) for s in found
+    )
     absent = sum(s.where == "missing" for s in found)
     if absent:
         terminal.say(
@@ -112,11 +92,9 @@ def fetch(
         if where == "generated":
             terminal.say(f"{name} is generated: there is nothing to fetch.")
             continue
-        if where == "missing":
-            terminal.say(f"fetching {name}")
         try:
-            with _progress(name) as bar:
-                path = datasets.fetch(name, progress=bar)
+            with terminal.working(f"fetching {name}") if where == "missing" else nullcontext():
+                path = datasets.fetch(name)
         except DataError as error:
             failed += 1
             terminal.say(f"error: {name}: {error}", style="bold red")
@@ -152,28 +130,10 @@ def info(name: Annotated[str, typer.Argument()], as_json: options.AsJson = False
     if as_json:
         terminal.print_json(record)
         return
-    rows = {
-        "instances (n)": record["n"],
-        "features (d)": record["d"],
-        "labels (q)": record["q"],
-        "labels per row": _rounded(record["cardinality"]),
-        "zeros in D": record["zeros"],
-        "label names": ", ".join(record["label_names"] or ()) or None,
-        "notes": "; ".join(record["notes"] or ()) or None,
-        "cite": record["citation"],
-        "licence": record["licence"],
-        "found": record["where"],
-        "file": record["path"],
-    }
-    console = terminal.out()
-    console.print(f"[bold]{record['name']}[/]: {escape(record['about'])}")
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(no_wrap=True, style="dim")
-    table.add_column(overflow="fold")
-    for key, value in rows.items():
-        if value is not None:
-            table.add_row(key, escape(str(value)))
-    console.print(table)
+    terminal.print_entries([(record["name"], record["where"], [record["about"]])])
+    heads = {"n": "instances (n)", "d": "features (d)", "q": "labels (q)", "cardinality": "labels per row"}
+    lines = ("n", "d", "q", "cardinality", "zeros", "label_names", "notes", "citation", "licence", "path")
+    terminal.print_record({heads.get(key, key.replace("_", " ")): record[key] for key in lines})
     if record["where"] == "missing":
         terminal.say(f"Not available locally: 'contone data fetch {record['name']}' downloads it and shows the rest.")
 
@@ -190,17 +150,8 @@ def _known(name: str) -> Status:
 
 def _record(s: Status) -> dict[str, Any]:
     """A state as plain values, null where unknown."""
-    return {
-        "name": s.name,
-        "n": s.n or None,
-        "d": s.d or None,
-        "q": s.q or None,
-        "where": s.where,
-        "path": str(s.path) if s.path else None,
-        "problem": s.problem or None,
-        "about": s.about,
-        "in_paper": s.in_paper,
-    }
+    known = {key: value or None for key, value in asdict(s).items()}
+    return {**known, "path": str(s.path) if s.path else None, "in_paper": s.in_paper}
 
 
 def _describe(s: Status) -> dict[str, Any]:
@@ -208,23 +159,13 @@ def _describe(s: Status) -> dict[str, Any]:
     from contone import datasets
     from contone.measurements import CumulativeMass
 
-    record = _record(s) | {
-        "cardinality": None,
-        "zeros": None,
-        "feature_names": None,
-        "label_names": None,
-        "notes": None,
-        "citation": s.citation,
-        "licence": s.licence,
-    }
+    record = _record(s) | dict.fromkeys(("cardinality", "zeros", "feature_names", "label_names", "notes"))
     if s.where == "missing":
         return record
     data = datasets.load(s.name)
     return record | {
-        "n": data.X.shape[0],
-        "d": data.X.shape[1],
-        "q": data.D.shape[1],
-        "cardinality": float(CumulativeMass(0.5).apply(data.D).sum(axis=1).mean()),
+        **{"n": data.X.shape[0], "d": data.X.shape[1], "q": data.D.shape[1]},
+        "cardinality": round(float(CumulativeMass(0.5).apply(data.D).sum(axis=1).mean()), 4),
         "zeros": int((data.D == 0).sum()),
         "feature_names": list(data.feature_names),
         "label_names": list(data.label_names),
@@ -236,46 +177,5 @@ def _count(value: int) -> str:
     return str(value) if value else "?"
 
 
-def _rounded(value: float | None) -> str | None:
-    return None if value is None else f"{value:.4f}"
-
-
 def _where(s: Status) -> str:
     return f"{s.where}, damaged" if s.problem else s.where
-
-
-# -------------------------------------------------------------------------------------------------------- progress
-
-
-class _Bar:
-    """The four things that pooch asks of a progress bar, on a bar of rich."""
-
-    def __init__(self, progress: Progress, name: str) -> None:
-        self._progress = progress
-        self._task = progress.add_task(name, total=None)
-
-    @property
-    def total(self) -> float | None:
-        return self._progress.tasks[0].total
-
-    @total.setter
-    def total(self, value: int) -> None:
-        self._progress.update(self._task, total=value or None)
-
-    def update(self, amount: int) -> None:
-        self._progress.advance(self._task, amount)
-
-    def reset(self) -> None:
-        self._progress.update(self._task, completed=0)
-
-    def close(self) -> None:
-        self._progress.refresh()
-
-
-@contextmanager
-def _progress(name: str) -> Iterator[_Bar]:
-    """A bar on stderr; it vanishes when done, and is silent where stderr is not a terminal."""
-    console = terminal.messages()
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        yield _Bar(progress, name)

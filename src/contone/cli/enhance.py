@@ -11,7 +11,7 @@ from contone.cli.options import flag
 from contone.cli.terminal import usage_error
 
 if TYPE_CHECKING:
-    from contone.tables.enhancing import EnhancedFile
+    from contone.tables.writing import EnhancedFile
 
 
 @options.command
@@ -98,22 +98,21 @@ def enhance(
     targets = {"target": output, "save_model": save_model, "annotators": annotators, "report": report}
     inputs = [file, *(other for other in (graded, reading.embeddings) if other is not None)]
     check_targets(inputs, targets, overwrite=writing.overwrite, over_source=file)
-    with terminal.plain_warnings():
-        done = enhance_file(
-            file,
-            output,
-            method=fresh,
-            stream=stream,
-            chunk_rows=chunk_rows,
-            sample_rows=sample_rows,
-            save_model=save_model,
-            annotators=annotators,
-            graded=graded,
-            rule=method.rule,
-            progress=terminal.TerminalProgress(),
-            **reading.given(),
-            **writing.given(),
-        )
+    done = terminal.run(
+        enhance_file,
+        file,
+        output,
+        method=fresh,
+        stream=stream,
+        chunk_rows=chunk_rows,
+        sample_rows=sample_rows,
+        save_model=save_model,
+        annotators=annotators,
+        graded=graded,
+        rule=method.rule,
+        **reading.given(),
+        **writing.given(),
+    )
     rule = say_what_was_done(done)
     if report is not None:
         write_page(done, report, file, overwrite=writing.overwrite, rule_was_said=rule)
@@ -122,7 +121,6 @@ def enhance(
 def say_what_was_done(done: EnhancedFile) -> bool:
     """What is worth knowing about an answer, on stderr; whether the rule of the labels was among it."""
     from contone.enhance.inversion.assessment import describe_rule
-    from contone.tables.columns import listed
 
     if done.fitted is not None and done.fitted.problem.graded is not None:
         errors = done.fitted.compare_errors(terminal.TerminalProgress())
@@ -140,21 +138,20 @@ def say_what_was_done(done: EnhancedFile) -> bool:
         for remark in getattr(done.method, "rehearsal_remarks_", ()):
             terminal.say(remark, style="yellow")
     if done.path is not None:
-        terminal.say(f"wrote {done.path}: {done.n_rows:,} rows, new columns {listed(done.degrees)}")
+        terminal.say(done.in_words())
     return bool(rule)
 
 
 def write_page(done: EnhancedFile, report: str, file: Path, *, overwrite: bool, rule_was_said: bool) -> None:
     """Check an answer by the rows that its method was fitted on, and write the page about it."""
     from contone.trust import page
-    from contone.trust.people_page import write_people_page
     from contone.trust.table_check import check_rows
 
     if done.fitted is not None and done.fitted.problem.groups is not None:
         asked = done.fitted.problem.subset(done.fitted.fitted_rows)
         names, who = asked.item_names, asked.annotators
         with terminal.fitting("checking the answer"):
-            people = write_people_page(
+            people = page.write_people_page(
                 done.method, asked.Y, names, who, report, file.name, X=asked.X, overwrite=overwrite
             )
         if people.findings:

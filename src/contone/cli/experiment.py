@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
-from rich.table import Column, Table
+from rich.progress import BarColumn
+from rich.table import Table
 from rich.text import Text
 
 from contone.cli import INTERRUPTED, terminal
@@ -20,7 +20,7 @@ from contone.pages import words
 
 if TYPE_CHECKING:
     from contone.experiments.plan import Plan
-    from contone.experiments.report.parts import Report
+    from contone.experiments.report.make import Report
     from contone.experiments.store import Store
     from contone.pages.blocks import Cell, Grid, Row
 
@@ -58,15 +58,16 @@ def make_report(store: Store) -> Report:
     """The report of what a store holds: of a comparison, of answers of people, or of the paper's experiments."""
     from contone.experiments import people
     from contone.experiments.report import make
-    from contone.reproduction.report import make as paper
+    from contone.reproduction import report as paper
 
+    kinds = [run.get("report", {}).get("kind", "") for run in store.runs()]
     makers = {"benchmark": make.make_report, people.NAME: people.make_report}
-    return makers.get(store.kind(), paper.make_report)(store)
+    return makers.get("".join(kinds[-1:]), paper.make_report)(store)
 
 
 def print_results(report: Report, progress: Any, store: Path, *, as_json: bool) -> None:
     """What came out, on stdout; what to know about it on stderr. Exit code 1 where a cell failed."""
-    from contone.experiments.report.render import as_plain
+    from contone.pages.render import as_plain
 
     terminal.say(
         f"{progress.done} cells computed, {progress.reused} already there, {progress.failed} failed; results in {store}"
@@ -95,8 +96,6 @@ def say_what_is_missing(plan: Plan) -> None:
         names = ", ".join(sorted(plan.missing_data))
         terminal.say(f"not available locally, left out: {names}")
         terminal.say("  to include them: put their files into the folder CONTONE_DATA, or 'contone data fetch NAME'")
-    for name, why in plan.missing_methods.items():
-        terminal.say(f"left out: {name} ({why})")
     for name, same in plan.duplicates.items():
         terminal.say(f"{name} has the content of {same} and is counted once, as {same}.")
 
@@ -107,19 +106,16 @@ def say_what_is_missing(plan: Plan) -> None:
 @contextmanager
 def display() -> Iterator[Callable[[Any], None]]:
     """A live bar on a terminal; elsewhere one plain line every so often."""
-    console = terminal.messages()
-    if not console.is_terminal:
+    if not terminal.messages().is_terminal:
         yield _plain_lines()
         return
-    state = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis"))
-    with Progress(SpinnerColumn(), BarColumn(bar_width=20), state, console=console, transient=True) as bar:
-        task = bar.add_task("starting", total=None)
-
-        def tell(progress: Any) -> None:
-            bar.update(task, completed=progress.total - progress.left, total=progress.total)
-            bar.update(task, description=describe(progress))
-
-        yield tell
+    with terminal.bar("starting", BarColumn(bar_width=20)) as (bar, task):
+        yield lambda progress: bar.update(
+            task,
+            completed=progress.total - progress.left,
+            total=progress.total,
+            description=terminal.clean(describe(progress)),
+        )
 
 
 def _plain_lines(steps: int = 20) -> Callable[[Any], None]:

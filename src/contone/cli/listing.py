@@ -53,7 +53,9 @@ def methods(name: Annotated[str | None, typer.Argument()] = None, as_json: optio
     if as_json:
         terminal.print_json(records)
     else:
-        _print_methods(records)
+        terminal.print_entries(
+            (r["name"], _kind(r), [r["summary"], "" if r["baseline"] else r["reference"], _presets(r)]) for r in records
+        )
 
 
 @options.command
@@ -107,8 +109,8 @@ def describe_method(name: str, cls: type[Enhancer]) -> dict[str, Any]:
         "reference": cls.reference,
         "baseline": cls.baseline,
         "inductive": issubclass(cls, InductiveMixin),
-        "presets": {k: {p: _plain(v) for p, v in settings.items()} for k, settings in cls.PRESETS.items()},
-        "parameters": {k: _plain(v) for k, v in cls().get_params(deep=False).items()},
+        "presets": {k: {p: terminal.plain(v) for p, v in settings.items()} for k, settings in cls.PRESETS.items()},
+        "parameters": {k: terminal.plain(v) for k, v in cls().get_params(deep=False).items()},
     }
 
 
@@ -117,59 +119,18 @@ def summary(cls: type) -> str:
     return " ".join(inspect.cleandoc(cls.__doc__ or "").split("\n\n")[0].replace("`", "").split())
 
 
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, bool | int | float | str | None) else repr(value)
-
-
-def _print_methods(records: list[dict[str, Any]]) -> None:
-    console = terminal.out()
-    if console.width < terminal.NARROW:
-        for r in records:
-            console.print(f"[bold]{r['name']}[/] ({escape(_kind(r))})", soft_wrap=False)
-            for line in (r["summary"], None if r["baseline"] else r["reference"], _presets(r)):
-                if line:
-                    console.print(Padding(Text(line), (0, 0, 0, 4)))
-        return
-    table = Table("Method", "What it does", "Reference", "New rows", "Presets", box=box.SIMPLE_HEAD, pad_edge=False)
-    for r in records:
-        table.add_row(
-            f"[bold]{r['name']}[/]",
-            escape(r["summary"]),
-            escape(r["reference"]),
-            "yes" if r["inductive"] else "no",
-            escape(", ".join(r["presets"])),
-        )
-    console.print(table)
-
-
 def _print_method(record: dict[str, Any], cls: type[Enhancer]) -> None:
-    console = terminal.out()
-    console.print(f"[bold]{record['name']}[/] ({escape(_kind(record))})")
-    for line in _unwrapped(inspect.cleandoc(cls.__doc__ or "")):
-        console.print(Padding(Text(line.strip()), (0, 0, 0, _indent(line))))
-    console.print(f"\nReference: {record['reference']}", markup=False)
     shown = ", ".join(f"{k}={v!r}" for k, v in record["parameters"].items())
-    console.print(f"Parameters and defaults: {shown or 'none'}", markup=False)
-    for name, settings in record["presets"].items():
-        console.print(f"Preset {name}: {', '.join(f'{k}={v!r}' for k, v in settings.items())}", markup=False)
-
-
-def _unwrapped(text: str, full: int = 85) -> list[str]:
-    """Lines as they are meant: one that was only broken because the source line was full is joined again."""
-    lines: list[str] = []
-    previous = ""
-    for line in text.split("\n"):
-        same = _indent(line) == _indent(previous) and not re.match(r"\s*(\d+\.|[-*]) ", line)
-        if len(previous) > full and line.strip() and same:
-            lines[-1] += f" {line.strip()}"
-        else:
-            lines.append(line)
-        previous = line
-    return lines
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
+    presets = (
+        f"Preset {name}: {', '.join(f'{k}={v!r}' for k, v in settings.items())}"
+        for name, settings in record["presets"].items()
+    )
+    terminal.print_entries([(record["name"], _kind(record), [])])
+    # A line that was only broken because the line of the source was full is joined again.
+    for line in re.sub(r"(?<=[^\n]{85})\n *(?=[\w(`])", " ", inspect.getdoc(cls) or "").split("\n"):
+        terminal.out().print(Padding(Text(line.strip()), (0, 0, 0, len(line) - len(line.lstrip()))))
+    for line in ("", f"Reference: {record['reference']}", f"Parameters and defaults: {shown or 'none'}", *presets):
+        terminal.out().print(line, markup=False)
 
 
 def _kind(record: dict[str, Any]) -> str:

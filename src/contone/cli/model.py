@@ -49,17 +49,16 @@ def fit(
     """
     from contone.tables import fit_file
 
-    with terminal.plain_warnings():
-        model = fit_file(
-            file,
-            output,
-            method=method.chosen(),
-            overwrite=force,
-            rule=method.rule,
-            graded=graded,
-            progress=terminal.TerminalProgress(),
-            **reading.given(),
-        )
+    model = terminal.run(
+        fit_file,
+        file,
+        output,
+        method=method.chosen(),
+        overwrite=force,
+        rule=method.rule,
+        graded=graded,
+        **reading.given(),
+    )
     terminal.say(f"wrote {output}: {type(model.method).__name__}, {model.n_rows:,} rows, {len(model.labels)} labels")
 
 
@@ -70,47 +69,72 @@ def apply(
     output: options.Output,
     reading: options.TextFile,
     writing: options.Writing,
+    labels: Annotated[options.Names, flag("--labels --label -l NAMES")] = None,
+    item: Annotated[str | None, flag("--item NAME")] = None,
+    worker: Annotated[str | None, flag("--worker NAME")] = None,
+    question: Annotated[str | None, flag("--question NAME")] = None,
+    embeddings: Annotated[Path | None, flag("--embeddings FILE", exists=True, dir_okay=False)] = None,
     trust: options.Trust = None,
 ) -> None:
     """Predict the degrees of the rows of another table with a saved model.
 
-    With the model's label columns in the table, they are used; without, the degrees come from the features alone.
-    Columns are found by name, in any order.
+    With the model's label columns in the table, they are used; so is what people said of an item, in an export of an
+    annotation tool or in a table of answers, by a model of such answers. Without, the degrees come from the features
+    alone. Columns are found by name, in any order.
 
     Examples:
 
     contone apply moods.contone new_songs.csv -o soft.csv
+
+    contone apply topics.contone new-export.json -o predictions.json
+
+    contone apply topics.contone answers.csv --item item --worker who --label topic -o soft.csv
 
     Parameters
     ----------
     model : path
         A file that contone fit wrote.
     file : path
-        CSV, TSV, JSON lines, ARFF, libsvm (all also .gz), Parquet, Arrow or Excel; a row is an instance.
+        CSV, TSV, JSON lines, ARFF, libsvm (all also .gz), Parquet, Arrow or Excel; a row is an instance. Or the export
+        of an annotation tool.
     output : path
-        Where to write: .csv, .tsv, .parquet, .arrow, .jsonl or .xlsx; - is CSV on stdout.
+        Where to write: .csv, .tsv, .parquet, .arrow, .jsonl or .xlsx; - is CSV on stdout; .json goes back into Label
+        Studio (predictions) or Argilla (suggestions).
     reading : TextFile
         How a text file is written.
     writing : Writing
         Which columns are added.
+    labels : names
+        Of a table of answers: the column of the label, or one column per label.
+    item : name
+        Of a table of answers: the column of the item.
+    worker : name
+        Of a table of answers: the column of the person; a pattern such as 'person_*' where each person has a column.
+    question : name
+        Which question of an export of Label Studio or Argilla.
+    embeddings : path
+        Features of the items, .npy in their order; or .npz with ids.
     trust : names
         A method of your own that may be in the model; installed ones may be.
     """
     from contone.tables import apply_model
-    from contone.tables.columns import listed
 
-    with terminal.plain_warnings():
-        done = apply_model(
-            model,
-            file,
-            output,
-            trusted=trusted_methods(trust),
-            progress=terminal.TerminalProgress(),
-            **reading.given(),
-            **writing.given(),
-        )
+    done = terminal.run(
+        apply_model,
+        model,
+        file,
+        output,
+        trusted=trusted_methods(trust),
+        labels=labels or (),
+        item=item,
+        worker=worker,
+        question=question,
+        embeddings=embeddings,
+        **reading.given(),
+        **writing.given(),
+    )
     if done.path is not None:
-        terminal.say(f"wrote {done.path}: {done.n_rows:,} rows, new columns {listed(done.degrees)}")
+        terminal.say(done.in_words())
 
 
 def trusted_methods(typed: list[str] | None) -> list[str]:
@@ -141,7 +165,7 @@ def show(model: Model, as_json: options.AsJson = False, trust: options.Trust = N
     found = load_table_model(model, trusted=trusted_methods(trust))
     record: dict[str, Any] = {
         "method": type(found.method).__name__,
-        "parameters": {key: _plain(value) for key, value in found.method.get_params(deep=False).items()},
+        "parameters": {key: terminal.plain(value) for key, value in found.method.get_params(deep=False).items()},
         "fitted rows": found.n_rows,
         "labels": found.labels,
         "features": found.columns.features,
@@ -152,13 +176,12 @@ def show(model: Model, as_json: options.AsJson = False, trust: options.Trust = N
     if as_json:
         terminal.print_json(record)
         return
-    table = Table(box=None, show_header=False, pad_edge=False)
     for key, value in record.items():
-        shown = listed([str(v) for v in value], 8) if isinstance(value, list) else value
-        if isinstance(value, dict):
-            shown = ", ".join(f"{k}={v}" for k, v in value.items())
-        table.add_row(key, terminal.plain_text(str(shown)))
-    terminal.out().print(table)
+        if isinstance(value, list):
+            record[key] = listed([str(v) for v in value], 8)
+        elif isinstance(value, dict):
+            record[key] = ", ".join(f"{k}={v}" for k, v in value.items())
+    terminal.print_record(record)
 
 
 @options.command
@@ -209,7 +232,3 @@ def evaluate(
         table.add_row(f"{name} {reported.arrow}", *cells)
     terminal.out().print(table)
     terminal.say(f"{found.n_rows:,} rows, {len(found.labels)} labels; the best of a line in bold")
-
-
-def _plain(value: Any) -> Any:
-    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

@@ -48,8 +48,8 @@ def report(
         Overwrite existing files.
     """
     from contone.exceptions import DataError
-    from contone.experiments.report import render
     from contone.experiments.store import Store
+    from contone.pages import render
     from contone.runtime.files import replacing
     from contone.tables.targets import check_targets
 

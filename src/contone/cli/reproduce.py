@@ -62,12 +62,7 @@ def reproduce(
         max_rows=run.max_rows,
         groups=GROUPS,
     )
-    about = {
-        "command": experiment.command(),
-        "missing_data": plan.missing_data,
-        "missing_methods": plan.missing_methods,
-        "whole": not methods,
-    }
+    about = {"command": experiment.command(), "missing_data": plan.missing_data, "whole": not methods}
     progress = experiment.carry_out(plan, folder, about, run)
     experiment.print_results(experiment.make_report(folder), progress, store, as_json=run.as_json)
 

@@ -24,7 +24,7 @@ def suggest(
     graded: options.Graded = None,
     force: options.Force = False,
 ) -> None:
-    """Choose the rows whose degrees would say most about all others, for a person to grade.
+    """Choose rows that stand for all others, for a person to grade.
 
     A page (.html) is one file with a slider per label; it saves graded.csv. A spreadsheet (.csv) has empty columns
     LABEL_degree: fill in percentages or shares, leave rows blank that you do not grade. Either goes to contone enhance
@@ -62,18 +62,17 @@ def suggest(
     from contone.tables.settings import Reading
     from contone.tables.suggesting import next_command
 
-    with terminal.plain_warnings():
-        done = suggest_file(
-            file,
-            output,
-            k=number,
-            method=settings.build(),
-            overwrite=force,
-            graded=graded,
-            rule=settings.rule,
-            progress=terminal.TerminalProgress(),
-            **reading.given(),
-        )
+    done = terminal.run(
+        suggest_file,
+        file,
+        output,
+        k=number,
+        method=settings.build(),
+        overwrite=force,
+        graded=graded,
+        rule=settings.rule,
+        **reading.given(),
+    )
     if done.are_answers:
         terminal.say(f"wrote {done.path}: {len(done.rows):,} answers to ask for, about {len(set(done.rows)):,} of "
                      f"{done.n_rows:,} items")  # fmt: skip
@@ -114,10 +113,7 @@ def plan(
     """
     from contone.tables import plan_file
 
-    with terminal.plain_warnings():
-        found = plan_file(
-            file, method=settings.build(), rule=settings.rule, progress=terminal.TerminalProgress(), **reading.given()
-        )
+    found = terminal.run(plan_file, file, method=settings.build(), rule=settings.rule, **reading.given())
     if as_json:
         terminal.print_json(asdict(found))
         return

@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 import unicodedata
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import typer
 from rich.console import Console
+from rich.padding import Padding
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -28,15 +29,15 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Column, Table
 from rich.text import Text
 
 from contone.cli import install
 from contone.exceptions import MissingExtraError
-from contone.runtime.progress import Report, listening
-from contone.tables.progress import Progress as FileProgress
+from contone.runtime.progress import Progress as FileProgress
+from contone.runtime.progress import listening
 
-NARROW = 90
-"""Below this many columns, listings are stacked instead of set as a table."""
+Result = TypeVar("Result")
 
 
 def out() -> Console:
@@ -75,14 +76,35 @@ REORDERING = frozenset(map(chr, [*range(0x202A, 0x202F), *range(0x2066, 0x206A)]
 """Characters that make text run the other way, so that a line does not say what it seems to say."""
 
 
-def plain_text(text: str) -> Text:
-    """Text for a table, without markup and without orders to the terminal."""
-    return Text(clean(text))
+def print_entries(entries: Iterable[tuple[str, str, Sequence[str]]]) -> None:
+    """A listing that fits any terminal: a name with a note in brackets, and lines below it."""
+    for name, note, lines in entries:
+        out().print(Text.assemble((clean(name), "bold"), f" ({clean(note)})"))
+        for line in filter(None, lines):
+            out().print(Padding(Text(clean(line)), (0, 0, 0, 4)))
+
+
+def print_record(record: Mapping[str, object]) -> None:
+    """Names and values, one line each, lists with commas; what is None or empty is left out."""
+    table = Table(
+        Column(no_wrap=True, style="dim"), Column(overflow="fold"), box=None, show_header=False, pad_edge=False
+    )
+    for key, value in record.items():
+        if value not in (None, [], {}):
+            shown = ", ".join(map(str, value)) if isinstance(value, list) else value
+            table.add_row(key, Text(clean(str(shown))))
+    out().print(table)
 
 
 def print_json(value: Any) -> None:
-    """A result for programs."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    """A result for programs; what a terminal would obey is escaped as JSON escapes it."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    typer.echo("".join(f"\\u{ord(c):04x}" if _is_unsafe(c) else c for c in text))
+
+
+def plain(value: object) -> bool | int | float | str | None:
+    """The value of a parameter for JSON: an estimator or a list as Python writes it."""
+    return value if isinstance(value, bool | int | float | str | None) else repr(value)
 
 
 def need_report() -> None:
@@ -111,59 +133,30 @@ class _Task(NamedTuple):
 
 
 @contextmanager
-def working(message: str, after: Callable[[], str] | None = None) -> Iterator[None]:
-    """Show that something goes on: a spinner and a clock on a terminal; the line that stays is `after()` or message."""
+def working(message: str) -> Iterator[None]:
+    """Show that something goes on: a spinner and a clock on a terminal; the message stays."""
     if messages().is_terminal:
         with bar(message):
             yield
-        say(message if after is None else after())
-        return
-    if after is None:
         say(message)
-    yield
-    if after is not None:
-        say(after())
-
-
-LONG_FIT = 20.0
-"""Seconds from which on a fit is announced with the time that it will take."""
-FEW_STEPS = 3
-"""Steps after which the time of a fit is estimated."""
+    else:
+        say(message)
+        yield
 
 
 @contextmanager
 def fitting(message: str) -> Iterator[None]:
-    """Around a fit: on a terminal an estimate of a long one and a bar, as soon as its first steps are done."""
+    """Around a fit: on a terminal a bar with the time that is left."""
     if not messages().is_terminal:
         say(message)
         yield
         return
-    with bar(message, BarColumn(), TimeRemainingColumn()) as task:
-        announced: list[str] = []
-
-        def hear(report: Report) -> None:
-            if report.done >= FEW_STEPS and report.expected_seconds >= LONG_FIT and report.name not in announced:
-                announced.append(report.name)
-                line = f"  about {shown_time(report.expected_seconds)} for {report.total} steps of {report.name}"
-                task.progress.console.print(clean(line), markup=False, soft_wrap=True)
-            task.progress.update(task.number, completed=report.done, total=report.total)
-
-        with listening(hear):
-            yield
+    with (
+        bar(message, BarColumn(), TimeRemainingColumn()) as (shown, task),
+        listening(lambda report: shown.update(task, completed=report.done, total=report.total)),
+    ):
+        yield
     say(message)
-
-
-def shown_time(seconds: float) -> str:
-    """A rough time in words.
-
-    Examples
-    --------
-    >>> shown_time(42.3), shown_time(100), shown_time(8000)
-    ('42 s', '2 min', '2.2 h')
-    """
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 @contextmanager
@@ -195,6 +188,12 @@ class TerminalProgress(FileProgress):
 
     def warn(self, message: str) -> None:
         say(message, style="yellow")
+
+
+def run(function: Callable[..., Result], *arguments: Any, **settings: Any) -> Result:
+    """What a function of the library gives that works on a file: its progress and its warnings on stderr."""
+    with plain_warnings():
+        return function(*arguments, progress=TerminalProgress(), **settings)
 
 
 @contextmanager

@@ -98,10 +98,7 @@ def read(path: str | Path, *, name: str = "", label_prefix: str = "label", **abo
     X = _matrix(content, _FEATURES, path)
     D = _matrix(content, _LABELS, path)
     _check_shapes(X, D, path)
-    if not np.isfinite(X).all():
-        row = int(np.flatnonzero(~np.isfinite(X).all(axis=1))[0])
-        raise DataError(f"{path}: the features have a NaN or infinite entry in row {row}.")
-    D, notes = as_distributions(D, path)
+    X, D, notes = checked(X, D, path)
     return Dataset(
         X=X,
         D=D,
@@ -175,7 +172,7 @@ def _matrix(content: Mapping[str, Any], keys: tuple[str, ...], path: Path) -> np
         raise DataError(
             f"{path}: {key!r} must be a non-empty matrix of numbers; it has shape {array.shape} and type {array.dtype}."
         )
-    return array.astype(np.float64)
+    return array
 
 
 def _check_shapes(X: np.ndarray, D: np.ndarray, path: Path) -> None:
@@ -189,11 +186,13 @@ def _check_shapes(X: np.ndarray, D: np.ndarray, path: Path) -> None:
     )
 
 
-def as_distributions(D: np.ndarray, path: Path) -> tuple[np.ndarray, tuple[str, ...]]:
-    """D with rows on the simplex and notes on what was repaired; refused where rounding does not explain it."""
-    if not np.isfinite(D).all():
-        row = int(np.flatnonzero(~np.isfinite(D).all(axis=1))[0])
-        raise DataError(f"{path}: the labels have a NaN or infinite entry in row {row}.")
+def checked(X: np.ndarray, D: np.ndarray, path: Path) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """X, D with rows on the simplex, and notes on what was repaired; refused where rounding does not explain it."""
+    X, D = X.astype(np.float64), D.astype(np.float64)
+    for name, values in (("features", X), ("labels", D)):
+        if not np.isfinite(values).all():
+            row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
+            raise DataError(f"{path}: the {name} have a NaN or infinite entry in row {row}.")
     total = D.sum(axis=1)
     off = np.abs(total - 1.0)
     if D.min() < -ROUNDING_TOLERANCE or off.max() > ROUNDING_TOLERANCE:
@@ -210,7 +209,7 @@ def as_distributions(D: np.ndarray, path: Path) -> tuple[np.ndarray, tuple[str, 
         )
     negative = D < 0
     if off.max() <= _NOISE and not negative.any():
-        return D, ()
+        return X, D, ()
     notes = []
     if negative.any():
         notes.append(f"{int(negative.sum())} degrees below 0 (by {-D.min():.1e} at most) set to 0")
@@ -218,7 +217,7 @@ def as_distributions(D: np.ndarray, path: Path) -> tuple[np.ndarray, tuple[str, 
     if off.max() > _NOISE:
         rows = int((off > _NOISE).sum())
         notes.append(f"{rows} of {len(D)} rows renormalised: their sums were off 1 by {off.max():.1e} at most")
-    return D / D.sum(axis=1, keepdims=True), tuple(notes)
+    return X, D / D.sum(axis=1, keepdims=True), tuple(notes)
 
 
 def _names(content: Mapping[str, Any], key: str, prefix: str, count: int, joint: str) -> tuple[str, ...]:

@@ -18,21 +18,21 @@ as good as those to others.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
 from sklearn.base import clone
-from sklearn.utils.metaestimators import available_if
 
-from contone.backends import get_backend, like
-from contone.base import Enhancer, HasMethods, InductiveMixin, estimator, parameter
-from contone.enhance.graded import Graded, put_rows
+from contone.backends import like, to_numpy
+from contone.base import HasMethods, estimator, parameter
+from contone.enhance.graded import Mapped, beside, put_rows
 from contone.numerics.optimise import lbfgs
 from contone.numerics.simplex import kl_divergence, softmax
 from contone.numerics.solution import Solution
-from contone.typing import Array, Data, EstimatorLike
+from contone.typing import Array, EstimatorLike
 from contone.validation import NOTHING_KNOWN, KnownDegrees
 
 FLOOR = 1e-4
@@ -53,7 +53,7 @@ class LabelMap(NamedTuple):
 
 
 @estimator
-class Calibrated(Graded):
+class Calibrated(Mapped):
     """Any enhancer, its answers brought to the degrees of a few graded rows by a shrunken, cross-validated map.
 
     Without `degrees` it answers as the enhancer does. `Inversion` takes degrees itself and makes more of them.
@@ -95,39 +95,18 @@ class Calibrated(Graded):
         # The public call: the method says itself which kinds of arrays it takes, and converts them.
         self.enhancer_ = clone(self.enhancer).fit(X, L)
         solution: Solution = self.enhancer_.solution_
-        D = _beside(self.enhancer_.label_distributions_, L)
+        D = beside(self.enhancer_.label_distributions_, L)
         self.map_, self.strength_, self.error_before_, self.error_after_ = None, math.nan, math.nan, math.nan
         if len(known.rows) == 0:
             return solution.with_value(D)
-        answers = np.asarray(get_backend(D).to_numpy(get_backend(D).gather(D[known.rows])), dtype=np.float64)
+        answers = np.asarray(to_numpy(D[known.rows]), dtype=np.float64)
         found = choose_map(answers, known.degrees)
         self.map_, self.strength_, self.error_before_, self.error_after_ = found
-        calibrated = put_rows(self._calibrated(D), known)
+        calibrated = put_rows(self._mapped(D, L), known)
         return solution.with_value(calibrated, graded_rows=len(known.rows), strength=self.strength_)
 
-    @available_if(lambda self: hasattr(self.enhancer, "predict"))
-    def predict(self, X: Data) -> Data:
-        """Label distributions (m, q) of new rows, where the enhancer predicts; a frame in gives a frame out."""
-        return InductiveMixin.predict(self, X)
-
-    @available_if(lambda self: hasattr(self.enhancer, "enhance"))
-    def enhance(self, X: Data, Y: Data) -> Data:
-        """Label distributions (m, q) of new rows that have labels, where the enhancer can."""
-        return Enhancer.enhance(self, X, Y)
-
-    def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
-        return self._calibrated(_beside(self.enhancer_._enhance(X, L), L))
-
-    def _predict(self, X: np.ndarray) -> Array:
-        return self._calibrated(_beside(self.enhancer_._predict(X), X))
-
-    def _calibrated(self, D: Array) -> Array:
-        if self.map_ is None:
-            return D
-        return get_backend(D).map_rows(partial(apply_map, self.map_), D, columns=D.shape[1])
-
-    def _fit_bytes(self, n: int, d: int, q: int) -> float:
-        return float(self.enhancer._fit_bytes(n, d, q))
+    def _row_map(self) -> Callable[[Array], Array] | None:
+        return None if self.map_ is None else partial(apply_map, self.map_)
 
 
 def apply_map(found: LabelMap, D: Array) -> Array:
@@ -201,7 +180,3 @@ def map_objective(
         gradient[1 : 1 + q] = E.sum(axis=0) + strength * offsets
         gradient[1 + q :] = (E * Z).sum(axis=0) + strength * variance * slopes
     return value, gradient
-
-
-def _beside(D: Array, model: Array) -> Array:
-    return D if get_backend(D).name == get_backend(model).name else like(D, model)

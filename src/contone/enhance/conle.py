@@ -12,17 +12,17 @@ Features and labels of a row are two views of one thing, so that their codes are
 
 Each network has one hidden layer (leaky ReLU); the contrast is taken within a batch.
 
-The network sees the labels that it is asked to give back: trained to the end, Y -> L and D^ -> softmax(L) (for
-``head="softmax"`` Y -> L/m, the labels' projection on the simplex). On SJAFFE and Yeast-cold 300 steps are enough for
-that, up to a deviation of .04 in Y: what is recovered beyond the labels is little.
+The network sees the labels that it is asked to give back: trained to the end, Y -> L and D^ -> softmax(L). On SJAFFE
+and Yeast-cold 300 steps are enough for that, up to a deviation of .04 in Y: what is recovered beyond the labels is
+little.
 
 Reference: Y. Wang, Y. Zhou, J. Zhu, X. Liu, W. Yan, Z. Tian. Contrastive label enhancement. IJCAI 2023. No program of
-the authors was found; the preset follows PyLDL's version.
+the authors was found.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,10 +30,10 @@ from contone.backends import like, to_numpy
 from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, Enhancer, estimator, parameter
 from contone.numerics import networks
 from contone.numerics.networks import Sizes, Tensor
-from contone.numerics.scaling import standardisation
+from contone.numerics.scaling import standardisation, unscaled
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
-from contone.typing import Array, Data, Presets
+from contone.typing import Array
 
 AUTO_STEPS = 300
 """Steps that epochs="auto" makes at least."""
@@ -54,14 +54,6 @@ class ConLE(Enhancer):
         tau.
     margin : float, default=0.05
         By how much relevant labels are to be above the others.
-    head : {"linear", "softmax"}, default="linear"
-        What Y is: the output of h, or its softmax. D^ is the softmax of Y either way, so that "softmax" takes it
-        twice, as PyLDL does; Y itself is then in `scores_`.
-    contrast : {"both", "same"}, default="both"
-        What a row is told from: the other rows of both views; or those of its own view only, without the pair itself,
-        as PyLDL does.
-    reduction : {"mean", "sum"}, default="mean"
-        Whether the distance from the labels is averaged or summed over rows.
     n_code, n_hidden : int, default=64
         Entries of Z and of Q, and width of the hidden layers.
     standardize : bool, default=True
@@ -71,9 +63,8 @@ class ConLE(Enhancer):
         whichever is more.
     batch_size : int or None, default=128
         Rows per step; None for all, where time and memory grow with the square of the number of rows.
-    optimiser : {"adam", "sgd"}, default="adam"
     learning_rate : float, default=1e-3
-        Of every step.
+        Of Adam.
     random_state : int, RandomState or None, default=0
         Seed of the random start and of the order of the rows.
 
@@ -84,62 +75,33 @@ class ConLE(Enhancer):
 
     Notes
     -----
-    The weights of the paper are not known. Those here are 1, with every term an average over rows; the preset ``pyldl``
-    has the values of that library, where few steps of plain gradient descent hardly leave the random start.
+    The weights of the paper are not known. Those here are 1, with every term an average over rows.
     """
 
     reference = "Wang, Zhou, Zhu, Liu, Yan & Tian, IJCAI 2023"
     kinds = frozenset({"torch"})
-    PRESETS: ClassVar[Presets] = {
-        "pyldl": {
-            "alpha": 1e-3,
-            "beta": 1e-3,
-            "head": "softmax",
-            "contrast": "same",
-            "reduction": "sum",
-            "standardize": False,
-            "epochs": 1000,
-            "batch_size": None,
-            "optimiser": "sgd",
-        },
-    }
     alpha: float = parameter(NOT_NEGATIVE, default=1.0)
     beta: float = parameter(NOT_NEGATIVE, default=1.0)
     temperature: float = parameter(POSITIVE, default=0.5)
     margin: float = parameter(NOT_NEGATIVE, default=0.05)
-    head: str = parameter({"linear", "softmax"}, default="linear")
-    contrast: str = parameter({"both", "same"}, default="both")
-    reduction: str = parameter({"mean", "sum"}, default="mean")
     n_code: int = parameter(COUNT, default=64)
     n_hidden: int = parameter(COUNT, default=64)
     standardize: bool = parameter("boolean", default=True)
     epochs: int | str = parameter(COUNT, {"auto"}, default="auto")
     batch_size: int | None = parameter(COUNT, None, default=128)
-    optimiser: str = parameter({"adam", "sgd"}, default="adam")
     learning_rate: float = parameter(POSITIVE, default=1e-3)
     random_state: int | np.random.RandomState | None = parameter("random_state", default=0)
 
     def _fit_enhance(self, X: Array, L: Array) -> Solution:
         networks.require_torch(self)
         n, d = X.shape
-        self._scaling = None
-        if self.standardize:
-            scaling = standardisation(X, ddof=0)
-            self._scaling = scaling._replace(mean=to_numpy(scaling.mean), scale=to_numpy(scaling.scale))
-        features, labels = networks.to_tensor(self._scaled(X)), networks.to_tensor(L)
+        self._scaling = standardisation(X, ddof=0).on_host() if self.standardize else unscaled
+        features, labels = networks.to_tensor(self._scaling(X)), networks.to_tensor(L)
         self._sizes = network_sizes(d, L.shape[1], self.n_code, self.n_hidden)
-        # Summed over all rows, a batch's share of the distance stands for that of the others, too.
-        terms = Terms(
-            float(self.alpha) * (n if self.reduction == "sum" else 1),
-            float(self.beta),
-            float(self.temperature),
-            float(self.margin),
-            self.head,
-            self.contrast,
-        )
+        terms = (self.alpha, self.beta, self.temperature, self.margin)
 
         def loss(w: Tensor, rows: Tensor) -> Tensor:
-            return objective(w, self._sizes, features[rows], labels[rows], terms)
+            return objective(w, self._sizes, features[rows], labels[rows], *terms)
 
         rng = networks.generator(self.random_state)
         per_epoch = networks.steps_per_epoch(n, self.batch_size)
@@ -152,7 +114,6 @@ class ConLE(Enhancer):
             batch_size=self.batch_size,
             rates=lambda _: self.learning_rate,
             rng=rng,
-            optimiser=self.optimiser,
         )
         self._w = to_numpy(trained.w)
         value, slope = networks.value_and_slope(loss, trained.w, n, self.batch_size)
@@ -164,30 +125,16 @@ class ConLE(Enhancer):
 
     def _scores(self, X: Array, L: Array) -> Any:
         """Y (m, q), in the library of X."""
-        features, labels = networks.to_tensor(self._scaled(X)), networks.to_tensor(L)
+        features, labels = networks.to_tensor(self._scaling(X)), networks.to_tensor(L)
         w = like(self._w, features)
-        answer = networks.in_chunks(lambda x, l: codes(w, self._sizes, x, l, self.head)[2], features, labels)
+        answer = networks.in_chunks(lambda x, l: codes(w, self._sizes, x, l)[2], features, labels)
         return like(answer, X)
-
-    def _scaled(self, X: Data) -> Any:
-        return X if self._scaling is None else self._scaling(X)
 
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
         m = n if self.batch_size is None else min(n, self.batch_size)
         parameters = networks.count_parameters(network_sizes(d, q, self.n_code, self.n_hidden))
         held = 8.0 * m * (12 * self.n_hidden + 12 * self.n_code + 10 * q + 12 * m)
         return super()._fit_bytes(n, d, q) + held + 8 * 8.0 * parameters
-
-
-class Terms(NamedTuple):
-    """Weights and readings of the objective."""
-
-    alpha: float
-    beta: float
-    temperature: float
-    margin: float
-    head: str = "linear"
-    contrast: str = "both"
 
 
 def network_sizes(d: int, q: int, n_code: int, n_hidden: int) -> dict[str, tuple[int, ...]]:
@@ -199,7 +146,7 @@ def network_sizes(d: int, q: int, n_code: int, n_hidden: int) -> dict[str, tuple
     }
 
 
-def codes(w: Tensor, sizes: Sizes, X: Tensor, L: Tensor, head: str) -> tuple[Tensor, Tensor, Tensor]:
+def codes(w: Tensor, sizes: Sizes, X: Tensor, L: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Z, Q (m, n_code) and Y (m, q) of rows X (m, d) with labels L (m, q)."""
     import torch
 
@@ -207,33 +154,31 @@ def codes(w: Tensor, sizes: Sizes, X: Tensor, L: Tensor, head: str) -> tuple[Ten
     hidden = (torch.nn.functional.leaky_relu,)
     Z = networks.forward(nets["features"], X, hidden)
     Q = networks.forward(nets["labels"], L, hidden)
-    Y = networks.forward(nets["degrees"], torch.cat([Z, Q], dim=1), hidden)
-    return Z, Q, Y.softmax(dim=1) if head == "softmax" else Y
+    return Z, Q, networks.forward(nets["degrees"], torch.cat([Z, Q], dim=1), hidden)
 
 
-def objective(w: Tensor, sizes: Sizes, X: Tensor, L: Tensor, terms: Terms) -> Tensor:
+def objective(
+    w: Tensor, sizes: Sizes, X: Tensor, L: Tensor, alpha: float, beta: float, temperature: float, margin: float
+) -> Tensor:
     """The loss on rows X (m, d), L (m, q), a pure function of the weights w."""
-    Z, Q, Y = codes(w, sizes, X, L, terms.head)
+    Z, Q, Y = codes(w, sizes, X, L)
     return (
-        contrast(Z, Q, terms.temperature, terms.contrast)
-        + contrast(Q, Z, terms.temperature, terms.contrast)
-        + terms.alpha * (L - Y).square().sum(dim=1).mean()
-        + terms.beta * order_loss(Y, L, terms.margin)
+        contrast(Z, Q, temperature)
+        + contrast(Q, Z, temperature)
+        + alpha * (L - Y).square().sum(dim=1).mean()
+        + beta * order_loss(Y, L, margin)
     )
 
 
-def contrast(Z: Tensor, Q: Tensor, temperature: float, kind: str = "both") -> Tensor:
+def contrast(Z: Tensor, Q: Tensor, temperature: float) -> Tensor:
     """con(Z, Q) of codes (m, n_code): how badly a row's partner stands out among the other rows."""
     import torch
 
     Z, Q = torch.nn.functional.normalize(Z, dim=1), torch.nn.functional.normalize(Q, dim=1)
     pair = (Z * Q).sum(dim=1) / temperature
     itself = torch.eye(len(Z), dtype=torch.bool, device=Z.device)
-    within = Z @ Z.T / temperature
-    if kind == "same":
-        # PyLDL: the pair itself is not among those it is compared with, and a row counts as orthogonal to itself.
-        return (within.masked_fill(itself, 0.0).logsumexp(dim=1) - pair).mean()
-    others = torch.cat([within.masked_fill(itself, -torch.inf), Z @ Q.T / temperature], dim=1)
+    within = (Z @ Z.T / temperature).masked_fill(itself, -torch.inf)
+    others = torch.cat([within, Z @ Q.T / temperature], dim=1)
     return (others.logsumexp(dim=1) - pair).mean()
 
 

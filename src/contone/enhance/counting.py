@@ -5,10 +5,14 @@ counts (n, q) says how often each label of an item was chosen.
 
 from __future__ import annotations
 
+from numbers import Real
+
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import gammaln, psi
 
+from contone.base import Enhancer, estimator, parameter
+from contone.numerics.solution import Solution
 from contone.typing import Matrix
 
 PSEUDO_COUNT = 0.01
@@ -16,6 +20,36 @@ PSEUDO_COUNT = 0.01
 PRIOR_VOTES = 2.0
 """Votes that a mean from features weighs where no item has two votes: these alone would tell its weight."""
 FOLDS = 5
+
+
+@estimator
+class Counting(Enhancer):
+    """Answers of people, counted: what a comparison of methods that read answers has beside them.
+
+    Parameters
+    ----------
+    prior : str, default="even"
+        What is added to the counts of an item: "even", 1/q of an answer for every label; "dirichlet", a prior that is
+        the same for all items, by maximum likelihood; "regression", the same around a logistic regression on X.
+    lowest : float, default=0.0
+        What counts as nothing: of levels, the lowest.
+    """
+
+    reference = "baseline"
+    baseline = True
+    kinds = frozenset({"unasked", "unlabelled"})
+    prior: str = parameter({"even", "dirichlet", "regression"}, default="even", kw_only=False)
+    lowest: float = parameter(Real, default=0.0)
+
+    def takes_levels(self) -> bool:
+        """Counts of votes, or levels."""
+        return True
+
+    def _fit_enhance(self, X: Matrix, L: Matrix) -> Solution:
+        counts = np.nan_to_num(L - self.lowest)
+        if self.prior == "even":
+            return Solution(shares(counts))
+        return Solution(dirichlet_multinomial(counts, regressed(X, counts) if self.prior == "regression" else None))
 
 
 def shares(counts: Matrix) -> Matrix:

@@ -37,7 +37,7 @@ from contone.base import (
     estimator,
     parameter,
 )
-from contone.numerics.graphs import affinity_graph, nearest_neighbours
+from contone.numerics.graphs import neighbour_affinity
 from contone.numerics.optimise import lbfgs
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax
@@ -127,11 +127,10 @@ class DLDL(InductiveMixin, Enhancer):
     max_iter: int = parameter(COUNT, default=1000)
 
     def _fit_enhance(self, X: Matrix, L: Matrix) -> Solution:
+        refuse_extreme_columns("DLDL", X)  # also where they are scaled: `coef_` is for the features as they are
         if self.standardize:
             scaling = standardisation(X)
             X = scaling(X)
-        else:
-            refuse_extreme_columns("DLDL", X)
         smoothness, about = self._smoothness(X)
         found = fit(
             X,
@@ -145,19 +144,16 @@ class DLDL(InductiveMixin, Enhancer):
         self.coef_, self.intercept_ = found.value.W, found.value.b
         if self.standardize:
             self.coef_ = self.coef_ / scaling.scale[:, None]
-            self.intercept_ = self.intercept_ - scaling.mean @ self.coef_
+            self.intercept_ = self.intercept_ - scaling.origin @ self.coef_
         return found.with_value(found.value.D, **about)
 
     def _smoothness(self, X: Matrix) -> tuple[Smoothness, Record]:
         """The quadratic form of D, and what is known about its graph."""
         if self.alpha == 0 or len(X) == 1:
             return Smoothness(None, 0.0, self.beta), {}
-        neighbours = nearest_neighbours(X, self.n_neighbors)
         # Paper: sigma = 20 whatever the unit of the features. With that of the Yeast sets all weights are 1.
-        sigma = float(neighbours.distances[:, -1].mean()) if isinstance(self.sigma, str) else float(self.sigma)
-        graph = affinity_graph(neighbours, sigma)
-        form = Smoothness(graph, self.alpha, self.beta)
-        return form, {"sigma": sigma, "neighbours": neighbours.report()}
+        graph, sigma, search, _ = neighbour_affinity(X, self.n_neighbors, self.sigma)
+        return Smoothness(graph, self.alpha, self.beta), {"sigma": sigma, "neighbours": search}
 
     def _predict(self, X: Matrix) -> Array:
         return softmax(X @ self.coef_ + self.intercept_)

@@ -30,7 +30,7 @@ from scipy.special import gammaln, logsumexp, psi
 from contone.base import COUNT, NOT_NEGATIVE, Enhancer, InductiveMixin, estimator, parameter
 from contone.numerics.networks import generator
 from contone.numerics.optimise import lbfgs
-from contone.numerics.scaling import standardisation
+from contone.numerics.scaling import standardisation, unscaled
 from contone.numerics.solution import Solution
 from contone.typing import Array, Domains, Presets
 
@@ -94,7 +94,7 @@ class DRAM(InductiveMixin, Enhancer):
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         rng, q, K = generator(self.random_state), L.shape[1], self.n_components
-        self._scaling = standardisation(X, ddof=0) if self.standardize else None
+        self._scaling = standardisation(X, ddof=0) if self.standardize else unscaled
         phi = self._features(X)
         self._theta = 0.1 * rng.standard_normal((phi.shape[1], K, 1 + q))
         G = rng.uniform(0.9, 1.1, (self.n_draws, len(X), K))
@@ -126,8 +126,7 @@ class DRAM(InductiveMixin, Enhancer):
 
     def _features(self, X: np.ndarray) -> Array:
         """A constant and the features, (n, 1 + d)."""
-        scaled = X if self._scaling is None else self._scaling(X)
-        return np.concatenate([np.ones((len(X), 1)), scaled], axis=1)
+        return np.concatenate([np.ones((len(X), 1)), self._scaling(X)], axis=1)
 
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
         held = 8.0 * n * (4 * self.n_draws * (q + self.n_components) + 8 * self.n_components * q + 3 * d)
@@ -179,22 +178,10 @@ def mixture(theta: np.ndarray, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 def respond(theta: np.ndarray, phi: np.ndarray, log_draws: np.ndarray) -> Array:
     """The E step: G (J, n, K), the share of each component in draws with logarithms (J, n, q)."""
-    scores = _joint(theta, phi, log_draws)
-    return np.exp(scores - logsumexp(scores, axis=2, keepdims=True))
-
-
-def likelihood(theta: np.ndarray, phi: np.ndarray, log_draws: np.ndarray, penalty: float) -> float:
-    """What EM maximises: mean log density of the draws (J, n, q), less the penalty."""
-    slopes = theta[:, :, 1:]
-    mean = float(logsumexp(_joint(theta, phi, log_draws), axis=2).mean())
-    return float(mean - penalty * theta.shape[1] * np.square(slopes).sum())
-
-
-def _joint(theta: np.ndarray, phi: np.ndarray, log_draws: np.ndarray) -> Array:
-    """log((w_k + FLOOR) Dirichlet(y; alpha_k)), (J, n, K)."""
     log_weights, alpha = mixture(theta, phi)
     constant = gammaln(alpha.sum(axis=2)) - gammaln(alpha).sum(axis=2)
-    return np.log(np.exp(log_weights) + FLOOR) + constant + np.einsum("jiq,ikq->jik", log_draws, alpha - 1.0)
+    scores = np.log(np.exp(log_weights) + FLOOR) + constant + np.einsum("jiq,ikq->jik", log_draws, alpha - 1.0)
+    return np.exp(scores - logsumexp(scores, axis=2, keepdims=True))
 
 
 def objective(theta: np.ndarray, phi: np.ndarray, sums: Sums, penalty: float) -> tuple[float, np.ndarray]:

@@ -28,7 +28,6 @@ AAAI 2023.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -41,6 +40,7 @@ from contone.numerics.optimise import adam, join, lbfgs, split
 from contone.numerics.scaling import min_max_scaling
 from contone.numerics.simplex import normalise_rows, row_maxima, row_sums, softmax
 from contone.numerics.solution import Solution
+from contone.runtime import machine
 from contone.typing import Array, Domains, Presets
 
 FLOOR = 1e-5
@@ -304,25 +304,19 @@ class Model(NamedTuple):
         wide = d * self.n_components
         return [(d + q, q), (q,), (d + q, q), (q,), (q, wide), (wide,), (q, wide), (wide,)]
 
-    def blocks(self) -> Iterator[slice]:
-        """Pieces of the rows, so that rows x features x components stays small."""
-        step = max(1, BLOCK_ENTRIES // (self.X.shape[1] * self.n_components))
-        return (slice(first, first + step) for first in range(0, len(self.X), step))
-
 
 def objective(parameters: list[np.ndarray], eps: np.ndarray, model: Model) -> tuple[float, np.ndarray]:
     """Minus the objective for one draw made from the noise eps (n, q), and its gradient by the joined parameters."""
-    value, gradient = 0.0, [np.zeros_like(part) for part in parameters]
-    for rows in model.blocks():
-        block = model._replace(X=model.X[rows], L=model.L[rows])
-        block_value, block_gradient = _sum_over_rows(parameters, eps[rows], block)
-        value += block_value
-        for total, part in zip(gradient, block_gradient, strict=True):
-            total += part
-    return value / len(model.X), join(gradient) / len(model.X)
+    step = max(1, BLOCK_ENTRIES // (model.X.shape[1] * model.n_components))
+    blocks = [slice(first, first + step) for first in range(0, len(model.X), step)]
+    sums = machine.total(
+        lambda r: _sum_over_rows(parameters, eps[r], model._replace(X=model.X[r], L=model.L[r])), blocks
+    )
+    return float(sums[0]) / len(model.X), sums[1:] / len(model.X)
 
 
-def _sum_over_rows(parameters: list[np.ndarray], eps: np.ndarray, model: Model) -> tuple[float, list[np.ndarray]]:
+def _sum_over_rows(parameters: list[np.ndarray], eps: np.ndarray, model: Model) -> np.ndarray:
+    """What some rows add to the objective, and then to its gradient, in one vector."""
     W_mu, b_mu, W_v, b_v, a, a0, b, b0 = parameters
     X, L, lz = model.X, model.L, model.lz
     (n, d), q = X.shape, L.shape[1]
@@ -367,4 +361,4 @@ def _sum_over_rows(parameters: list[np.ndarray], eps: np.ndarray, model: Model) 
         P.T @ by_raw_sd,
         by_raw_sd.sum(axis=0),
     ]
-    return -float(gain), [-part for part in gradient]
+    return -join([np.array(gain), *gradient])

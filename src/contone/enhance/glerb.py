@@ -126,13 +126,8 @@ class GLERB(Enhancer):
         self.caps_ = ranking_caps(self._graph, L)
         trained = self._train(X, L) if self.rate == "learned" else Solution(None)
         self.rates_ = self.caps_ * self._shares(X)
-        return Solution(
-            degrees(self._graph, L, self.rates_),
-            trained.objective,
-            trained.residual,
-            trained.n_iter,
-            info={"mean_share": float(np.mean(self._shares(X))), **trained.info},
-        )
+        answer = degrees(self._graph, L, self.rates_)
+        return trained.with_value(answer, mean_share=float(np.mean(self._shares(X))))
 
     def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
         return degrees(self._graph, L, ranking_caps(self._graph, L) * self._shares(X))
@@ -158,9 +153,7 @@ class GLERB(Enhancer):
         trained = adam(value_and_gradient, start, learning_rate=self.learning_rate, max_iter=self.max_iter)
         self._w, self._w0 = split(trained.value, shapes)[:2]
         search = {} if neighbours is None else {"neighbours": neighbours.report()}
-        return Solution(
-            None, trained.objective, trained.residual, trained.n_iter, info={"restarted": restarted, **search}
-        )
+        return trained.with_value(None, restarted=restarted, **search)
 
     def _shares(self, X: np.ndarray) -> Array:
         """s (n,)."""

@@ -19,7 +19,7 @@ from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.fft import irfft, rfft
+from scipy.fft import fft, irfft, rfft
 from scipy.linalg import solve
 from sklearn.utils import check_random_state
 
@@ -160,9 +160,7 @@ def representation_objective(views: list[np.ndarray], Z: np.ndarray, beta: float
 
 def tensor_nuclear_norm(Z: np.ndarray) -> float:
     """The mean over the frequencies of the last axis of the sums of singular values of the slices of Z (2, n, n)."""
-    n = Z.shape[2]
-    values = np.sqrt(np.maximum(np.linalg.eigvalsh(_gram(rfft(Z))), 0.0)).sum(axis=1)
-    return float(_times(n) @ values / n)
+    return float(np.sqrt(np.maximum(np.linalg.eigvalsh(_gram(fft(Z))), 0.0)).sum() / Z.shape[2])
 
 
 def shrink_slices(Z: np.ndarray, by: float) -> np.ndarray:
@@ -173,31 +171,14 @@ def shrink_slices(Z: np.ndarray, by: float) -> np.ndarray:
     kept = np.maximum(1.0 - by / np.maximum(values, 1e-300), 0.0)
     # A slice A = U S D^H becomes A D diag(kept) D^H.
     factor = (directions * kept[:, None, :]) @ directions.conj().swapaxes(1, 2)
-    first = slices[0] * factor[:, 0, 0] + slices[1] * factor[:, 1, 0]
-    slices[1] *= factor[:, 1, 1]
-    slices[1] += slices[0] * factor[:, 0, 1]
-    slices[0] = first
-    result: np.ndarray = irfft(slices, n=Z.shape[2], overwrite_x=True)
+    result: np.ndarray = irfft(np.einsum("ank,kab->bnk", slices, factor), n=Z.shape[2], overwrite_x=True)
     return result
 
 
 def _gram(slices: np.ndarray) -> np.ndarray:
     """A^H A (k, 2, 2) of the slices A (n, 2) of an array (2, n, k)."""
-    A, B = slices
-    gram = np.empty((A.shape[1], 2, 2), dtype=slices.dtype)
-    gram[:, 0, 0], gram[:, 1, 1] = (np.sum(part.real**2 + part.imag**2, axis=0) for part in (A, B))
-    gram[:, 0, 1] = np.sum(A.conj() * B, axis=0)
-    gram[:, 1, 0] = gram[:, 0, 1].conj()
+    gram: np.ndarray = np.einsum("ank,bnk->kab", slices.conj(), slices)
     return gram
-
-
-def _times(n: int) -> np.ndarray:
-    """How often each frequency of a real transform of length n stands in the complex one."""
-    times = np.full(n // 2 + 1, 2.0)
-    times[0] = 1.0
-    if n % 2 == 0:
-        times[-1] = 1.0
-    return times
 
 
 def _shrunk_rows(parts: list[np.ndarray], by: float) -> list[np.ndarray]:

@@ -25,8 +25,7 @@ N. Xu, Y.-P. Liu, X. Geng. Label enhancement for label distribution learning. IE
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -41,22 +40,19 @@ from contone.base import (
     InductiveMixin,
     estimator,
     parameter,
-    refuse_setting,
 )
 from contone.measurements import asked_frequencies
 from contone.numerics.graphs import (
-    affinity_graph,
     in_order,
-    local_neighbours,
-    nearest_neighbours,
+    neighbour_affinity,
     put_back,
     query_neighbours,
 )
-from contone.numerics.kernel import gaussian_kernel, gaussian_matrix, knn_width, mean_pairwise_distance
+from contone.numerics.kernel import gaussian_kernel, gaussian_matrix, mean_pairwise_distance
 from contone.numerics.lanczos import Quadrature, quadrature
 from contone.numerics.linear import conjugate_gradient
 from contone.numerics.optimise import lbfgs
-from contone.numerics.scaling import standardisation
+from contone.numerics.scaling import standardisation, unscaled
 from contone.numerics.simplex import softmax, to_distributions
 from contone.numerics.solution import Solution
 from contone.typing import Array, Domains, Operator, Presets, Record
@@ -134,7 +130,7 @@ class GLLE(InductiveMixin, Enhancer):
     """
 
     reference = "Xu, Tao & Geng, IJCAI 2018"
-    kinds = frozenset({"torch", "dask", "unasked", "unlabelled"})
+    kinds = frozenset({"torch", "unasked", "unlabelled"})
     unlabelled_get = "what their neighbours' labels say"
     PRESETS: ClassVar[Presets] = {
         "paper": {"lambda_": 0.01, "n_neighbors": "labels", "sigma": 10.0, "solver": "lbfgs", "max_iter": 300},
@@ -157,12 +153,11 @@ class GLLE(InductiveMixin, Enhancer):
     def _fit_enhance(self, X: Array, L: Array) -> Solution:
         exact = self.solver == "exact"
         if not exact:
-            refuse_setting(self, X, "solver", instead="exact")
             # A path that is left before its end shows every rounding: always in double precision.
             xp = array_namespace(X, L)
             X, L = (xp.astype(A, xp.float64, copy=False) for A in (X, L))
-        self._scaling = standardisation(X) if self.standardize else None
-        X = self._scaled(X)
+        self._scaling = standardisation(X) if self.standardize else unscaled
+        X = self._scaling(X)
         self._k = L.shape[1] + 1 if self.n_neighbors == "labels" else int(self.n_neighbors)
         A, self._sigma, search, order = neighbour_affinity(X, self._k, self.sigma, local=exact)
         asked, neutral = _asked(L), asked_frequencies(L)
@@ -173,7 +168,7 @@ class GLLE(InductiveMixin, Enhancer):
         self._X = X
         if exact:
             masked = None if asked is None else in_order(asked, order)
-            equal = get_backend(X).average_equal_rows(X, order)
+            equal = average_equal_rows(X[order])
             how: Record = {"tol": self.tol, "max_iter": self.max_iter}
             solution = smooth(A, local, lambda_, equal, masked, neutral, **how)
             P = put_back(solution.value, order)
@@ -193,16 +188,12 @@ class GLLE(InductiveMixin, Enhancer):
         return super()._fit_bytes(n, d, q) + kernel
 
     def _predict(self, X: Array) -> Array:
-        X = self._scaled(X)
+        X = self._scaling(X)
         if self.solver == "lbfgs":
             return self._normalised(model(gaussian_kernel(X, like(self._X, X), self._width), like(self._W, X)))
         neighbours = query_neighbours(like(self._X, X), X, self._k)
-        extend = partial(weighted_scores, sigma=self._sigma)
-        q = self.scores_.shape[1]
-        P = get_backend(neighbours.distances).map_rows(
-            extend, neighbours.distances, neighbours.indices, columns=q, scores=like(self.scores_, X)
-        )
-        return self._normalised(P)
+        scores = like(self.scores_, X)
+        return self._normalised(weighted_scores(neighbours.distances, neighbours.indices, scores, self._sigma))
 
     def _enhance(self, X: Array, L: Array) -> Array:
         """The minimiser for a new row beside the training rows, whose scores stay as they are.
@@ -211,36 +202,18 @@ class GLLE(InductiveMixin, Enhancer):
         """
         if self.solver == "lbfgs":
             return self._predict(X)
-        X = self._scaled(X)
+        X = self._scaling(X)
         neighbours = query_neighbours(like(self._X, X), X, self._k)
-        extend = partial(labelled_scores, sigma=self._sigma, lambda_=self.solution_.info["lambda"])
-        P = get_backend(neighbours.distances).map_rows(
-            extend, neighbours.distances, neighbours.indices, L, columns=L.shape[1], scores=like(self.scores_, X)
-        )
+        scores, lambda_ = like(self.scores_, X), self.solution_.info["lambda"]
+        P = labelled_scores(neighbours.distances, neighbours.indices, L, scores, self._sigma, lambda_)
         return self._normalised(P)
 
     def __sklearn_is_fitted__(self) -> bool:
         # By its trailing underscore scikit-learn would take the parameter `lambda_` for the result of a fit.
         return hasattr(self, "label_distributions_")
 
-    def _scaled(self, X: Array) -> Array:
-        return X if self._scaling is None else self._scaling(X)
-
     def _normalised(self, P: Array) -> Array:
         return to_distributions(P, self.output)
-
-
-def neighbour_affinity(
-    X: Array, k: int, sigma: float | str, *, local: bool = False
-) -> tuple[Graph, float, Record, Any]:
-    """A (n, n) with A_ij = exp(-||x_i - x_j||^2 / (2 sigma^2)) where i is near j or j near i; and what belongs to it.
-
-    That is its width, the report of the search, and the order of A's rows and columns, which is that of X unless
-    `local` allows another.
-    """
-    neighbours, order = local_neighbours(X, k) if local else (nearest_neighbours(X, k), slice(None))
-    width = knn_width(neighbours.distances) if sigma == "knn" else float(sigma)
-    return affinity_graph(neighbours, width), width, neighbours.report(), order
 
 
 def smoothing_weight(A: Graph, L: Array, rule: float | str) -> float:
@@ -262,7 +235,7 @@ def cross_validated_weight(A: Graph, L: Array, candidates: Array) -> float:
     n, q = L.shape
     # The variance of the estimated trace falls with the number of rows times that of probes.
     n_probes = int(np.clip(np.ceil(PROBES * 1000 / n), 2, 64))
-    signs = get_backend(L).random_signs(L, n_probes)
+    signs = like(np.random.default_rng(0).choice([-1.0, 1.0], size=(n, n_probes)), L)
     scores: list[np.ndarray] = []
 
     def enough(forms: Quadrature) -> bool:
@@ -309,7 +282,7 @@ def smooth(
     """
     n_distinct, average = equal
     mean: Operator = average or (lambda V: V)
-    degree, backend = A.row_sums(), get_backend(L)
+    degree = A.row_sums()
     origin: Array = 0.0
     if asked is None:
         system = A.diagonal_plus(1.0 + lambda_ * degree, -lambda_)
@@ -320,12 +293,24 @@ def smooth(
         system = lambda V: asked * V + laplacian(V)  # noqa: E731
         right, own = mean(asked * (L - origin)), array_namespace(L).mean(asked, axis=1)
     jacobi = mean((own + lambda_ * degree)[:, None])[:, 0]
-    right, jacobi = backend.persist(right, jacobi if asked is None else array_namespace(L).clip(jacobi, min=1e-6))
+    jacobi = jacobi if asked is None else array_namespace(L).clip(jacobi, min=1e-6)
     apply = system if average is None else (lambda V: mean(system(V)))
     solution = conjugate_gradient(apply, right, diagonal=jacobi, tol=tol, max_iter=max_iter)
-    (P,) = backend.persist(mean(solution.value) + origin)
+    P = mean(solution.value) + origin
     value, _ = objective(P, A, L, lambda_, asked)
     return replace(solution, value=P, objective=value, info={"n_distinct": n_distinct})
+
+
+def average_equal_rows(X: Array) -> tuple[int, Operator | None]:
+    """How many distinct rows X (n, d) has, and the map that gives each row of V (n, q) the mean over all rows that are
+    equal in X; None where no two are."""
+    backend = get_backend(X)
+    member, first = backend.group_duplicates(X)
+    m = len(first)
+    if m == len(member):
+        return m, None
+    count = backend.count_members(member)[:, None]
+    return m, lambda V: (backend.sum_members(V, member, m) / count)[member]
 
 
 def _asked(L: Array) -> Array | None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Callable
 from functools import partial
 from inspect import signature
 from typing import Any, Self
 
 import numpy as np
 from array_api_compat import array_namespace
+from sklearn.utils.metaestimators import available_if
 
 from contone.backends import get_backend, like
-from contone.base import Enhancer
+from contone.base import Enhancer, InductiveMixin
 from contone.typing import Array, Data, EstimatorLike, Record
 from contone.validation import KnownDegrees, Training, check_degrees
 
@@ -43,6 +46,53 @@ class Graded(Enhancer):
             return {"known": check_degrees(degrees, training.border.label_names, training.labels.shape[0], X, Y)}
 
         return self._check_and_fit(X, Y, read)
+
+    def _inside(self) -> EstimatorLike | None:
+        """The method inside: the one that was chosen, or else the one that was given, if there is one."""
+        return getattr(self, "best_estimator_", getattr(self, "enhancer", None))
+
+    def takes_levels(self) -> bool:
+        """Whether the method inside does."""
+        inside = self._inside()
+        return inside is not None and bool(inside.takes_levels())
+
+    @available_if(lambda self: hasattr(self._inside(), "predict"))
+    def predict(self, X: Data) -> Data:
+        """Label distributions (m, q) of new rows, where the method predicts; a frame in gives a frame out."""
+        return InductiveMixin.predict(self, X)
+
+    @available_if(lambda self: hasattr(self._inside(), "enhance"))
+    def enhance(self, X: Data, Y: Data) -> Data:
+        """Label distributions (m, q) of new rows that have labels, where the method can."""
+        return Enhancer.enhance(self, X, Y)
+
+
+class Mapped(Graded):
+    """One that puts every row of the answer of its `enhancer` through a map."""
+
+    enhancer: EstimatorLike
+
+    @abstractmethod
+    def _row_map(self) -> Callable[[Array], Array] | None:
+        """Rows (m, q) of the answer to rows; None where they stay as they are."""
+
+    def _mapped(self, D: Array, model: Array) -> Array:
+        D, row_map = beside(D, model), self._row_map()
+        return D if row_map is None else get_backend(D).map_rows(row_map, D, columns=D.shape[1])
+
+    def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
+        return self._mapped(self.enhancer_._enhance(X, L), L)
+
+    def _predict(self, X: np.ndarray) -> Array:
+        return self._mapped(self.enhancer_._predict(X), X)
+
+    def _fit_bytes(self, n: int, d: int, q: int) -> float:
+        return float(self.enhancer._fit_bytes(n, d, q))
+
+
+def beside(D: Array, model: Array) -> Array:
+    """D in the library of `model`."""
+    return D if get_backend(D).name == get_backend(model).name else like(D, model)
 
 
 def takes_degrees(method: EstimatorLike) -> bool:

@@ -62,11 +62,7 @@ class LCdr(InductiveMixin, Enhancer):
         Of `HSICReducer`.
     beta, weight_decay, reduction : default=0.1, 5e-4, "mean"
         Of `RectifiedSoftmax`.
-    solver, max_iter, n_init : default="lbfgs", 1000, 1
-        Of `RectifiedSoftmax`.
-    learning_rate, momentum, batch_size, epochs : default=0.01, 0.9, 64, 200
-        Of `RectifiedSoftmax`, for its solver "sgd".
-    random_state : default=0
+    max_iter, n_init, random_state : default=1000, 1, 0
         Of `RectifiedSoftmax`.
 
     Attributes
@@ -82,7 +78,7 @@ class LCdr(InductiveMixin, Enhancer):
     """
 
     reference = "Kou, Jia, Wang, Shi, Geng: Data Augmentation for Label Enhancement"
-    kinds = frozenset({"torch", "dask", "unasked"})
+    kinds = frozenset({"torch", "unasked"})
     PRESETS: ClassVar[Presets] = {
         "paper": {},
         "near_published": {"reduction": "mean", "beta": 3e-3},
@@ -110,13 +106,8 @@ class LCdr(InductiveMixin, Enhancer):
     beta: float = parameter(*_MODEL["beta"], default=0.1)
     weight_decay: float = parameter(*_MODEL["weight_decay"], default=5e-4)
     reduction: str = parameter(*_MODEL["reduction"], default="mean")
-    solver: str = parameter(*_MODEL["solver"], default="lbfgs")
     max_iter: int = parameter(*_MODEL["max_iter"], default=1000)
     n_init: int = parameter(*_MODEL["n_init"], default=1)
-    learning_rate: float = parameter(*_MODEL["learning_rate"], default=0.01)
-    momentum: float = parameter(*_MODEL["momentum"], default=0.9)
-    batch_size: int = parameter(*_MODEL["batch_size"], default=64)
-    epochs: int = parameter(*_MODEL["epochs"], default=200)
     random_state: Seed = parameter(*_MODEL["random_state"], default=0)
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:

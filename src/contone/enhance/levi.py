@@ -14,8 +14,8 @@ factor above e.
 Multiplied by q, the objective is the textbook's evidence bound for alpha = k/q and beta = d/(2q) (noise of variance 1):
 the defaults here. The published weights are smaller, and make the answer more certain.
 
-With beta = 0 and an encoder that can tell any row from any other, the entries decouple (``solver="limit"``):
-mu = m(l), where m and its deviation minimise the convex function
+With beta = 0 and an encoder that can tell any row from any other, the entries decouple: mu = m(l), where m and its
+deviation minimise the convex function
 
     E log(1 + e^z) - l m + kappa KL(m, sd),    z = m + sd eps,    kappa = alpha q / k,
 
@@ -30,43 +30,36 @@ N. Xu, J. Shu, R. Zheng, X. Geng, D. Meng, M.-L. Zhang. Variational label enhanc
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import expit, log_expit
 
 from contone.backends import like, to_numpy
 from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, Enhancer, Interval, estimator, parameter
 from contone.numerics import networks
 from contone.numerics.networks import Sizes, Tensor
-from contone.numerics.scaling import min_max_scaling
+from contone.numerics.scaling import Scaling, min_max_scaling
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
-from contone.typing import Array, Data, Domains, Presets
+from contone.typing import Array, Domains, Presets
 
 AUTO_STEPS = 500
 """Steps that epochs="auto" makes at least. On SJAFFE and Yeast-cold the mean probabilities of relevant and of other
 labels are then within .01 of those after twice as many."""
 MILESTONES = (500, 800, 900)
 """Epochs at which the learning rate falls to a fifth, as in the authors' code."""
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(64)
-WEIGHTS = WEIGHTS / WEIGHTS.sum()
-"""Gauss-Hermite quadrature of a standard normal expectation."""
 
 
 @estimator
 class LEVI(Enhancer):
     """A variational autoencoder of features and labels; D^ is the softmax of the labels' posterior probabilities.
 
-    Needs torch (``pip install 'contone[torch]'``) unless ``solver="limit"``. Confidences in place of L are taken as
-    probabilities of the labels.
+    Needs torch (``pip install 'contone[torch]'``). Confidences in place of L are taken as probabilities of the labels.
 
     Parameters
     ----------
-    solver : {"network", "limit"}, default="network"
-        "network" trains both networks. "limit" is what they tend to as the features lose their weight: softmax(c L).
     alpha : float or "elbo", default="elbo"
         Weight of the divergence from the prior; "elbo" is k/q, which makes the objective an evidence bound. Large
         values give the uniform distribution.
@@ -102,12 +95,6 @@ class LEVI(Enhancer):
     Presets: ``vle`` has the settings of the first paper's program, ``original_code`` those of the second's, and
     ``original_demo`` those of the script that recovers distributions in it. The variant with a graph convolution as
     encoder and a term for the graph is not built: it needs a matrix of n x n.
-
-    Examples
-    --------
-    >>> X, L = [[0.0], [1.0], [2.0]], [[1, 0, 0], [1, 1, 0], [0, 1, 1]]
-    >>> LEVI(solver="limit").fit_enhance(X, L).round(2).tolist()
-    [[0.38, 0.31, 0.31], [0.36, 0.36, 0.29], [0.29, 0.36, 0.36]]
     """
 
     reference = "Xu, Shu, Zheng, Geng, Meng & Zhang, IEEE TPAMI 2023"
@@ -140,7 +127,6 @@ class LEVI(Enhancer):
         },
     }
     SEARCH: ClassVar[Domains] = {"alpha": [0.1, 1.0, "elbo"], "beta": [0.01, 0.1, 1.0, "elbo"]}
-    solver: str = parameter({"network", "limit"}, default="network")
     alpha: float | str = parameter(POSITIVE, {"elbo"}, default="elbo")
     beta: float | str = parameter(NOT_NEGATIVE, {"elbo"}, default="elbo")
     n_latent: int = parameter(COUNT, default=50)
@@ -155,18 +141,9 @@ class LEVI(Enhancer):
     random_state: int | np.random.RandomState | None = parameter("random_state", default=0)
 
     def _fit_enhance(self, X: Array, L: Array) -> Solution:
-        solution = self._train(X, L) if self.solver == "network" else Solution(None)
+        solution = self._train(X, L)
         self.label_probabilities_ = self._probabilities(X, L)
-        if self.solver == "limit":
-            means, deviations, residual = free_posterior(np.unique(to_numpy(L)), self._kappa(L.shape[1]))
-            solution = Solution(None, residual=residual, info={"means": means.tolist(), "sd": deviations.tolist()})
-        return Solution(
-            softmax(self.label_probabilities_),
-            solution.objective,
-            solution.residual,
-            solution.n_iter,
-            info=solution.info,
-        )
+        return replace(solution, value=softmax(self.label_probabilities_))
 
     def _enhance(self, X: Array, L: Array) -> Array:
         return softmax(self._probabilities(X, L))
@@ -182,17 +159,15 @@ class LEVI(Enhancer):
         features, labels = networks.to_tensor(self._scaling(X)), networks.to_tensor(L)
         k, h = max(self.n_latent, q), self.n_hidden
         self._sizes = {"encoder": (d + q, h, h, 2 * k), "decoder": (k, h, h, d)}
-        weights = Weights(
-            k / q if self.alpha == "elbo" else float(self.alpha),
-            d / (2.0 * q) if self.beta == "elbo" else float(self.beta),
-        )
+        alpha = k / q if self.alpha == "elbo" else float(self.alpha)
+        beta = d / (2.0 * q) if self.beta == "elbo" else float(self.beta)
         rng = networks.generator(self.random_state)
         start = like(networks.initial_parameters(self._sizes, rng, bias=0.01), features)
         draws = TensorDraws(rng, features)
 
         def loss(w: Tensor, rows: Tensor) -> Tensor:
             noise = draw_noise(draws, len(rows), k, h, self.dropout)
-            return objective(w, self._sizes, features[rows], labels[rows], noise, weights, self.decoder_output)
+            return objective(w, self._sizes, features[rows], labels[rows], noise, alpha, beta, self.decoder_output)
 
         per_epoch = networks.steps_per_epoch(n, self.batch_size)
         epochs = -(-AUTO_STEPS // per_epoch) if self.epochs == "auto" else int(self.epochs)
@@ -212,10 +187,6 @@ class LEVI(Enhancer):
 
     def _probabilities(self, X: Array, L: Array) -> Any:
         """s(mu) of the labels, (m, q), in the library of X."""
-        if self.solver == "limit":
-            values, position = np.unique(to_numpy(L), return_inverse=True)
-            means, _, _ = free_posterior(values, self._kappa(L.shape[1]))
-            return like(expit(means)[position.reshape(L.shape)], X)
         features, labels = networks.to_tensor(self._scaling(X)), networks.to_tensor(L)
         encoder = networks.unpack(like(self._w, features), self._sizes)["encoder"]
 
@@ -225,12 +196,7 @@ class LEVI(Enhancer):
         answer = networks.in_chunks(probabilities, features, labels)
         return like(answer, X)
 
-    def _kappa(self, q: int) -> float:
-        return 1.0 if self.alpha == "elbo" else float(self.alpha) * q / max(self.n_latent, q)
-
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
-        if self.solver == "limit":
-            return super()._fit_bytes(n, d, q)
         k, h = max(self.n_latent, q), self.n_hidden
         m = n if self.batch_size is None else min(n, self.batch_size)
         parameters = networks.count_parameters({"encoder": (d + q, h, h, 2 * k), "decoder": (k, h, h, d)})
@@ -238,13 +204,6 @@ class LEVI(Enhancer):
 
 
 # --------------------------------------------------------------------------------------------------------- the networks
-
-
-class Weights(NamedTuple):
-    """Of the terms of the objective, beside that of the labels, which is 1."""
-
-    alpha: float
-    beta: float
 
 
 class Noise(NamedTuple):
@@ -279,7 +238,8 @@ def objective(
     X: Tensor,
     L: Tensor,
     noise: Noise,
-    weights: Weights,
+    alpha: float,
+    beta: float,
     decoder_output: str = "linear",
 ) -> Tensor:
     """The objective on rows X (m, d), L (m, q), a pure function of the weights w and the noise."""
@@ -289,11 +249,11 @@ def objective(
     mean, deviation = encode(nets["encoder"], X, L, noise.encoder)
     z = mean + deviation * noise.eps
     value = cross_entropy(z[:, -L.shape[1] :], L)
-    value = value + weights.alpha * networks.gaussian_divergence(mean, deviation).mean()
-    if weights.beta > 0:
+    value = value + alpha * networks.gaussian_divergence(mean, deviation).mean()
+    if beta > 0:
         decoded = networks.forward(nets["decoder"], z, (torch.tanh, torch.nn.functional.elu), noise.decoder)
         decoded = decoded.sigmoid() if decoder_output == "sigmoid" else decoded
-        value = value + weights.beta * (decoded - X).square().mean()
+        value = value + beta * (decoded - X).square().mean()
     return value
 
 
@@ -304,55 +264,6 @@ def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
     return (torch.nn.functional.softplus(logits) - target * logits).mean()
 
 
-def feature_scaling(X: Data, scaling: str) -> Any:
+def feature_scaling(X: Array, scaling: str) -> Scaling:
     """The map of features to [0, 1], each by its own range ("columns") or all by one ("all"); constants become 0."""
-    found = min_max_scaling(X if scaling == "columns" else X.reshape(-1, 1))
-    # Plain arrays, so that a fitted method can go anywhere.
-    return found._replace(**{name: to_numpy(value) for name, value in found._asdict().items()})
-
-
-# ------------------------------------------------------------------------------------------------------------ the limit
-
-
-def free_posterior(labels: np.ndarray, kappa: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """m and sd that minimise E log(1 + e^z) - l m + kappa KL(m, sd) for each l in `labels` (v,), and the residual.
-
-    The function is convex in (m, sd): Newton steps, halved until the value falls.
-    """
-    values = partial(_free_objective, labels=labels, kappa=kappa)
-    m, sd = np.zeros(len(labels)), np.ones(len(labels))
-    for _ in range(100):
-        gradient, curvature = _free_derivatives(m, sd, labels, kappa)
-        if np.max(np.abs(gradient)) < 1e-12:
-            break
-        step = -np.linalg.solve(curvature, gradient[..., None])[..., 0]
-        size, value = np.ones(len(labels)), values(m, sd)
-        for _ in range(60):
-            trial_sd = sd + size * step[:, 1]
-            trial = values(m + size * step[:, 0], np.maximum(trial_sd, 1e-300))
-            worse = (trial_sd <= 0) | (trial > value + 1e-14 * (1.0 + np.abs(value)))
-            if not worse.any():
-                break
-            size = np.where(worse, size / 2, size)
-        m, sd = m + size * step[:, 0], sd + size * step[:, 1]
-    return m, sd, float(np.max(np.abs(_free_derivatives(m, sd, labels, kappa)[0])))
-
-
-def _free_objective(m: np.ndarray, sd: np.ndarray, labels: np.ndarray, kappa: float) -> Array:
-    z = m[:, None] + sd[:, None] * NODES
-    expected = np.asarray(-log_expit(-z) @ WEIGHTS)
-    return expected - labels * m + kappa * (0.5 * (m**2 + sd**2 - 1.0) - np.log(sd))
-
-
-def _free_derivatives(m: np.ndarray, sd: np.ndarray, labels: np.ndarray, kappa: float) -> tuple[np.ndarray, np.ndarray]:
-    """Gradients (v, 2) and Hessians (v, 2, 2) by m and sd."""
-    p = expit(m[:, None] + sd[:, None] * NODES)
-    slope = p * (1.0 - p)
-    by_m = p @ WEIGHTS - labels + kappa * m
-    by_sd = (p * NODES) @ WEIGHTS + kappa * (sd - 1.0 / sd)
-    mixed = (slope * NODES) @ WEIGHTS
-    rows = [
-        [slope @ WEIGHTS + kappa, mixed],
-        [mixed, (slope * NODES**2) @ WEIGHTS + kappa * (1.0 + 1.0 / sd**2)],
-    ]
-    return np.stack([by_m, by_sd], axis=1), np.moveaxis(np.array(rows), -1, 0)
+    return min_max_scaling(X if scaling == "columns" else X.reshape(-1, 1)).on_host()

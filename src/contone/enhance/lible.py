@@ -134,8 +134,7 @@ class LIBLE(InductiveMixin, Enhancer):
         from contone.backends.torch.draws import TensorDraws
 
         n, d = X.shape
-        scaling = standardisation(X, ddof=0)
-        self._scaling = scaling._replace(mean=to_numpy(scaling.mean), scale=to_numpy(scaling.scale))
+        self._scaling = standardisation(X, ddof=0).on_host()
         features, labels = networks.to_tensor(self._scaling(X)), networks.to_tensor(L)
         self._sizes = network_sizes(d, L.shape[1], self.n_code, self.n_hidden)
         rng = networks.generator(self.random_state)

@@ -24,17 +24,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Real
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from array_api_compat import array_namespace
 
-from contone.backends import Graph, get_backend
-from contone.base import COUNT, POSITIVE, Enhancer, Interval, estimator, parameter, refuse_setting
+from contone.backends import Graph
+from contone.base import COUNT, POSITIVE, Enhancer, Interval, estimator, parameter
 from contone.numerics.graphs import (
-    affinity_graph,
     in_order,
-    local_neighbours,
     nearest_neighbours,
+    neighbour_affinity,
     normalize_graph,
     put_back,
 )
@@ -65,7 +64,7 @@ class LP(Enhancer):
         D^ = softmax(L).
     graph : {"auto", "dense", "knn"}, default="auto"
         All pairs, or the union of the k nearest neighbours of each row. "dense" costs O(n^2 (d + q)) a product, "knn"
-        O(n k q) after the neighbour search. "auto" is "dense" up to 10,000 rows and "knn" beyond and for dask arrays;
+        O(n k q) after the neighbour search. "auto" is "dense" up to 10,000 rows and "knn" beyond;
         ``solution_.info["graph"]`` says which.
     sigma : float or "knn", default="knn"
         Width of the affinity. "knn" takes the mean distance to the `n_neighbors`-th neighbour, so that the answer does
@@ -99,7 +98,7 @@ class LP(Enhancer):
     """
 
     reference = "Li, Zhang & Geng, ICDM 2015"
-    kinds = frozenset({"torch", "dask", "unlabelled"})
+    kinds = frozenset({"torch", "unlabelled"})
     unlabelled_get = "what their neighbours' labels say"
     PRESETS: ClassVar[Presets] = {
         # Paper: prints alpha = 0.01; its numbers are those of 0.1, to four digits on ten data sets.
@@ -124,15 +123,13 @@ class LP(Enhancer):
         if self.standardize:
             X = standardisation(X)(X)
         graph = self.graph
-        if graph == "dense":
-            refuse_setting(self, X, "graph", instead="knn")
-        elif graph == "auto":
-            graph = "dense" if len(X) <= DENSE_ROWS and get_backend(X).in_memory else "knn"
+        if graph == "auto":
+            graph = "dense" if len(X) <= DENSE_ROWS else "knn"
         affinity, sigma, search, order = build_affinity(X, graph, self.sigma, self.n_neighbors)
         solution = propagate(affinity, in_order(L, order), self.alpha, tol=self.tol, max_iter=self.max_iter)
         F = put_back(solution.value, order)
         self.scores_ = F
-        info = {"sigma": float(sigma), "graph": graph, **({"neighbours": search} if search else {})}
+        info = {"sigma": sigma, "graph": graph, **({"neighbours": search} if search else {})}
         return solution.with_value(to_distributions(F, self.output), **info)
 
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
@@ -140,43 +137,23 @@ class LP(Enhancer):
         return super()._fit_bytes(n, d, q) + (operator_bytes(n) if dense else 0.0)
 
 
-class Affinity(NamedTuple):
-    """The graph, the width it was built with, and how the neighbours were found."""
-
-    graph: Operator | Graph
-    """V -> A V, or A itself where it is sparse."""
-    sigma: float
-    search: Record | None = None
-    """Engine and recall of the neighbour search, where there was one."""
-    order: Array = slice(None)
-    """The row of X that each row of the graph stands for."""
-
-
-def build_affinity(X: Array, graph: str, sigma: float | str, k: int) -> Affinity:
-    """A_ij = exp(-||x_i - x_j||^2 / (2 sigma^2)), A_ii = 0, over all pairs or over the union of k-neighbourhoods."""
-    neighbours, order = None, slice(None)
+def build_affinity(X: Array, graph: str, sigma: float | str, k: int) -> tuple[Operator | Graph, float, Record, Any]:
+    """A, as products with it or as a graph; its width; the report of the search, if there was one; the order of A."""
     if graph == "knn":
-        neighbours, order = local_neighbours(X, k)
-    elif sigma == "knn":
+        return neighbour_affinity(X, k, sigma, local=True)
+    search: Record = {}
+    if isinstance(sigma, str):
         neighbours = nearest_neighbours(X, k)
-    if sigma == "knn":
-        assert neighbours is not None
-        sigma = knn_width(neighbours.distances)
-    width = float(sigma)
-    if graph == "dense":
-        products = gaussian_operator(X, width, zero_diagonal=True, keep_tiles_rows=KEEP_TILES_ROWS)
-        return Affinity(products, width, neighbours and neighbours.report())
-    assert neighbours is not None
-    A = affinity_graph(neighbours, width)
-    return Affinity(A, width, neighbours.report(), order)
+        sigma, search = knn_width(neighbours.distances), neighbours.report()
+    products = gaussian_operator(X, sigma, zero_diagonal=True, keep_tiles_rows=KEEP_TILES_ROWS)
+    return products, float(sigma), search, slice(None)
 
 
 def propagate(affinity: Operator | Graph, L: Array, alpha: float, *, tol: float, max_iter: int) -> Solution:
     """F* = (1 - alpha) (I - alpha P)^(-1) L as a `Solution`, from A (or V -> A V) and L (n, q)."""
     xp = array_namespace(L)
     system = _system_by_products(affinity, L, alpha) if callable(affinity) else _system(affinity, alpha)
-    (right,) = get_backend(L).persist((1 - alpha) * L)
-    solution = conjugate_gradient(system, right, tol=tol, max_iter=max_iter)
+    solution = conjugate_gradient(system, (1 - alpha) * L, tol=tol, max_iter=max_iter)
     F = solution.value
     # At the minimum the objective collapses to this inner product.
     objective = (1 - alpha) * float(xp.sum(L * (L - F)))

@@ -6,7 +6,6 @@ min_W  sum_i || f_i - softmax(ReLU(W x_i)) ||^2 + beta ||W||_F^2,    W (q, d)
 from __future__ import annotations
 
 from functools import partial
-from numbers import Real
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -16,16 +15,13 @@ from contone.backends import get_backend, like, to_numpy
 from contone.base import (
     COUNT,
     NOT_NEGATIVE,
-    POSITIVE,
     Enhancer,
     InductiveMixin,
-    Interval,
     estimator,
     parameter,
-    refuse_setting,
 )
 from contone.measurements import asked_frequencies, fill_unasked, has_unasked
-from contone.numerics.optimise import lbfgs, sgd
+from contone.numerics.optimise import lbfgs
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
 from contone.typing import Array, Seed
@@ -46,21 +42,17 @@ class RectifiedSoftmax(InductiveMixin, Enhancer):
     beta : float, default=0.1
         Penalty on ||W||^2.
     weight_decay : float, default=5e-4
-        The optimiser's own shrinkage, as in PyTorch: it adds weight_decay/2 ||W||^2, whichever the solver.
+        The optimiser's own shrinkage, as in PyTorch: it adds weight_decay/2 ||W||^2.
     reduction : {"mean", "sum"}, default="mean"
         Whether the loss is averaged or summed over rows; "sum" makes the penalty n times weaker.
-    solver : {"lbfgs", "sgd"}, default="lbfgs"
-        "lbfgs" finds a minimum; "sgd" follows the paper (`learning_rate`, `momentum`, `batch_size`, `epochs`).
     max_iter : int, default=1000
         Iterations of L-BFGS.
     tol : float, default=1e-7
-        L-BFGS stops when no entry of the gradient, divided by c n, is larger; SGD when an epoch moves no weight more.
+        L-BFGS stops when no entry of the gradient, divided by c n, is larger.
     n_init : int, default=1
         Random starts.
-    learning_rate, momentum, batch_size, epochs : number, default=0.01, 0.9, 64, 200
-        Of SGD. The gradient of a batch is scaled to stand for all rows.
     random_state : int, RandomState or None, default=0
-        Seed of the random starts and of the order of the rows.
+        Seed of the random starts.
 
     Attributes
     ----------
@@ -68,74 +60,31 @@ class RectifiedSoftmax(InductiveMixin, Enhancer):
     """
 
     reference = "Kou et al., Data Augmentation for Label Enhancement, Eq. 8"
-    kinds = frozenset({"torch", "dask", "unasked"})
+    kinds = frozenset({"torch", "unasked"})
     beta: float = parameter(NOT_NEGATIVE, default=0.1)
     weight_decay: float = parameter(NOT_NEGATIVE, default=5e-4)
     reduction: str = parameter({"mean", "sum"}, default="mean")
-    solver: str = parameter({"lbfgs", "sgd"}, default="lbfgs")
     max_iter: int = parameter(COUNT, default=1000)
     tol: float = parameter(NOT_NEGATIVE, default=1e-7)
     n_init: int = parameter(COUNT, default=1)
-    learning_rate: float = parameter(POSITIVE, default=0.01)
-    momentum: float = parameter(Interval(Real, 0, 1, closed="left"), default=0.9)
-    batch_size: int = parameter(COUNT, default=64)
-    epochs: int = parameter(COUNT, default=200)
     random_state: Seed = parameter("random_state", default=0)
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
-        if self.solver == "sgd":
-            refuse_setting(self, X, "solver", instead="lbfgs")
-        # What every evaluation of the objective needs, in memory: here, or on the workers.
-        backend = get_backend(X)
-        share = partial(_shared, frequencies=asked_frequencies(L))
-        rows, F = backend.persist(X, backend.map_rows(share, L, columns=L.shape[1]))
+        F = _shared(L, asked_frequencies(L))
+        # Paper: beta is a penalty and weight decay another one on the same weights; both are kept.
+        weight, penalty = 1.0 / len(X) if self.reduction == "mean" else 1.0, self.beta + 0.5 * self.weight_decay
+        fun = partial(objective_and_gradient, X=X, F=F, weight=weight, penalty=penalty)
         random = check_random_state(self.random_state)  # the few weights live on the host, whatever holds the rows
         bound = 1.0 / np.sqrt(X.shape[1])
         starts = [random.uniform(-bound, bound, size=(L.shape[1], X.shape[1])) for _ in range(self.n_init)]
-        solve = self._by_sgd if self.solver == "sgd" else self._by_lbfgs
-        best = min((solve(rows, F, start, random) for start in starts), key=lambda solution: solution.objective)
+        found = (lbfgs(fun, start, tol=self.tol * weight * len(X), max_iter=self.max_iter) for start in starts)
+        best = min(found, key=lambda solution: solution.objective)
         self.weights_ = best.value
-        distance = backend.compute(distances_from_uniform(self._predict(rows)).max())[0]
-        return best.with_value(self._predict(X), solver=self.solver, uniform_distance=float(distance))
-
-    def _by_lbfgs(self, X: np.ndarray, F: np.ndarray, start: np.ndarray, random: np.random.RandomState) -> Solution:
-        weight, penalty = self._constants(len(X))
-        # The objective is a sum over blocks of rows, where there are several; each takes its share of the penalty.
-        backend = get_backend(X)
-        share = penalty / backend.n_blocks(X)
-        fun = backend.sum_rows(partial(_on_host, weight=weight, penalty=share), X, F)
-        return lbfgs(fun, start, tol=self.tol * weight * len(X), max_iter=self.max_iter)
-
-    def _by_sgd(self, X: np.ndarray, F: np.ndarray, start: np.ndarray, random: np.random.RandomState) -> Solution:
-        weight, penalty = self._constants(len(X))
-
-        def gradient(W: np.ndarray, rows: np.ndarray) -> np.ndarray:
-            share = weight * len(X) / len(rows)
-            return _on_host(W, X[rows], F[rows], share, penalty)[1]
-
-        found = sgd(
-            gradient,
-            start,
-            n_rows=len(X),
-            learning_rate=self.learning_rate,
-            momentum=self.momentum,
-            batch_size=self.batch_size,
-            epochs=self.epochs,
-            tol=self.tol,
-            random=random,
-        )
-        objective, _ = _on_host(found.value, X, F, weight, penalty)
-        # A fixed number of epochs is the method here, not a failure to converge.
-        return Solution(found.value, objective, found.residual, found.n_iter, True)
-
-    def _constants(self, n: int) -> tuple[float, float]:
-        """The weight c of the loss and the penalty on ||W||^2."""
-        # Paper: beta is a penalty and weight decay another one on the same weights; both are kept, for both solvers.
-        return (1.0 / n if self.reduction == "mean" else 1.0), self.beta + 0.5 * self.weight_decay
+        D = self._predict(X)
+        return best.with_value(D, uniform_distance=float(distances_from_uniform(D).max()))
 
     def _predict(self, X: np.ndarray) -> Array:
-        recover_rows = partial(recover, like(self.weights_, X))
-        return get_backend(X).map_rows(recover_rows, X, columns=len(self.weights_))
+        return recover(like(self.weights_, X), X)
 
 
 def _shared(L: Array, frequencies: np.ndarray) -> Array:
@@ -154,24 +103,26 @@ def recover(W: Array, X: Array) -> Array:
     return softmax(xp.clip(xp.matmul(X, W.T), min=0.0))
 
 
-def _on_host(W: np.ndarray, X: Array, F: Array, weight: float, penalty: float) -> tuple[float, np.ndarray]:
-    """`objective_and_gradient` for weights on the host; the rows stay where they are."""
-    value, gradient = objective_and_gradient(like(W, X), X, F, weight, penalty)
-    return value, to_numpy(gradient)
-
-
-def objective_and_gradient(W: Array, X: Array, F: Array, weight: float, penalty: float) -> tuple[float, Array]:
-    """weight * sum_i ||f_i - softmax(ReLU(W x_i))||^2 + penalty ||W||^2 and its gradient in W (q, d).
+def objective_and_gradient(
+    W: np.ndarray, X: Array, F: Array, weight: float, penalty: float
+) -> tuple[float, np.ndarray]:
+    """weight * sum_i ||f_i - softmax(ReLU(W x_i))||^2 + penalty ||W||^2 and its gradient in W (q, d), on the host.
 
     With R the answer, E = R - F and Z = X W^T, the gradient is 2 (weight G^T X + penalty W) where
     G = R * (E - <E, R>) * 1[Z > 0], row by row; at a kink (z = 0) the derivative 0 is taken, as PyTorch does.
     """
+    found = get_backend(X).over_rows(_loss_and_half_gradient, X, F, W=like(W, X), weight=weight)
+    return float(found[0]) + penalty * float(np.sum(W * W)), 2.0 * (found[1:].reshape(W.shape) + penalty * W)
+
+
+def _loss_and_half_gradient(X: Array, F: Array, W: Array, weight: float) -> np.ndarray:
+    """The same of some rows, without the penalty, one number after the other; the rows stay where they are."""
     xp = array_namespace(W, X, F)
     Z = xp.matmul(X, W.T)
     R = softmax(xp.clip(Z, min=0.0))
     E = R - F
     # In double precision even for float32 rows: the line search compares values that differ in late digits.
-    value = weight * float(xp.sum(E * E, dtype=xp.float64)) + penalty * float(xp.sum(W * W))
+    value = weight * float(xp.sum(E * E, dtype=xp.float64))
     G = R * (E - xp.sum(E * R, axis=-1, keepdims=True))
     G = xp.where(Z > 0, G, xp.zeros_like(G))
-    return value, 2.0 * (weight * xp.matmul(G.T, X) + penalty * W)
+    return np.append(value, to_numpy(weight * xp.matmul(G.T, X)))

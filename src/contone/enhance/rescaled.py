@@ -6,17 +6,17 @@ towards the uniform distribution (t = 0), t > 1 towards its largest degree.
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
+from functools import partial
+
 from array_api_compat import array_namespace
 from sklearn.base import clone
-from sklearn.utils.metaestimators import available_if
 
-from contone.backends import get_backend, like
-from contone.base import NOT_NEGATIVE, Enhancer, HasMethods, InductiveMixin, estimator, parameter
-from contone.enhance.graded import Graded, fit_graded, put_rows
+from contone.base import NOT_NEGATIVE, HasMethods, estimator, parameter
+from contone.enhance.graded import Mapped, fit_graded, put_rows
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
-from contone.typing import Array, Data, EstimatorLike
+from contone.typing import Array, EstimatorLike
 from contone.validation import NOTHING_KNOWN, KnownDegrees
 
 FLOOR = 1e-12
@@ -24,7 +24,7 @@ FLOOR = 1e-12
 
 
 @estimator
-class Rescaled(Graded):
+class Rescaled(Mapped):
     """Any enhancer with its answer on another scale: D^ = softmax(t log D_enhancer).
 
     Parameters
@@ -58,33 +58,10 @@ class Rescaled(Graded):
         # The public call: the method says itself which kinds of arrays it takes, and converts them.
         self.enhancer_ = fit_graded(clone(self.enhancer), X, L, known)
         solution: Solution = self.enhancer_.solution_
-        return solution.with_value(put_rows(self._rescaled(self.enhancer_.label_distributions_, L), known))
+        return solution.with_value(put_rows(self._mapped(self.enhancer_.label_distributions_, L), known))
 
-    @available_if(lambda self: hasattr(self.enhancer, "predict"))
-    def predict(self, X: Data) -> Data:
-        """Label distributions (m, q) of new rows, where the enhancer predicts; a frame in gives a frame out."""
-        return InductiveMixin.predict(self, X)
-
-    @available_if(lambda self: hasattr(self.enhancer, "enhance"))
-    def enhance(self, X: Data, Y: Data) -> Data:
-        """Label distributions (m, q) of new rows that have labels, where the enhancer can."""
-        return Enhancer.enhance(self, X, Y)
-
-    def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
-        return self._rescaled(self.enhancer_._enhance(X, L), L)
-
-    def _predict(self, X: np.ndarray) -> Array:
-        return self._rescaled(self.enhancer_._predict(X), X)
-
-    def _rescaled(self, D: Array, model: Array) -> Array:
-        D = D if get_backend(D).name == get_backend(model).name else like(D, model)
-        return get_backend(D).map_rows(self._rescale, D, columns=D.shape[1])
-
-    def _rescale(self, D: Array) -> Array:
-        return rescale(D, self.t)
-
-    def _fit_bytes(self, n: int, d: int, q: int) -> float:
-        return float(self.enhancer._fit_bytes(n, d, q))
+    def _row_map(self) -> Callable[[Array], Array]:
+        return partial(rescale, t=self.t)
 
 
 def rescale(D: Array, t: float) -> Array:

@@ -9,25 +9,27 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from contone.base import Enhancer
 from contone.datasets import Dataset
 from contone.enhance import methods as all_methods
 from contone.exceptions import InputError
+from contone.experiments.describe import describe
+from contone.experiments.plan import Plan, make_plan, spec_rows
+from contone.experiments.report.make import Report, make_report
+from contone.experiments.run import Observer, run
 from contone.experiments.sources import Source, as_source
 from contone.experiments.spec import Spec, read_spec
-from contone.experiments.store import Store
+from contone.experiments.store import Store, load_results
+from contone.limits import STRONG
 from contone.measurements import IntervalRule
+from contone.measures import get
+from contone.pages.render import save
 from contone.runtime.files import check_regular
+from contone.trust.trial import named_methods
 from contone.typing import Record
-
-if TYPE_CHECKING:  # `import contone` stays light: what runs an experiment is loaded when one is run
-    from contone.experiments.plan import Plan
-    from contone.experiments.report.parts import Report
-    from contone.experiments.run import Observer
 
 Method = str | Enhancer | type[Enhancer]
 Data = str | os.PathLike[str] | Dataset | Source
@@ -58,9 +60,6 @@ class Benchmark:
 
     def scores(self, measure: str = "kl") -> dict[str, dict[str, float | None]]:
         """Scores by row and data set in one measure, any of `contone measures`."""
-        from contone.experiments.results import load_results
-        from contone.measures import get
-
         try:
             get(measure)
         except InputError as error:
@@ -71,8 +70,6 @@ class Benchmark:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the report; the suffix says how: .html, .md, .tex or .json."""
-        from contone.experiments.report.render import save
-
         return save(self.report, Path(path))
 
 
@@ -127,13 +124,11 @@ def benchmark(
     >>> found = benchmark(["Uniform", "Temperature"], "artificial", store=tempfile.mkdtemp())  # doctest: +SKIP
     >>> found.save("comparison.html")  # doctest: +SKIP
     """
-    from contone.experiments.report.make import make_report
-    from contone.experiments.run import run
-
     folder = Store(store).checked()
     chosen = make_spec(methods, spec=spec, degradation=degradation)
-    how: Record = {"degrees": degrees, "features": features, "seeds": seeds, "max_rows": max_rows}
-    plan = plan_benchmark(chosen, datasets, folder, **how, given=spec is None)
+    columns = {"degrees": degrees, "features": features}
+    wanted = chosen.datasets if spec is not None and chosen.datasets else datasets
+    plan = plan_benchmark(chosen, wanted, folder, **columns, seeds=seeds, max_rows=max_rows)
     run(plan.cells, folder, jobs=jobs, observer=observer, about=about_run(plan, chosen))
     return Benchmark(make_report(folder), Path(store), chosen.name)
 
@@ -158,8 +153,6 @@ def make_spec(
         except (OSError, UnicodeError) as error:
             raise InputError(f"spec={str(path)!r} cannot be read: {error}.") from error
     if degradation is not None:
-        from contone.experiments.describe import describe
-
         made = replace(made, degradation=describe(degradation))
     return replace(made, rows=(*_missing_references(made), *made.rows))
 
@@ -173,36 +166,20 @@ def plan_benchmark(
     features: Sequence[str] = (),
     seeds: int | None = None,
     max_rows: int | None = None,
-    given: bool = True,
 ) -> Plan:
-    """The cells of a comparison; with `given` false, the spec's own data sets come first where it names any."""
-    from contone.experiments.plan import make_plan
-
+    """The cells of a comparison."""
     listed: Iterable[Any] = [datasets] if isinstance(datasets, (str, os.PathLike, Dataset, Source)) else datasets
-    if not given and spec.datasets:
-        listed = spec.datasets
     folder = store.root / "data"
     sources = [as_source(one, degrees=degrees, features=features, folder=folder) for one in listed]
     if not sources:
         raise InputError("datasets: name at least one data set or file.")
-    if max_rows is not None and (isinstance(max_rows, bool) or not isinstance(max_rows, Integral) or max_rows < 2):
-        raise InputError(f"max_rows={max_rows!r}: must be a whole number of at least 2.")
     return make_plan([spec], dataset_names=sources, seeds=seeds, max_rows=max_rows)
 
 
 def about_run(plan: Plan, spec: Spec, command: str = "contone.benchmark(...)") -> Record:
     """What is kept with a run, so that the report can be made from the store alone."""
-    return {
-        "command": command,
-        "missing_data": plan.missing_data,
-        "missing_methods": plan.missing_methods,
-        "duplicates": plan.duplicates,
-        "report": {
-            "kind": NAME,
-            "experiment": spec.name,
-            **{k: getattr(spec, k) for k in ("title", "question", "note")},
-        },
-    }
+    report = {"kind": NAME, "experiment": spec.name, "title": spec.title, "question": spec.question, "note": spec.note}
+    return {"command": command, "missing_data": plan.missing_data, "report": report}
 
 
 # --------------------------------------------------------------------------------------------------------------- rows
@@ -211,9 +188,6 @@ def about_run(plan: Plan, spec: Spec, command: str = "contone.benchmark(...)") -
 def _rows(methods: Method | Sequence[Method] | Mapping[str, Enhancer]) -> list[Record]:
     if isinstance(methods, str) and methods == "all":
         return [{"methods": "all", "presets": []}]
-    from contone.experiments.describe import describe
-    from contone.trust.trial import named_methods
-
     rows = [{**describe(method), "name": name} for name, method in named_methods(methods).items()]
     for k, row in enumerate(rows):
         if not isinstance(methods, Mapping) and any(dict(row, name="") == dict(other, name="") for other in rows[:k]):
@@ -223,25 +197,13 @@ def _rows(methods: Method | Sequence[Method] | Mapping[str, Enhancer]) -> list[R
 
 def _missing_references(spec: Spec) -> list[Record]:
     """The references and baselines that a spec does not name itself: they stand beside every comparison."""
-    from contone.limits import STRONG
-
     if spec.learner is not None:
         return []  # a predictive experiment has references of its own
-    tasks = {row.get("task") for row in spec.rows}
-    names = {row.get("name") for row in spec.rows} | {name for row in spec.rows for name in _named_methods(row)}
-    references: list[Record] = [
-        {"task": "limit", "name": "Limit", "oracle": True, "learners": list(STRONG)},
-        {"task": "mean_of_truth", "name": "Mean of truth", "oracle": True},
-    ]
-    found = [row for row in references if row["task"] not in tasks]
-    baselines = [cls.__name__ for cls in all_methods().values() if cls.baseline and cls.__name__ not in names]
-    return [*found, *([{"methods": baselines, "presets": []}] if baselines else [])]
-
-
-def _named_methods(row: Mapping[str, Any]) -> list[str]:
-    """The methods that stand in a row as they are: not wrapped, rehearsed or with graded rows."""
-    from contone.experiments.plan import WAYS
-
-    if {"wrap", *WAYS} & set(row):
-        return []
-    return [cls.__name__ for cls in all_methods().values()] if row.get("methods") == "all" else row.get("methods", [])
+    there = {row.cell.row for row in spec_rows(spec) if row.cell.baseline or row.estimator is None}
+    references: dict[str, Record] = {
+        "Limit": {"task": "limit", "name": "Limit", "oracle": True, "learners": list(STRONG)},
+        "Mean of truth": {"task": "mean_of_truth", "name": "Mean of truth", "oracle": True},
+    }
+    baselines = [cls.__name__ for cls in all_methods().values() if cls.baseline]
+    references |= {name: {"methods": [name], "presets": []} for name in baselines}
+    return [row for name, row in references.items() if name not in there]

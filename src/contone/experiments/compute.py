@@ -1,44 +1,47 @@
-"""How a cell is carried out: data, labels, its task, and the record that is kept.
+"""How a cell is carried out: data, labels, its task with its scores, and the record that is kept.
 
-`compute` is what a worker runs. It never raises: a method that fails is a record, too.
+`compute` is what a worker runs. It never raises: a method that fails is a record, too. A kind of task is registered
+once, by `@task`: its name, the function that carries it out from X (n, d), L (n, q) and D (n, q), and the modules whose
+code decides its numbers beside the estimator's own.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.metadata import version
 from platform import python_version
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 import contone
 from contone import measures
-from contone.exceptions import InputError
-from contone.experiments.cells import Cell
-from contone.experiments.describe import build
-from contone.experiments.sources import load
-from contone.experiments.tasks import TASKS
+from contone.exceptions import AnswerError, InputError
+from contone.experiments.describe import build, named
+from contone.experiments.sources import content_hash, load
 from contone.measurements import IntervalRule
 from contone.trust.trial import Trial, trial
 from contone.typing import Record
+
+if TYPE_CHECKING:
+    from contone.experiments.plan import Cell
 
 N_EXAMPLES = 4
 """Rows kept of every recovered distribution, for the pictures of single instances."""
 
 
 def compute(cell: Cell) -> Record:
-    """Carry out a cell. Never raises: the record says whether it is "done", "failed" or, without its extra, "left out".
-
-    The record holds plain values, except ``"arrays"``: arrays to be kept beside it (or None).
-    """
+    """Carry out a cell. The record says whether it is "done", "failed" or, without its extra, "left out"."""
     return record_of(cell, attempt(cell), time.time())
 
 
 def record_of(cell: Cell, done: Trial[Record], ended: float) -> Record:
     """What is kept of a cell's trial that ended then."""
-    record: Record = {"key": cell.key, "cell": cell.plain(), "versions": versions(), "arrays": None}
+    record: Record = {"key": cell.key, "cell": cell.plain(), "versions": versions()}
     if done.answer is None:
         status = "left out" if done.is_left_out else "failed"
         record.update(status=status, error=done.error, traceback=done.traceback)
@@ -78,7 +81,6 @@ def _outcome(cell: Cell, n_rows: int | None) -> Record:
     }
     if answer.distributions is not None:
         rows = example_rows(D)
-        outcome["instances"] = instance_summary(D, answer.distributions)
         outcome["examples"] = {
             "rows": rows,
             "labels": list(label_names),
@@ -89,7 +91,7 @@ def _outcome(cell: Cell, n_rows: int | None) -> Record:
         # The manifold picture needs every row of the artificial set; nothing else does.
         is_artificial = cell.source.get("name", cell.dataset) == "artificial" and "file" not in cell.source
         if is_artificial and cell.seed in (None, 0) and not cell.setting:
-            outcome["arrays"] = {"recovered": answer.distributions.astype(np.float32)}
+            outcome["surface"] = np.round(answer.distributions, 5).tolist()
     return outcome
 
 
@@ -100,20 +102,181 @@ def example_rows(D: np.ndarray, count: int = N_EXAMPLES) -> list[int]:
     return [int(order[round(p)]) for p in positions]
 
 
-def instance_summary(D: np.ndarray, R: np.ndarray) -> Record:
-    """How the measures spread over the instances: the deciles 1, 5 and 9, and how far R is from uniform."""
-    quantiles: Record = {}
-    for name, measure in measures.MEASURES.items():
-        values = measure.per_instance(D, R)
-        kept = values[np.isfinite(values)]
-        quantiles[name] = np.quantile(kept, [0.1, 0.5, 0.9]).tolist() if kept.size else None
-    flat = 0.5 * np.abs(R - 1.0 / R.shape[1]).sum(axis=1)
-    infinite = {n: int((~np.isfinite(m.per_instance(D, R))).sum()) for n, m in measures.CONVENTIONS.items()}
-    return {"deciles": quantiles, "max_tv_from_uniform": float(flat.max()), "not_finite": infinite}
-
-
 @lru_cache(maxsize=1)
 def versions() -> dict[str, str]:
     """Versions of what computed the number."""
     packages = ("numpy", "scipy", "scikit-learn", "joblib")
     return {"python": python_version(), "contone": contone.__version__, **{name: version(name) for name in packages}}
+
+
+# -------------------------------------------------------------------------------------------------------------- tasks
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a task gives: the recovered distributions (n, q) or None, its scores, and what is known about it."""
+
+    scores: dict[str, float]
+    distributions: np.ndarray | None = None
+    solution: Record = field(default_factory=dict)
+    extra: Record = field(default_factory=dict)
+
+
+Work = Callable[["Cell", np.ndarray, np.ndarray, np.ndarray], Answer]
+"""What carries out a task: of a cell, X (n, d), L (n, q) and D (n, q)."""
+
+
+class Task(NamedTuple):
+    """A kind of task: what carries it out, and the modules whose code decides its numbers."""
+
+    work: Work
+    modules: tuple[str, ...]
+
+
+TASKS: dict[str, Task] = {}
+"""Every kind of task by its name."""
+
+
+def task(name: str, *modules: str) -> Callable[[Work], Work]:
+    """Register a kind of task."""
+
+    def register(work: Work) -> Work:
+        TASKS[name] = Task(work, modules)
+        return work
+
+    return register
+
+
+def modules_of(description: Any) -> list[str]:
+    """The modules whose code decides a task's numbers: of every class that it names, and of its kind."""
+    found: set[str] = set()
+    waiting = [description]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, Mapping):
+            if "class" in value:
+                found.add(named(value["class"]).__module__)
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+    kind = description.get("kind") if isinstance(description, Mapping) else None
+    return sorted(found.union(TASKS[kind].modules if kind in TASKS else ()))
+
+
+def score(D: np.ndarray, R: np.ndarray) -> dict[str, float]:
+    """All measures of R against the truth D, the conventions of KL included."""
+    known = {**measures.MEASURES, **measures.FURTHER, **measures.CONVENTIONS}
+    return {name: float(measure(D, R)) for name, measure in known.items()}
+
+
+@task("enhance", "contone.measures", "contone.measurements")
+def _enhance(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
+    estimator = build(cell.task["estimator"])
+    R = np.asarray(estimator.fit_enhance(X, L))
+    found = estimator.solution_
+    told = {"objective": float(found.objective), "residual": float(found.residual), "n_iter": int(found.n_iter)}
+    return Answer(score(D, R), R, {**told, "converged": bool(found.converged)})
+
+
+@task("mean_of_truth", "contone.limits", "contone.measurements")
+def _mean_of_truth(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
+    from contone.limits import mean_of_truth
+
+    R = mean_of_truth(D)
+    return Answer(score(D, R), R)
+
+
+@task("limit", "contone.limits", "contone.measurements")
+def _limit(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
+    from contone.limits import PLAIN, limit
+
+    found = limit(X, L, D, learners=cell.task.get("learners", PLAIN))
+    return Answer(
+        score(D, found.distributions),
+        found.distributions,
+        extra={"regressor": found.name, "candidates": found.candidates},
+    )
+
+
+@task("oracle_grid", "contone.measures", "contone.measurements")
+def _oracle_grid(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
+    """The best point of a grid by a measure against the truth: what tuning on the test score gives."""
+    from sklearn.model_selection import ParameterGrid
+
+    measure = measures.get(cell.task["measure"])
+    sign = -1.0 if measure.greater_is_better else 1.0
+    best: tuple[float, Record, np.ndarray] | None = None
+    for point in ParameterGrid(cell.task["grid"]):
+        R = np.asarray(build(cell.task["estimator"]).set_params(**point).fit_enhance(X, L))
+        value = sign * float(measure(D, R))
+        if best is None or value < best[0]:
+            best = value, point, R
+    if best is None:
+        raise InputError("An oracle grid needs at least one point.")
+    return Answer(score(D, best[2]), best[2], extra={"chosen": best[1], "by": measure.name})
+
+
+@task("rehearsed", "contone.measures", "contone.measurements", "contone.trust.search", "contone.enhance.rescaled")
+def _rehearsed(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
+    """The parameters and the temperature that do best on a rehearsal of X and L under the rule: no truth is used."""
+    from contone.enhance.rescaled import Rescaled
+    from contone.trust.search import search
+
+    rehearsal = _rehearse(X, L, build(cell.degradation), cell.task["n_replicates"], cell.task["max_rows"])
+    estimator = build(cell.task["estimator"])
+    best = search(estimator, rehearsal, n_iter=cell.task["n_iter"]).best
+    if best.error:
+        raise AnswerError(f"{type(estimator).__name__} failed on every rehearsed data set: {best.error}")
+    R = np.asarray(Rescaled(estimator.set_params(**best.params), t=best.temperature).fit_enhance(X, L))
+    chosen = {**best.params, "temperature": best.temperature}
+    return Answer(score(D, R), R, extra={"chosen": chosen, "by": "rehearsal", "expected": best.score})
+
+
+@task("graded", "contone.measures", "contone.measurements", "contone.enhance.calibrated")
+def _graded(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
+    """The truth of a few rows is told; scores are of the others."""
+    from contone.enhance.calibrated import Calibrated
+    from contone.enhance.graded import takes_degrees
+
+    told = np.asarray(np.random.default_rng(cell.seed).choice(len(D), cell.task["rows"], replace=False))
+    known = np.full(D.shape, np.nan)
+    known[told] = D[told]
+    estimator = build(cell.task["estimator"])
+    method = estimator if takes_degrees(estimator) else Calibrated(estimator)
+    R = np.asarray(method.fit_enhance(X, L, degrees=known))
+    return Answer(score(np.delete(D, told, axis=0), np.delete(R, told, axis=0)), R, extra={"told": told.tolist()})
+
+
+_rehearsals: Record = {}
+
+
+def _rehearse(X: np.ndarray, L: np.ndarray, rule: Any, n_replicates: int, max_rows: int) -> Any:
+    """The rehearsal of a data set, made once for the methods that come one after the other."""
+    from contone.enhance import Inversion
+    from contone.trust.rehearsal import Rehearsal
+
+    key = f"{content_hash(X, L)} {rule} {n_replicates} {max_rows}"
+    if key not in _rehearsals:
+        _rehearsals.clear()
+        model = Inversion(degradation=rule, verbose=False)
+        _rehearsals[key] = Rehearsal(X, L, model, n_replicates=n_replicates, max_rows=max_rows)
+    return _rehearsals[key]
+
+
+@task("predict", "contone.experiments.prediction")
+def _predict(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
+    """A learner trained on recovered distributions, tested on unseen rows: scores of `report` against the truth."""
+    from contone.experiments.prediction import predict
+
+    estimator, learner = build(cell.task["estimator"]), build(cell.task["learner"])
+    how = {"n_splits": cell.task["n_splits"], "seed": cell.task["split_seed"]}
+    return Answer(predict(X, D, learner, estimator, build(cell.degradation), trained_on=cell.task["report"], **how))
+
+
+@task("floor", "contone.experiments.prediction")
+def _floor(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
+    """The best of several learners trained on the truth, tested on unseen rows."""
+    from contone.experiments.prediction import floor
+
+    found = floor(X, D, n_splits=cell.task["n_splits"], seed=cell.task["split_seed"])
+    return Answer(found.scores, extra={"standard_error": found.standard_errors, "learner": found.learners})

@@ -1,9 +1,17 @@
-"""spec -> cells: the rows of an experiment on the data that is available locally."""
+"""spec -> cells: what an experiment asks for, on the data that is available locally.
+
+A cell is one computation, described by plain values. It says *what* is computed (`task`: an enhancer with its
+parameters, the limit, ...), on which data, from which logical labels, with which seed. Everything that can change the
+number goes into its `key`: the task, the content of the data, the degradation, the seed, the version of the measures
+and a fingerprint of the code that computes it. Where it stands in the tables (`experiment`, `row`, `setting`) does not,
+so two experiments that need the same number share it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from numbers import Integral
 from typing import Any, NamedTuple
 
 from sklearn.base import BaseEstimator, clone
@@ -11,32 +19,88 @@ from sklearn.base import BaseEstimator, clone
 from contone import datasets
 from contone.enhance import methods as all_methods
 from contone.exceptions import DataError, InputError
-from contone.experiments.cells import Cell
-from contone.experiments.describe import build, describe, named, random_parameters
-from contone.experiments.sources import Loaded, Source, load
+from contone.experiments.compute import TASKS, modules_of
+from contone.experiments.describe import build, describe, digest, fingerprint, named, random_parameters
+from contone.experiments.sources import Source, load
 from contone.experiments.spec import Spec
-from contone.experiments.tasks import TASKS
 from contone.typing import Record
 
-Groups = Mapping[str, Sequence[str]]
-"""Names that stand for one or several data sets."""
+MEASURES_VERSION = 1
+"""Raise this when a measure is defined differently: every stored score is then computed anew."""
 
 WAYS = {"rehearse": "rehearsed", "grade": "graded"}
 """What a row of methods may ask for beside them, and the kind of task that this is."""
 
+Groups = Mapping[str, Sequence[str]]
+"""Names that stand for one or several data sets."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One computation, and its place in an experiment.
+
+    Attributes
+    ----------
+    experiment, row : str
+        The table and the row in which the number stands, e.g. "recovery" and "GLLE (paper)".
+    method : str
+        The class behind the row, e.g. "GLLE"; for references their name ("limit", "mean_of_truth").
+    dataset, data_hash : str
+        The data set and the hash of its content.
+    task : dict
+        What is computed, e.g. ``{"kind": "enhance", "estimator": {"class": ..., "params": ...}}``; see `compute`.
+    degradation : dict
+        The rule that made L from D, e.g. ``{"class": "CumulativeMass", "params": {"t": 0.5}}``.
+    seed : int or None
+        None where nothing is random.
+    setting : dict
+        The parameter that a sensitivity curve varies, e.g. ``{"alpha": 0.1}``; else empty.
+    baseline, oracle : bool
+        Marks of the row: uses no features; has seen the truth.
+    source : dict
+        Where the data are, for data that are not found by name; see `contone.experiments.sources`.
+    """
+
+    experiment: str
+    row: str
+    method: str
+    dataset: str
+    data_hash: str
+    task: Record
+    degradation: Record
+    seed: int | None = None
+    setting: Record = field(default_factory=dict)
+    baseline: bool = False
+    oracle: bool = False
+    source: Record = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """The content key: equal keys mean equal numbers."""
+        content = {"task": self.task, "data": self.data_hash, "degradation": self.degradation, "seed": self.seed}
+        return digest({**content, "measures": MEASURES_VERSION, "code": fingerprint(*modules_of(self.task))})
+
+    def plain(self) -> Record:
+        """The cell and its key as plain values."""
+        return {"key": self.key, **asdict(self)}
+
+    def __str__(self) -> str:
+        extra = [f"{name}={value}" for name, value in self.setting.items()]
+        extra += [f"seed {self.seed}"] if self.seed is not None else []
+        return f"{self.experiment}: {self.row} on {self.dataset}" + (f" ({', '.join(extra)})" if extra else "")
+
 
 @dataclass(frozen=True)
 class Plan:
-    """Cells to be computed, and what was left out with the reason."""
+    """Cells to be computed, and data that were left out with the reason."""
 
     cells: list[Cell]
     missing_data: dict[str, str] = field(default_factory=dict)
-    missing_methods: dict[str, str] = field(default_factory=dict)
     duplicates: dict[str, str] = field(default_factory=dict)
     """Data sets with the content of another one, which stands for both."""
 
 
-class _Row(NamedTuple):
+class MethodRow(NamedTuple):
     """A row of a table before it meets data: a cell without any, and its estimator; None for a reference."""
 
     cell: Cell
@@ -46,11 +110,6 @@ class _Row(NamedTuple):
     def names(self) -> set[str]:
         """What the row may be asked for by."""
         return {self.cell.method.lower(), self.cell.row.lower()}
-
-    @property
-    def is_reference(self) -> bool:
-        """Whether every score is to be shown beside it: baselines, the limit, the mean of the truth."""
-        return self.cell.baseline or self.estimator is None
 
 
 def make_plan(
@@ -80,77 +139,100 @@ def make_plan(
     groups : dict
         Names that stand for other data sets, e.g. ``{"yeast": ("yeast-alpha", ...)}``.
     """
-    cells: list[Cell] = []
-    missing_data: dict[str, str] = {}
-    missing_methods: dict[str, str] = {}
-    duplicates: dict[str, str] = {}
-    wanted = {name.lower() for name in method_names}
-    seen: set[str] = set()
+    check_max_rows(max_rows)
+    plan, seen, wanted = Plan([]), set[str](), {name.lower() for name in method_names}
     for spec in chosen:
-        rows = list(_rows(spec, missing_methods))
+        rows = list(spec_rows(spec))
         seen |= {name for row in rows for name in row.names}
-        rows = [row for row in rows if not wanted or row.is_reference or row.names & wanted]
+        # Every score is to be shown beside baselines and references.
+        rows = [r for r in rows if not wanted or r.cell.baseline or r.estimator is None or r.names & wanted]
         first: dict[str, str] = {}
         for source in _sources(dataset_names or spec.datasets, groups):
             source = replace(source, max_rows=max_rows or spec.max_rows.get(source.name, 0))
+            is_known = not source.file and source.name in datasets.names()
+            if is_known and datasets.status(source.name).where == "missing":
+                # Nothing is downloaded behind the user's back in the middle of an experiment.
+                advice = f"put its file into the folder CONTONE_DATA, or run 'contone data fetch {source.name}'"
+                plan.missing_data[source.name] = f"not available locally: {advice}"
+                continue
             try:
-                data = _load(source)
+                data = load(source.name, source.plain())
             except DataError as error:
-                if source.is_file() or source.name not in datasets.names():
-                    raise  # a typing error, not a missing file
-                missing_data[source.name] = str(error)
+                if not is_known:
+                    raise  # a typing error, or a file of the user's own
+                plan.missing_data[source.name] = str(error)
                 continue
             if data.content in first:
-                duplicates[source.file or source.name] = first[data.content]
+                plan.duplicates[source.file or source.name] = first[data.content]
                 continue
             if data.title in first.values():
                 raise InputError(f"Two different data sets are called {data.title!r}: rename one of the files.")
             first[data.content] = data.title
+            where = source.plain() if source.file or data.title != source.name else {}
+            place: Record = {"dataset": data.title, "source": where, "data_hash": data.content}
             for row in rows:
-                cells += _cells(row, source, data, spec.n_seeds(row.cell.row, seeds))
-    unknown = sorted(wanted - seen - {name.lower() for name in missing_methods})
+                plan.cells.extend(_cells(row, place, spec.n_seeds(row.cell.row, seeds)))
+    unknown = sorted(wanted - seen)
     if unknown:
         known = ", ".join(sorted(seen))
         raise InputError(f"No experiment has a method {', '.join(map(repr, unknown))}; there are: {known}.")
-    return Plan(cells, missing_data, missing_methods, duplicates)
+    return plan
+
+
+def check_max_rows(max_rows: int | None) -> None:
+    """Refuse a number of rows that no sample can have."""
+    if max_rows is not None and (isinstance(max_rows, bool) or not isinstance(max_rows, Integral) or max_rows < 2):
+        raise InputError(f"max_rows={max_rows!r}: must be a whole number of at least 2.")
 
 
 def expand_names(names: Iterable[str], groups: Groups | None = None) -> list[str]:
     """Data set names with groups expanded, in the registry's spelling, each once, in order."""
-    found: dict[str, None] = {}
+    inner = (found for name in names for found in (groups or {}).get(name, (name,)))
+    return list(dict.fromkeys(map(datasets.canonical, inner)))
+
+
+def _sources(names: Iterable[str | Source], groups: Groups | None) -> list[Source]:
+    found: list[Source] = []
     for name in names:
-        for inner in (groups or {}).get(name, (name,)):
-            found[datasets.canonical(inner)] = None
-    return list(found)
+        if isinstance(name, Source) and name.file:
+            found.append(name)
+        else:
+            found += map(Source, expand_names([name.name if isinstance(name, Source) else name], groups))
+    return list(dict.fromkeys(found))
+
+
+def _cells(row: MethodRow, place: Record, seeds: int) -> Iterator[Cell]:
+    random = random_parameters(row.estimator) if row.estimator is not None else []
+    for seed in range(seeds) if random or row.cell.task["kind"] == "graded" else (None,):
+        task = dict(row.cell.task)
+        if row.estimator is not None:
+            task["estimator"] = describe(clone(row.estimator).set_params(**dict.fromkeys(random, seed)))
+        yield replace(row.cell, **place, task=task, seed=seed)
 
 
 # --------------------------------------------------------------------------------------------------------------- rows
-
-
-def _rows(spec: Spec, missing: dict[str, str]) -> Iterator[_Row]:
-    """The rows of a spec; a class that is not there is left out, and named in `missing`."""
-    for row in spec.rows:
-        expand = next((expand for key, expand in FORMS.items() if key in row), None)
-        if expand is None:
-            raise InputError(f"{spec.name}: a row needs {', '.join(FORMS)}; it has {sorted(row)}.")
-        try:
-            for marks, estimator in expand(row, missing):
-                task = marks.get("task", {"kind": "enhance"})
-                if estimator is not None and spec.learner is not None:
-                    # In a predictive experiment the enhancer's answer goes on to the spec's learner.
-                    task = {"kind": "predict", "report": "recovered", **spec.learner, **row.get("task_options", {})}
-                    task["learner"] = describe(build(spec.learner["learner"]))
-                blank = {"experiment": spec.name, "dataset": "", "data_hash": "", "degradation": spec.degradation}
-                yield _Row(Cell(**{**blank, **marks, "task": task}), estimator)
-        except _NotThereError as error:
-            missing.update([error.args])
-
 
 _Marked = tuple[Record, BaseEstimator | None]
 """The fields of a cell that a row decides, and its estimator."""
 
 
-def _task_row(row: Mapping[str, Any], _: dict[str, str]) -> Iterator[_Marked]:
+def spec_rows(spec: Spec) -> Iterator[MethodRow]:
+    """The rows of a spec."""
+    for row in spec.rows:
+        expand = next((expand for key, expand in FORMS.items() if key in row), None)
+        if expand is None:
+            raise InputError(f"{spec.name}: a row needs {', '.join(FORMS)}; it has {sorted(row)}.")
+        for marks, estimator in expand(row):
+            task = marks.get("task", {"kind": "enhance"})
+            if estimator is not None and spec.learner is not None:
+                # In a predictive experiment the enhancer's answer goes on to the spec's learner.
+                task = {"kind": "predict", "report": "recovered", **spec.learner, **row.get("task_options", {})}
+                task["learner"] = describe(build(spec.learner["learner"]))
+            blank = {"experiment": spec.name, "dataset": "", "data_hash": "", "degradation": spec.degradation}
+            yield MethodRow(Cell(**{**blank, **marks, "task": task}), estimator)
+
+
+def _task_row(row: Mapping[str, Any]) -> Iterator[_Marked]:
     """A reference: `learners` are those that compete in a limit, `splits` and `seed` those of a floor."""
     kind = row["task"]
     if kind not in TASKS:
@@ -160,13 +242,12 @@ def _task_row(row: Mapping[str, Any], _: dict[str, str]) -> Iterator[_Marked]:
     yield {**marks, "task": {"kind": kind, **options}}, None
 
 
-def _method_rows(row: Mapping[str, Any], missing: dict[str, str]) -> Iterator[_Marked]:
+def _method_rows(row: Mapping[str, Any]) -> Iterator[_Marked]:
     known = {cls.__name__: cls for cls in all_methods().values()}
     ways = next(({"task": {"kind": kind, **row[key]}} for key, kind in WAYS.items() if key in row), {})
     for name in known if row["methods"] == "all" else row["methods"]:
         if name not in known:
-            missing[name] = f"{name} is not in this version of contone"
-            continue
+            raise InputError(f"There is no method {name!r}; there are: {', '.join(known)}.")
         cls = known[name]
         asked = list(cls.PRESETS) if row.get("presets", "all") == "all" else row["presets"]
         presets = {f"{name} ({preset})": cls.preset(preset) for preset in asked if preset in cls.PRESETS}
@@ -177,14 +258,15 @@ def _method_rows(row: Mapping[str, Any], missing: dict[str, str]) -> Iterator[_M
                 variants[variant] = estimator
         for variant, estimator in variants.items():
             if variant not in row.get("except", ()):
-                made = _class(row["wrap"])(enhancer=estimator) if "wrap" in row else estimator
+                made: Any = named(row["wrap"]) if "wrap" in row else None
                 title = row.get("name", "{variant}").format(method=name, variant=variant)
-                is_baseline = cls.baseline and not ways and "wrap" not in row
-                yield {"row": title, "method": name, "baseline": is_baseline, **ways}, made
+                is_baseline = cls.baseline and not ways and not made
+                marks = {"row": title, "method": name, "baseline": is_baseline, **ways}
+                yield marks, made(enhancer=estimator) if made else estimator
 
 
-def _class_rows(row: Mapping[str, Any], _: dict[str, str]) -> Iterator[_Marked]:
-    cls = _class(row["class"])
+def _class_rows(row: Mapping[str, Any]) -> Iterator[_Marked]:
+    cls: Any = named(row["class"])
     params = {name: build(value) for name, value in row.get("params", {}).items()}
     params.update(dict.fromkeys(row.get("without", ()), None))
     base = cls.preset(row["preset"], **params) if "preset" in row else cls(**params)
@@ -202,47 +284,3 @@ def _class_rows(row: Mapping[str, Any], _: dict[str, str]) -> Iterator[_Marked]:
 
 FORMS = {"methods": _method_rows, "class": _class_rows, "task": _task_row}
 """The key that a row has, and what it expands to."""
-
-
-class _NotThereError(InputError):
-    """A class that a spec names is not there: its rows are left out. Holds its name, and why."""
-
-
-def _class(name: str) -> Any:
-    try:
-        return named(name)
-    except InputError as error:
-        raise _NotThereError(name, str(error)) from error
-
-
-def _cells(row: _Row, source: Source, data: Loaded, seeds: int) -> Iterator[Cell]:
-    where = source.plain() if source.is_file() or data.title != source.name else {}
-    cell = replace(row.cell, dataset=data.title, source=where, data_hash=data.content)
-    random = random_parameters(row.estimator) if row.estimator is not None else []
-    for seed in range(seeds) if random or cell.task["kind"] == "graded" else (None,):
-        task = dict(cell.task)
-        if row.estimator is not None:
-            task["estimator"] = describe(clone(row.estimator).set_params(**dict.fromkeys(random, seed)))
-        yield replace(cell, task=task, seed=seed)
-
-
-def _sources(names: Iterable[str | Source], groups: Groups | None) -> list[Source]:
-    found: list[Source] = []
-    for name in names:
-        if isinstance(name, Source) and name.is_file():
-            found.append(name)
-        else:
-            plain = name.name if isinstance(name, Source) else name
-            found += [Source(inner) for inner in expand_names([plain], groups)]
-    return list(dict.fromkeys(found))
-
-
-def _load(source: Source) -> Loaded:
-    """A data set that is available locally; DataError, with what to do, where it is not."""
-    name = source.name
-    if not source.is_file() and name in datasets.names() and datasets.status(name).where == "missing":
-        # Nothing is downloaded behind the user's back in the middle of an experiment.
-        raise DataError(
-            f"not available locally: put its file into the folder CONTONE_DATA, or run 'contone data fetch {name}'"
-        )
-    return load(name, source.plain() if source.is_file() or source.max_rows else None)

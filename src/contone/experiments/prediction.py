@@ -1,14 +1,8 @@
 """The predictive experiment: how well does a learner that was trained on recovered distributions predict unseen rows?
 
-On every training fold: degrade the true D to L, enhance (X, L) to R, fit the learner on (X, R), predict the test fold.
-What comes out is scored
-
-- against the truth of the test fold, and
-- against what the same learner predicts when it is trained on the true D (the paper does not say which of the two it
-  reports; the second can come close to zero where the first cannot).
-
-Beside it stand the same learner trained on the truth, the uniform distribution, and the mean of the training fold's
-truth. Of the test fold, nothing but its features is used before the scores are taken.
+On every training fold: degrade the true D to L, enhance (X, L) to R, fit the learner on (X, R), predict the test fold,
+and score that against its truth. Beside it stand the same learner trained on the truth and the mean of the training
+fold's truth. Of the test fold, nothing but its features is used before the scores are taken.
 
 The *floor* is what the best of several regularised learners reaches that were trained on the truth, measure by measure,
 with the standard error of its mean over the folds. A learner without regularisation is no floor: on few rows with many
@@ -19,7 +13,8 @@ truth.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +28,7 @@ from contone.predict import AAKNN, FromRegressor, MaxEnt
 from contone.typing import Data, Record
 
 MEASURES = {**measures.MEASURES, measures.kl_reversed_drop.name: measures.kl_reversed_drop}
-"""What a record reports: the usual measures, and KL as the literature of label enhancement computes it."""
+"""What is reported: the usual measures, and KL as the literature of label enhancement computes it."""
 
 
 def folds(n: int, n_splits: int = 10, seed: int = 0) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -46,38 +41,52 @@ def predict_fold(
     D: np.ndarray,
     train: np.ndarray,
     test: np.ndarray,
-    enhancer: Enhancer,
     learner: DistributionLearner,
+    enhancer: Enhancer | None = None,
     degradation: IntervalRule | None = None,
-) -> dict[str, np.ndarray]:
-    """Predictions for the test rows, (m, q) each, by what they were made from.
+    *,
+    trained_on: str = "recovered",
+) -> np.ndarray:
+    """Predictions (m, q) for the test rows.
 
-    "recovered": the learner trained on the enhancer's answer; "truth": the learner trained on D; "mean": the mean of D;
-    "uniform". Only the rows `train` of D (n, q) are looked at. Estimators are cloned; `degradation` is
-    `CumulativeMass()` where none is given.
+    By a learner trained on what the enhancer recovers ("recovered") or on D ("truth"), or the mean of D ("mean"). Only
+    the rows `train` of D (n, q) are looked at. Estimators are cloned; `degradation` is `CumulativeMass()` where none is
+    given.
     """
-    X_train, D_train = X[train], D[train]
-    L = (degradation or CumulativeMass()).apply(D_train)
-    R = clone(enhancer).fit_enhance(X_train, L)
-    shape = (len(test), D.shape[1])
-    return {
-        "recovered": clone(learner).fit(X_train, R).predict(X[test]),
-        "truth": clone(learner).fit(X_train, D_train).predict(X[test]),
-        "mean": np.broadcast_to(D_train.mean(axis=0), shape),
-        "uniform": np.full(shape, 1.0 / shape[1]),
-    }
+    known = D[train]
+    if trained_on == "mean":
+        return np.tile(known.mean(axis=0), (len(test), 1))
+    if enhancer is not None and trained_on == "recovered":
+        known = clone(enhancer).fit_enhance(X[train], (degradation or CumulativeMass()).apply(known))
+    answer: np.ndarray = clone(learner).fit(X[train], known).predict(X[test])
+    return answer
 
 
-def score_fold(D_test: np.ndarray, predictions: dict[str, np.ndarray]) -> list[Record]:
-    """One record per prediction and yardstick: the truth, and the learner trained on the truth."""
-    yardsticks = {"truth": D_test, "learner_on_truth": predictions["truth"]}
-    return [
-        {"trained_on": source, "against": against}
-        | {name: measure(yardstick, answer) for name, measure in MEASURES.items()}
-        for against, yardstick in yardsticks.items()
-        for source, answer in predictions.items()
-        if not (against == "learner_on_truth" and source == "truth")
-    ]
+def predict(
+    X: Data,
+    D: np.ndarray,
+    learner: DistributionLearner,
+    enhancer: Enhancer | None = None,
+    degradation: IntervalRule | None = None,
+    *,
+    trained_on: str = "recovered",
+    n_splits: int = 10,
+    seed: int = 0,
+) -> dict[str, float]:
+    """The mean over the folds of every measure against the truth; see `predict_fold`."""
+
+    def answer(train: np.ndarray, test: np.ndarray) -> np.ndarray:
+        return predict_fold(X, D, train, test, learner, enhancer, degradation, trained_on=trained_on)
+
+    return {name: float(values.mean()) for name, values in _score_folds(D, answer, n_splits, seed).items()}
+
+
+def _score_folds(
+    D: np.ndarray, answer: Callable[[np.ndarray, np.ndarray], np.ndarray], n_splits: int, seed: int
+) -> dict[str, np.ndarray]:
+    """Every measure of an answer for the test rows, which is made of the rows to train on, fold by fold."""
+    answers = [(D[test], answer(train, test)) for train, test in folds(len(D), n_splits, seed)]
+    return {name: np.array([float(measure(*pair)) for pair in answers]) for name, measure in MEASURES.items()}
 
 
 class Floor(NamedTuple):
@@ -108,49 +117,17 @@ def floor_learners(seed: int = 0) -> Record:
 
 
 def floor(X: Data, D: np.ndarray, *, n_splits: int = 10, seed: int = 0) -> Floor:
-    """The floor of X (n, d) and D (n, q): the same folds as `predictive_folds`."""
-    by_learner: dict[str, list[dict[str, float]]] = {name: [] for name in floor_learners()}
-    for train, test in folds(len(D), n_splits, seed):
+    """The floor of X (n, d) and D (n, q), on the same folds as `predict`."""
+    by_learner = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # one that does not converge will not be the best
         for name, learner in floor_learners(seed).items():
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # one that does not converge will not be the best
-                answer = learner.fit(X[train], D[train]).predict(X[test])
-            by_learner[name].append({m: float(measure(D[test], answer)) for m, measure in MEASURES.items()})
+            fit_and_predict = partial(predict_fold, X, D, learner=learner, trained_on="truth")
+            by_learner[name] = _score_folds(D, fit_and_predict, n_splits, seed)
     found = Floor({}, {}, {})
     for m, measure in MEASURES.items():
-        values = {name: np.array([scores[m] for scores in scored]) for name, scored in by_learner.items()}
-        means = {name: float(of_folds.mean()) for name, of_folds in values.items()}
+        means = {name: float(values[m].mean()) for name, values in by_learner.items()}
         best = (max if measure.greater_is_better else min)(means, key=means.__getitem__)
-        error = float(np.std(values[best], ddof=1) / np.sqrt(n_splits)) if n_splits > 1 else float("nan")
-        found.scores[m], found.standard_errors[m], found.learners[m] = means[best], error, best
+        found.scores[m], found.learners[m] = means[best], best
+        found.standard_errors[m] = float(np.std(by_learner[best][m], ddof=1) / np.sqrt(n_splits))
     return found
-
-
-def predictive_folds(
-    X: Data,
-    D: np.ndarray,
-    enhancer: Enhancer,
-    learner: DistributionLearner,
-    degradation: IntervalRule | None = None,
-    *,
-    n_splits: int = 10,
-    seed: int = 0,
-) -> list[Record]:
-    """The whole experiment for one enhancer and one learner on X (n, d) and D (n, q): plain records.
-
-    Every record has `fold`, `n_test`, `trained_on` ("recovered", "truth", "mean" or "uniform"), `against` ("truth" or
-    "learner_on_truth") and one entry per measure.
-    """
-    records: list[Record] = []
-    for fold, (train, test) in enumerate(folds(len(D), n_splits, seed)):
-        predictions = predict_fold(X, D, train, test, enhancer, learner, degradation)
-        records += [{"fold": fold, "n_test": len(test), **scored} for scored in score_fold(D[test], predictions)]
-    return records
-
-
-def mean_scores(
-    records: Iterable[Record], *, trained_on: str = "recovered", against: str = "truth"
-) -> dict[str, float]:
-    """The mean of every measure over the folds and repetitions of one kind of record."""
-    chosen = [r for r in records if r["trained_on"] == trained_on and r["against"] == against]
-    return {name: float(np.mean([r[name] for r in chosen])) for name in MEASURES}

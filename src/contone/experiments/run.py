@@ -5,26 +5,34 @@ sends its record back and this process alone writes it, the moment it arrives: a
 only the cells under way, and the next run starts with those. A cell that raises becomes a failure with its traceback
 and the others go on. A cell that takes its process down (out of memory) is found by running what is left in one process
 per cell.
+
+What a run will cost is estimated before it starts. Every row is tried on a few rows of the smallest data set, at two
+sizes, which gives its time and how it grows with the number of rows; other data sets are scaled from there, in
+proportion to the number of labels. What the store already knows about a row on the same data set is taken instead. The
+figures are rough: they tell minutes from days.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
+import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from joblib.externals.loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
 
 from contone.exceptions import InputError, MissingExtraError
-from contone.experiments.cells import Cell, unique
-from contone.experiments.compute import compute, record_of, versions
+from contone.experiments.compute import attempt, compute, record_of, versions
+from contone.experiments.plan import Cell
+from contone.experiments.sources import load
 from contone.experiments.store import Store
 from contone.runtime.machine import check_jobs
 from contone.trust.trial import Trial
@@ -38,6 +46,18 @@ WATCH_SECONDS = 0.5
 
 CONNECT_TIMEOUT = "10s"
 """How long a dask scheduler may take to answer."""
+
+PROBE_ROWS = (120, 480)
+"""Rows of the two trials."""
+
+LONG_TRIAL = 2.0
+"""Seconds: after a first trial as long as this there is no second one, and the time is taken to grow with the rows."""
+
+EXPONENTS = (1.0, 2.5)
+"""The growth with the number of rows is kept within these powers: two short trials alone could say anything."""
+
+Growth = Callable[[int, int], float]
+"""Seconds of a row, of the numbers of rows and labels."""
 
 
 @dataclass
@@ -130,10 +150,10 @@ def run(
     if address and backend != "dask":
         raise InputError(f"address={address!r} is the scheduler of a dask cluster: choose backend='dask', too.")
     check_jobs(jobs)
-    todo = [cell for cell in unique(cells) if cell.key not in store]
+    n_asked, todo = len({cell.key for cell in cells}), list(_missing(cells, store).values())
     identity = store.open_run({**machine(), **(about or {})}, [cell.plain() for cell in cells])
     with _backend(backend, address, jobs) as workers:
-        progress = Progress(len(todo), len(unique(cells)) - len(todo), workers, expected=dict(expected or {}))
+        progress = Progress(len(todo), n_asked - len(todo), workers, expected=dict(expected or {}))
         progress.waiting = {cell.key: cell.row for cell in todo}
         tell = observer or (lambda progress: None)
         state = "interrupted"
@@ -147,6 +167,11 @@ def run(
         finally:
             store.close_run(identity, state=state, done=progress.done, failed=progress.failed, reused=progress.reused)
     return progress
+
+
+def _missing(cells: Iterable[Cell], store: Store) -> dict[str, Cell]:
+    """The cells that the store does not hold, one per key."""
+    return {key: cell for key, cell in {cell.key: cell for cell in cells}.items() if key not in store}
 
 
 def _records(todo: Sequence[Cell], store: Store, workers: int, compute: Compute) -> Iterator[tuple[Cell, Record]]:
@@ -188,7 +213,7 @@ def _same_code(cell: Cell, record: Record) -> Record:
     if record["key"] == cell.key:
         return record
     message = "The worker runs other code than this process (edited meanwhile, or another version): run again."
-    return {**record, "key": cell.key, "status": "failed", "error": message, "traceback": message, "arrays": None}
+    return {**record, "key": cell.key, "status": "failed", "error": message, "traceback": message}
 
 
 def _alone(cell: Cell, compute: Compute) -> Record:
@@ -239,3 +264,70 @@ def machine() -> Record:
     about = {"system": platform.system(), "release": platform.release()}
     about |= {"processor": platform.processor() or platform.machine(), "python": platform.python_version()}
     return {"versions": versions(), "machine": {**about, "cores": os.cpu_count()}}
+
+
+# ------------------------------------------------------------------------------------------------------------ estimate
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Expected seconds: of every cell by its key, of the whole run, and of its longest cell.
+
+    `unknown` are rows that failed in the trial, and whose time is taken to be the mean of the others.
+    """
+
+    cells: dict[str, float]
+    seconds: float
+    longest: Cell | None
+    unknown: tuple[str, ...] = ()
+
+
+def estimate(cells: Sequence[Cell], store: Store, *, jobs: int = 1) -> Estimate:
+    """What the cells that the store does not hold yet will take with `jobs` processes."""
+    todo = list(_missing(cells, store).values())
+    asked = ((r["cell"], r["time"]["wall"]) for r in store.results())
+    known = {(cell["experiment"], cell["row"], cell["data_hash"]): seconds for cell, seconds in asked}
+    grows: dict[tuple[str, str], Growth | None] = {}
+    costs: dict[str, float | None] = {}
+    for cell in sorted(todo, key=lambda c: len(load(c.dataset, c.source).X)):
+        place = cell.experiment, cell.row
+        seen = known.get((*place, cell.data_hash))
+        if seen is None and place not in grows:
+            grows[place] = _try(cell)
+        grow = grows.get(place)
+        costs[cell.key] = seen if seen is not None else grow(*_size(cell)) if grow else None
+    found = [cost for cost in costs.values() if cost is not None]
+    typical = math.fsum(found) / len(found) if found else 0.0
+    whole = {key: cost if cost is not None else typical for key, cost in costs.items()}
+    longest = max(todo, key=lambda c: whole[c.key], default=None)
+    # No run is shorter than its longest cell, however many processes it has.
+    seconds = max(math.fsum(whole.values()) / max(1, jobs), max(whole.values(), default=0.0))
+    return Estimate(whole, seconds, longest, tuple(row for (_, row), grow in grows.items() if grow is None))
+
+
+def _try(cell: Cell) -> Growth | None:
+    """How a row's time grows, from a few rows of its data set; None where it fails."""
+    n, q = _size(cell)
+    tried: dict[int, float] = {}
+    for size in sorted({min(size, n) for size in PROBE_ROWS}):
+        took = seconds_on(cell, size)
+        if took is None:
+            return None
+        tried[size] = took
+        if took > LONG_TRIAL:
+            break
+    (first, least), (last, most) = min(tried.items()), max(tried.items())
+    power = EXPONENTS[0]
+    if last > first and least > 0:
+        power = float(np.clip(math.log(most / least) / math.log(last / first), *EXPONENTS))
+    return lambda rows, labels: float(most * (rows / last) ** power * max(1.0, labels / q))
+
+
+def _size(cell: Cell) -> tuple[int, int]:
+    return load(cell.dataset, cell.source).D.shape
+
+
+def seconds_on(cell: Cell, n_rows: int) -> float | None:
+    """Time on the processor, as other work on the machine says nothing about this row; None where it fails."""
+    done = attempt(cell, n_rows)  # the run itself will say what is wrong
+    return None if done.answer is None else done.cpu

@@ -18,7 +18,7 @@ import numpy as np
 
 from contone import datasets
 from contone.datasets import Dataset
-from contone.datasets.dataset import FORMATS, as_distributions
+from contone.datasets.dataset import FORMATS, checked
 from contone.exceptions import ArgumentError, DataError, InputError
 from contone.runtime.files import expand_user, replacing
 from contone.typing import Record
@@ -55,10 +55,6 @@ class Source:
         """As plain values; `from_plain` is the way back."""
         return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items() if v}
 
-    def is_file(self) -> bool:
-        """Whether the data are in a file of the user's own."""
-        return bool(self.file)
-
 
 class Loaded(NamedTuple):
     """X (n, d), D (n, q), the label names, the hash of their content, and what tables call the data set."""
@@ -78,8 +74,7 @@ def load(name: str, source: Mapping[str, Any] | None = None) -> Loaded:
 @lru_cache(maxsize=4)
 def _load(source: Source) -> Loaded:
     data = read(source)
-    X, D = np.ascontiguousarray(data.X, dtype=np.float64), np.ascontiguousarray(data.D, dtype=np.float64)
-    return Loaded(X, D, tuple(map(str, data.label_names)), content_hash(X, D), data.name or source.name)
+    return Loaded(data.X, data.D, data.label_names, content_hash(data.X, data.D), data.name)
 
 
 def content_hash(*arrays: np.ndarray) -> str:
@@ -114,37 +109,38 @@ def as_source(
     if isinstance(thing, Dataset):
         if folder is None:
             raise InputError(f"{thing!r} is in memory only: name a folder to keep it in.")
-        return _stored(thing, folder)
+        path = folder / f"{content_hash(thing.X, thing.D)}.npz"
+        if not path.is_file():
+            folder.mkdir(parents=True, exist_ok=True)
+            with replacing(path) as temporary, open(temporary, "wb") as file:
+                np.savez_compressed(file, X=thing.X, D=thing.D, label_names=np.array(thing.label_names))
+        return Source(thing.name or path.stem, str(path.resolve()))
     text = os.fspath(thing)
-    if not _looks_like_file(text):
+    suffix = max((s for s in (*TABLES, *FORMATS) if text.lower().endswith(s)), key=len, default="")
+    if not suffix and os.sep not in text:
         return Source(datasets.canonical(text))
     path = expand_user(text)
     if not path.is_file():
         raise DataError(f"{text}: there is no such file.")
-    name = path.name
-    for suffix in sorted((*TABLES, *FORMATS), key=len, reverse=True):
-        name = name.removesuffix(suffix)
-    columns = (tuple(degrees), tuple(features)) if _is_table(text) else ()
-    return Source(name, str(path.resolve()), *columns)
+    columns = (tuple(degrees), tuple(features)) if suffix in TABLES else ()
+    return Source(path.name[: len(path.name) - len(suffix)], str(path.resolve()), *columns)
 
 
 def read(source: Source) -> Dataset:
-    """The data set of a source, or a sample of its rows; DataError, with what to do, where it holds none."""
-    if not source.is_file():
+    """The data set of a source, or a sample of its rows, with their number in its name; DataError where it holds none.
+
+    A sample is the same in every run and keeps the order of the rows.
+    """
+    if not source.file:
         data = datasets.load(source.name)
-    elif _is_table(source.file):
+    elif source.file.lower().endswith(TABLES):
         data = read_table(source.file, source.degrees, source.features, name=source.name)
     else:
         data = datasets.read(source.file, name=source.name)
-    return _sampled(data, source.max_rows)
-
-
-def _sampled(data: Dataset, max_rows: int) -> Dataset:
-    """At most `max_rows` of the rows, in their order, with their number in the name; all where `max_rows` is 0."""
-    if not 0 < max_rows < len(data.X):
+    if not 0 < source.max_rows < len(data.X):
         return data
-    rows = np.sort(np.random.default_rng(0).choice(len(data.X), max_rows, replace=False))
-    return replace(data, X=data.X[rows], D=data.D[rows], name=f"{data.name} ({max_rows:,} rows)")
+    rows = np.sort(np.random.default_rng(0).choice(len(data.X), source.max_rows, replace=False))
+    return replace(data, X=data.X[rows], D=data.D[rows], name=f"{data.name} ({source.max_rows:,} rows)")
 
 
 def read_table(
@@ -189,27 +185,7 @@ def read_table(
     X, D = (table.values.select(chosen_columns) for chosen_columns in (kept, chosen.labels))
     refuse_missing(X)
     refuse_missing(D)
-    features_of_rows = X.to_numpy().astype(np.float64)
-    if not np.isfinite(features_of_rows).all():
-        raise DataError(f"{path}: the features have a NaN or infinite entry.")
-    distributions, notes = as_distributions(D.to_numpy().astype(np.float64), path)
+    features_of_rows, distributions, notes = checked(X.to_numpy(), D.to_numpy(), path)
     titles = tuple(degree.removesuffix(DEGREE_SUFFIX) for degree in chosen.labels)
     about: Record = {"name": name or path.stem, "about": "a file of your own", "source": str(path), "notes": notes}
     return Dataset(features_of_rows, distributions, tuple(kept), titles, **about)
-
-
-def _stored(data: Dataset, folder: Path) -> Source:
-    path = folder / f"{content_hash(data.X, data.D)}.npz"
-    if not path.is_file():
-        folder.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as temporary, open(temporary, "wb") as file:
-            np.savez_compressed(file, X=data.X, D=data.D, label_names=np.array(data.label_names))
-    return Source(data.name or path.stem, str(path.resolve()))
-
-
-def _looks_like_file(text: str) -> bool:
-    return text.lower().endswith((*TABLES, *FORMATS)) or os.sep in text
-
-
-def _is_table(file: str) -> bool:
-    return file.lower().endswith(TABLES)

@@ -9,7 +9,7 @@ A warning that belongs to every p-value computed on the paper's sets: ten of the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -31,18 +31,18 @@ class Wilcoxon:
     wins: int
     ties: int
     losses: int
-    outcome: str
-    """ "win", "loss" or "no difference" at the level 0.05."""
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Several methods over several data sets.
+    """Several methods over several data sets in one measure.
 
     Attributes
     ----------
     average_ranks : dict
         Mean rank by method, ties shared; 1 is best. Data sets on which a method has no score are left out.
+    reference, wilcoxon : str, dict
+        The method that Wilcoxon's tests compare with all others, and these tests by the other method.
     friedman_p : float or None
         p-value of Friedman's test; None for fewer than three methods or two data sets, as the next two.
     critical_difference : float or None
@@ -52,29 +52,24 @@ class Ranking:
     """
 
     average_ranks: dict[str, float]
+    reference: str
+    wilcoxon: dict[str, Wilcoxon]
     friedman_p: float | None = None
     critical_difference: float | None = None
     nemenyi: dict[str, dict[str, float]] | None = None
 
 
-def ranks(scores: Scores, *, greater_is_better: bool) -> dict[str, dict[str, float]]:
-    """The rank of every method on every data set, 1 for the best; methods that tie share the mean of their ranks.
+def average_ranks(scores: Scores, *, greater_is_better: bool) -> dict[str, float]:
+    """The mean rank of every method over the data sets, 1 for the best; methods that tie share the mean of their ranks.
 
     Examples
     --------
-    >>> ranks({"a": {"x": 1.0}, "b": {"x": 1.0}, "c": {"x": 2.0}}, greater_is_better=False)
-    {'a': {'x': 1.5}, 'b': {'x': 1.5}, 'c': {'x': 3.0}}
+    >>> average_ranks({"a": {"x": 1.0}, "b": {"x": 1.0}, "c": {"x": 2.0}}, greater_is_better=False)
+    {'a': 1.5, 'b': 1.5, 'c': 3.0}
     """
-    methods, datasets, values = _matrix(scores)
+    methods, _, values = _matrix(scores)
     ranked = stats.rankdata(-values if greater_is_better else values, axis=0, method="average")
-    return {m: {d: float(ranked[i, j]) for j, d in enumerate(datasets)} for i, m in enumerate(methods)}
-
-
-def average_ranks(scores: Scores, *, greater_is_better: bool) -> dict[str, float]:
-    """The mean rank of every method."""
-    return {
-        m: float(np.mean(list(row.values()))) for m, row in ranks(scores, greater_is_better=greater_is_better).items()
-    }
+    return dict(zip(methods, map(float, ranked.mean(axis=1)), strict=True))
 
 
 def wilcoxon(ours: Mapping[str, float], other: Mapping[str, float], *, greater_is_better: bool) -> Wilcoxon:
@@ -89,12 +84,9 @@ def wilcoxon(ours: Mapping[str, float], other: Mapping[str, float], *, greater_i
         difference = -difference
     wins, ties, losses = (int((difference < 0).sum()), int((difference == 0).sum()), int((difference > 0).sum()))
     if wins + losses == 0:
-        return Wilcoxon(1.0, wins, ties, losses, "no difference")
+        return Wilcoxon(1.0, wins, ties, losses)
     kept = difference[difference != 0]
-    p_value = float(stats.wilcoxon(kept, method=_wilcoxon_method(kept)).pvalue)
-    better = float(np.median(kept)) < 0
-    outcome = "no difference" if p_value >= 0.05 else ("win" if better else "loss")
-    return Wilcoxon(p_value, wins, ties, losses, outcome)
+    return Wilcoxon(float(stats.wilcoxon(kept, method=_wilcoxon_method(kept)).pvalue), wins, ties, losses)
 
 
 def _wilcoxon_method(difference: np.ndarray) -> str | stats.PermutationMethod:
@@ -108,14 +100,21 @@ def _wilcoxon_method(difference: np.ndarray) -> str | stats.PermutationMethod:
     return stats.PermutationMethod(n_resamples=np.inf) if tied and mixed else "exact"
 
 
-def rank(scores: Scores, *, greater_is_better: bool, level: float = 0.05) -> Ranking:
-    """Average ranks, Friedman's test, and Nemenyi's with its critical difference."""
+def rank(scores: Scores, *given: str, greater_is_better: bool) -> Ranking:
+    """Average ranks, Friedman's test, Nemenyi's with its critical difference, and Wilcoxon's tests.
+
+    The last are of the method `given`, or else of the one with the best rank, against all others.
+    """
     methods, datasets, values = _matrix(scores)
     mean_ranks = average_ranks(scores, greater_is_better=greater_is_better)
+    (reference,) = given or (min(mean_ranks, key=mean_ranks.__getitem__),)
+    ours, others = scores[reference], [method for method in methods if method != reference]
+    tests = {other: wilcoxon(ours, scores[other], greater_is_better=greater_is_better) for other in others}
+    found = Ranking(mean_ranks, reference, tests)
     if len(methods) < 3 or len(datasets) < 2:
-        return Ranking(mean_ranks)
-    difference = critical_difference(len(methods), len(datasets), level=level)
-    return Ranking(mean_ranks, float(stats.friedmanchisquare(*values).pvalue), difference, _nemenyi(methods, values))
+        return found
+    friedman, difference = stats.friedmanchisquare(*values).pvalue, critical_difference(len(methods), len(datasets))
+    return replace(found, friedman_p=float(friedman), critical_difference=difference, nemenyi=_nemenyi(methods, values))
 
 
 def critical_difference(n_methods: int, n_datasets: int, *, level: float = 0.05) -> float:

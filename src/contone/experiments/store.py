@@ -1,44 +1,41 @@
-"""The store: a folder with one file per finished cell, from which alone the report is made.
+"""The store: a folder with one file per finished cell, from which alone the report is made; and its results.
 
     results/<key>.json    a finished cell: its scores and everything worth knowing about them
-    arrays/<key>.npz      arrays of a few cells, for pictures
     failures/<key>.json   a cell that raised, with its traceback; never mixed with results
     runs/<id>.json        what a run was asked for: its command, machine, versions, and its cells with their keys
 
 Every file appears at once and complete (written beside its place, then moved there), so a reader never sees half a
 file, a killed run leaves none, and several runs may use one store: they write the same content under the same key.
 
-Every file holds a hash of its own content, and a result the hash of its arrays. A file that was edited or damaged, that
-lies under another key, or that something else wrote is not used: the cell counts as not computed, and the report says
-which file was left out.
+Every file holds a hash of its own content. A file that was edited or damaged, that lies under another key, or that
+something else wrote is not used: the cell counts as not computed, and the report says which file was left out.
+
+A result is one cell of a printed table: an experiment, a data set, a row and, in a curve, the value of a parameter. It
+averages over seeds and gives their standard deviation.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
-import numpy as np
-
-from contone.datasets.archive import read_arrays
 from contone.exceptions import DataError, OutputError
-from contone.experiments.describe import canonical
-from contone.experiments.sources import content_hash
+from contone.experiments.describe import canonical, digest
+from contone.pages.blocks import Kind
 from contone.runtime.files import check_folder, replacing
 from contone.runtime.plain import plain
 from contone.typing import Record
 
-FORMAT = 2
+FORMAT = 3
 """The version of the layout and of the records."""
-
-_NOT_FINITE = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
 
 
 class Store:
@@ -64,22 +61,17 @@ class Store:
         return self.result(str(key)) is not None
 
     def __len__(self) -> int:
-        return sum(1 for _ in self._files("results"))
+        return len(self._files("results"))
 
     # ------------------------------------------------------------------------------------------------------- cells
 
     def add(self, record: Record) -> None:
         """Keep what `compute` returned: as a result, or among the failures."""
-        key, arrays = record["key"], record.get("arrays")
-        plain = {**record, "format": FORMAT, "arrays": {n: content_hash(a) for n, a in (arrays or {}).items()}}
+        key = record["key"]
         if record["status"] != "done":
-            self._write(self.root / "failures" / f"{key}.json", plain)
+            self._write("failures", key, record)
             return
-        # Arrays first: a result that names them must find them.
-        if arrays:
-            with _writing(self.root / "arrays" / f"{key}.npz") as path, open(path, "wb") as file:
-                np.savez_compressed(file, **arrays)
-        self._write(self.root / "results" / f"{key}.json", plain)
+        self._write("results", key, record)
         with suppress(OSError):
             (self.root / "failures" / f"{key}.json").unlink(missing_ok=True)
 
@@ -90,21 +82,6 @@ class Store:
     def failure(self, key: str) -> Record | None:
         """The failure of that key, or None."""
         return self._cell(self.root / "failures" / f"{key}.json")
-
-    def arrays(self, key: str) -> dict[str, np.ndarray]:
-        """The arrays kept beside a result; empty where there are none, or others than the result was kept with."""
-        kept = (self.result(key) or {}).get("arrays")
-        if not kept:
-            return {}
-        path = self.root / "arrays" / f"{key}.npz"
-        try:
-            found = read_arrays(path, tuple(kept))
-            if {name: content_hash(array) for name, array in found.items()} == kept:
-                return found
-            self._problems[str(path)] = f"{path} holds other arrays than were stored: its picture is left out."
-        except (OSError, DataError) as error:
-            self._problems[str(path)] = f"{path} cannot be read ({_reason(error)}): its picture is left out."
-        return {}
 
     def results(self) -> Iterator[Record]:
         """Every finished cell, also those that the latest plans no longer ask for."""
@@ -131,20 +108,30 @@ class Store:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise DataError(f"{path} cannot be read: {_reason(error)}.") from error
+            raise DataError(f"{path} cannot be read: {error.strerror}.") from error
         stamp = state.st_mtime_ns, state.st_size
         if path not in self._read or self._read[path][0] != stamp:
             record: Record | None = None
             try:
-                record = _unsealed(read_json(path))
+                record = _read(path)
                 self._problems.pop(str(path), None)
             except DataError as error:
                 self._problems[str(path)] = f"{path} is not used: {error}. What it stood for is computed again."
             self._read[path] = stamp, record
         return self._read[path][1]
 
-    def _write(self, path: Path, record: Record) -> None:
-        write_json(path, {**record, "content": _digest(record)})
+    def _write(self, folder: str, name: str, record: Record) -> None:
+        path = self.root / folder / f"{name}.json"
+        whole = json.loads(json.dumps({**record, "format": FORMAT}, default=plain))
+        text = json.dumps({**whole, "content": digest(whole)}, indent=1, ensure_ascii=False)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(
+                f"The folder {path.parent} cannot be made ({error.strerror or error}): choose another one with --store."
+            ) from error
+        with replacing(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
 
     # -------------------------------------------------------------------------------------------------------- runs
 
@@ -152,29 +139,25 @@ class Store:
         """Record that a run begins, with its cells as plain values; gives the run's id."""
         # The name sorts by time; the process id keeps two runs of one moment apart.
         identity = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{time.time_ns() % 10**9:09d}-{os.getpid()}"
-        record = {**about, "format": FORMAT, "id": identity, "started": time.time(), "finished": None, "state": "open"}
-        self._write(self.root / "runs" / f"{identity}.json", {**record, "cells": list(cells)})
+        record = {**about, "id": identity, "started": time.time(), "finished": None, "state": "open"}
+        self._write("runs", identity, {**record, "cells": list(cells)})
         return identity
 
     def close_run(self, identity: str, **outcome: Any) -> None:
         """Record how a run ended."""
-        path = self.root / "runs" / f"{identity}.json"
-        self._write(path, {**(self._checked(path) or {}), "finished": time.time(), **outcome})
+        opened = self._checked(self.root / "runs" / f"{identity}.json") or {}
+        self._write("runs", identity, {**opened, "finished": time.time(), **outcome})
 
     def runs(self) -> list[Record]:
         """All runs, the earliest first."""
-        return [run for path in sorted(self._files("runs")) if (run := self._checked(path)) is not None]
+        return [run for path in self._files("runs") if (run := self._checked(path)) is not None]
 
     def exists(self) -> bool:
         """Whether a run has written here."""
         try:
             return (self.root / "runs").is_dir()
         except OSError as error:
-            raise DataError(f"The folder {self.root} cannot be read: {_reason(error)}.") from error
-
-    def kind(self) -> str:
-        """What the latest run was: "benchmark", or empty for the experiments of the paper."""
-        return str(next((run.get("report", {}).get("kind", "") for run in reversed(self.runs())), ""))
+            raise DataError(f"The folder {self.root} cannot be read: {error.strerror}.") from error
 
     def plan(self) -> list[Record]:
         """The cells that the runs asked for, one per place in a table.
@@ -188,88 +171,149 @@ class Store:
         """
         asked: dict[tuple[Any, ...], list[Record]] = {}
         for run in self.runs():
-            places = {(*place_of(cell), cell["seed"]): cell for cell in run["cells"]}
+            places = {(*_place(cell), cell["seed"]): cell for cell in run["cells"]}
             if run.get("whole"):
                 filled = {place[:2] for place in places}
                 asked = {p: cells for p, cells in asked.items() if p in places or p[:2] not in filled}
             for place, cell in places.items():
                 asked.setdefault(place, []).append(cell)
-        return [self._newest_finished(cells) for cells in asked.values()]
+        found = []
+        for cells in asked.values():
+            newest = next((cell for cell in reversed(cells) if cell["key"] in self), cells[-1])
+            found.append({**newest, "stale": newest["key"] != cells[-1]["key"]})
+        return found
 
-    def _newest_finished(self, cells: list[Record]) -> Record:
-        for cell in reversed(cells):
-            if cell["key"] in self:
-                return {**cell, "stale": cell["key"] != cells[-1]["key"]}
-        return {**cells[-1], "stale": False}
-
-    def _files(self, folder: str) -> Iterator[Path]:
+    def _files(self, folder: str) -> list[Path]:
         # Files being written start with a dot and do not match.
         try:
-            yield from sorted((self.root / folder).glob("[!.]*.json"))
+            return sorted((self.root / folder).glob("[!.]*.json"))
         except OSError as error:
-            raise DataError(f"The folder {self.root / folder} cannot be read: {_reason(error)}.") from error
+            raise DataError(f"The folder {self.root / folder} cannot be read: {error.strerror}.") from error
 
 
-def place_of(cell: Record) -> tuple[str, str, str, str]:
-    """Where a cell's number stands in the tables, its seed apart."""
-    return cell["experiment"], cell["dataset"], cell["row"], canonical(cell["setting"])
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write plain values as JSON, atomically. Infinity and NaN, which JSON lacks, become texts."""
-    text = json.dumps(_encode(value), indent=1, allow_nan=False, ensure_ascii=False)
-    with _writing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-
-
-def _writing(path: Path) -> AbstractContextManager[Path]:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(
-            f"The folder {path.parent} cannot be made ({error.strerror or error}): choose another one with --store."
-        ) from error
-    return replacing(path)
-
-
-def read_json(path: Path) -> Any:
-    """What `write_json` wrote; DataError where the file does not hold JSON."""
+def _read(path: Path) -> Record:
+    """A record without its hash; DataError where it is not as it was written."""
     try:
         if not path.is_file():
             raise DataError("it is not a regular file")
-        return _decode(json.loads(path.read_text(encoding="utf-8")))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise DataError(f"it does not hold JSON ({error})") from error
     except OSError as error:
-        raise DataError(f"it cannot be read ({_reason(error)})") from error
-
-
-def _unsealed(found: Any) -> Record:
-    """A record without its hash; DataError where it is not as it was written."""
+        raise DataError(f"it cannot be read ({error.strerror})") from error
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise DataError("it is not a file of this version of contone's store")
-    if found.pop("content", None) != _digest(found):
+    if found.pop("content", None) != digest(found):
         raise DataError("its content was changed after it was written")
     return found
 
 
-def _digest(record: Record) -> str:
-    """The hash of a record, of the text that JSON gives back: the same before it is written and after it is read."""
-    text = json.dumps(_encode(record), sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+def _place(cell: Record) -> tuple[str, str, str, str]:
+    """Where a cell's number stands in the tables, its seed apart."""
+    return cell["experiment"], cell["dataset"], cell["row"], canonical(cell["setting"])
 
 
-def _reason(error: Exception) -> str:
-    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
+# ------------------------------------------------------------------------------------------------------------ results
 
 
-def _encode(value: Any) -> Any:
-    return plain(value, lambda number: "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity")
+@dataclass(frozen=True)
+class Result:
+    """The results at one place of a table.
+
+    Attributes
+    ----------
+    experiment, dataset, row, setting
+        The place.
+    method, kind : str
+        The class behind the row; "method", "baseline" or "oracle".
+    status : str
+        "done", "failed" (no seed came through), "left out" (its extra is not installed) or "pending" (not computed
+        yet).
+    scores, deviation : dict
+        Mean over seeds by measure, and standard deviation where there are several.
+    records : tuple of dict
+        The stored records behind it, in the order of their seeds.
+    failures : tuple of dict
+        The records of the seeds that failed.
+    stale : bool
+        Whether a number comes from an earlier version of the code, the data or the parameters.
+    """
+
+    experiment: str
+    dataset: str
+    row: str
+    method: str
+    kind: Kind
+    setting: Record = field(default_factory=dict)
+    status: str = "pending"
+    scores: dict[str, float] = field(default_factory=dict)
+    deviation: dict[str, float] = field(default_factory=dict)
+    records: tuple[Record, ...] = ()
+    failures: tuple[Record, ...] = ()
+    stale: bool = False
 
 
-def _decode(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: _decode(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_decode(v) for v in value]
-    return _NOT_FINITE.get(value, value) if isinstance(value, str) else value
+class Results:
+    """The results of a store, found by their place, with the runs that filled it and what it could not read."""
+
+    def __init__(self, found: Iterable[Result], runs: Sequence[Record] = (), damaged: Sequence[str] = ()) -> None:
+        self.all, self.runs, self.damaged = list(found), list(runs), tuple(damaged)
+        self._found = {(r.experiment, r.dataset, r.row, canonical(r.setting)): r for r in self.all}
+
+    def __iter__(self) -> Iterator[Result]:
+        return iter(self.all)
+
+    def get(self, experiment: str, dataset: str, row: str, setting: Record | None = None) -> Result | None:
+        """The result at a place, or None where no run asked for it."""
+        return self._found.get((experiment, dataset, row, canonical(setting or {})))
+
+    def of(self, experiment: str, **place: str) -> list[Result]:
+        """The results of an experiment, in the order of the plan; `place` may name their dataset or row."""
+        found = (result for result in self.all if result.experiment == experiment)
+        return [result for result in found if all(getattr(result, key) == value for key, value in place.items())]
+
+    def kinds(self, experiment: str) -> dict[str, Kind]:
+        """The rows of an experiment with their kind, in the order of the plan."""
+        return {result.row: result.kind for result in self.of(experiment)}
+
+    def datasets(self, experiment: str) -> list[str]:
+        """The data sets of an experiment, in the order of the plan."""
+        return list(dict.fromkeys(result.dataset for result in self.of(experiment)))
+
+    def score(
+        self, experiment: str, dataset: str, row: str, measure: str, setting: Record | None = None
+    ) -> float | None:
+        """A mean score, or None where there is none."""
+        result = self.get(experiment, dataset, row, setting)
+        return result.scores.get(measure) if result is not None and result.status == "done" else None
+
+
+def load_results(store: Store) -> Results:
+    """Everything that the store's runs asked for, in the order of the plan."""
+    groups: dict[tuple[str, str, str, str], list[Record]] = {}
+    for cell in store.plan():
+        groups.setdefault(_place(cell), []).append(cell)
+    found = [_result(cells, store) for cells in groups.values()]
+    return Results(found, store.runs(), store.problems())
+
+
+def _result(cells: list[Record], store: Store) -> Result:
+    first = cells[0]
+    records = tuple(r for cell in cells if (r := store.result(cell["key"])) is not None)
+    failures = tuple(r for cell in cells if (r := store.failure(cell["key"])) is not None)
+    names = records[0]["scores"] if records else {}
+    values = {name: [record["scores"][name] for record in records] for name in names}
+    return Result(
+        **{name: first[name] for name in ("experiment", "dataset", "row", "method", "setting")},
+        kind="oracle" if first["oracle"] else "baseline" if first["baseline"] else "method",
+        status="done" if records else failures[0]["status"] if failures else "pending",
+        scores={name: fmean(v) for name, v in values.items()},
+        deviation={name: _deviation(v) for name, v in values.items()} if len(records) > 1 else {},
+        records=records,
+        failures=failures,
+        stale=any(cell["stale"] for cell in cells),
+    )
+
+
+def _deviation(values: list[float]) -> float:
+    return stdev(values) if all(map(math.isfinite, values)) else math.nan

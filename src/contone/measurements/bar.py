@@ -39,6 +39,7 @@ class Threshold(IntervalRule):  # numpydoc ignore=PR02
     at_least_one: bool = True
     spoken: ClassVar[dict[str, Spoken]] = {"bar": Spoken("whatever passes a bar", None)}
     parameter: ClassVar[tuple[str, type] | None] = ("threshold", float)
+    spread_by_shape: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not is_share(self.tau):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace, device
@@ -35,21 +35,6 @@ class Others(NamedTuple):
     """Largest log weight among the other negative labels; -inf where there is none."""
     n_positive: Array
     """Number of the other positive labels, as float."""
-
-    @classmethod
-    def of(cls, Z: Array, L: Array, j: int) -> Others:
-        """All labels but the j-th of log weights Z (n, q) with logical labels L (n, q)."""
-        xp = array_namespace(Z)
-        keep = xp.arange(Z.shape[1]) != j
-        positive, negative = (L > 0) & keep, (L <= 0) & keep
-        W, zero, far = xp.exp(Z), xp.zeros_like(Z), xp.full_like(Z, xp.inf)
-        return cls(
-            xp.sum(xp.where(positive, W, zero), axis=1),
-            xp.sum(xp.where(negative, W, zero), axis=1),
-            xp.min(xp.where(positive, Z, far), axis=1),
-            xp.max(xp.where(negative, Z, -far), axis=1),
-            xp.sum(xp.astype(positive, Z.dtype), axis=1),
-        )
 
 
 class Support(NamedTuple):
@@ -81,6 +66,8 @@ class IntervalRule(Measurement):
 
     at_least_one: bool = True
     """Whether every row keeps a label; where not, a row of zeros says something about its degrees."""
+    spread_by_shape: ClassVar[bool] = False
+    """Whether how often single labels are marked tells of the spread as well, as it does under a fixed bar."""
 
     def apply(self, D: Any) -> np.ndarray:
         """Logical labels (n, q), int8 in {0, 1}, of the label distributions D (n, q)."""

@@ -46,6 +46,8 @@ class Votes(Answers):  # numpydoc ignore=PR02
 
     def check_labels(self, Y: Array) -> None:
         xp = array_namespace(Y)
+        if Y.shape[1] < 2:
+            raise LabelError("Votes need two labels to choose from; all of these are for one and say nothing.")
         asked = Y == Y
         for what, off in {
             "is negative": asked & (Y < 0),

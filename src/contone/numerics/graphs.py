@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace
 
 from contone.backends import Graph, Neighbours, get_backend
-from contone.typing import Array
+from contone.backends.protocols import invert
+from contone.numerics.kernel import knn_width
+from contone.typing import Array, Record
 
 GOOD_RECALL = 0.95
 """Below this share of true neighbours an approximate graph comes with a warning."""
@@ -28,9 +30,15 @@ def local_neighbours(X: Array, k: int) -> tuple[Neighbours, Array]:
     """The same with the rows renumbered so that neighbours are near each other, and that order: see `in_order`.
 
     Products with the graph of a million rows spend their time waiting for memory; with neighbours near each other the
-    processor's cache, or the worker that holds a block, has most of what a row needs.
+    processor's cache has most of what a row needs.
     """
-    return get_backend(X).local_neighbours(X, k)
+    found = nearest_neighbours(X, k)
+    if found.order is None:
+        return found, slice(None)
+    take_rows = get_backend(X).take_rows
+    indices = take_rows(invert(found.order), take_rows(found.indices, found.order))
+    distances = take_rows(found.distances, found.order)
+    return found._replace(indices=indices, distances=distances, order=None), found.order
 
 
 def in_order(A: Array, order: Array) -> Array:
@@ -40,7 +48,7 @@ def in_order(A: Array, order: Array) -> Array:
 
 def put_back(A: Array, order: Array) -> Array:
     """The rows of A (n, q), given in the order of `local_neighbours`, where they were before."""
-    return get_backend(A).put_back(A, order)
+    return A if isinstance(order, slice) else get_backend(A).take_rows(A, invert(order))
 
 
 def edge_graph(neighbours: Neighbours, weights: Array) -> Graph:
@@ -52,6 +60,19 @@ def affinity_graph(neighbours: Neighbours, width: float) -> Graph:
     """A (n, n), A_ij = exp(-distance_ij^2 / (2 width^2)) where i is a neighbour of j or j one of i."""
     W = edge_graph(neighbours, gaussian_weights(neighbours.distances, math.sqrt(2.0) * width))
     return W.symmetrize(by="max")
+
+
+def neighbour_affinity(
+    X: Array, k: int, sigma: float | str, *, local: bool = False
+) -> tuple[Graph, float, Record, Any]:
+    """A (n, n) with A_ij = exp(-||x_i - x_j||^2 / (2 sigma^2)) where i is near j or j near i; and what belongs to it.
+
+    That is its width (`knn_width` where sigma is a word), the report of the search, and the order of A's rows and
+    columns, which is that of X unless `local` allows another.
+    """
+    neighbours, order = local_neighbours(X, k) if local else (nearest_neighbours(X, k), slice(None))
+    width = knn_width(neighbours.distances) if isinstance(sigma, str) else float(sigma)
+    return affinity_graph(neighbours, width), width, neighbours.report(), order
 
 
 def gaussian_weights(distances: Array, sigma: float) -> Array:
@@ -82,5 +103,4 @@ def normalize_graph(W: Graph) -> NormalizedGraph:
     linked = degree > precision.smallest_normal / precision.eps
     degree = xp.where(linked, degree, xp.zeros_like(degree))
     root = xp.where(linked, 1.0 / xp.sqrt(xp.where(linked, degree, xp.ones_like(degree))), degree)
-    degree, root = get_backend(degree).persist(degree, root)
     return NormalizedGraph(W.scale(root, root), degree)

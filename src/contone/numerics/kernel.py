@@ -206,12 +206,6 @@ def _upper_tiles(n: int, tile: int) -> Iterator[tuple[slice, slice]]:
 def knn_width(distances: Array) -> float:
     """A width from the data alone: the mean distance to the k-th neighbour, from distances (n, k), nearest first.
 
-    Where that is 0 (every row has k duplicates) the mean of the positive distances stands in; where all rows are equal,
-    1: every kernel value is 1 then, whatever the width.
+    Where that is 0, all rows are equal to their neighbours, and any width does: 1.
     """
-    xp = array_namespace(distances)
-    width = float(xp.mean(distances[:, -1]))
-    if width > 0:
-        return width
-    positive = float(xp.sum(xp.astype(distances > 0, distances.dtype)))
-    return float(xp.sum(distances)) / positive if positive else 1.0
+    return float(array_namespace(distances).mean(distances[:, -1])) or 1.0

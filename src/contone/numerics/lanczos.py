@@ -41,18 +41,16 @@ def quadrature(
     No vector is kept beyond the last two and nothing is re-orthogonalised: the copies of eigenvalues that rounding
     brings share the weight of the original, which leaves sums as they are.
     """
-    backend = get_backend(B)
-    update = backend.update
-    _, square = update(column_inner, (), (B, B))
-    norm = array_namespace(square).sqrt(square)
-    (V,), _ = update(_scaled, (backend.scratch(B),), (B,), summed=False, factor=_inverse(norm))
+    over_rows = get_backend(B).over_rows
+    norm = array_namespace(B).sqrt(over_rows(column_inner, B, B))
+    V = _inverse(norm) * B
     previous, beta = V, 0.0 * norm
     T = np.zeros((B.shape[1], steps, steps))  # a few numbers, on the host
     length = to_numpy(norm)[:, None]
     for r in range(steps):
         W = apply(V)
-        (W,), alpha = update(_subtract, (W,), (previous, V), share=beta)
-        (W,), square = update(_subtract_itself, (W,), (V,), share=alpha)
+        alpha = over_rows(_subtract, W, previous, V, share=beta)
+        square = over_rows(_subtract, W, V, W, share=alpha)
         T[:, r, r] = to_numpy(alpha)
         xp = array_namespace(square)
         beta = xp.sqrt(square)
@@ -63,7 +61,7 @@ def quadrature(
         if r + 1 == steps or (enough is not None and enough(found)):
             break
         T[:, r, r + 1] = T[:, r + 1, r] = to_numpy(beta)
-        (W,), _ = update(_multiply, (W,), summed=False, factor=_inverse(beta))
+        over_rows(_multiply, W, factor=_inverse(beta))
         previous, V = V, W
     return found
 
@@ -71,24 +69,14 @@ def quadrature(
 # What is done between two sums over all rows, to some of the rows.
 
 
-def _scaled(V: Array, B: Array, factor: Array) -> None:
-    V[...] = factor * B
-
-
 def _multiply(W: Array, factor: Array) -> None:
     W *= factor
 
 
-def _subtract(W: Array, previous: Array, V: Array, share: Array) -> Array:
-    """W - share previous, in place, and its inner products with the columns of V."""
-    W -= share * previous
+def _subtract(W: Array, other: Array, V: Array, share: Array) -> Array:
+    """W - share other, in place, and its inner products with the columns of V, which may be W itself."""
+    W -= share * other
     return column_inner(W, V)
-
-
-def _subtract_itself(W: Array, V: Array, share: Array) -> Array:
-    """W - share V, in place, and the squares of its columns."""
-    W -= share * V
-    return column_inner(W, W)
 
 
 def _inverse(a: Array) -> Array:

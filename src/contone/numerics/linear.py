@@ -43,24 +43,23 @@ def conjugate_gradient(
     Solution
         `value` X (n, q); `residual` the largest relative residual over the columns.
     """
-    backend = get_backend(B)
-    update = backend.update
-    scale = _root(update(_square, (), (B,))[1])
+    over_rows = get_backend(B).over_rows
+    scale = _root(over_rows(column_inner, B, B))
     zero = array_namespace(B).zeros_like(B)
     X = zero if start is None else start + zero
     R = B + zero if start is None else B - apply(start)
-    weight = () if diagonal is None else backend.persist(1.0 / diagonal[:, None])
-    # Z = R / diagonal is never stored.
-    (P,), lengths = update(_begin, (backend.scratch(B),), (R, *weight))
+    weight = () if diagonal is None else (1.0 / diagonal[:, None],)
+    P = array_namespace(B).empty_like(B)  # Z = R / diagonal is never stored
+    lengths = over_rows(_begin, P, R, *weight)
     n_iter = 0
     while (residual := _largest(lengths, scale)) > tol and n_iter < max_iter:
         AP = apply(P)
-        _, curvature = update(column_inner, (), (P, AP))
+        curvature = over_rows(column_inner, P, AP)
         # A column that is done has rz = 0 (or rounding): it takes no further step.
         previous = lengths
         step = _ratio(previous[0, ...], curvature)
-        (X, R), lengths = update(_move, (X, R), (P, AP, *weight), step=step)
-        (P,), _ = update(_turn, (P,), (R, *weight), summed=False, ratio=_ratio(lengths[0, ...], previous[0, ...]))
+        lengths = over_rows(_move, X, R, P, AP, *weight, step=step)
+        over_rows(_turn, P, R, *weight, ratio=_ratio(lengths[0, ...], previous[0, ...]))
         n_iter += 1
     return Solution(X, residual=residual, n_iter=n_iter, converged=residual <= tol)
 
@@ -92,10 +91,6 @@ def _move(X: Array, R: Array, P: Array, AP: Array, *weight: Array, step: Array) 
 def _turn(P: Array, R: Array, *weight: Array, ratio: Array) -> None:
     P *= ratio
     P += _preconditioned(R, *weight)
-
-
-def _square(B: Array) -> Array:
-    return column_inner(B, B)
 
 
 def column_inner(A: Array, B: Array) -> Array:

@@ -154,10 +154,9 @@ def train(
     batch_size: int | None,
     rates: Callable[[int], float],
     rng: np.random.Generator,
-    optimiser: str = "adam",
     weight_decay: float = 0.0,
 ) -> Trained:
-    """Descend along the gradient of `objective` on one batch after the other, each epoch in a new order of the rows.
+    """Steps of Adam on one batch after the other, each epoch in a new order of the rows.
 
     Parameters
     ----------
@@ -173,8 +172,6 @@ def train(
         The learning rate of an epoch, counted from 0.
     rng : Generator
         Source of the order of the rows.
-    optimiser : {"adam", "sgd"}
-        Adam with its usual constants, or plain gradient steps.
     weight_decay : float
         Adds weight_decay / 2 ||w||^2 to the objective.
     """
@@ -191,9 +188,6 @@ def train(
                 step += 1
                 with torch.no_grad():
                     gradient += weight_decay * w
-                    if optimiser == "sgd":
-                        w -= rate * gradient
-                        continue
                     # torch.optim.Adam takes the same step in twice the time, after seconds of imports for its compiler.
                     mean.mul_(0.9).add_(gradient, alpha=0.1)
                     square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)

@@ -1,4 +1,4 @@
-"""Minimisers of a smooth function of one array: L-BFGS for the minimum, SGD and Adam for those who want their path.
+"""Minimisers of a smooth function of one array: L-BFGS for the minimum, Adam for those who want its path.
 
 Several parameters become one array by `join`, and are told apart again by `split`.
 """
@@ -57,48 +57,6 @@ def lbfgs(
         n_iter=int(found.nit),
         converged=not out_of_iterations,
     )
-
-
-def sgd(
-    gradient: Callable[[np.ndarray, np.ndarray], np.ndarray],
-    start: np.ndarray,
-    *,
-    n_rows: int,
-    learning_rate: float,
-    momentum: float,
-    batch_size: int,
-    epochs: int,
-    tol: float,
-    random: np.random.RandomState,
-) -> Solution:
-    """Stochastic gradient descent with heavy-ball momentum, as PyTorch writes it: v = m v + g, W = W - lr v.
-
-    Parameters
-    ----------
-    gradient : callable
-        ``gradient(W, rows)``, the gradient at W estimated from those rows.
-    start : array
-        W to begin with.
-    n_rows, learning_rate, momentum, batch_size, epochs : number
-        As PyTorch has them; an epoch is a pass over all rows.
-    tol : float
-        Stop when an epoch moves no entry of W by more than this. The residual is that movement.
-    random : RandomState
-        Source of the order of the rows.
-    """
-    W, velocity = start.copy(), np.zeros_like(start)
-    moved = np.inf
-    epoch = 0
-    while epoch < epochs and moved > tol:
-        before = W.copy()
-        order = random.permutation(n_rows)
-        for first in range(0, n_rows, batch_size):
-            velocity *= momentum
-            velocity += gradient(W, order[first : first + batch_size])
-            W -= learning_rate * velocity
-        moved = float(np.max(np.abs(W - before), initial=0.0))
-        epoch += 1
-    return Solution(value=W, residual=moved, n_iter=epoch, converged=moved <= tol)
 
 
 def adam(

@@ -34,24 +34,29 @@ NO_VARIANCE = 1e-12
 """Of the largest variance, as good as none: what is left of it by rounding."""
 
 
-class Standardisation(NamedTuple):
-    """x -> (x - mean) / scale, column by column; a constant column becomes 0."""
+class Scaling(NamedTuple):
+    """x -> (x - origin) / scale, column by column; a constant column becomes 0."""
 
-    mean: Array
+    origin: Array
     scale: Array
 
     def __call__(self, X: Array) -> Array:
-        """X (m, d), scaled."""
+        """X (m, d), scaled; what is far beyond any rows that were seen at a distance that can be computed with."""
         with np.errstate(over="ignore"):
-            return _within_reach((X - like(self.mean, X)) / like(self.scale, X))
+            Z = (X - like(self.origin, X)) / like(self.scale, X)
+        return array_namespace(Z).clip(Z, min=-FARTHEST, max=FARTHEST)
+
+    def on_host(self) -> Scaling:
+        """The same as plain arrays, so that a fitted method can go anywhere."""
+        return Scaling(to_numpy(self.origin), to_numpy(self.scale))
 
 
-def _within_reach(Z: Array) -> Array:
-    """Scaled features, those beyond any rows that were seen at a distance that can still be computed with."""
-    return array_namespace(Z).clip(Z, min=-FARTHEST, max=FARTHEST)
+def unscaled(X: Array) -> Array:
+    """X as it is, for methods that may be told not to scale."""
+    return X
 
 
-def standardisation(X: Array, *, ddof: int = 1) -> Standardisation:
+def standardisation(X: Array, *, ddof: int = 1) -> Scaling:
     """The z-scores of the columns of X (n, d), with n - ddof in the variance (MATLAB's zscore has ddof 1)."""
     with np.errstate(over="ignore", invalid="ignore"):  # seen and repaired below
         mean, scale, low, high = _moments(X, ddof)
@@ -60,7 +65,7 @@ def standardisation(X: Array, *, ddof: int = 1) -> Standardisation:
     unit = extreme_unit(largest)
     if bool(xp.any(unit != 1.0)):
         mean, scale, low, high = (moment * unit for moment in _moments(X / like(unit, X), ddof))
-    return Standardisation(mean, xp.where(_is_constant(scale, low, high), xp.ones_like(scale), scale))
+    return Scaling(mean, xp.where(_is_constant(scale, low, high), xp.ones_like(scale), scale))
 
 
 def extreme_unit(largest: Array) -> Array:
@@ -71,11 +76,9 @@ def extreme_unit(largest: Array) -> Array:
 
 
 def _moments(X: Array, ddof: int) -> tuple[Array, ...]:
-    """Mean, deviation, least and largest entry of the columns of X, in one pass."""
+    """Mean, deviation, least and largest entry of the columns of X."""
     xp = array_namespace(X)
-    return get_backend(X).compute(
-        xp.mean(X, axis=0), xp.std(X, axis=0, correction=ddof), xp.min(X, axis=0), xp.max(X, axis=0)
-    )
+    return xp.mean(X, axis=0), xp.std(X, axis=0, correction=ddof), xp.min(X, axis=0), xp.max(X, axis=0)
 
 
 def _is_constant(scale: Array, low: Array, high: Array) -> Array:
@@ -85,24 +88,12 @@ def _is_constant(scale: Array, low: Array, high: Array) -> Array:
     return (low == high) | (scale <= CONSTANT * rounding)
 
 
-class MinMax(NamedTuple):
-    """x -> (x - low) / scale, column by column: [0, 1] on the rows it was made from; a constant column becomes 0."""
-
-    low: Array
-    scale: Array
-
-    def __call__(self, X: Array) -> Array:
-        """X (m, d), scaled."""
-        with np.errstate(over="ignore"):
-            return _within_reach((X - like(self.low, X)) / like(self.scale, X))
-
-
-def min_max_scaling(X: Array) -> MinMax:
+def min_max_scaling(X: Array) -> Scaling:
     """The map of the columns of X (n, d) to [0, 1]."""
     xp = array_namespace(X)
     low, high = xp.min(X, axis=0), xp.max(X, axis=0)
     scale = high - low
-    return MinMax(low, xp.where(_is_constant(scale, low, high), xp.ones_like(scale), scale))
+    return Scaling(low, xp.where(_is_constant(scale, low, high), xp.ones_like(scale), scale))
 
 
 # ------------------------------------------------------------------------------------------------ principal components
@@ -112,7 +103,7 @@ def min_max_scaling(X: Array) -> MinMax:
 class PrincipalMap:
     """x -> (x - mean) / scale @ components; the components (d, k) give the training rows a mean square of 1."""
 
-    scaling: Standardisation
+    scaling: Scaling
     components: np.ndarray
 
     def __call__(self, X: Array) -> Array:
@@ -135,7 +126,7 @@ def principal_map(X: Array, n_components: int) -> PrincipalMap:
     standardised = scaling(X)
     n, d = standardised.shape
     k = min(n_components, n, d)
-    if d <= EXACT or k == d or not get_backend(X).in_memory:
+    if d <= EXACT or k == d:
         values, vectors = np.linalg.eigh(to_numpy(standardised.T @ standardised))
         vectors = vectors[:, ::-1][:, :k]
         values = np.maximum(values[::-1][:k], 0.0)
@@ -145,7 +136,7 @@ def principal_map(X: Array, n_components: int) -> PrincipalMap:
     return _scaled_map(scaling, vectors, values, n)
 
 
-def _scaled_map(scaling: Standardisation, vectors: np.ndarray, values: np.ndarray, n: int) -> PrincipalMap:
+def _scaled_map(scaling: Scaling, vectors: np.ndarray, values: np.ndarray, n: int) -> PrincipalMap:
     """The map to the directions (d, k) in which the rows vary, with sums of squares (k,), largest first.
 
     Nothing can be learnt of the others, and new rows may lie anywhere along them.
@@ -162,7 +153,7 @@ def _sparse_principal_map(X: Data, n_components: int) -> PrincipalMap:
     unit = extreme_unit(_largest(X))
     found = _map_of_sparse(_divided(X, unit), n_components)
     mean, scale = found.scaling
-    return PrincipalMap(Standardisation(mean * unit, scale * unit), found.components)
+    return PrincipalMap(Scaling(mean * unit, scale * unit), found.components)
 
 
 def _divided(X: Array, unit: np.ndarray) -> Array:
@@ -187,7 +178,7 @@ def _map_of_sparse(X: Data, n_components: int) -> PrincipalMap:
     n_zeros = n - np.bincount(X.indices, minlength=d)
     scale = np.sqrt((np.asarray(stored.sum(axis=0)).ravel() + n_zeros * np.square(mean)) / n)
     rounding = np.finfo(float).eps * _largest(X)
-    scaling = Standardisation(mean, np.where(scale <= CONSTANT * rounding, 1.0, scale))
+    scaling = Scaling(mean, np.where(scale <= CONSTANT * rounding, 1.0, scale))
     k = min(n_components, n, d)
     if d <= EXACT:
         gram = (X.T @ X).toarray() - n * np.outer(mean, mean)

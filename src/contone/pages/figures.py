@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,37 +28,11 @@ AZIMUTH, ELEVATION, HEIGHT = -60.0, 45.0, 0.7
 """Where the eye stands, in degrees, and by how much the third coordinate is flattened."""
 
 
-@dataclass(frozen=True)
-class Panel:
-    """One surface of the picture: title, colours (n, 3) in [0, 1], and a line below."""
-
-    title: str
-    colours: NDArray[np.float64]
-    caption: str = ""
-
-
 def tones(D: NDArray[np.float64], truth: NDArray[np.float64]) -> NDArray[np.float64]:
     """Degrees D (n, 3) as colours in [0, 1]: linear, with the middle 98 % of the truth's degrees as the full range."""
     low, high = np.percentile(truth, [1, 99])
     stretched: NDArray[np.float64] = np.clip((D - low) / (high - low), 0.0, 1.0)
     return stretched
-
-
-def manifold_grid(X: NDArray[np.float64], panels: Sequence[Panel], *, columns: int | None = None) -> Figure:
-    """All panels as small multiples, filled row by row. X (n, 3) are points of a plane lifted into space."""
-    from matplotlib.figure import Figure
-
-    columns = columns or _columns(len(panels))
-    rows = math.ceil(len(panels) / columns)
-    figure = Figure(figsize=(2.5 * columns, 2.45 * rows), layout="constrained", facecolor="white")
-    axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    for axis, panel in zip(axes, panels, strict=False):
-        draw_manifold(axis, X, panel.colours)
-        axis.set_title(panel.title, fontsize=10, fontweight="bold")
-        axis.text(0.5, -0.02, panel.caption, transform=axis.transAxes, ha="center", va="top", fontsize=8)
-    for axis in axes[len(panels) :]:
-        axis.axis("off")
-    return figure
 
 
 def manifold_image(X: NDArray[np.float64], colours: NDArray[np.float64], *, pixels: int = 480) -> bytes:
@@ -115,11 +87,6 @@ def _bytes(figure: Figure, **options: Any) -> bytes:
     with rc_context({"svg.hashsalt": "contone"}):
         figure.savefig(buffer, metadata={"Date": None} if kind == "svg" else {"Software": None}, **options)
     return buffer.getvalue()
-
-
-def _columns(count: int) -> int:
-    """As many columns as fill the last row best, between three and five."""
-    return min(range(min(count, 3), min(count, 5) + 1), key=lambda c: (-count % c, -c))
 
 
 def triangles(X: NDArray[np.float64]) -> NDArray[np.int32]:

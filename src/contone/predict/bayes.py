@@ -31,6 +31,8 @@ FLOOR = 1e-9
 
 FARTHEST = 1e100
 """New rows count as being at most this many largest deviations away."""
+LONGEST = 1e150
+"""The same in deviations of a Gaussian, whose ridge may be tiny: squares stay in floating point."""
 
 
 @estimator
@@ -119,6 +121,6 @@ def log_joint(X: np.ndarray, classes: Gaussians) -> Array:
     """log pi_j + log N(x_i; mu_j, Sigma_j) without the constant, (n, q)."""
     answer = np.empty((len(X), len(classes.means)))
     for j, (mu, factor) in enumerate(zip(classes.means, classes.factors, strict=True)):
-        whitened = solve_triangular(factor, (X - mu).T, lower=True, check_finite=False)
+        whitened = np.clip(solve_triangular(factor, (X - mu).T, lower=True, check_finite=False), -LONGEST, LONGEST)
         answer[:, j] = -0.5 * np.sum(whitened**2, axis=0) - np.log(np.diag(factor)).sum()
     return answer + classes.log_prior

@@ -53,11 +53,12 @@ class AAKNN(DistributionLearner):
 
     def _fit(self, X: np.ndarray, D: np.ndarray) -> Solution:
         check_jobs(self.n_jobs, "n_jobs")
-        k = min(self.n_neighbors, len(X))
         self.unit_ = safe_unit(X)
-        self.neighbours_ = KNeighborsRegressor(k, weights=self.weights, n_jobs=self.n_jobs).fit(X / self.unit_, D)
-        return Solution(self.neighbours_)
+        self.X_, self.D_ = X / self.unit_, D
+        return Solution(D)
 
     def _predict(self, X: np.ndarray) -> Array:
+        k = min(self.n_neighbors, len(self.X_))
+        neighbours = KNeighborsRegressor(k, weights=self.weights, n_jobs=self.n_jobs).fit(self.X_, self.D_)
         with np.errstate(over="ignore"):  # rows so far away that all neighbours are equally near
-            return self.neighbours_.predict(np.clip(X / self.unit_, -FARTHEST, FARTHEST))
+            return neighbours.predict(np.clip(X / self.unit_, -FARTHEST, FARTHEST))

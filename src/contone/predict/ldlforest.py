@@ -27,7 +27,7 @@ from sklearn.utils import check_random_state
 
 from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, DistributionLearner, Interval, estimator, parameter
 from contone.numerics.optimise import adam, join, split
-from contone.numerics.scaling import standardisation
+from contone.numerics.scaling import standardisation, unscaled
 from contone.numerics.simplex import normalise_rows
 from contone.numerics.solution import Solution
 from contone.predict.maxent import entropy
@@ -100,8 +100,8 @@ class LDLForest(DistributionLearner):
     random_state: int | np.random.RandomState | None = parameter("random_state", default=0)
 
     def _fit(self, X: np.ndarray, D: np.ndarray) -> Solution:
-        self._scaling = standardisation(X) if self.standardize else None
-        X = self._scaled(X)
+        self._scaling = standardisation(X) if self.standardize else unscaled
+        X = self._scaling(X)
         random = check_random_state(self.random_state)
         n_leaves = 2**self.depth
         self._nodes = np.array([random.permutation(n_leaves)[: n_leaves - 1] for _ in range(self.n_trees)])
@@ -122,7 +122,7 @@ class LDLForest(DistributionLearner):
         return Solution(self.leaves_, found.value - entropy(D), solution.residual, solution.n_iter)
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
-        X = self._scaled(X)
+        X = self._scaling(X)
         answer = np.empty((len(X), self.leaves_.shape[2]))
 
         def work(rows: slice) -> None:
@@ -131,9 +131,6 @@ class LDLForest(DistributionLearner):
 
         for_each(work, row_blocks(len(X), self.leaves_.shape[:2]))
         return answer
-
-    def _scaled(self, X: np.ndarray) -> np.ndarray:
-        return X if self._scaling is None else self._scaling(X)
 
 
 def initial_network(d: int, n_hidden: int, n_outputs: int, random: np.random.RandomState) -> list[np.ndarray]:

@@ -20,30 +20,28 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit
 
-from contone.base import COUNT, NOT_NEGATIVE, DistributionLearner, estimator, parameter
-from contone.numerics.iterative_scaling import centre_over_labels
-from contone.numerics.simplex import softmax
+from contone.base import NOT_NEGATIVE, estimator, parameter
 from contone.numerics.solution import Solution
-from contone.predict.maxent import Extra, fit_lbfgs, refuse_extreme_columns
-from contone.typing import Array, Presets
+from contone.predict.maxent import Extra, LinearSoftmax, refuse_extreme_columns
+from contone.typing import Presets
 
 
 @estimator
-class LDLLRR(DistributionLearner):
+class LDLLRR(LinearSoftmax):
     """Maximum entropy with a penalty on labels in the wrong order.
 
     Parameters
     ----------
-    ranking : float, default=1e-3
-        Weight of the order of the labels; 0 gives `MaxEnt`.
-    l2 : float, default=0.0
-        Weight of the penalty on Theta (not on b).
     fit_intercept : bool, default=True
         Whether the model has b.
+    l2 : float, default=0.0
+        Weight of the penalty on Theta (not on b).
     max_iter : int, default=500
         Maximum number of iterations of L-BFGS.
     tol : float, default=1e-6
         Converged when every |df / dtheta_kj| / rms(x_k) is at most this, as in `MaxEnt`.
+    ranking : float, default=1e-3
+        Weight of the order of the labels; 0 gives `MaxEnt`.
 
     Attributes
     ----------
@@ -67,26 +65,13 @@ class LDLLRR(DistributionLearner):
 
     reference = "Jia, Shen, Li, Lu & Zhu, IEEE TKDE 2023"
     PRESETS: ClassVar[Presets] = {"published_settings": {"fit_intercept": False, "max_iter": 50}}
-    _shares_rows = True
     ranking: float = parameter(NOT_NEGATIVE, default=1e-3)
-    l2: float = parameter(NOT_NEGATIVE, default=0.0)
-    fit_intercept: bool = parameter("boolean", default=True)
-    max_iter: int = parameter(COUNT, default=500)
-    tol: float = parameter(NOT_NEGATIVE, default=1e-6)
 
     def _fit(self, X: np.ndarray, D: np.ndarray) -> Solution:
         refuse_extreme_columns("LDLLRR", X)
         start = np.zeros((X.shape[1], D.shape[1]))
         extra = ranking_term(D, self.ranking) if self.ranking > 0 else None
-        solution = fit_lbfgs(X, D, start, self.fit_intercept, self.l2, self.max_iter, self.tol, extra=extra)
-        Theta, b = solution.value
-        self.coef_ = centre_over_labels(Theta)
-        self.intercept_ = b - b.mean()
-        self.n_iter_ = solution.n_iter
-        return solution
-
-    def _predict(self, X: np.ndarray) -> Array:
-        return softmax(X @ self.coef_ + self.intercept_)
+        return self._keep(self._fit_lbfgs(X, D, start, extra))
 
 
 def ranking_term(D: np.ndarray, ranking: float) -> Extra:

@@ -26,7 +26,7 @@ from sklearn.linear_model import LinearRegression
 
 from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, DistributionLearner, estimator, parameter
 from contone.numerics.optimise import join, lbfgs, split
-from contone.numerics.scaling import standardisation
+from contone.numerics.scaling import standardisation, unscaled
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
 from contone.predict.maxent import entropy
@@ -100,8 +100,8 @@ class LDLSCL(DistributionLearner):
     random_state: int | np.random.RandomState | None = parameter("random_state", default=0)
 
     def _fit(self, X: np.ndarray, D: np.ndarray) -> Solution:
-        self._scaling = standardisation(X) if self.standardize else None
-        X = self._scaled(X)
+        self._scaling = standardisation(X) if self.standardize else unscaled
+        X = self._scaling(X)
         self.centres_ = cluster_centres(D, self.n_clusters, self.random_state)
         problem = Problem(X, D, self.centres_, float(self.locality), float(self.barrier), float(self.l2))
         # Theta = b = W = 0 and c = 1: the uniform answer, and codes that say nothing.
@@ -119,12 +119,9 @@ class LDLSCL(DistributionLearner):
         return Solution((self.coef_, self.intercept_, self.code_coef_), value, solution.residual, solution.n_iter)
 
     def _predict(self, X: np.ndarray) -> Array:
-        X = self._scaled(X)
+        X = self._scaling(X)
         C = np.clip(self._regression.predict(X).reshape(len(X), -1), *self._code_range)
         return softmax(X @ self.coef_ + self.intercept_ + C @ self.code_coef_)
-
-    def _scaled(self, X: np.ndarray) -> np.ndarray:
-        return X if self._scaling is None else self._scaling(X)
 
 
 class Problem(NamedTuple):

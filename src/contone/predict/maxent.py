@@ -14,6 +14,7 @@ Reference: Geng, Label Distribution Learning, TKDE 2016 (SA-IIS and SA-BFGS ther
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -28,32 +29,113 @@ from contone.runtime.machine import pieces_by_width, total
 from contone.typing import Array, Presets
 from contone.validation import refuse_beyond_squares
 
+Extra = Callable[..., tuple[float, np.ndarray]]
+"""One more term of the objective: predictions P (q, m) of some rows, and which rows these are (a slice, all by
+default), to what they add to the value, and the gradient by P, (q, m)."""
+
 
 @estimator
-class MaxEnt(DistributionLearner):
+class LinearSoftmax(DistributionLearner):
+    """A learner whose prediction is softmax(x^T Theta + b)."""
+
+    _shares_rows = True
+    fit_intercept: bool = parameter("boolean", default=True)
+    l2: float = parameter(NOT_NEGATIVE, default=0.0)
+    max_iter: int = parameter(COUNT, default=500)
+    tol: float = parameter(NOT_NEGATIVE, default=1e-6)
+
+    def _keep(self, solution: Solution) -> Solution:
+        """Set what a fit found, with entries that sum to zero over the labels."""
+        Theta, b = solution.value
+        self.coef_ = centre_over_labels(Theta)
+        self.intercept_ = b - b.mean()
+        self.n_iter_ = solution.n_iter
+        return solution
+
+    def _predict(self, X: np.ndarray) -> Array:
+        return softmax(X @ self.coef_ + self.intercept_)
+
+    def _fit_lbfgs(self, X: np.ndarray, D: np.ndarray, Theta: np.ndarray, extra: Extra | None = None) -> Solution:
+        """L-BFGS in coordinates where the Hessian at the uniform answer, without the extra term, is the identity.
+
+        There the Hessian is (I - 1 1^T / q) / q (x) X^T X / n + l2 I. With the eigenvalues lambda and eigenvectors V of
+        X^T X / n (X centred where there is an intercept to take the mean up), the coordinates are
+        Phi = (lambda / q + l2)^(1/2) V^T Theta. Raw features are often nearly collinear, and L-BFGS then needs
+        hundreds of iterations for what takes ten here. Directions that X does not have are left out: they change no
+        prediction.
+        """
+        n, d = X.shape
+        q = D.shape[1]
+        # Without a penalty no column has a unit: those in small ones must not pass for rounding of the others.
+        unit = column_units(X, centred=self.fit_intercept) if self.l2 == 0 else np.ones(d)
+        X, Theta = X / unit, Theta * unit[:, None]
+        mean = X.mean(axis=0) if self.fit_intercept else np.zeros(d)
+        pieces = pieces_by_width(n, d + q)
+        white, V, scale = whiten(X - mean if self.fit_intercept else X, q, self.l2, pieces)
+        r = white.shape[1]
+        # The penalty in the new coordinates, and the intercept as a last coordinate without one.
+        weight, start = (self.l2 / scale**2)[:, None], scale[:, None] * (V.T @ Theta)
+        if self.fit_intercept:
+            white, weight = append_row(white.T, np.sqrt(q)).T, append_row(weight, 0.0)
+            start = append_row(start, np.sqrt(1 / q) * (mean @ Theta))
+        target = total(lambda rows: white[rows].T @ D[rows], pieces) / n
+
+        # Piece by piece, each in one thread: what is made in between stays in the cache, and no thread waits for
+        # another within a product, as those of BLAS do again and again where the inner dimension is the number of rows.
+        def value_and_gradient(Phi: np.ndarray) -> tuple[float, np.ndarray]:
+            def of_piece(rows: slice) -> np.ndarray:
+                P, log_partition = softmax_and_log_partition(Phi.T @ white[rows].T)
+                value, gradient = log_partition.sum() / n, (P @ white[rows]).T / n
+                if extra is not None:
+                    added, by_P = extra(P, rows)
+                    value, gradient = value + added, gradient + (through_softmax(P, by_P) @ white[rows]).T
+                return join([np.array(value), gradient])
+
+            sums = total(of_piece, pieces)
+            shrunk = weight * Phi
+            value = sums[0] - np.vdot(target, Phi) + 0.5 * np.vdot(shrunk, Phi)
+            return float(value), sums[1:].reshape(Phi.shape) - target + shrunk
+
+        rms = np.append(root_mean_square(X), 1.0)
+        # By Cauchy-Schwarz, this bound on the gradient in the new coordinates brings every moment residual below tol.
+        stretch = np.append(np.sqrt(((V * scale) ** 2).sum(axis=1)) + np.abs(mean) / np.sqrt(q), 1 / np.sqrt(q)) / rms
+        bound = self.tol / (stretch.max() * np.sqrt(len(start)))
+        answer = lbfgs(value_and_gradient, start, tol=bound, max_iter=self.max_iter, n_pairs=20, min_decrease=0.0)
+        Phi = answer.value
+        Theta = V @ (Phi[:r] / scale[:, None])
+        b = np.sqrt(q) * Phi[r] - mean @ Theta if self.fit_intercept else np.zeros(q)
+        value, gradient = objective(X, D, Theta, b, self.l2, extra)
+        moments = append_row(gradient.Theta, gradient.b) if self.fit_intercept else gradient.Theta
+        residual = float(np.abs(moments / rms[: len(moments), None]).max())
+        parameters = Parameters(Theta / unit[:, None], b)
+        return Solution(parameters, value - entropy(D), residual, answer.n_iter, residual <= self.tol)
+
+
+@estimator
+class MaxEnt(LinearSoftmax):
     """Label distribution learning by maximum entropy: softmax of a linear function, fitted in KL(D || D^).
 
     Parameters
     ----------
-    solver : {"lbfgs", "iis"}, default="lbfgs"
-        "lbfgs" is BFGS-LDL: L-BFGS with the analytic gradient, in coordinates where X is white. "iis" is IIS-LDL:
-        improved iterative scaling, which needs more iterations to reach the same minimum; stopped early, as
-        published, its answer depends on where it started.
     fit_intercept : bool, default=True
         Whether the model has b. Inside "iis" it is the weight of one more feature that is 1 in every row, so it counts
         in the row sums that set the length of a step.
     l2 : float, default=0.0
         Weight of the penalty on Theta (not on b). With more features than rows the unpenalised model can fit any D.
-    init : {"zeros", "eye"}, default="zeros"
-        Where Theta starts: the uniform answer, or ones on the main diagonal as in the original code. b starts at 0.
-    accelerate : bool, default=True
-        Whether "iis" extrapolates from its last steps (Anderson's method): some ten times fewer iterations to the same
-        minimum, and the likelihood still rises at each of them. False is the algorithm as published.
     max_iter : int, default=500
         Iterations at most.
     tol : float, default=1e-6
         Converged when the moment conditions hold this well: |df / dtheta_kj| / rms(x_k) <= tol for all k, j, which does
         not depend on the scale of the features. Below about 1e-8, rounding of f ends "lbfgs" first.
+    solver : {"lbfgs", "iis"}, default="lbfgs"
+        "lbfgs" is BFGS-LDL: L-BFGS with the analytic gradient, in coordinates where X is white. "iis" is IIS-LDL:
+        improved iterative scaling, which needs more iterations to reach the same minimum; stopped early, as
+        published, its answer depends on where it started.
+    init : {"zeros", "eye"}, default="zeros"
+        Where Theta starts: the uniform answer, or ones on the main diagonal as in the original code. b starts at 0.
+    accelerate : bool, default=True
+        Whether "iis" extrapolates from its last steps (Anderson's method): some ten times fewer iterations to the same
+        minimum, and the likelihood still rises at each of them. False is the algorithm as published.
 
     Attributes
     ----------
@@ -83,37 +165,37 @@ class MaxEnt(DistributionLearner):
             "tol": 1e-7,
         },
     }
-    _shares_rows = True
     solver: str = parameter({"lbfgs", "iis"}, default="lbfgs")
-    fit_intercept: bool = parameter("boolean", default=True)
-    l2: float = parameter(NOT_NEGATIVE, default=0.0)
     init: str = parameter({"zeros", "eye"}, default="zeros")
     accelerate: bool = parameter("boolean", default=True)
-    max_iter: int = parameter(COUNT, default=500)
-    tol: float = parameter(NOT_NEGATIVE, default=1e-6)
 
     def _fit(self, X: np.ndarray, D: np.ndarray) -> Solution:
         d, q = X.shape[1], D.shape[1]
         refuse_extreme_columns("MaxEnt", X)
         Theta = np.eye(d, q) if self.init == "eye" else np.zeros((d, q))
-        common = (self.fit_intercept, self.l2, self.max_iter, self.tol)
-        if self.solver == "iis":
-            solution = fit_iis(X, D, Theta, *common, accelerate=self.accelerate)
-        else:
-            solution = fit_lbfgs(X, D, Theta, *common)
-        Theta, b = solution.value
-        self.coef_ = centre_over_labels(Theta)
-        self.intercept_ = b - b.mean()
-        self.n_iter_ = solution.n_iter
-        return solution
+        return self._keep(self._fit_iis(X, D, Theta) if self.solver == "iis" else self._fit_lbfgs(X, D, Theta))
 
-    def _predict(self, X: np.ndarray) -> Array:
-        return softmax(X @ self.coef_ + self.intercept_)
-
-
-Extra = Callable[..., tuple[float, np.ndarray]]
-"""One more term of the objective: predictions P (q, m) of some rows, and which rows these are (a slice, all by
-default), to what they add to the value, and the gradient by P, (q, m)."""
+    def _fit_iis(self, X: np.ndarray, D: np.ndarray, Theta: np.ndarray) -> Solution:
+        """Improved iterative scaling; the intercept is the weight of a constant feature."""
+        d, q = Theta.shape
+        penalty = np.full((d, 1), self.l2)
+        if self.fit_intercept:
+            # Paper: the published models have no intercept. The feature's height, 1, is a choice: it does not move the
+            # limit, but a high constant would make the row sums larger and with them every step shorter.
+            X, Theta, penalty = append_row(X.T, 1.0).T, append_row(Theta, 0.0), append_row(penalty, 0.0)
+        solution = improved_iterative_scaling(
+            X,
+            D,
+            Theta,
+            penalty=penalty if self.l2 > 0 else 0.0,
+            accelerate=self.accelerate,
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
+        constant = entropy(D)
+        value = Parameters(solution.value[:d], solution.value[d] if self.fit_intercept else np.zeros(q))
+        info = {"objective": [each - constant for each in solution.info["objective"]]}
+        return replace(solution, value=value, objective=solution.objective - constant, info=info)
 
 
 class Parameters(NamedTuple):
@@ -152,105 +234,6 @@ def through_softmax(P: np.ndarray, by_P: np.ndarray) -> Array:
 def refuse_extreme_columns(name: str, X: np.ndarray) -> None:
     """Refuse X (n, d) with a column whose squares, or whose coefficient, floating point cannot hold."""
     refuse_beyond_squares(name, np.abs(X).max(axis=0))
-
-
-def fit_lbfgs(
-    X: np.ndarray,
-    D: np.ndarray,
-    Theta: np.ndarray,
-    fit_intercept: bool,
-    l2: float,
-    max_iter: int,
-    tol: float,
-    *,
-    extra: Extra | None = None,
-) -> Solution:
-    """L-BFGS in coordinates where the Hessian at the uniform answer, without the extra term, is the identity.
-
-    There the Hessian is (I - 1 1^T / q) / q (x) X^T X / n + l2 I. With the eigenvalues lambda and eigenvectors V of
-    X^T X / n (X centred where there is an intercept to take the mean up), the coordinates are
-    Phi = (lambda / q + l2)^(1/2) V^T Theta. Raw features are often nearly collinear, and L-BFGS then needs hundreds of
-    iterations for what takes ten here. Directions that X does not have are left out: they change no prediction.
-    """
-    n, d = X.shape
-    q = D.shape[1]
-    # Without a penalty no column has a unit: those in small ones must not pass for rounding of the others.
-    unit = column_units(X, centred=fit_intercept) if l2 == 0 else np.ones(d)
-    X, Theta = X / unit, Theta * unit[:, None]
-    mean = X.mean(axis=0) if fit_intercept else np.zeros(d)
-    pieces = pieces_by_width(n, d + q)
-    white, V, scale = whiten(X - mean if fit_intercept else X, q, l2, pieces)
-    r = white.shape[1]
-    # The penalty in the new coordinates, and the intercept as a last coordinate without one.
-    weight = append_row((l2 / scale**2)[:, None], 0.0)
-    start = append_row(scale[:, None] * (V.T @ Theta), np.sqrt(1 / q) * (mean @ Theta))
-    if fit_intercept:
-        white = append_row(white.T, np.sqrt(q)).T
-    else:
-        weight, start = weight[:r], start[:r]
-    target = total(lambda rows: white[rows].T @ D[rows], pieces) / n
-
-    # Piece by piece, each in one thread: what is made in between stays in the cache, and no thread waits for another
-    # within a product, as those of BLAS do again and again where the inner dimension is the number of rows.
-    def value_and_gradient(Phi: np.ndarray) -> tuple[float, np.ndarray]:
-        def of_piece(rows: slice) -> np.ndarray:
-            P, log_partition = softmax_and_log_partition(Phi.T @ white[rows].T)
-            value, gradient = log_partition.sum() / n, (P @ white[rows]).T / n
-            if extra is not None:
-                added, by_P = extra(P, rows)
-                value, gradient = value + added, gradient + (through_softmax(P, by_P) @ white[rows]).T
-            return join([np.array(value), gradient])
-
-        sums = total(of_piece, pieces)
-        shrunk = weight * Phi
-        value = sums[0] - np.vdot(target, Phi) + 0.5 * np.vdot(shrunk, Phi)
-        return float(value), sums[1:].reshape(Phi.shape) - target + shrunk
-
-    rms = np.append(root_mean_square(X), 1.0)
-    # By Cauchy-Schwarz, this bound on the gradient in the new coordinates brings every moment residual below tol.
-    stretch = np.append(np.sqrt(((V * scale) ** 2).sum(axis=1)) + np.abs(mean) / np.sqrt(q), 1 / np.sqrt(q)) / rms
-    bound = tol / (stretch.max() * np.sqrt(len(start)))
-    answer = lbfgs(value_and_gradient, start, tol=bound, max_iter=max_iter, n_pairs=20, min_decrease=0.0)
-    Phi = answer.value
-    Theta = V @ (Phi[:r] / scale[:, None])
-    b = np.sqrt(q) * Phi[r] - mean @ Theta if fit_intercept else np.zeros(q)
-    value, gradient = objective(X, D, Theta, b, l2, extra)
-    moments = append_row(gradient.Theta, gradient.b) if fit_intercept else gradient.Theta
-    residual = float(np.abs(moments / rms[: len(moments), None]).max())
-    parameters = Parameters(Theta / unit[:, None], b)
-    return Solution(parameters, value - entropy(D), residual, answer.n_iter, residual <= tol)
-
-
-def fit_iis(
-    X: np.ndarray,
-    D: np.ndarray,
-    Theta: np.ndarray,
-    fit_intercept: bool,
-    l2: float,
-    max_iter: int,
-    tol: float,
-    *,
-    accelerate: bool = False,
-) -> Solution:
-    """Improved iterative scaling; the intercept is the weight of a constant feature."""
-    d, q = Theta.shape
-    penalty = np.full((d, 1), l2)
-    if fit_intercept:
-        # Paper: the published models have no intercept. The feature's height, 1, is a choice: it does not move the
-        # limit, but a high constant would make the row sums larger and with them every step shorter.
-        X, Theta, penalty = append_row(X.T, 1.0).T, append_row(Theta, 0.0), append_row(penalty, 0.0)
-    solution = improved_iterative_scaling(
-        X, D, Theta, penalty=penalty if l2 > 0 else 0.0, accelerate=accelerate, max_iter=max_iter, tol=tol
-    )
-    constant = entropy(D)
-    return Solution(
-        Parameters(solution.value[:d], solution.value[d] if fit_intercept else np.zeros(q)),
-        solution.objective - constant,
-        solution.residual,
-        solution.n_iter,
-        solution.converged,
-        {"objective": [value - constant for value in solution.info["objective"]]},
-    )
 
 
 def whiten(X: np.ndarray, q: int, l2: float, pieces: list[slice]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

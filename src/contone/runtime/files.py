@@ -3,7 +3,7 @@
 The content goes to a temporary file in the same folder and is moved over the target in one step at the end. An error,
 Ctrl-C or a full disk on the way leaves the target as it was and no temporary file behind. Only a process that is killed
 leaves its temporary file; `remove_leftovers` finds it on the next run. Locks are the operating system's: they end with
-their owner, however that one ends, so that a lock file without a living owner counts for nothing.
+the process that holds them, however it ends, so that a lock file without a living owner is ignored.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def check_folder(path: str | os.PathLike[str]) -> None:
 
 
 def expand_user(path: str | os.PathLike[str]) -> Path:
-    """The path with the home of the user that it begins with (~, ~name); one of nobody's stays as it is."""
+    """The path with ~ or ~name replaced by that user's home; the name of an unknown user stays as it is."""
     return Path(os.path.expanduser(path))
 
 

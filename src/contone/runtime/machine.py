@@ -207,17 +207,16 @@ def pieces_by_width(n: int, width: int) -> list[slice]:
 
 
 def total(work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> Result:
-    """The sum of work(piece) over the pieces, side by side where there are several."""
-    return work(pieces[0]) if len(pieces) == 1 else reduce(add, side_by_side(work, pieces))
-
-
-def for_each(work: Callable[[Piece], object], pieces: Sequence[Piece]) -> None:
-    """work(piece) for every piece, side by side where there are several."""
+    """The sum of work(piece) over the pieces, side by side where there are several; None where it returns nothing."""
     if len(pieces) == 1:
-        work(pieces[0])
-    else:
-        for _ in side_by_side(work, pieces):
-            pass
+        return work(pieces[0])
+    parts = list(side_by_side(work, pieces))
+    return parts[0] if parts[0] is None else reduce(add, parts)
+
+
+def for_each(work: Callable[[Piece], None], pieces: Sequence[Piece]) -> None:
+    """work(piece) for every piece, side by side where there are several; it returns nothing."""
+    total(work, pieces)
 
 
 class _OneBlasThread:

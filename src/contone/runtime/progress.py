@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TypeVar
@@ -21,17 +21,11 @@ LOG = logging.getLogger("contone")
 
 @dataclass(frozen=True)
 class Report:
-    """How far a loop is: `done` of `total` steps, in so many seconds."""
+    """How far a loop is: `done` of `total` steps."""
 
     name: str
     done: int
     total: int
-    seconds: float
-
-    @property
-    def expected_seconds(self) -> float:
-        """Of the whole loop, if the steps that are left take as long as those that are done."""
-        return self.seconds * self.total / self.done if self.done else float("inf")
 
 
 Listener = Callable[[Report], None]
@@ -71,7 +65,7 @@ def reported(steps: Iterable[Step], total: int, name: str) -> Iterator[Step]:
         for done, step in enumerate(steps, start=1):
             yield step
             if hears is not None:
-                hears(Report(name, done, total, time.perf_counter() - started))
+                hears(Report(name, done, total))
     finally:
         if hears is not None:
             listener.set(hears)
@@ -94,3 +88,28 @@ def show_progress(steps: Iterable[Step], total: int, name: str, verbose: bool | 
         return
     console = Console(stderr=True)
     yield from track(steps, name, total, console=console, disable=verbose is None and not console.is_terminal)
+
+
+class Progress:
+    """Hears of notes, warnings and steps of work on a file, and says nothing.
+
+    The library is silent; derive from it and override what you want to show, as the command line does.
+    """
+
+    def note(self, message: str) -> None:
+        """Something worth knowing."""
+
+    def warn(self, message: str) -> None:
+        """Something that the user may want to act on."""
+
+    def working(self, message: str) -> AbstractContextManager[None]:
+        """Around a step of unknown length."""
+        return nullcontext()
+
+    def fitting(self, message: str) -> AbstractContextManager[None]:
+        """Around a fit, which may tell how far it is (`contone.runtime.progress`)."""
+        return self.working(message)
+
+    def counting(self, message: str, total: int, done: int = 0) -> AbstractContextManager[Callable[[], None]]:
+        """Around `total` equal steps of which `done` are there; call what it gives after each."""
+        return nullcontext(lambda: None)

@@ -1,27 +1,43 @@
 """Answers of people, whatever tool they gave them in: who said what about which item.
 
-`contone.tables.exports` makes them from the exports of tools, `contone.tables.gathering` from tables; from there on
-they are one.
+`contone.tables.exports` makes them from the exports of tools, `gather` from a table, however it is laid out:
+
+    one row per answer and label      item, person, label            crowd-kit's task, worker, label are known by name
+    one row per answer                item, person, a column per label
+    one row per item                  a column per person (cleanlab), blank where nobody was asked
+
+Columns that differ between the answers about an item say something of the answer, not of the item: they are left out.
 """
 
 from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from contone.exceptions import DataError
-from contone.tables.table import Table, Written
+from contone.exceptions import ArgumentError, DataError, LabelError
+from contone.tables import columns, labels
+from contone.tables.settings import Reading
+from contone.tables.table import Table
 
 Kind = Literal["votes", "marks", "levels", "ranks"]
 NUMBERS = (({bool}, pl.Boolean), ({int}, pl.Int64), ({int, float}, pl.Float64))
+
+MOST_LEVELS = 101
+"""Ratings further apart are not filled with those in between."""
+FEW_REPEATED = 0.05
+"""Share of rows up to which a person's second row about an item is a second answer; more are sets of labels."""
+
+
+CALLED = ("question", "kind", "asked", "shown")
+"""What says of a question to a tool which one it is."""
 
 
 @dataclass(frozen=True)
@@ -54,28 +70,47 @@ class Answers:
     """What the question is about, by the tool's name of it (`to_name` of Label Studio)."""
     fields: list[Mapping[str, object]] = field(default_factory=list, repr=False)
     """What the tool holds about each item, as it was."""
-    written: Written = field(default_factory=Written, repr=False)
-    """How the table is written that they come from."""
+    source: Table = field(default_factory=lambda: Table(pl.DataFrame()), repr=False)
+    """The table that they come from."""
 
     @property
     def table(self) -> Table:
         """The items as a table."""
-        return Table(self.items, **self.written)
+        return self.source.with_rows(self.items)
 
     def in_words(self) -> str:
         """What was read, in one sentence."""
-        by = f" by {len(self.workers):,} people" if self.workers else ""
+        by = f" by {counted(len(self.workers), 'person', 'people')}" if self.workers else ""
         said = f"{self.tool}: " if self.tool else ""
-        said += f"{len(self.item):,} answers{by} about {self.items.height:,} items"
+        said += f"{counted(len(self.item), 'answer')}{by} about {counted(self.items.height, 'item')}"
         said += f", question {self.question!r}" if self.question else ""
-        said += f"; {len(self.reference):,} items with a reference answer" if self.reference else ""
+        said += f"; {counted(len(self.reference), 'item')} with a reference answer" if self.reference else ""
         left_out = [f"{count:,} {why}" for why, count in self.skipped if count]
         return said + (f" ({', '.join(left_out)} left out)" if left_out else "")
+
+    def refuse_empty(self) -> None:
+        """Refuse to learn from items about which nobody has said anything."""
+        if not len(self.item):
+            left_out = ", ".join(f"{count:,} {why}" for why, count in self.skipped)
+            raise DataError(
+                f"This {self.tool} export holds no answers{f' ({left_out})' if left_out else ''}:"
+                " export items that people have annotated."
+            )
+        if not self.labels:
+            raise DataError(f"In this {self.tool} export nobody chose a label: {len(self.item):,} answers are empty.")
 
     def by_item(self) -> Answers:
         """The same answers, those of an item one after the other."""
         order = np.argsort(self.item, kind="stable")
         return replace(self, item=self.item[order], worker=self.worker[order], Y=self.Y[order])
+
+    def with_labels(self, labels: list[str]) -> Answers:
+        """The same with these labels, in their order; one that is not among them is refused."""
+        if unknown := next((name for name in self.labels if name not in labels), None):
+            raise LabelError(f"the label {unknown!r} is not one of the model's: {', '.join(labels)}.")
+        Y = np.zeros((len(self.Y), len(labels)), dtype=np.float32)
+        Y[:, [labels.index(name) for name in self.labels]] = self.Y
+        return replace(self, labels=labels, Y=Y)
 
     @cached_property
     def annotators(self) -> tuple[str, ...] | None:
@@ -94,8 +129,8 @@ class Collector:
 
     def __init__(self, tool: str, question: str = "") -> None:
         self.tool, self.question, self.asked, self.shown = tool, question, "", ""
-        self.items: dict[Hashable, int] = {}
-        self.workers: dict[Hashable, int] = {}
+        self.items: dict[int | str, int] = {}
+        self.workers: dict[int | str, int] = {}
         self.labels: dict[str, int] = {}
         self.fields: list[Mapping[str, object]] = []
         self.reference: dict[int, list[str]] = {}
@@ -115,9 +150,9 @@ class Collector:
         other.items, other.fields = self.items, self.fields
         return other
 
-    def item(self, name: Hashable, fields: Mapping[str, object]) -> int:
-        """The number of an item; its fields are those of the first time it is seen."""
-        number = self.items.setdefault(name, len(self.items))
+    def item(self, name: object, fields: Mapping[str, object]) -> int:
+        """The number of an item, by its name where it has one; its fields are those of the first time it is seen."""
+        number = self.items.setdefault(name if isinstance(name, (int, str)) else len(self.items), len(self.items))
         if number == len(self.fields):
             self.fields.append(fields)
         return number
@@ -127,10 +162,19 @@ class Collector:
         for label in labels:
             self.labels.setdefault(label, len(self.labels))
 
+    def offer_scale(self) -> None:
+        """Ratings are labels in the order of their numbers: offered from the first to the last, whoever chose them."""
+        try:
+            numbers = [int(label) for label in self.labels]
+        except ValueError:  # halves, or words
+            return
+        if numbers and max(numbers) - min(numbers) < MOST_LEVELS:
+            self.offer(str(level) for level in range(min(1, *numbers), max(numbers) + 1))
+
     def add(
         self,
         item: int,
-        worker: Hashable | None,
+        worker: object,
         labels: Sequence[str],
         levels: Sequence[float] | None = None,
         offered: Sequence[str] | None = None,
@@ -141,7 +185,10 @@ class Collector:
             self.offer(offered)
             self._offered[number] = [self.labels[label] for label in offered]
         self._item.append(item)
-        self._worker.append(-1 if worker is None else self.workers.setdefault(worker, len(self.workers)))
+        if isinstance(worker, Mapping):  # a person with an address and a number
+            worker = worker.get("email") or worker.get("id")
+        is_named = isinstance(worker, (int, str)) and worker != ""
+        self._worker.append(self.workers.setdefault(cast("int | str", worker), len(self.workers)) if is_named else -1)
         for k, label in enumerate(labels):
             self._answer.append(number)
             self._label.append(self.labels.setdefault(label, len(self.labels)))
@@ -153,14 +200,6 @@ class Collector:
 
     def finish(self, kind: Kind | None = None) -> Answers:
         """All answers; without a kind, votes where every answer has exactly one label, and marks elsewhere."""
-        if not self._item:
-            left_out = ", ".join(f"{count:,} {why}" for why, count in self.skipped.items())
-            raise DataError(
-                f"This {self.tool} export holds no answers{f' ({left_out})' if left_out else ''}:"
-                " export items that people have annotated."
-            )
-        if not self.labels:
-            raise DataError(f"In this {self.tool} export nobody chose a label: {len(self._item):,} answers are empty.")
         m, order = len(self._item), in_order(list(self.labels))
         place = np.array([order.index(label) for label in self.labels], dtype=np.int64)
         Y = np.zeros((m, len(order)), dtype=np.float32)
@@ -191,6 +230,28 @@ class Collector:
             self.shown,
             self.fields,
         )
+
+
+def choose_question(tool: str, names: Iterable[str], question: str | None) -> str:
+    """The question that is meant; it must be named where there are several."""
+    there = sorted(set(names))
+    if question in there or (question is None and len(there) == 1):
+        return there[0] if question is None else question
+    if question is None and there:
+        raise DataError(f"This {tool} export has {len(there)} questions: {', '.join(there)}. Name one (--question).")
+    asked = "no answers to any question" if question is None else f"no question {question!r}"
+    raise DataError(f"This {tool} export has {asked}{'; it has ' if there else ''}{', '.join(there)}.")
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "item"), counted(2000, "item")
+    ('1 item', '2,000 items')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def in_order(names: list[str]) -> list[str]:
@@ -224,3 +285,136 @@ def _column(name: str, values: list[object]) -> pl.Series:
 def as_text(value: object) -> str:
     """A value of JSON as one text."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+# --------------------------------------------------------------------------------------------- answers in a table
+
+
+def gather(table: Table, reading: Reading, note: Callable[[str], None]) -> Answers | Table:
+    """The answers in a table; or a table with one row per item, where each row is one, or names one of its labels."""
+    there = table.stored.columns
+    if reading == replace(reading, labels=(), item=None, worker=None) and {"task", "worker", "label"} <= set(there):
+        reading = replace(reading, item="task", worker="worker", labels=("label",))
+    item, worker = reading.item, reading.worker
+    if item is None and worker is None:
+        return table
+    people = [] if worker is None else columns.resolve([worker], there, "worker", skip={item or ""})
+    if len(people) > 1:
+        return _column_per_person(table, people, reading, note)
+    if item is None:
+        raise ArgumentError("a column of annotators needs a column of items beside it (--item).", "worker")
+    names = columns.resolve(labels.expand(reading.labels), there, "labels", skip={item, worker or ""})
+    roles = [*columns.resolve([item], there, "item"), *people, *names]
+    if not names:
+        raise ArgumentError("name the column of labels, or one column per label.", "labels")
+    if len(set(roles)) < len(roles):
+        raise ArgumentError("item, annotator and labels must be different columns.", "item" if not people else "worker")
+    if len(names) == 1:
+        return _row_per_label(table, roles[0], people, names[0], reading, note)
+    Y = labels.LabelReading(names, labels.meanings(table.words(names), table.numeric)).read(table)
+    items, place = _items(table.stored, roles[0], roles, note)
+    return Answers(items, place, *_people(table.stored, people), names, _matrix(Y), key=roles[0], source=table)
+
+
+def _row_per_label(
+    table: Table, item: str, people: list[str], label: str, reading: Reading, note: Callable[[str], None]
+) -> Answers | Table:
+    """One row per item, person and label; without persons, each row is an answer where labels of an item repeat."""
+    stored = table.stored
+    said = _named(stored[label])
+    if not people and reading.rule != "votes" and not stored.select(item, said).is_duplicated().any():
+        return table.with_rows(_sets(stored, item, label))
+    items, place = _items(stored, item, [item, *people, label], note)
+    workers, worker = _people(stored, people)
+    pairs = labels.exploded(said, reading.label_separator or "")
+    names = in_order(pairs["name"].unique().to_list())
+    if not names:
+        raise DataError(f"the label column {label!r} names no label in any row.")
+    pair = place * (len(workers) + 1) + worker
+    repeated = 1.0 - len(np.unique(pair)) / len(pair)
+    are_votes = reading.rule == "votes" or (reading.rule is None and repeated < FEW_REPEATED)
+    if people and are_votes and repeated:
+        note(f"{repeated:.1%} of the answers are by somebody who answered about the item before: each counts")
+    alone = (worker < 0) | are_votes
+    keys = np.where(alone, np.arange(len(pair)) + pair.max(initial=0) + 1, pair)
+    _, first, answer = np.unique(keys, return_index=True, return_inverse=True)
+    Y = np.zeros((len(first), len(names)), dtype=np.float32)
+    Y[answer.ravel()[pairs["row"].to_numpy()], labels.codes(pairs["name"], names)] = 1.0
+    order = np.argsort(first)
+    return Answers(items, place[first[order]], workers, worker[first[order]], names, Y[order], key=item, source=table)
+
+
+def _column_per_person(table: Table, people: list[str], reading: Reading, note: Callable[[str], None]) -> Answers:
+    """One row per item; a blank entry was not asked."""
+    if reading.labels:
+        raise ArgumentError("with a column per person, their entries are the labels: leave it out.", "labels")
+    items = table.stored.drop(people)
+    if reading.item is not None and items[reading.item].n_unique() < items.height:
+        raise DataError(f"the item {reading.item!r} is not unique: a column per person needs one row per item.")
+    cells = _named(pl.concat([table.stored[name].cast(pl.String).alias("label") for name in people]))
+    asked = (cells.fill_null("").str.strip_chars() != "").to_numpy()
+    place, worker = np.tile(np.arange(items.height), len(people)), np.repeat(np.arange(len(people)), items.height)
+    pairs = labels.exploded(cells.filter(asked), reading.label_separator or "")
+    names = in_order(pairs["name"].unique().to_list())
+    if not names:
+        raise DataError(f"the columns {columns.shown(people)} hold no answer.")
+    Y = labels.indicators(pairs, int(asked.sum()), names)
+    return Answers(items, place[asked], people, worker[asked], names, Y, key=reading.item or "", source=table)
+
+
+def _sets(frame: pl.DataFrame, item: str, label: str) -> pl.DataFrame:
+    """One row per item, whose labels become a list; other columns must agree."""
+    others = [name for name in frame.columns if name not in (item, label)]
+    for name, odd in _differing(frame, item, others).items():
+        raise DataError(
+            f"the rows of item {odd!r} differ in the column {name!r}: with one row per item and label, everything but "
+            "the label must be the same for one item."
+        )
+    listed = pl.col(label).drop_nulls().unique(maintain_order=True)
+    rows = frame.group_by(item, maintain_order=True).agg(*(pl.col(name).first() for name in others), listed)
+    return rows.select(frame.columns)
+
+
+def _differing(frame: pl.DataFrame, item: str, names: Sequence[str]) -> dict[str, object]:
+    """Columns in which the rows of an item differ, each with such an item."""
+    counts = frame.group_by(item, maintain_order=True).agg(pl.col(name).n_unique() for name in names)
+    return {name: counts[item][counts[name].arg_max() or 0] for name in names if (counts[name] > 1).any()}
+
+
+def _items(
+    frame: pl.DataFrame, item: str, used: Sequence[str], note: Callable[[str], None]
+) -> tuple[pl.DataFrame, NDArray[np.int64]]:
+    """A row per item with what all its rows agree on, and the number (m,) of the item of every row."""
+    blank = frame[item].cast(pl.String).fill_null("").str.strip_chars() == ""
+    if blank.any():
+        raise DataError(f"row {blank.arg_max()} has no {item!r}: every answer must say what it is about.")
+    others = [name for name in frame.columns if name not in used]
+    differing = _differing(frame, item, others)
+    if differing:
+        note(f"left out, since the rows of an item differ in it: {columns.listed(list(differing))}")
+    kept = [name for name in others if name not in differing]
+    items = frame.select(item, *kept).unique(subset=item, keep="first", maintain_order=True)
+    numbered = items.select(item).with_row_index("#")
+    place = frame.select(item).join(numbered, on=item, how="left", maintain_order="left")["#"]
+    return items, place.to_numpy().astype(np.int64)
+
+
+def _people(frame: pl.DataFrame, people: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
+    """Names of the persons, and the number (m,) of the person of every row; -1 for a blank name, or no column."""
+    if not people:
+        return [], np.full(frame.height, -1, dtype=np.int64)
+    said = frame[people[0]].cast(pl.String).fill_null("").str.strip_chars()
+    names = [name for name in said.unique(maintain_order=True).to_list() if name]
+    return names, labels.codes(said, names)
+
+
+def _named(column: pl.Series) -> pl.Series:
+    """Entries as names; a whole number that a blank elsewhere has turned into a fraction is whole again."""
+    if column.dtype.is_nested():
+        return column
+    text = column.cast(pl.String)
+    return text.str.strip_suffix(".0") if text.drop_nulls().str.contains(r"^\s*(-?\d+\.0)?\s*$").all() else text
+
+
+def _matrix(Y: pl.DataFrame) -> NDArray[np.float32]:
+    return Y.cast(pl.Float32).fill_null(float("nan")).to_numpy()

@@ -13,7 +13,7 @@ import polars as pl
 
 from contone.exceptions import DataError, MissingExtraError
 from contone.runtime.machine import refuse_dense
-from contone.tables.label_names import xml_labels
+from contone.tables.labels import xml_labels
 from contone.tables.table import Table
 from contone.tables.text import LONG_NUMBER
 

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from contone.exceptions import ArgumentError
-from contone.tables.label_names import Exact
+from contone.tables.labels import Exact
 
 ID_NAME = re.compile(r"(id|index|uuid|guid|rowid|row|.*[_ -](id|uuid)|unnamed: 0|)", re.IGNORECASE)
 """Numeric columns of these names number the rows; as features they would only do harm."""
@@ -34,15 +34,6 @@ class Columns:
     def as_written(self) -> list[str]:
         """Features that are taken as the text of the file has them: categories and free text."""
         return [*self.categories, *self.texts]
-
-    def degrees(self, suffix: str, names: Sequence[str] | None = None) -> list[str]:
-        """Names of the new columns, one per label. An empty suffix puts them in place of the labels."""
-        made = [f"{label}{suffix}" for label in (self.labels if names is None else names)]
-        replaced = set() if suffix else set(self.labels)
-        taken = sorted(set(made) & ({*self.labels, *self.features, *self.carried} - replaced))
-        if taken:
-            raise ArgumentError(f"the table already has {shown(taken)}: choose another suffix.", "suffix")
-        return made
 
 
 def choose(

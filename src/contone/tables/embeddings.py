@@ -45,7 +45,8 @@ def join(table: Table, reading: Reading, key: str | None) -> Table:
             "embeddings",
         )
     names = [f"embedding_{k}" for k in range(E.shape[1])]
-    if taken := next((name for name in names if name in table.stored.columns), None):
+    stored = table.stored.schema
+    if taken := next((name for name in names if name in stored), None):
         raise ArgumentError(f"the table has a column {taken!r} already: rename it.", "embeddings")
     return replace(table, embedded=pl.DataFrame(E, schema=names))
 

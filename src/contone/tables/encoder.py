@@ -2,12 +2,14 @@
 
     number      the number; a missing one is the median of the column, beside a 0/1 column that says so
     category    one 0/1 column per class (one for two classes); a class that was not seen gets zeros
-    text        a few numbers: groups of letters by tf-idf and truncated SVD (`contone.tables.text_columns`)
+    text        a few numbers: the tf-idf weights of its groups of three and four letters (inside words), projected on
+                the leading singular vectors of the texts of the fit (latent semantic analysis)
     date        days since 1970
     constant    left out, as long as another column is left
 
-A scikit-learn transformer on frames of any kind (`contone.tables.vectorizer` puts it into a pipeline). Its fitted state
-is plain values, so that a model file can hold it.
+A scikit-learn transformer on frames of any kind. Its fitted state is plain values, so that a model file can hold it.
+Letters and not words, so that a typing error or another ending changes little and no list of words of a language is
+needed; these are the settings of skrub's `StringEncoder`, whose columns are the same up to their signs.
 """
 
 from __future__ import annotations
@@ -19,19 +21,73 @@ from typing import Any, ClassVar, Self
 
 import narwhals as nw
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_is_fitted
 
 from contone.base import Interval, StrOptions
 from contone.exceptions import FeatureError, InputTypeError
 from contone.tables.settings import as_names
-from contone.tables.text_columns import TextMap, fit_text
 
 Matrix = NDArray[np.float64]
 
 FEW = 10
 """Whole numbers with so many different values or fewer may be names of classes."""
+LETTERS = (3, 4)
+MOST_TERMS = 50_000
+"""Different groups of letters that are kept, the most frequent ones."""
+
+
+@dataclass(frozen=True)
+class TextMap:
+    """What a text becomes: weights of its terms, projected.
+
+    Attributes
+    ----------
+    terms : tuple of str
+        Groups of letters, in the order of the columns.
+    idf : (v,)
+        Weight of each term: the rarer, the more.
+    components : (k, v)
+        Directions, scaled so that the texts of the fit have a total variance of 1.
+    """
+
+    terms: tuple[str, ...]
+    idf: Matrix
+    components: Matrix
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.components)
+
+    def __call__(self, texts: Sequence[str]) -> Matrix:
+        """The numbers (n, k) of texts; one without any known term is 0."""
+        counter = CountVectorizer(analyzer="char_wb", ngram_range=LETTERS, vocabulary=self.terms)
+        weights = normalize(sp.csr_array(counter.transform(texts), dtype=float) @ sp.diags_array(self.idf))
+        return np.asarray(weights @ self.components.T)
+
+
+def fit_text(texts: Sequence[str], n_components: int) -> TextMap | None:
+    """The map that texts ask for; None where they have nothing in them, or all say the same."""
+    if len(set(texts)) < 2 or not any(text.strip() for text in texts):
+        return None
+    vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=LETTERS, max_features=MOST_TERMS)
+    weights = vectorizer.fit_transform(texts)
+    k = min(n_components, *weights.shape)
+    if k < min(weights.shape):
+        svd = TruncatedSVD(k, random_state=0).fit(weights)
+        components = svd.components_
+    else:  # few terms: all directions, in their order
+        components = np.linalg.svd(weights.toarray(), full_matrices=False)[2][:k]
+    # A sign of its own for each direction, so that the answer does not depend on the solver.
+    largest = np.abs(components).argmax(axis=1)
+    components = components * np.sign(components[np.arange(k), largest])[:, None]
+    scale = np.sqrt(np.var(weights @ components.T, axis=0).sum())
+    return TextMap(tuple(vectorizer.get_feature_names_out().tolist()), vectorizer.idf_, components / (scale or 1.0))
 
 
 @dataclass(frozen=True)
@@ -83,9 +139,9 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    categorical : sequence of str, default=()
+    categorical : str or sequence of str, default=()
         Columns of numbers whose values are names of classes. Columns of strings are categories unless they are `text`.
-    text : sequence of str, default=()
+    text : str or sequence of str, default=()
         Columns of free text.
     n_text : int, default=30
         Numbers that stand for a text.
@@ -109,8 +165,8 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "categorical": ["array-like", tuple],
-        "text": ["array-like", tuple],
+        "categorical": ["array-like", tuple, str],
+        "text": ["array-like", tuple, str],
         "n_text": [Interval(Integral, 1, None, closed="left")],
         "missing": [StrOptions({"impute", "error"})],
     }

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
@@ -12,12 +11,18 @@ from contone import enhance
 from contone.base import Enhancer
 from contone.exceptions import ArgumentError, MemoryEstimateError
 from contone.runtime import machine
+from contone.runtime.progress import Progress
 from contone.tables import formats, pieces
-from contone.tables.columns import Columns
-from contone.tables.fitting import FittedProblem, FittedRows, fit_problem, named_method, with_intervals
+from contone.tables.answers import CALLED
+from contone.tables.fitting import (
+    FittedProblem,
+    fit_problem,
+    named_method,
+    refuse_without_persons,
+    table_of_persons,
+    with_intervals,
+)
 from contone.tables.model_file import TableModel, load_table_model, path_of
-from contone.tables.persons import refuse_without_persons, table_of_persons
-from contone.tables.progress import Progress
 from contone.tables.reading import check_input, read_problem
 from contone.tables.settings import (
     STDOUT,
@@ -25,62 +30,11 @@ from contone.tables.settings import (
     Reading,
     ReadingOptions,
     Streaming,
-    Writing,
     split_options,
 )
 from contone.tables.streaming import Request, stream_file
 from contone.tables.targets import check_targets
-from contone.tables.writing import check_answer, check_format, degree_columns, write_problem
-
-
-@dataclass(frozen=True)
-class EnhancedFile:
-    """What was written.
-
-    Attributes
-    ----------
-    path : Path or None
-        The file; None for stdout.
-    n_rows : int
-    labels, features, carried : tuple of str
-        The part that each column of the input played.
-    degrees : tuple of str
-        The new columns, one per label.
-    method : Enhancer
-        The fitted method (on a sample, where the file was streamed).
-    streamed : bool
-    fitted : FittedProblem or None
-        The problem with its answer; None where the file was streamed.
-    fitted_rows : function or None
-        Gives the rows that the method was fitted on; of a streamed file this may take another pass over it.
-    """
-
-    path: Path | None
-    n_rows: int
-    labels: tuple[str, ...]
-    features: tuple[str, ...]
-    carried: tuple[str, ...]
-    degrees: tuple[str, ...]
-    method: Enhancer
-    streamed: bool = False
-    fitted: FittedProblem | None = field(default=None, repr=False, compare=False)
-    fitted_rows: Callable[[], FittedRows] | None = field(default=None, repr=False, compare=False)
-
-
-def what_was_written(
-    writing: Writing, n_rows: int, chosen: Columns, names: list[str], method: Enhancer, **more: object
-) -> EnhancedFile:
-    """The record of an answer that is there."""
-    return EnhancedFile(
-        path=None if writing.target == STDOUT else Path(writing.target),
-        n_rows=n_rows,
-        labels=tuple(names),
-        features=tuple(chosen.features),
-        carried=tuple(chosen.carried),
-        degrees=tuple(degree_columns(writing, chosen, names)),
-        method=method,
-        **more,  # type: ignore[arg-type]
-    )
+from contone.tables.writing import EnhancedFile, check_answer, check_format, what_was_written, write_problem
 
 
 def enhance_file(
@@ -154,28 +108,21 @@ def enhance_file(
     if is_streamed(request, stream):
         refuse_unless_streamable(request)
         job = stream_file(request, save_to)
-        return what_was_written(
-            writing, job.source.n_rows, job.columns, job.labels.names, job.method, streamed=True, fitted_rows=job.rows
-        )
+        done = what_was_written(writing, job.source.n_rows, job.model.columns, job.model.labels, job.model.method)
+        return replace(done, streamed=True, fitted_rows=job.rows)
     problem = read_problem(path, reading, said)
     if annotators is not None:
         refuse_without_persons(problem)
-    check_answer(writing, problem.table, problem.columns, problem.label_names, problem.answers)
+    check_answer(writing, problem)
     fitted = fit_problem(problem, fresh, said)
     write_problem(problem, fitted.D, writing, fitted.intervals(writing.intervals))
     if save_to is not None:
         model_of(fitted).save(save_to)
     if annotators is not None:
         formats.write(table_of_persons(fitted), str(annotators), overwrite=writing.overwrite)
-    return what_was_written(
-        writing,
-        len(fitted.D),
-        problem.columns,
-        problem.label_names,
-        fitted.method,
-        fitted=fitted,
-        fitted_rows=fitted.rows,
-    )
+    names, beside = problem.label_names, problem.beside.columns
+    done = what_was_written(writing, len(fitted.D), problem.columns, names, fitted.method, beside)
+    return replace(done, fitted=fitted, fitted_rows=fitted.rows)
 
 
 def fit_file(
@@ -203,8 +150,9 @@ def fit_file(
 def model_of(fitted: FittedProblem) -> TableModel:
     """The model of a fitted problem."""
     problem, n_rows = fitted.problem, int(fitted.fitted_rows.sum())
-    is_set = problem.label_reading.is_set
-    return TableModel(fitted.method, problem.columns, problem.label_names, is_set, problem.encoder, n_rows)
+    is_set, given = problem.label_reading.is_set, problem.answers
+    question = {} if given is None else {name: str(getattr(given, name) or "") for name in ("tool", *CALLED)}
+    return TableModel(fitted.method, problem.columns, problem.label_names, is_set, problem.encoder, n_rows, question)
 
 
 # ----------------------------------------------------------------------------------------------- which way it goes

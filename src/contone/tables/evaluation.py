@@ -51,7 +51,8 @@ def evaluate_file(
         check_input(Path(path))
     first, second = (_unpacked(formats.read(Path(path)), suffix) for path in (truth, answer))
     names = [c.removesuffix(suffix) for c in second.stored.columns if c.endswith(suffix) and c != suffix]
-    found = {n: next((c for c in (f"{n}{suffix}", n) if c in first.stored.columns), None) for n in names}
+    there = first.stored.schema
+    found = {n: next((c for c in (f"{n}{suffix}", n) if c in there), None) for n in names}
     absent = [name for name, column in found.items() if column is None]
     if not names or absent:
         what = f"{truth} has no column {absent[0]!r}" if absent else f"{answer} has no column that ends in {suffix!r}"
@@ -60,7 +61,7 @@ def evaluate_file(
     D = check_distributions(_numbers(first, [str(found[n]) for n in names], truth), name=str(truth))
     given = check_distributions(_numbers(second, [f"{n}{suffix}" for n in names], answer), name=str(answer))
     rows = {"answer": given[rows_of_answer], "uniform": np.full(D.shape, 1.0 / len(names))}
-    if all(name in second.stored.columns for name in names):
+    if set(names) <= set(second.stored.columns):
         read = LabelReading(names, labels.meanings(second.words(names), second.numeric))
         L = read.read(second).to_numpy()[rows_of_answer]
         if set(np.unique(L)) <= {0.0, 1.0} and L.any(axis=1).all():

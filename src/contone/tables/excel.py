@@ -135,7 +135,8 @@ def refuse_without_writer() -> None:
 def write_excel(frame: pl.DataFrame, path: Path | io.BytesIO) -> None:
     """One sheet; numbers keep 16 digits, as many as Excel knows; text stays text.
 
-    Whole numbers beyond 2^53, which Excel would round, are written as text.
+    What Excel would round is written as text: whole numbers beyond 2^53, decimals of more digits, times finer than a
+    millisecond or with a zone.
     """
     refuse_without_writer()
     if frame.height > MOST_ROWS or frame.width > MOST_COLUMNS:
@@ -146,8 +147,21 @@ def write_excel(frame: pl.DataFrame, path: Path | io.BytesIO) -> None:
     long = next((c.name for c in frame if c.dtype == pl.String and (c.str.len_chars() > MOST_LETTERS).any()), None)
     if long is not None:
         raise OutputError(f"The column {long!r} has texts of more than {MOST_LETTERS:,} letters, which no cell holds.")
-    large = [c.name for c in frame if c.dtype.is_integer() and c.len() and (c.cast(pl.Int128).abs() > 2**53).any()]
     import xlsxwriter
 
     with xlsxwriter.Workbook(path, AS_IT_IS) as book:
-        frame.with_columns(pl.col(large).cast(pl.String)).write_excel(book, autofit=False, float_precision=6)
+        frame.with_columns(map(_kept, frame)).write_excel(book, autofit=False, float_precision=6)
+
+
+def _kept(column: pl.Series) -> pl.Series:
+    """The column, as text where a sheet would round it."""
+    if column.dtype.is_integer():
+        return column.cast(pl.String) if (column.cast(pl.Int128).abs() > 2**53).any() else column
+    if column.dtype.is_decimal():
+        as_number = column.cast(pl.Float64).cast(column.dtype, strict=False)
+        return column if as_number.equals(column) else column.cast(pl.String)
+    if column.dtype.is_temporal() and column.dtype != pl.Date:
+        finer = {"ms": 1, "us": 1_000}.get(getattr(column.dtype, "time_unit", "ns"), 1_000_000)
+        has_zone = getattr(column.dtype, "time_zone", None) is not None
+        return column.dt.to_string("iso") if has_zone or (column.to_physical() % finer != 0).any() else column
+    return column

@@ -18,13 +18,16 @@ from contone.enhance import plugins
 from contone.enhance.calibrated import Calibrated
 from contone.enhance.graded import takes_degrees
 from contone.enhance.inversion import Inversion
+from contone.enhance.inversion.people.model import PeopleFit
 from contone.exceptions import ArgumentError, LabelError
+from contone.runtime.progress import Progress
+from contone.tables.answers import Answers
 from contone.tables.columns import Columns
-from contone.tables.progress import Progress
 from contone.tables.reading import Problem, refuse_few_labelled
 
 Matrix = NDArray[np.float64]
-
+Ends = tuple[Matrix, Matrix]
+"""Lower and upper ends of intervals, each (n, q)."""
 
 PEOPLE = ("votes", "marks", "levels")
 """Rules under which persons differ."""
@@ -35,8 +38,7 @@ UNSET = "cumulative"
 class GivesIntervals(Protocol):
     """A method that knows how sure it is."""
 
-    def intervals_(self, level: float) -> tuple[Matrix, Matrix]: ...
-    def intervals(self, X: Matrix, Y: pl.DataFrame | None, level: float) -> tuple[Matrix, Matrix]: ...
+    def intervals(self, X: Matrix | None = None, Y: pl.DataFrame | None = None, level: float = 0.9) -> Ends: ...
 
 
 @dataclass(frozen=True)
@@ -74,12 +76,12 @@ class FittedProblem:
     fitted_rows: NDArray[np.bool_]
     """Which rows the method was fitted on, (n,)."""
 
-    def intervals(self, level: float | None) -> tuple[Matrix, Matrix] | None:
+    def intervals(self, level: float | None) -> Ends | None:
         """Lower and upper ends (n, q) of the degrees of all rows; None where no level is asked for."""
         if level is None:
             return None
         method = with_intervals(self.method)
-        low, high = (np.asarray(end) for end in method.intervals_(level))
+        low, high = (np.asarray(end) for end in method.intervals(level=level))
         if self.fitted_rows.all():
             return low, high
         ends = np.empty((2, *self.D.shape))
@@ -151,10 +153,12 @@ def refuse_without_features(method: Enhancer, chosen: Columns) -> None:
 
 
 def read_by(method: Enhancer, rule: str) -> None:
-    """Let a method read the labels by a rule, if it has one that nobody has set."""
-    known = method.get_params(deep=False)
-    if known.get("degradation") == UNSET:
-        method.set_params(degradation=rule)
+    """Let a method, and what it stands around, read the labels by a rule, if it has one that nobody has set."""
+    known = method.get_params(deep=True)
+    unset = [name for name in ("degradation", "enhancer__degradation") if known.get(name) == UNSET]
+    method.set_params(**dict.fromkeys(unset, rule))
+    if known.get("model", ...) is None:  # chosen on a rehearsal, whose model makes labels by the rule
+        method.set_params(model=Inversion(degradation=rule))
 
 
 def reads_people(method: Enhancer) -> bool:
@@ -163,14 +167,28 @@ def reads_people(method: Enhancer) -> bool:
     return (rule if isinstance(rule, str) else type(rule).__name__.lower()) in PEOPLE
 
 
-def intervals_of(
-    method: object, X: Matrix, Y: pl.DataFrame | None, level: float | None
-) -> tuple[Matrix, Matrix] | None:
+def intervals_of(method: object, X: Matrix, Y: pl.DataFrame | None, level: float | None) -> Ends | None:
     """Lower and upper ends for rows that the method was not fitted on; None where no level is asked for."""
     if level is None:
         return None
     low, high = with_intervals(method).intervals(X, Y, level)
     return np.asarray(low), np.asarray(high)
+
+
+def takes_answers(method: object) -> bool:
+    """Whether a fitted method can say more of new items by what people said of them."""
+    return isinstance(getattr(method, "fit_", None), PeopleFit)
+
+
+def posterior_of_answers(method: Inversion, problem: Problem, level: float | None) -> tuple[Matrix, Ends]:
+    """Degrees of items given the answers to them, and ends of intervals; persons of the fit are known by name."""
+    assert isinstance(method.fit_, PeopleFit)
+    numbers = {str(name): w + 1 for w, name in enumerate(method.annotator_names_ or ())}
+    person = np.array([numbers.get(name, 0) for name in problem.annotators or [""] * problem.Y.height])
+    answers = problem.Y.to_numpy().astype(np.float64)
+    found = method.fit_.posterior(problem.item_features, answers, item=problem.groups, person=person)
+    low, high = method._ends(found, 0.9 if level is None else level)
+    return np.asarray(found.mean), (np.asarray(low), np.asarray(high))
 
 
 def fit_problem(problem: Problem, method: Enhancer, progress: Progress) -> FittedProblem:
@@ -226,3 +244,35 @@ def _fit(problem: Problem, method: Enhancer) -> None:
         if problem.annotators is not None and reads_people(method):
             evidence["annotators"] = np.array(problem.annotators, dtype=object)
     method.fit(problem.X, problem.Y, **evidence)
+
+
+def refuse_without_persons(problem: Problem) -> None:
+    """Refuse before the fit a table of persons where nobody is named."""
+    if problem.annotators is None:
+        raise ArgumentError("the table does not say who gave which answer: name their column (--worker).", "annotators")
+
+
+def table_of_persons(fitted: FittedProblem) -> pl.DataFrame:
+    """One row per person, the most informative first; with reference answers, how many were judged and were right."""
+    if not reads_people(fitted.method):
+        raise ArgumentError("persons are told apart by the rules votes, marks and levels.", "annotators")
+    table = fitted.method.annotators_
+    names = list(table) if isinstance(table, dict) else list(table.columns)
+    frame = pl.DataFrame({name: list(table[name]) for name in names}, strict=False)
+    answers = fitted.problem.answers
+    if answers is None or not answers.reference:
+        return frame
+    judged, right = _judged(answers)
+    rows = [answers.workers.index(str(name)) if str(name) in answers.workers else -1 for name in frame["annotator"]]
+    counts = [(int(judged[i]), int(right[i])) if i >= 0 else (0, 0) for i in rows]
+    return frame.with_columns(pl.Series("judged", [c[0] for c in counts]), pl.Series("right", [c[1] for c in counts]))
+
+
+def _judged(answers: Answers) -> tuple[np.ndarray, np.ndarray]:
+    """Of each person, the answers about items with a reference, and those that say the same."""
+    judged, right = np.zeros(len(answers.workers) + 1, dtype=int), np.zeros(len(answers.workers) + 1, dtype=int)
+    for i, who, said in zip(answers.item.tolist(), answers.worker.tolist(), answers.Y, strict=True):
+        if i in answers.reference:
+            judged[who] += 1
+            right[who] += {answers.labels[j] for j in np.flatnonzero(said > 0)} == set(answers.reference[i])
+    return judged, right

@@ -99,9 +99,7 @@ def _numbers(path: Path, table: Table, name: str) -> NDArray[np.float64]:
 def _shown_rows(table: Table, ids: Sequence[str]) -> list[str]:
     """What each row is called in errors."""
     name = ROW if ROW in table.stored.columns else next((c for c in ids if c in table.stored.columns), None)
-    return (
-        [str(v) for v in table.stored[name]] if name else [f"{i + 1} of the file" for i in range(table.stored.height)]
-    )
+    return [str(v) for v in table.stored[name]] if name else [f"{i + 1} of the file" for i in range(table.n_rows)]
 
 
 def _as_shares(path: Path, degrees: NDArray[np.float64], shown: Sequence[str]) -> NDArray[np.float64]:

@@ -12,13 +12,13 @@ import polars as pl
 
 from contone.base import Enhancer
 from contone.exceptions import ArgumentError, InputTypeError
+from contone.runtime.progress import Progress
 from contone.tables import exports
 from contone.tables.fitting import fit_problem, named_method, with_intervals
-from contone.tables.progress import Progress
 from contone.tables.reading import pose
 from contone.tables.settings import AnswerOptions, split_options
 from contone.tables.table import Table
-from contone.tables.writing import added_columns, answer_frame, degree_columns
+from contone.tables.writing import added_columns, answer_frame, new_columns
 
 
 def enhance_table(
@@ -65,7 +65,7 @@ def enhance_table(
         raise ArgumentError("the table has no rows.", "table")
     answers = None if reading.labels or reading.worker else exports.answers_in(stored.stored, reading.question)
     problem = pose(answers or stored, reading, said)
-    degree_columns(writing, problem.columns, problem.label_names)
+    new_columns(writing, problem.columns, problem.label_names, problem.beside.columns)
     fitted = fit_problem(problem, fresh, said)
     ends = fitted.intervals(writing.intervals)
     if problem.groups is not None or reading.item is not None:  # one row per item comes out
@@ -107,14 +107,11 @@ def _class_names(feature: Any) -> list[str]:
 
 def _named(column: pl.Series, names: list[str]) -> pl.Series:
     """Numbers of classes as names; -1, which stands for none, is missing."""
-
-    def name_of(number: int | None) -> str | None:
-        return names[number] if number is not None and 0 <= number < len(names) else None
-
-    if isinstance(column.dtype, (pl.List, pl.Array)):
-        entries = [None if row is None else [name_of(k) for k in row] for row in column.to_list()]
-        return pl.Series(column.name, entries, dtype=pl.List(pl.String))
-    return pl.Series(column.name, [name_of(k) for k in column.to_list()], dtype=pl.String)
+    numbers, is_list = list(range(len(names))), isinstance(column.dtype, (pl.List, pl.Array))
+    entry = pl.element() if is_list else pl.col(column.name)
+    named = entry.replace_strict(numbers, names, default=None, return_dtype=pl.String)
+    shown = pl.col(column.name).cast(pl.List(pl.Int64)).list.eval(named) if is_list else named
+    return column.to_frame().select(shown).to_series()
 
 
 def _like(table: Any, frame: pl.DataFrame) -> Any:

@@ -7,15 +7,19 @@ whole: a blank is a *no* only where no word of any label column says no.
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from contone.exceptions import ArgumentError, DataError, LabelError
+from contone.runtime.files import check_regular
 
 if TYPE_CHECKING:
     from contone.tables.pieces import Pieces
@@ -215,29 +219,42 @@ def names_in(column: pl.Series, delimiter: str) -> set[str]:
     return set(exploded(column, delimiter)["name"].unique().to_list())
 
 
-def one_row_per_item(frame: pl.DataFrame, item: str, label: str) -> pl.DataFrame:
-    """One row per item from one row per (item, label); the label column becomes a list. Other columns must agree."""
-    for name, argument in ((item, "item"), (label, "labels")):
-        _refuse_absent(frame, name, argument)
-    if item == label:
-        raise ArgumentError(f"{item!r} cannot be the item and the label: name two columns.", "item")
-    others = [name for name in frame.columns if name not in (item, label)]
-    counts = frame.group_by(item).agg(pl.col(name).n_unique() for name in others)
-    for name in others:
-        differing = counts.filter(pl.col(name) > 1)
-        if differing.height:
-            raise DataError(
-                f"the rows of item {differing[item][0]!r} differ in the column {name!r}: with one row per item and "
-                "label, everything but the label must be the same for one item."
-            )
-    return (
-        frame.group_by(item, maintain_order=True)
-        .agg(*(pl.col(name).first() for name in others), pl.col(label).drop_nulls().unique(maintain_order=True))
-        .select(frame.columns)
-    )
+# ------------------------------------------------------------------------------------------ names that lie in a file
 
 
-def _refuse_absent(frame: pl.DataFrame, name: str, argument: str) -> None:
-    if name not in frame.columns:
-        shown = ", ".join(frame.columns[:12])
-        raise ArgumentError(f"there is no column {name!r}; the table has {shown}.", argument)
+class Exact(str):
+    """A name that is taken to the letter: no list, no pattern, no range."""
+
+
+def expand(typed: Sequence[str]) -> list[str]:
+    """Entries that name a file become the names in it: ``@names.txt`` (one per line), or a MULAN ``labels.xml``."""
+    found: list[str] = []
+    for entry in typed:
+        if entry.lower().endswith((".xml", ".xml.gz")) and Path(entry).is_file():
+            found += [Exact(name) for name in xml_labels(Path(entry))]
+        elif entry.startswith("@"):
+            try:
+                check_regular(entry[1:])
+                lines = Path(entry[1:]).read_text(encoding="utf-8").splitlines()
+            except (OSError, ValueError) as error:
+                reason = str(error).removesuffix(".")
+                raise ArgumentError(f"cannot read the names in {entry[1:]}: {reason}.", "labels") from error
+            found += [Exact(line.strip()) for line in lines if line.strip()]
+        else:
+            found.append(entry)
+    return found
+
+
+def xml_labels(path: Path) -> list[str]:
+    """The label names of a MULAN XML file, plain or gzip, in its order."""
+    try:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else open(path, "rb") as stream:
+            root = ElementTree.parse(stream).getroot()
+    except Exception as error:  # expat, zlib and codecs fail with errors of their own
+        raise DataError(f"Cannot read {path} as a list of labels: {error}.") from error
+    found = [element.get("name", "") for element in root.iter() if element.tag.rpartition("}")[2] == "label"]
+    if not all(found):
+        raise DataError(f"{path} has a label without a name: MULAN writes <label name='...'>.")
+    if not found:
+        raise DataError(f"{path} names no labels: MULAN writes <label name='...'>.")
+    return found

@@ -1,16 +1,36 @@
-"""A fitted method as a file, with the columns that it was fitted on and the encoder of its features."""
+"""A fitted method as a file, with the columns that it was fitted on and their encoder; and its answer to other tables.
+
+A table may have labels, or answers of people, or neither: then the degrees come from the features alone.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Unpack, cast
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
 
 from contone.base import Enhancer
-from contone.exceptions import DataError
+from contone.exceptions import ArgumentError, ContoneError, DataError, LabelError
 from contone.models import read_model, save_model
+from contone.runtime.progress import Progress
+from contone.tables import columns, embeddings, labels
+from contone.tables.answers import CALLED, Answers, Kind, gather
 from contone.tables.columns import Columns
 from contone.tables.encoder import ColumnEncoder
+from contone.tables.fitting import Ends, Matrix, intervals_of, posterior_of_answers, takes_answers, with_intervals
+from contone.tables.labels import LabelReading
+from contone.tables.reading import Problem, answered, check_input, encode, read_file
+from contone.tables.settings import AnswerOptions, Reading, split_options
+from contone.tables.table import Table
+from contone.tables.targets import check_targets
+from contone.tables.writing import EnhancedFile, check_answer, check_format, what_was_written, write_problem
 
 
 @dataclass(frozen=True)
@@ -23,9 +43,11 @@ class TableModel:
     is_set: bool
     encoder: ColumnEncoder
     n_rows: int
+    question: dict[str, str] = field(default_factory=dict)
+    """What the annotation tool calls the question that was answered (`Answers.called`); empty for a plain table."""
     contone_version: str = ""
 
-    def save(self, path: str) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the method with what is needed to apply it to another table."""
         details = {
             "columns": asdict(self.columns),
@@ -33,6 +55,7 @@ class TableModel:
             "is_set": self.is_set,
             "encoder": self.encoder,
             "n_rows": self.n_rows,
+            "question": self.question,
         }
         save_model(self.method, path, details=details)
 
@@ -54,6 +77,7 @@ def load_table_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = (
             is_set=bool(details["is_set"]),
             encoder=details["encoder"],
             n_rows=int(details["n_rows"]),
+            question={name: str(details.get("question", {}).get(name, "")) for name in ("tool", *CALLED)},
             contone_version=stored.contone_version,
         )
     except (KeyError, TypeError, ValueError) as error:
@@ -61,3 +85,159 @@ def load_table_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = (
     if not isinstance(model.encoder, ColumnEncoder):
         raise DataError(f"{path} is a model without a table: contone fit writes those that can be applied.")
     return model
+
+
+# ------------------------------------------------------------------------------------------------- to another table
+
+
+def apply_model(
+    model: str | os.PathLike[str],
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    trusted: Sequence[str] = (),
+    progress: Progress | None = None,
+    **options: Unpack[AnswerOptions],
+) -> EnhancedFile:
+    """Predict the degrees of the rows of another file with a model that `fit_file` wrote.
+
+    With the model's label columns in the file, they are used (`enhance`), and so is what people said of an item, where
+    the model was fitted to answers of people; without, the degrees come from the features alone (`predict`). Columns
+    are found by name, in any order; a missing one is refused by name, and classes that the model has never seen are
+    named. `trusted` are methods from outside contone that may be in the model; the other arguments, as far as they are
+    about text files, answers and writing, are those of `enhance_file`.
+    """
+    fitted, said = load_table_model(model, trusted=trusted), progress or Progress()
+    reading, writing = split_options(options, target)
+    check_input(Path(source))
+    check_format(writing)
+    check_targets([source, model], {"target": target}, overwrite=writing.overwrite, over_source=source)
+    if writing.intervals is not None:
+        with_intervals(fitted.method)
+    with said.working(f"reading {source}"), _undamaged(fitted):
+        problem = read_for(fitted, read_file(Path(source), reading, said), reading, said)
+        check_answer(writing, problem)
+    what = "answers of people" if problem.groups is not None else "labels"
+    said.note(f"  {problem.table.n_rows:,} rows, {'with' if problem.Y.height else 'without'} {what}")
+    with said.working(f"applying {type(fitted.method).__name__}"), _undamaged(fitted):
+        D, ends = _degrees(fitted, problem, writing.intervals)
+    write_problem(problem, D, writing, ends)
+    names, beside = problem.label_names, problem.beside.columns
+    return what_was_written(writing, len(D), problem.columns, names, fitted.method, beside)
+
+
+def read_for(model: TableModel, source: Table | Answers, reading: Reading, progress: Progress) -> Problem:
+    """The problem that a table poses to a model: its features by name, and labels or answers where they are there."""
+    given = gather(source, reading, progress.note) if isinstance(source, Table) else source
+    table, key = (given, None) if isinstance(given, Table) else (given.table, given.key)
+    table = embeddings.join(table, reading, key)
+    features = _features(table, model)
+    for name, unseen in model.encoder.unseen_classes(features).items():
+        progress.warn(
+            f"  {name!r} holds classes that the model has never seen: {columns.listed(unseen)}; read as zeros"
+        )
+    there = set(table.stored.columns)
+    # People's answers had no columns; new rows may have their counts.
+    named = model.columns.labels or (model.labels if there.issuperset(model.labels) else [])
+    used = {*named, *model.columns.features}
+    chosen = replace(
+        model.columns,
+        labels=[name for name in named if name in there],
+        carried=[name for name in table.stored.columns if name not in used],
+    )
+    read = LabelReading(model.labels, set_column=model.columns.labels[0] if model.is_set else "")
+    X, Y = encode(model.encoder, features, table.n_rows), _labels(table, chosen.labels, model, reading)
+    problem = Problem(X, Y, np.arange(table.n_rows), table, chosen, reading, read, model.encoder)
+    if isinstance(given, Table):
+        return problem
+    if given.tool == model.question["tool"] and not given.question:
+        called = model.question
+        kind = cast("Kind | None", called["kind"] or None)
+        given = replace(given, question=called["question"], kind=kind, asked=called["asked"], shown=called["shown"])
+    progress.note(f"  {given.in_words()}")
+    if not takes_answers(model.method):
+        progress.warn("  the model was not fitted to answers of people: theirs are not used, items are predicted")
+    return answered(problem, given.with_labels(model.labels).by_item())
+
+
+def _features(table: Table, model: TableModel) -> pl.DataFrame:
+    """The model's features, found by name; numbers must be numbers."""
+    absent = [name for name in model.columns.features if name not in table.schema]
+    if absent:
+        shown = ", ".join(map(repr, absent[:5]))
+        raise DataError(f"the table lacks {len(absent)} columns that the model was fitted on: {shown}.")
+    as_written, found = set(model.columns.as_written), []
+    for name in model.columns.features:
+        column = (table.stored if name in as_written else table.values)[name]
+        if name not in as_written and column.dtype == pl.String:
+            if (column.fill_null("").str.strip_chars() != "").any():
+                raise DataError(f"the column {name!r} must hold numbers, as it did when the model was fitted.")
+            column = pl.Series(name, [None] * len(column), dtype=pl.Float64)
+        found.append(column)
+    return pl.DataFrame(found)
+
+
+def _labels(table: Table, there: list[str], model: TableModel, reading: Reading) -> pl.DataFrame:
+    """The model's labels as numbers; a frame without columns where the table has none of them."""
+    if not there:
+        return pl.DataFrame()
+    absent = [repr(name) for name in model.columns.labels if name not in there]
+    if absent:
+        raise DataError(
+            f"the table has some labels of the model but lacks {columns.listed(absent)}: give all of them, or none."
+        )
+    if not model.is_set:
+        return LabelReading(there, labels.meanings(table.words(there), table.numeric)).read(table)
+    read = labels.decide(table, there, reading.label_separator)
+    unknown = [name for name in read.names if name not in model.labels]
+    if unknown:
+        raise LabelError(f"the label {unknown[0]!r} is not one of the model's: {columns.listed(model.labels)}.")
+    return replace(read, names=model.labels).read(table)
+
+
+@contextmanager
+def _undamaged(model: TableModel) -> Iterator[None]:
+    """A file may hold a method whose parts are missing or do not belong together; that shows when it is used."""
+    try:
+        yield
+    except ContoneError:
+        raise
+    except (AttributeError, TypeError, ValueError, LookupError, ArithmeticError) as error:
+        raise DataError(
+            f"the model cannot be applied: its {type(model.method).__name__} is incomplete or damaged ({error}). "
+            "Fit it again."
+        ) from error
+
+
+def _degrees(model: TableModel, problem: Problem, level: float | None) -> tuple[Matrix, Ends | None]:
+    """The degrees (n, q) of new rows, and the ends of their intervals where a level is asked for."""
+    method, Y = model.method, problem.Y if problem.Y.width and problem.groups is None else None
+    name, enhance, predict = type(method).__name__, *(getattr(method, n, None) for n in ("enhance", "predict"))
+    if Y is not None and enhance is not None:
+        D = enhance(problem.X, Y)
+    elif Y is None and predict is not None:
+        D = predict(problem.item_features)
+    elif Y is None and enhance is not None:
+        raise ArgumentError(f"{name} needs the labels {columns.listed(model.labels)} of new rows.", "source")
+    else:
+        raise ArgumentError(
+            f"{name} gives the degrees of the rows it was fitted on only: use contone enhance.", "method"
+        )
+    if np.shape(D) != (len(problem.item_features), len(model.labels)):
+        raise DataError(f"the model cannot be applied: it names {len(model.labels)} labels, {name} has others.")
+    ends = intervals_of(method, problem.item_features, Y, level)
+    if problem.groups is None or not takes_answers(method):
+        return np.asarray(D), ends
+    there = problem.labelled
+    if not there.any():
+        return np.asarray(D), ends
+    mean, given = posterior_of_answers(method, problem.subset(there), level)
+    D = _replaced(D, there, mean)
+    return D, None if ends is None else (_replaced(ends[0], there, given[0]), _replaced(ends[1], there, given[1]))
+
+
+def _replaced(A: Matrix, rows: NDArray[np.bool_], values: Matrix) -> Matrix:
+    """A (n, q) with other values in some rows."""
+    made = np.array(A)
+    made[rows] = values
+    return made

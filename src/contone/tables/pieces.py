@@ -8,19 +8,19 @@ itself later (a compressed file is decompressed up to there).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 import polars as pl
 
 from contone.exceptions import DataError
+from contone.runtime.progress import Progress
 from contone.tables import text
 from contone.tables.formats import PARQUET, SEPARATORS, readable, suffix_of
 from contone.tables.labels import Words, words_of_columns
-from contone.tables.progress import Progress
 from contone.tables.settings import Reading
 from contone.tables.table import Table, numeric_columns
 from contone.tables.text import ColumnKind
@@ -78,6 +78,12 @@ class Pieces:
     def numeric(self) -> list[str]:
         return numeric_columns(self.schema)
 
+    def head(self) -> pl.DataFrame:
+        """A few rows with the types of the columns; of a text file none, since text can be written anywhere."""
+        if self.is_text:
+            return pl.DataFrame(schema=self.schema)
+        return pl.read_parquet(self.path, n_rows=1000, glob=False)
+
     def rows_of(self, i: int) -> int:
         """Rows of one piece."""
         return self.starts[i + 1] - self.starts[i]
@@ -116,30 +122,6 @@ class Pieces:
                     body = stream.read(self.offsets[i + 1] - self.offsets[i])
                     yield i, text.parse(header + body, list(self.kinds), self.dialect, self.path)
 
-    def as_plain(self) -> dict[str, Any]:
-        """Everything as values that JSON can hold."""
-        kinds = {name: {**asdict(kind), "dtype": str(kind.dtype)} for name, kind in self.kinds.items()}
-        dialect = asdict(self.dialect)
-        return {
-            "path": str(self.path),
-            "starts": self.starts,
-            "offsets": self.offsets,
-            "kinds": kinds,
-            "dialect": dialect,
-        }
-
-    @classmethod
-    def from_plain(cls, plain: dict[str, Any]) -> Pieces:
-        """The way back."""
-        types = {str(kind): kind for kind in text.KINDS}
-
-        def kind_of(stored: dict[str, Any]) -> ColumnKind:  # JSON makes lists of tuples
-            tuples = {name: None if stored[name] is None else tuple(stored[name]) for name in ("stray", "words")}
-            return ColumnKind(**{**stored, **tuples, "dtype": types[stored["dtype"]]})
-
-        kinds = {name: kind_of(stored) for name, stored in plain["kinds"].items()}
-        return cls(Path(plain["path"]), plain["starts"], plain["offsets"], kinds, text.Dialect(**plain["dialect"]))
-
 
 def cut(path: Path, rows: int | None, reading: Reading | None = None, progress: Progress | None = None) -> Pieces:
     """Cut a file into pieces of that many rows; None chooses by the number of columns."""
@@ -173,8 +155,7 @@ def _cut_parquet(path: Path, rows: int | None) -> Pieces:
 
 def _cut_text(path: Path, rows: int | None, reading: Reading, progress: Progress) -> Pieces:
     """Find the places to cut at, and what each column holds in all pieces."""
-    with text.opened(path) as stream:
-        encoding = text.encoding_of(text.blocks(stream))
+    encoding = text.encoding_of(path)
     default = SEPARATORS[suffix_of(path)]
     dialect = text.found_dialect(path, encoding, default, reading.separator, reading.decimal, progress.note)
     if encoding == "utf-16":

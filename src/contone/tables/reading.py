@@ -13,16 +13,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from contone.exceptions import ArgumentError, DataError
+from contone.exceptions import ArgumentError, DataError, LabelError
+from contone.measurements import Measurement, parse_rule
 from contone.measurements.proposal import Proposal, propose_reading
-from contone.tables import columns, embeddings, exports, formats, gathering, grading, labels
-from contone.tables.answers import Answers
+from contone.runtime.progress import Progress
+from contone.tables import columns, embeddings, exports, formats, grading, labels
+from contone.tables.answers import Answers, gather
 from contone.tables.columns import Columns
 from contone.tables.encoder import ColumnEncoder, described
-from contone.tables.label_names import Exact, expand
-from contone.tables.labels import LabelReading, Words
+from contone.tables.labels import Exact, LabelReading, Words, expand
 from contone.tables.pieces import Pieces
-from contone.tables.progress import Progress
 from contone.tables.settings import Reading, ReadingOptions
 from contone.tables.table import Table, numeric_columns
 from contone.tables.targets import check_source
@@ -131,16 +131,18 @@ class Problem:
 
     @property
     def labelled(self) -> NDArray[np.bool_]:
-        """Items (n,) with a label, or with an answer: people who mark nothing have answered."""
+        """Items (n,) with a label, or with an answer: people who mark nothing have answered, and so have zeros."""
         if self.groups is None:
-            return ~np.asarray(silent_rows(self.marks))
+            rule = None if self.rule is None else parse_rule(self.rule)
+            return ~np.asarray((rule.silent if isinstance(rule, Measurement) else silent_rows)(self.marks))
         return np.isin(np.arange(len(self.numbers)), self.groups)
 
     def of_one_source(self, what: str) -> Problem:
         """The problem itself, if each row is an item; answers of several people are refused."""
         if self.groups is not None:
             raise ArgumentError(
-                f"{what} is for tables with one row per item; answers of several people have contone enhance --report.",
+                f"{what} is for tables with one row per item, and persons cannot be rehearsed: count the votes of an "
+                "item in one row, or use contone enhance --report.",
                 "source",
             )
         return self
@@ -233,7 +235,7 @@ def read_file(source: Path, reading: Reading, progress: Progress) -> Table | Ans
         found = formats.read(source, progress.note, separator=reading.separator, decimal=reading.decimal)
         if not reading.labels and not reading.worker:
             answers = exports.answers_in(found.stored, reading.question)
-            found = found if answers is None else replace(answers, written=found.written)
+            found = found if answers is None else replace(answers, source=found)
     formats.refuse_changed(source, before)
     return found
 
@@ -246,11 +248,11 @@ def pose(source: Table | Answers, reading: Reading, progress: Progress) -> Probl
         notes.append(line)
         progress.note(f"  {line}")
 
-    given = gathering.gather(source, reading, note) if isinstance(source, Table) else source
-    if given is not None:
+    given = gather(source, reading, note) if isinstance(source, Table) else source
+    if isinstance(given, Table):
+        problem = _of_table(given, reading, note)
+    else:
         problem = _of_people(given.by_item(), reading, note)
-    elif isinstance(source, Table):
-        problem = _of_table(source, reading, note)
     table, read, chosen = problem.table, problem.label_reading, problem.columns
     if blank := int(problem.Y.null_count().sum_horizontal().item()):
         note(f"{blank:,} entries of label columns are blank: taken as unasked, neither yes nor no")
@@ -273,10 +275,7 @@ def pose(source: Table | Answers, reading: Reading, progress: Progress) -> Probl
 
 
 def _of_table(table: Table, reading: Reading, note: Callable[[str], None]) -> Problem:
-    """A row per item, or a row per item and label; features are still to be encoded."""
-    if reading.item:
-        stored = labels.one_row_per_item(table.stored, reading.item, expand(reading.labels)[0])
-        table = Table(stored, **table.written)
+    """A row per item; features are still to be encoded."""
     table = embeddings.join(table, reading, None)
     chosen, read = understand(table, reading, note)
     nothing, numbers = np.empty((table.n_rows, 0)), np.arange(table.n_rows)
@@ -285,33 +284,30 @@ def _of_table(table: Table, reading: Reading, note: Callable[[str], None]) -> Pr
 
 def _of_people(answers: Answers, reading: Reading, note: Callable[[str], None]) -> Problem:
     """A row per answer; features are still to be encoded."""
+    answers.refuse_empty()
     note(answers.in_words())
     table = embeddings.join(answers.table, reading, answers.key or None)
     ids = (*reading.ids, *([Exact(answers.key)] if answers.key else []))
     chosen = choose_columns(table, replace(reading, labels=(), ids=ids), labels_elsewhere=True)
-    read, Y = LabelReading(answers.labels), pl.DataFrame(answers.Y, schema=answers.labels)
+    nothing, numbers, read = np.empty((table.n_rows, 0)), np.arange(table.n_rows), LabelReading(answers.labels)
+    encoder = encoder_for(reading, chosen)
+    return answered(Problem(nothing, pl.DataFrame(), numbers, table, chosen, reading, read, encoder), answers)
+
+
+def answered(problem: Problem, answers: Answers) -> Problem:
+    """A problem about items with what people said of them, those of an item one after the other."""
     beside = [pl.Series("n_answers", answers.n_answers)]
     if answers.reference:
-        right = [answers.reference.get(i) for i in range(table.n_rows)]
+        right = [answers.reference.get(i) for i in range(problem.table.n_rows)]
         beside.append(pl.Series("reference", [None if r is None else "|".join(r) for r in right], dtype=pl.String))
-    return Problem(
-        np.empty((table.n_rows, 0)),
-        Y.cast(pl.Float64).fill_nan(None),
-        np.arange(table.n_rows),
-        table,
-        chosen,
-        reading,
-        read,
-        encoder_for(reading, chosen),
+    return replace(
+        problem,
+        Y=pl.DataFrame(answers.Y, schema=answers.labels).cast(pl.Float64).fill_nan(None),
         groups=answers.item,
         annotators=answers.annotators,
         beside=pl.DataFrame(beside),
         answers=answers,
     )
-
-
-RULES = {"votes": "votes", "marks": "marks", "levels": "levels", "ranks": "order"}
-"""How the answers of each kind of question are read."""
 
 
 def _rule(problem: Problem, note: Callable[[str], None]) -> str | None:
@@ -323,13 +319,28 @@ def _rule(problem: Problem, note: Callable[[str], None]) -> str | None:
     if problem.groups is None and not are_counts:
         return None  # marks or confidences of one source, which the method knows how to read
     if kind in ("levels", "ranks"):
-        proposal = Proposal(RULES[kind], f"the question asks for {kind}")
+        proposal = Proposal("levels", f"the question asks for {kind}: read as levels")
     else:
         proposal = propose_reading(Y, problem.groups)
+        _refuse_negative_counts(Y, problem)
         if proposal.rule == "main" and problem.groups is not None:  # one answer per item, by different people
             proposal = Proposal("marks", "each item has an answer of one person: read as marks")
+        elif proposal.rule == "order" and problem.groups is not None:
+            proposal = Proposal("levels", "each person puts the labels in an order: read as levels")
     note(f"{proposal.sentence}; --rule says otherwise")
     return proposal.rule
+
+
+def _refuse_negative_counts(Y: NDArray[np.float64], problem: Problem) -> None:
+    """A number below zero among counts is a mistake, and does not make levels of them."""
+    below = (Y < 0).any(axis=1)
+    if 0 < below.sum() < 0.5 * len(Y) and propose_reading(Y[~below], None).rule == "votes":
+        row = int(np.argmax(below))
+        name, value = problem.label_names[int(np.argmax(Y[row] < 0))], float(np.nanmin(Y[row]))
+        raise LabelError(
+            f"the other rows count people, and counts cannot be negative: row {row} has {value:g} for {name!r}. "
+            "Correct it, or say how the labels were made (--rule levels for levels below zero)."
+        )
 
 
 def understand(source: Table | Pieces, reading: Reading, note: Callable[[str], None]) -> tuple[Columns, LabelReading]:

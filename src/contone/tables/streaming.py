@@ -4,8 +4,8 @@ Three passes, each with one piece in memory: look at the file (where to cut it, 
 rows while every row is checked, and after the fit recover the degrees of each piece. A piece's answer is a file of its
 own in a folder beside OUT (`contone.tables.checkpoint`); at the end the parts become OUT in one step, if their rows are
 as many as the input has and the input is still the file it was. The fitted method lies there too, as a model file. Run
-again after an interruption, the same call resumes with the same model where it stopped; with other options, or another
-file, it says so.
+again after an interruption, the same call looks at the file and resumes with the same model where it stopped; with
+other options, or another file, it says so.
 """
 
 from __future__ import annotations
@@ -28,19 +28,18 @@ from numpy.typing import NDArray
 from contone import __version__
 from contone.base import Enhancer
 from contone.exceptions import ArgumentError, ContoneError, DataError, InputError, OutputError
-from contone.models import read_model, save_model
 from contone.runtime.files import replacing
+from contone.runtime.progress import Progress
 from contone.tables import checkpoint, formats, pieces
 from contone.tables.columns import Columns
-from contone.tables.encoder import ColumnEncoder, described
+from contone.tables.encoder import described
 from contone.tables.fitting import FittedRows, intervals_of, refuse_without_features
 from contone.tables.labels import LabelReading
-from contone.tables.model_file import TableModel, path_of
-from contone.tables.progress import Progress
+from contone.tables.model_file import TableModel, load_table_model, path_of
 from contone.tables.reading import encode, encoder_for, features_of, understand
 from contone.tables.settings import STDOUT, Reading, Streaming, Writing
 from contone.tables.table import Table, refuse_missing
-from contone.tables.writing import answer_frame, check_answer
+from contone.tables.writing import answer_frame, new_columns
 from contone.validation import check_new_labels
 
 SAMPLE_ROWS = 50_000
@@ -84,45 +83,33 @@ class Job:
 
     request: Request
     source: pieces.Pieces
-    columns: Columns
-    method: Enhancer
-    encoder: ColumnEncoder
     labels: LabelReading
+    model: TableModel
     state: tuple[int, ...]
     token: str
     sample: FittedRows | None = field(default=None, repr=False)
     """The rows of the fit; None where it was that of an earlier run."""
-
-    @property
-    def writing(self) -> Writing:
-        return self.request.writing
-
-    @property
-    def suffix(self) -> str:
-        return self.request.suffix
 
     def rows(self) -> FittedRows:
         """The rows of the fit; drawn again, the same ones, where an earlier run drew them."""
         if self.sample is not None:
             return self.sample
         formats.refuse_changed(self.request.source, self.state)
-        features, Y, numbers = draw_sample(self.source, self.columns, self.labels, self.request)
-        X = encode(self.encoder, features, len(numbers))
+        features, Y, numbers = draw_sample(self.source, self.model.columns, self.labels, self.request)
+        X = encode(self.model.encoder, features, len(numbers))
         return FittedRows(X, Y, numbers, self.source.n_rows, is_sample=True)
 
 
 def stream_file(request: Request, save_to: str | None = None) -> Job:
     """Write the answer to a file with a bounded amount of memory, and the model where it is asked for."""
     with _work_folder(request) as folder:
-        job = _resumed(request, folder) or _started(request, folder)
+        job = _started(request, folder)
         done = _write_parts(job, folder)
         formats.refuse_changed(request.source, job.state)
         _merge([done[i] for i in range(len(job.source))], job)
         checkpoint.empty(folder)
         if save_to is not None:
-            n_rows = len(job.method.label_distributions_)
-            model = TableModel(job.method, job.columns, job.labels.names, job.labels.is_set, job.encoder, n_rows)
-            model.save(save_to)
+            job.model.save(save_to)
     return job
 
 
@@ -160,53 +147,25 @@ def _say_what_stays(request: Request, folder: Path, why: str) -> None:
         checkpoint.empty(folder)
 
 
-def _resumed(request: Request, folder: Path) -> Job | None:
-    """The job of an interrupted run with the same file and options, if there is one."""
-    plan, why = checkpoint.read_plan(folder), "the input or the options are not those of the unfinished run"
-    if plan is None:
-        if (folder / checkpoint.PLAN).exists():
-            request.progress.warn("the unfinished run cannot be resumed (its files are damaged): starting over")
-        checkpoint.empty(folder)
-        return None
-    if plan.get("fingerprint") == request.fingerprint():
-        try:
-            stored = read_model(folder / checkpoint.MODEL, trusted=[path_of(request.method)])
-            return Job(
-                request=request,
-                source=pieces.Pieces.from_plain(plan["source"]),
-                columns=Columns(**plan["columns"]),
-                method=stored.method,
-                encoder=stored.details["encoder"],
-                labels=LabelReading(**plan["labels"]),
-                state=tuple(plan["state"]),
-                token=plan["token"],
-            )
-        except (DataError, KeyError, TypeError) as error:
-            why = f"the unfinished run cannot be resumed ({error})"
-    elif not request.writing.overwrite:
-        raise ArgumentError(
-            f"{folder} holds an unfinished run with another input, other options or another version. Delete that "
-            "folder, or use --force (overwrite=True) to start over.",
-            "target",
-        )
-    request.progress.warn(f"starting over: {why}")
-    checkpoint.empty(folder)
-    return None
-
-
 def _started(request: Request, folder: Path) -> Job:
-    """Look at the file, fit the method on a sample, and write down both before the first part."""
+    """Look at the file; take the model of an interrupted run, or fit one on a sample and keep it before the first part.
+
+    A file that is what it was is cut and understood as it was.
+    """
     progress, reading = request.progress, request.reading
+    plan, model = _unfinished(request, folder)
     state = formats.state_of(request.source)
     with progress.working(f"looking at {request.source}"):
         source = pieces.cut(request.source, request.streaming.chunk_rows, reading, progress)
         chosen, read = understand(source, reading, lambda line: progress.note(f"  {line}"))
-        first = Table(pl.DataFrame(schema=source.schema)) if source.is_text else next(source.read([0]))[1]
-        check_answer(request.writing, first, chosen, read.names)
+        new_columns(request.writing, chosen, read.names)
+        formats.refuse_unwritable(source.head(), request.writing.target)
         refuse_without_features(request.method, chosen)
     progress.note(
         f"  {source.n_rows:,} rows in {len(source)} parts; {len(read.names)} labels, {len(chosen.features)} features"
     )
+    if model is not None:
+        return Job(request, source, read, model, state, plan["token"])
     features, Y, numbers = draw_sample(source, chosen, read, request)
     formats.refuse_changed(request.source, state)
     encoder = encoder_for(reading, chosen).fit(features)
@@ -216,24 +175,39 @@ def _started(request: Request, folder: Path) -> Job:
         X = encode(encoder, features, len(numbers))
         request.method.fit(X, Y)
     sample = FittedRows(X, Y, numbers, source.n_rows, is_sample=True)
-    job = Job(request, source, chosen, request.method, encoder, read, state, secrets.token_hex(8), sample)
+    model = TableModel(request.method, chosen, read.names, read.is_set, encoder, len(numbers))
+    job = Job(request, source, read, model, state, secrets.token_hex(8), sample)
     if request.writing.target != STDOUT and _keep_model(job, folder):
-        plan = {
-            "fingerprint": request.fingerprint(),
-            "token": job.token,
-            "state": state,
-            "source": source.as_plain(),
-            "columns": asdict(chosen),
-            "labels": asdict(read),
-        }
-        checkpoint.write_plan(folder, plan)
+        checkpoint.write_plan(folder, {"fingerprint": request.fingerprint(), "token": job.token})
     return job
+
+
+def _unfinished(request: Request, folder: Path) -> tuple[dict[str, str], TableModel | None]:
+    """The plan and the model of an interrupted run with the same file and options; no model where there is none."""
+    plan, why = checkpoint.read_plan(folder), "the input or the options are not those of the unfinished run"
+    if plan is None:
+        plan, why = {} if (folder / checkpoint.PLAN).exists() else None, "the unfinished run's files are damaged"
+    elif plan.get("fingerprint") == request.fingerprint():
+        try:
+            return plan, load_table_model(folder / checkpoint.MODEL, trusted=[path_of(request.method)])
+        except DataError as error:
+            why = f"the unfinished run cannot be resumed ({error})"
+    elif not request.writing.overwrite:
+        raise ArgumentError(
+            f"{folder} holds an unfinished run with another input, other options or another version. Delete that "
+            "folder, or use --force (overwrite=True) to start over.",
+            "target",
+        )
+    if plan is not None:
+        request.progress.warn(f"starting over: {why}")
+    checkpoint.empty(folder)
+    return {}, None
 
 
 def _keep_model(job: Job, folder: Path) -> bool:
     """Keep the fitted method for a run that is resumed; a method that no file can hold is then fitted again."""
     try:
-        save_model(job.method, folder / checkpoint.MODEL, details={"encoder": job.encoder})
+        job.model.save(folder / checkpoint.MODEL)
     except InputError as error:
         job.request.progress.note(f"  interrupted, this run would start over: {error}")
         return False
@@ -294,11 +268,11 @@ def _located(source: pieces.Pieces, i: int) -> Iterator[None]:
 def _write_parts(job: Job, folder: Path) -> dict[int, checkpoint.Part]:
     """Make the parts that are not there yet; all of them, by number."""
     n_parts, progress = len(job.source), job.request.progress
-    done = checkpoint.finished(folder, job.token, job.suffix)
+    done = checkpoint.finished(folder, job.token, job.request.suffix)
     missing = [i for i in range(n_parts) if i not in done or done[i].n_rows != job.source.rows_of(i)]
     if len(missing) < n_parts:
         progress.note(f"  resuming: {n_parts - len(missing)} of {n_parts} parts are done already")
-    message = f"enhancing with {type(job.method).__name__}"
+    message = f"enhancing with {type(job.model.method).__name__}"
     with progress.counting(message, n_parts, n_parts - len(missing)) as step:
         for i, piece in job.source.read(missing):
             done[i] = _write_part(job, folder, i, piece)
@@ -308,16 +282,16 @@ def _write_parts(job: Job, folder: Path) -> dict[int, checkpoint.Part]:
 
 def _write_part(job: Job, folder: Path, i: int, piece: Table) -> checkpoint.Part:
     """The answer to one piece, by the fitted method, as a file."""
-    method = job.method
+    method, chosen = job.model.method, job.model.columns
     with _located(job.source, i), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit has said what there is to say
-        X = encode(job.encoder, features_of(piece, job.columns), piece.n_rows)
+        X = encode(job.model.encoder, features_of(piece, chosen), piece.n_rows)
         Y = job.labels.read(piece)
         D = np.asarray(method.enhance(X, Y))
-        ends = intervals_of(method, X, Y, job.writing.intervals)
-    frame = answer_frame(job.writing, piece, job.columns, job.labels, D, ends)
-    write = partial(formats.write_frame, frame, suffix=job.suffix, header=i == 0, dialect=job.source.dialect)
-    return checkpoint.add_part(folder, i, job.token, frame.height, job.suffix, write)
+        ends = intervals_of(method, X, Y, job.request.writing.intervals)
+    frame = answer_frame(job.request.writing, piece, chosen, job.labels, D, ends)
+    write = partial(formats.write_frame, frame, suffix=job.request.suffix, header=i == 0, dialect=job.source.dialect)
+    return checkpoint.add_part(folder, i, job.token, frame.height, job.request.suffix, write)
 
 
 # ------------------------------------------------------------------------------------------------------ one file
@@ -328,12 +302,12 @@ def _merge(done: list[checkpoint.Part], job: Job) -> None:
     written = sum(part.n_rows for part in done)
     if written != job.source.n_rows:
         raise OutputError(f"The parts have {written:,} rows, the input has {job.source.n_rows:,}: run again.")
-    if job.writing.target == STDOUT:
+    if job.request.writing.target == STDOUT:
         for part in done:
             formats.to_stdout(part.read())
         return
-    with replacing(job.writing.target, overwrite=job.writing.overwrite) as temporary:
-        if job.suffix in formats.PARQUET:
+    with replacing(job.request.writing.target, overwrite=job.request.writing.overwrite) as temporary:
+        if job.request.suffix in formats.PARQUET:
             _merge_parquet(done, temporary, max(part.n_rows for part in done))
             found = int(pl.scan_parquet(temporary, glob=False).select(pl.len()).collect().item())
             if found != job.source.n_rows:

@@ -1,31 +1,44 @@
-"""The rows of a table that are worth grading: chosen by `Inversion.suggest`, written as a page or as a spreadsheet."""
+"""What to ask people next: rows to grade, items for further answers and by whom, and how many answers it takes."""
 
 from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from contone.base import Enhancer
 from contone.enhance.inversion import Inversion
+from contone.enhance.inversion.people.next_answers import (
+    Person,
+    counting_losses,
+    entropy,
+    expected_losses,
+    next_answers,
+)
 from contone.exceptions import ArgumentError
 from contone.pages import grading as page
 from contone.runtime.files import replacing
+from contone.runtime.progress import Progress
 from contone.tables import columns, formats, grading
-from contone.tables.fitting import fit_problem, named_method
-from contone.tables.next_steps import suggest_answers
-from contone.tables.progress import Progress
+from contone.tables.fitting import FittedProblem, fit_problem, named_method
 from contone.tables.reading import Problem, check_input, read_problem
 from contone.tables.settings import Reading, ReadingOptions
 from contone.tables.targets import check_targets
 
 PAGES = (".html", ".htm")
 SHEETS = (".csv", ".tsv")
+N_SAMPLES = 100
+"""Draws of the degrees that expectations are taken over."""
+MORE = (0, 1, 2, 3, 5, 10, 20)
+MOST_COUNTED = 1000
+"""Answers per item up to which counting is followed."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +72,7 @@ def suggest_file(
     progress: Progress | None = None,
     **options: Unpack[ReadingOptions],
 ) -> SuggestedFile:
-    """Choose the rows of a table whose degrees would say most about all others, and write them for a person to grade.
+    """Choose rows of a table that stand for all others, and write them for a person to grade.
 
     Of votes of several people, the items that they should be asked about next, and who: where one more answer lowers
     the expected log loss of all items most.
@@ -134,3 +147,140 @@ def make_page(problem: Problem, places: NDArray[np.int64], source: Path) -> str:
 def next_command(source: Path, reading: Reading, graded: str = "graded.csv") -> str:
     """What to run once rows are graded: the same reading and the same rule."""
     return shlex.join(["contone", "enhance", source.name, *reading.as_options(), "--graded", graded, "-o", "soft.csv"])
+
+
+# ----------------------------------------------------------------------------------------------- answers of people
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What more answers per item would bring, by the fitted model; log loss of a further answer, in nats.
+
+    Attributes
+    ----------
+    n_items, n_answers : int
+        Items with an answer, and answers to them.
+    answers : tuple of float
+        Answers per item: now, and with more.
+    expected : tuple of float
+        Expected log loss with so many.
+    counting : tuple of float
+        Answers per item with which counting would have the same log loss; infinite where it never gets there.
+    floor : float
+        Log loss if the shares were known: people differ.
+    """
+
+    n_items: int
+    n_answers: int
+    answers: tuple[float, ...]
+    expected: tuple[float, ...]
+    counting: tuple[float, ...]
+    floor: float
+
+
+def plan_file(
+    source: str | os.PathLike[str],
+    *,
+    method: str | Enhancer = "inversion",
+    more: Sequence[int] = MORE,
+    progress: Progress | None = None,
+    **options: Unpack[ReadingOptions],
+) -> Plan:
+    """How far more answers of people would bring the degrees of the items, and how many answers counting would need.
+
+    Parameters
+    ----------
+    source : path
+        A table of answers, as in `read_table`.
+    method : "inversion" or Inversion, default="inversion"
+        With its settings.
+    more : sequence of int
+        Numbers of further answers per item.
+    progress : Progress or None, default=None
+        Is told what is done; None is silent.
+    **options
+        As in `read_table`.
+    """
+    said = progress or Progress()
+    check_input(Path(source))
+    fitted, D = sampled(read_problem(Path(source), Reading(**options), said), named_method(method), said)
+    with said.working("looking ahead"):
+        given = int(votes_given(fitted.problem).sum())
+        now = given / D.shape[1]
+        expected = expected_losses(D, more).mean(axis=1)
+        numbers = np.unique(np.geomspace(1, MOST_COUNTED, 60).round().astype(int))
+        counted = np.minimum.accumulate(counting_losses(D, numbers.tolist()))
+        needed = [float(np.interp(-loss, -counted, numbers, right=np.inf)) for loss in expected]
+    return Plan(
+        D.shape[1],
+        given,
+        tuple(now + k for k in more),
+        tuple(float(loss) for loss in expected),
+        tuple(needed),
+        float(entropy(D).mean()),
+    )
+
+
+def sampled(
+    problem: Problem, method: Enhancer, progress: Progress, rules: Sequence[str] = ("votes",)
+) -> tuple[FittedProblem, NDArray[np.float64]]:
+    """A method fitted to answers, and draws (S, n, q) of the degrees of the items that have any.
+
+    Of marks, a further one is taken for a vote: a label drawn by the degrees.
+    """
+    if not isinstance(method, Inversion):
+        raise ArgumentError(f"answers are looked ahead by inversion; got {type(method).__name__}.", "method")
+    if problem.rule not in rules:
+        raise ArgumentError(
+            f"this needs answers of people, read as {' or '.join(rules)}; these are "
+            f"{problem.rule or 'labels of a rule'}. --rule votes reads them so.",
+            "rule",
+        )
+    method.set_params(n_samples=N_SAMPLES)
+    fitted = fit_problem(problem, method, progress)
+    if len(fitted.method.label_distributions_) > method.max_rows:
+        raise ArgumentError(f"at most {method.max_rows:,} items can be looked ahead at: take a part of them.", "source")
+    return fitted, np.asarray(method.samples_)
+
+
+def votes_given(problem: Problem) -> NDArray[np.float64]:
+    """How many votes each item has (n,)."""
+    counts: NDArray[np.float64] = np.nan_to_num(problem.Y.to_numpy().astype(np.float64)).sum(axis=1)
+    if problem.groups is None:
+        return counts
+    return np.asarray(np.bincount(problem.groups, counts, minlength=len(problem.numbers)), dtype=np.float64)
+
+
+def suggest_answers(problem: Problem, method: Enhancer, number: int, progress: Progress) -> pl.DataFrame:
+    """Items that people should be asked about next, the most telling first: name, by whom, what it brings.
+
+    Items that nobody has answered come first, since one answer about them tells most.
+    """
+    fitted, D = sampled(problem, method, progress, ("votes", "marks"))
+    with progress.working("choosing items"):
+        open_items = np.flatnonzero(~fitted.fitted_rows)[:number]
+        places = np.flatnonzero(fitted.fitted_rows)
+        persons, answered = _persons(fitted)
+        found = next_answers(D, number - len(open_items), persons, answered) if number > len(open_items) else []
+    chosen = [*open_items.tolist(), *(int(places[answer.item]) for answer in found)]
+    frame = pl.DataFrame({"item": np.array(problem.row_names, dtype=object)[chosen].astype(str)})
+    if persons:
+        frame = frame.with_columns(by=pl.Series([""] * len(open_items) + [answer.person for answer in found]))
+    gains = [None] * len(open_items) + [answer.gain for answer in found]
+    frame = frame.with_columns(gain=pl.Series(gains, dtype=pl.Float64))
+    stored = problem.table.stored[chosen]
+    taken = {"item", "by", "gain", *([problem.answers.key] if problem.answers is not None else [])}
+    return frame.with_columns(c for c in stored if c.name not in taken and not c.dtype.is_nested())
+
+
+def _persons(fitted: FittedProblem) -> tuple[list[Person], list[set[str]]]:
+    """Who could answer, and who has answered about each item of the fit."""
+    problem, method = fitted.problem.subset(fitted.fitted_rows), fitted.method
+    known, names = method.fit_.persons, getattr(method, "annotator_names_", None)
+    if problem.groups is None or problem.annotators is None or known is None or names is None:
+        return [], []
+    persons = [Person(str(n), float(known.sharpness[0, w]), known.offset[w]) for w, n in enumerate(names)]
+    answered: list[set[str]] = [set() for _ in range(len(problem.numbers))]
+    for item, name in zip(problem.groups.tolist(), problem.annotators, strict=True):
+        answered[item].add(name)
+    return persons, answered

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypedDict
 
 import numpy as np
 import polars as pl
@@ -19,13 +18,6 @@ from contone.exceptions import DataError
 from contone.tables import text
 from contone.tables.labels import Words, words_of_columns
 from contone.tables.text import ColumnKind
-
-
-class Written(TypedDict, total=False):
-    """How a file is written."""
-
-    is_text: bool
-    dialect: text.Dialect
 
 
 @dataclass(frozen=True)
@@ -58,10 +50,9 @@ class Table:
     categories: tuple[str, ...] = ()
     embedded: pl.DataFrame = field(default_factory=pl.DataFrame)
 
-    @property
-    def written(self) -> Written:
-        """How the file is written that a table made from this one is like."""
-        return {"is_text": self.is_text, "dialect": self.dialect}
+    def with_rows(self, stored: pl.DataFrame) -> Table:
+        """Other rows and columns, written as this table is."""
+        return Table(stored, self.is_text, dialect=self.dialect)
 
     @property
     def n_rows(self) -> int:
@@ -95,7 +86,8 @@ class Table:
         """The different entries of these columns, where they are few."""
         if self.is_text:
             return {name: self.kinds[name].words for name in columns if name in self.kinds}
-        return words_of_columns(self.stored.select(n for n in columns if n in self.stored.columns))
+        stored = self.stored.schema
+        return words_of_columns(self.stored.select(name for name in columns if name in stored))
 
     def read(self) -> Iterator[tuple[int, Table]]:
         """Its pieces, each with its number: it is the only one."""
@@ -119,7 +111,7 @@ class Table:
 
         def keeps_text(name: str) -> bool:
             kind = self.kinds[name]
-            return not (kind.plain and not kind.stray and not kind.percent if name in numbers else kind.exact)
+            return not (kind.plain if name in numbers else kind.exact)
 
         typed = [(self.stored if keeps_text(name) else self.values)[name] for name in self.stored.columns]
         return pl.DataFrame(typed).with_columns(new.get_columns())

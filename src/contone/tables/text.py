@@ -11,7 +11,8 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -32,13 +33,11 @@ SAMPLE_BYTES = 1 << 18
 """The beginning of a file from which its separator and decimal mark are found."""
 SHOWN = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars (|)"}
 UTF8 = "utf-8"
-CODE = r"^\s*(?:\+|-?\d{17,}\s*$)"
-"""Numbers that look like codes: a telephone number, or more digits than a double holds."""
 BLOCK_CELLS = 4_000_000
 """Cells that are looked at together."""
 LONG_NUMBER = r"^-?\d{16,}$"
+CODE = rf"^\+|{LONG_NUMBER}"
 LEADING_ZERO = r"^[+-]?0\d"
-KINDS: tuple[pl.DataType, ...] = (pl.Null(), pl.Int64(), pl.Float64(), pl.Boolean(), pl.String())
 
 
 @dataclass(frozen=True)
@@ -66,9 +65,7 @@ class ColumnKind:
     exact : bool
         Writing the values gives the text back to the letter.
     code : bool
-        An entry looks like a code (a leading plus, 17 digits and more).
-    long : bool
-        An entry is a whole number of 16 digits or more, which a double may not hold.
+        An entry looks like a code: a leading plus (a telephone number), or 16 digits, which a double may not hold.
     percent : bool
         Every entry is written like 12%, and read as 0.12.
     stray : tuple of str
@@ -84,7 +81,6 @@ class ColumnKind:
     dtype: pl.DataType
     exact: bool = True
     code: bool = False
-    long: bool = False
     percent: bool = False
     stray: tuple[str, ...] = ()
     n_entries: int = 0
@@ -99,7 +95,7 @@ class ColumnKind:
     @property
     def plain(self) -> bool:
         """Whether the numbers hold all that the text says."""
-        return not (self.code or (self.long and self.dtype == pl.Float64))
+        return not (self.stray or self.percent or self.code)
 
     def joined(self, other: ColumnKind) -> ColumnKind:
         """The kind of a column with both parts in it: whole numbers become numbers, all else that differs is text."""
@@ -114,7 +110,6 @@ class ColumnKind:
             dtype=self.dtype if same else pl.Float64() if both_numeric else pl.String(),
             exact=same and self.exact and other.exact,
             code=self.code or other.code,
-            long=self.long or other.long,
             percent=self.percent and other.percent,
             stray=tuple(sorted({*self.stray, *other.stray})),
             n_entries=self.n_entries + other.n_entries,
@@ -169,7 +164,7 @@ def _kinds_of_block(frame: pl.DataFrame, decimal: str) -> dict[str, ColumnKind]:
         "shares": each(percent),
         "zeros": each(entry.str.contains(LEADING_ZERO)),
     }
-    code, long = (np.asarray(each(entry.str.contains(mark)).any(axis=1)) for mark in (CODE, LONG_NUMBER))
+    code = each(entry.str.contains(CODE))
     blank = text.fill_null("")
     as_written = {
         kind: np.asarray(each(_written(values, decimal) == blank).all(axis=1))
@@ -191,8 +186,7 @@ def _kinds_of_block(frame: pl.DataFrame, decimal: str) -> dict[str, ColumnKind]:
             kind,
             exact=not kind.is_number
             or bool(not kind.percent and not is_stray.any() and as_written[str(kind.dtype)][j]),
-            code=bool(code[j]),
-            long=bool(long[j]),
+            code=bool(code[j].any()),
             stray=tuple(sorted(set(column.filter(is_stray)))[:5]) if is_stray.any() else (),
             n_entries=int(n[j]),
             odd=column[int(odd[0])] if kind.dtype == pl.String and odd.size else "",
@@ -262,26 +256,17 @@ def blocks(stream: IO[bytes]) -> Iterator[bytes]:
         yield block
 
 
-def encoding_of(parts: Iterable[bytes]) -> str:
+def encoding_of(path: Path) -> str:
     """utf-8, utf-16 (by its mark), cp1252 or latin-1: the first that all bytes allow."""
-    decoder, is_utf8, undefined, first = codecs.getincrementaldecoder(UTF8)(), True, False, True
-    for part in parts:
-        if first and part[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+    with opened(path) as stream:
+        if stream.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             return "utf-16"
-        first = False
-        if is_utf8:
-            try:
-                decoder.decode(part)
-            except UnicodeDecodeError:
-                is_utf8 = False
-        undefined = undefined or any(byte in part for byte in (b"\x81", b"\x8d", b"\x8f", b"\x90", b"\x9d"))
-    if is_utf8:
-        try:
-            decoder.decode(b"", final=True)
-            return UTF8
-        except UnicodeDecodeError:
-            pass
-    return "latin-1" if undefined else "cp1252"
+    for encoding in (UTF8, "cp1252"):
+        with opened(path) as stream, suppress(UnicodeDecodeError):
+            for _ in codecs.iterdecode(blocks(stream), encoding):
+                pass
+            return encoding
+    return "latin-1"
 
 
 def found_dialect(

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Unpack
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from contone.base import Enhancer
 from contone.exceptions import ArgumentError
 from contone.runtime.files import replacing
 from contone.tables import excel, exports, formats
-from contone.tables.answers import Answers
-from contone.tables.columns import Columns
+from contone.tables.columns import Columns, listed, shown
+from contone.tables.fitting import Ends, FittedProblem, FittedRows, Matrix
 from contone.tables.labels import LabelReading
 from contone.tables.reading import Problem
-from contone.tables.settings import Writing, WritingOptions
+from contone.tables.settings import STDOUT, Writing, WritingOptions
 from contone.tables.table import Table
 from contone.validation import check_distributions
 
-Matrix = NDArray[np.float64]
-Ends = tuple[Matrix, Matrix]
-"""Lower and upper ends of intervals, each (n, q)."""
 ONE_COLUMN = "degrees"
 """What the column is called that holds all degrees of a row."""
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -45,47 +44,56 @@ def check_format(writing: Writing) -> None:
         )
 
 
-def check_answer(
-    writing: Writing, table: Table, chosen: Columns, names: Sequence[str], answers: Answers | None = None
-) -> None:
+def check_answer(writing: Writing, problem: Problem) -> None:
     """Refuse before the fit a table that the target cannot hold, and new columns that are there already."""
-    degree_columns(writing, chosen, names)
+    new_columns(writing, problem.columns, problem.label_names, problem.beside.columns)
     if formats.target_suffix(writing.target) == ".json":
-        exports.refuse_unless_returnable(answers)
-    elif not table.is_text:
-        formats.refuse_unwritable(table.stored, writing.target)
+        exports.refuse_unless_returnable(problem.answers)
+    elif not problem.table.is_text:
+        formats.refuse_unwritable(problem.table.stored, writing.target)
 
 
-def degree_columns(writing: Writing, chosen: Columns, names: Sequence[str]) -> list[str]:
-    """Names of the columns that the degrees come in."""
-    return chosen.degrees(writing.suffix, names) if writing.degrees_as == "columns" else [ONE_COLUMN]
+def new_columns(
+    writing: Writing, chosen: Columns, names: Sequence[str], beside: Sequence[str] = ()
+) -> tuple[list[str], list[str]]:
+    """Names of the columns that the degrees come in, and of the others that are added; they must not be there yet.
+
+    An empty suffix puts the degrees in place of the labels.
+    """
+    degrees, ends, more = [ONE_COLUMN], ["lower", "upper"], list(beside)
+    if writing.degrees_as == "columns":
+        degrees = [f"{name}{writing.suffix}" for name in names]
+        ends = [f"{name}_{end}" for name in names for end in ("low", "high")]
+    more += [] if writing.intervals is None else ends
+    more += ["entropy"] if writing.degrees_as != "columns" else []
+    more += [f"top_{k + 1}" for k in range(min(writing.top or 0, len(names)))]
+    there = {*chosen.labels, *chosen.features, *chosen.carried}
+    is_replaced = writing.degrees_as == "columns" and not writing.suffix
+    if taken := sorted(set(degrees) & (there - set(chosen.labels) if is_replaced else there)):
+        raise ArgumentError(f"the table already has {shown(taken)}: choose another suffix.", "suffix")
+    if twice := next((name for name in more if name in there or [*degrees, *more].count(name) > 1), None):
+        raise ArgumentError(f"the output would have two columns {twice!r}: rename it in the table.", "suffix")
+    return degrees, more
 
 
 def added_columns(
     writing: Writing, chosen: Columns, names: Sequence[str], D: Matrix, ends: Ends | None = None
 ) -> pl.DataFrame:
     """Degrees D (n, q), and what else was asked for: ends of intervals, names of the first labels."""
-    degrees, first = degree_columns(writing, chosen, names), np.argsort(-D, axis=1, kind="stable")
+    degrees, more = new_columns(writing, chosen, names)
+    first, way = np.argsort(-D, axis=1, kind="stable"), writing.degrees_as
     if writing.digits is not None:
         D = rounded(D, writing.digits)
         ends = None if ends is None else (ends[0].round(writing.digits), ends[1].round(writing.digits))
-    if writing.degrees_as == "columns":
-        new = [pl.Series(name, D[:, j]) for j, name in enumerate(degrees)]
-        if ends is not None:
-            for j, name in enumerate(names):
-                new += [pl.Series(f"{name}_low", ends[0][:, j]), pl.Series(f"{name}_high", ends[1][:, j])]
+    if way == "columns":
+        new = [pl.Series(D[:, j]) for j in range(len(names))]
+        new += [pl.Series(end[:, j]) for j in range(len(names)) for end in ends or ()]
     else:
-        shown = {ONE_COLUMN: D} | ({} if ends is None else {"lower": ends[0], "upper": ends[1]})
-        new = [_in_one(column, names, values, writing.degrees_as) for column, values in shown.items()]
-        new.append(pl.Series("entropy", entropy(D)))
-    if writing.top:
-        texts = [_quoted(name) if is_text(writing.target) else name for name in names]
-        new += [
-            pl.Series(f"top_{k + 1}", [texts[j] for j in first[:, k]], dtype=pl.String)
-            for k in range(min(writing.top, len(names)))
-        ]
-    _refuse_taken([column.name for column in new], degrees if writing.degrees_as == "columns" else [], chosen)
-    return pl.DataFrame(new)
+        new = [*(_in_one(names, values, way) for values in (D, *(ends or ()))), pl.Series(entropy(D))]
+    texts = [_quoted(name) if is_text(writing.target) else name for name in names]
+    tops = range(min(writing.top or 0, len(names)))
+    new += [pl.Series([texts[j] for j in first[:, k]], dtype=pl.String) for k in tops]
+    return pl.DataFrame([column.alias(name) for name, column in zip([*degrees, *more], new, strict=True)])
 
 
 def entropy(D: Matrix) -> Matrix:
@@ -118,19 +126,11 @@ def _quoted(text: str) -> str:
     return f"'{text}" if text.startswith(FORMULA) else text
 
 
-def _in_one(column: str, names: Sequence[str], values: Matrix, way: str) -> pl.Series:
+def _in_one(names: Sequence[str], values: Matrix, way: str) -> pl.Series:
     """All values (n, q) of a row in one entry: a list in the order of the labels, or a struct by their names."""
     if way == "list":
-        return pl.Series(column, values.tolist(), dtype=pl.List(pl.Float64))
-    return pl.DataFrame({name: values[:, j] for j, name in enumerate(names)}).to_struct(column)
-
-
-def _refuse_taken(made: list[str], degrees: list[str], chosen: Columns) -> None:
-    """`Columns.degrees` has looked at the columns of degrees; the others may not replace anything."""
-    there = {*chosen.labels, *chosen.features, *chosen.carried} - set(degrees)
-    taken = next((name for name in made if name in there or made.count(name) > 1), None)
-    if taken is not None:
-        raise ArgumentError(f"the output would have two columns {taken!r}: rename it in the table.", "suffix")
+        return pl.Series(values.tolist(), dtype=pl.List(pl.Float64))
+    return pl.DataFrame({name: values[:, j] for j, name in enumerate(names)}).to_struct()
 
 
 def answer_frame(
@@ -173,12 +173,64 @@ def write_answer(
     """
     wanted = Writing(str(target), **writing)
     check_format(wanted)
-    check_answer(wanted, problem.table, problem.columns, problem.label_names, problem.answers)
+    check_answer(wanted, problem)
     write_problem(problem, check_distributions(D, name="D"), wanted)
 
 
+@dataclass(frozen=True)
+class EnhancedFile:
+    """What was written.
+
+    Attributes
+    ----------
+    path : Path or None
+        The file; None for stdout.
+    n_rows : int
+    labels, features, carried : tuple of str
+        The part that each column of the input played.
+    degrees, added : tuple of str
+        The new columns, one per label; and the other new ones.
+    method : Enhancer
+        The fitted method (on a sample, where the file was streamed).
+    streamed : bool
+    fitted : FittedProblem or None
+        The problem with its answer; None where the file was streamed.
+    fitted_rows : function or None
+        Gives the rows that the method was fitted on; of a streamed file this may take another pass over it.
+    """
+
+    path: Path | None
+    n_rows: int
+    labels: tuple[str, ...]
+    features: tuple[str, ...]
+    carried: tuple[str, ...]
+    degrees: tuple[str, ...]
+    added: tuple[str, ...]
+    method: Enhancer
+    streamed: bool = False
+    fitted: FittedProblem | None = field(default=None, repr=False, compare=False)
+    fitted_rows: Callable[[], FittedRows] | None = field(default=None, repr=False, compare=False)
+
+    def in_words(self) -> str:
+        """What was written, in one sentence: where, how much, which columns are new."""
+        if formats.target_suffix(str(self.path)) == ".json":
+            return f"wrote {self.path}: {self.n_rows:,} items, to be imported into the tool they came from"
+        more = f" and {listed(self.added)}" if self.added else ""
+        return f"wrote {self.path}: {self.n_rows:,} rows, new columns {listed(self.degrees)}{more}"
+
+
+def what_was_written(
+    writing: Writing, n_rows: int, chosen: Columns, names: Sequence[str], method: Enhancer, beside: Sequence[str] = ()
+) -> EnhancedFile:
+    """The record of an answer that is there."""
+    degrees, added = new_columns(writing, chosen, names, beside)
+    path = None if writing.target == STDOUT else Path(writing.target)
+    labels, features, carried = tuple(names), tuple(chosen.features), tuple(chosen.carried)
+    return EnhancedFile(path, n_rows, labels, features, carried, tuple(degrees), tuple(added), method)
+
+
 def write_problem(problem: Problem, D: Matrix, writing: Writing, ends: Ends | None = None) -> None:
-    """The table with the new columns, whole or not at all."""
+    """The table with the new columns, whole or not at all; or what the tool imports that an export came from."""
     if formats.target_suffix(writing.target) == ".json":
         with replacing(writing.target, overwrite=writing.overwrite) as temporary:
             exports.write_back(problem.answers, D, temporary)

@@ -1,14 +1,20 @@
-"""Chances of labels under the model of `contone.Inversion`: soft 0/1 labels for one classifier per label.
+"""Chances of labels under the model of `contone.Inversion`, and the entries that are probably wrong.
 
 A degree says how much a label describes a row; a chance says how probable it is that the label would be marked. Where
 labels may be wrong, or were not asked about, learners of 0/1 labels are served by chances, not by degrees.
+
+Where a share `noise` of the entries is wrong, the labels that a row would have without error are unknown, too; their
+posterior given the features and the labels that were noted is that of `enhance.inversion.chances`. An entry is doubtful
+as far as it differs from them. So a missing label is found where features and the other labels ask for it, and a
+superfluous one where they speak against it. The probability holds for the noise that was assumed, the same for labels
+that are marked and that are not; the order depends on it little.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,15 +26,18 @@ from contone.base import check_whole_numbers
 from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.chances import chances
 from contone.enhance.inversion.logistic_normal import NO_FLIPS, Flips
+from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.people.model import PeopleFit
 from contone.exceptions import ArgumentError, InputError
 from contone.measurements import Order
 from contone.typing import Data, EstimatorLike
 from contone.validation import Border, check_annotators, check_features, check_groups, check_training
-from contone.validation.containers import open_border
+from contone.validation.containers import index_of, open_border
 from contone.validation.training import check_new_labels
 
 Noise = float | tuple[float, float]
+USUAL_NOISE = 0.05
+"""Share of wrong entries that is assumed where nobody says one."""
 
 
 def label_chances(
@@ -94,14 +103,11 @@ def label_chances(
             'marks", "votes" or "levels", or leave them out.'
         )
     noise = read_noise("label_chances", method, noise)
-    least = {"n_sweeps": 4, "random_state": 0}
-    check_whole_numbers("label_chances", least, n_sweeps=n_sweeps, random_state=random_state)
-    rng = np.random.default_rng(random_state)
+    rng = _generator("label_chances", method, n_sweeps, random_state)
     if Y is not None:
-        opened = open_rows("label_chances", method, X, Y, noise, n_sweeps)
+        opened = open_rows("label_chances", method, X, Y, noise)
         P = chances(opened.method.rule_fit_, opened.X, opened.L, Flips.of(noise), n_sweeps, rng)
         return opened.border.wrap(P)
-    refuse_method("label_chances", method, n_sweeps)
     check_is_fitted(method, msg="label_chances: without Y the method must have been fitted. Fit it, or pass Y.")
     refuse_model("label_chances", method)
     checked = _in_memory("label_chances", check_features(method, X, reset=False))
@@ -161,9 +167,8 @@ class Opened(NamedTuple):
     border: Border
 
 
-def open_rows(function: str, method: EstimatorLike, X: Data, Y: Data, noise: Noise, n_sweeps: Any) -> Opened:
+def open_rows(function: str, method: EstimatorLike, X: Data, Y: Data, noise: Noise) -> Opened:
     """The method, fitted with `noise` where it is not, and the rows as arrays; errors name the function."""
-    refuse_method(function, method, n_sweeps)
     fitted = method if hasattr(method, "fit_") else clone(method).set_params(noise=noise).fit(X, Y)
     refuse_model(function, fitted)
     with warnings.catch_warnings():
@@ -185,15 +190,17 @@ def _in_memory(function: str, X: Data) -> Any:
     return to_numpy(X) if get_backend(X).name == "torch" else X
 
 
-def refuse_method(function: str, method: EstimatorLike, n_sweeps: Any) -> None:
+def _generator(function: str, method: EstimatorLike, n_sweeps: Any, random_state: Any) -> np.random.Generator:
+    """Random numbers for a sampler of this method, if there is one."""
     if not isinstance(method, Inversion):
         raise ArgumentError(
             f"{function}: method must be an Inversion, whose model says which labels it expects; got "
             f"{type(method).__name__}.",
             "method",
         )
-    if not isinstance(n_sweeps, Integral) or n_sweeps < 4:
-        raise ArgumentError(f"{function}: n_sweeps must be at least 4; got {n_sweeps!r}.", "n_sweeps")
+    least = {"n_sweeps": 4, "random_state": 0}
+    check_whole_numbers(function, least, n_sweeps=n_sweeps, random_state=random_state)
+    return np.random.default_rng(random_state)
 
 
 def refuse_model(function: str, fitted: Inversion) -> None:
@@ -203,7 +210,118 @@ def refuse_model(function: str, fitted: Inversion) -> None:
             f'{function}: the rule "order" does not say which labels degrees give, so labels have no chance and no '
             "entry can be wrong. Use another degradation."
         )
-    if fitted.fit_.annotator_deviation > 0:
-        raise InputError(
-            f"{function}: the method was fitted with groups (several annotators). Pass an unfitted method."
+
+
+class DoubtfulLabels(NamedTuple):
+    """Entries of a label matrix that are probably wrong, the most doubtful first; every array is (k,)."""
+
+    row: np.ndarray
+    """Numbers of rows; where the labels came as a pandas object, their index."""
+    label: np.ndarray
+    """Numbers of columns; where the labels came as a frame, their names."""
+    given: np.ndarray
+    """Whether the label was marked, bool: a marked entry may be superfluous, another one missing."""
+    probability: np.ndarray
+    """Posterior probability that the entry is wrong."""
+
+
+def doubtful_labels(
+    method: Inversion,
+    X: Data,
+    Y: Data,
+    *,
+    noise: Noise | None = None,
+    min_probability: float = 0.5,
+    k: int | None = None,
+    n_sweeps: int = 200,
+    random_state: int = 0,
+) -> DoubtfulLabels:
+    """The entries of Y that are probably wrong, ranked, with a probability for each.
+
+    Parameters
+    ----------
+    method : Inversion
+        Its model says which labels to expect. Unfitted, a clone is fitted to X and Y with the share `noise` of wrong
+        entries; a fitted one is taken as it is, on its own rows or on others.
+    X : (n, d)
+        Features.
+    Y : (n, q)
+        Labels in {0, 1}, as for every enhancer. Entries that nobody asked about (NaN) and rows without any label are
+        never doubted, except under a `Threshold`, where a row of zeros says something.
+    noise : float, (float, float) or None, default=None
+        Share of the entries that is assumed to be wrong, in (0, 0.5). None is the method's own, or 0.05 where that is
+        0.
+    min_probability : float, default=0.5
+        Entries with a smaller probability of being wrong are left out; 0 ranks all of them.
+    k : int or None, default=None
+        The maximum number of entries to return; None returns all that reach `min_probability`.
+    n_sweeps : int, default=200
+        Sweeps of the sampler, a quarter of them before it counts: probabilities are shares of the others.
+    random_state : int, default=0
+        Seed of the sampler.
+
+    Returns
+    -------
+    DoubtfulLabels
+        `row`, `label`, `given` and `probability`, each (k,). ``pandas.DataFrame(found._asdict())`` is a table of them.
+
+    Examples
+    --------
+    >>> from contone import TopK
+    >>> X = np.linspace(-2.0, 2.0, 80)[:, None]
+    >>> Y = np.hstack([X < 0, X >= 0]).astype(int)
+    >>> Y[10] = [1, 1]  # a slip: the rule marks one label per row
+    >>> found = doubtful_labels(Inversion(degradation=TopK(1), n_sweeps=50, n_burn=20), X, Y, n_sweeps=40)
+    >>> found.row.tolist(), found.label.tolist(), found.given.tolist()
+    ([10], [1], [True])
+    """
+    noise = read_noise("doubtful_labels", method, noise, USUAL_NOISE)
+    _check_arguments(noise, min_probability, k)
+    rng = _generator("doubtful_labels", method, n_sweeps, random_state)
+    opened = open_rows("doubtful_labels", method, X, Y, noise)
+    P = probability_wrong(opened.method.rule_fit_, opened.X, opened.L, noise, n_sweeps, rng)
+    return _ranked(P, opened.L, opened.border, Y, min_probability, k)
+
+
+def probability_wrong(
+    fit: Fit, X: Data, L: np.ndarray, noise: Noise, n_sweeps: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Posterior probability (n, q) that each entry of L (n, q) is wrong.
+
+    NaN where nobody asked and in rows that say nothing. Parameters of the model are those of the fit; rows are
+    independent given them.
+    """
+    flips = Flips.of(noise)
+    known = flips.forget_silent(fit.rule, L)
+    marked = chances(fit, X, L, flips, n_sweeps, rng)
+    if L.shape[1] == 1:
+        return np.zeros(L.shape)
+    return np.where(np.isnan(known), np.nan, np.where(known > 0, 1.0 - marked, marked))
+
+
+def _ranked(
+    P: np.ndarray, L: np.ndarray, border: Border, Y: Data, min_probability: float, k: int | None
+) -> DoubtfulLabels:
+    """Entries of P (n, q) in falling order, those of equal probability in the order of the rows."""
+    order = np.argsort(-P, axis=None, kind="stable")
+    kept = ~np.isnan(P) & ~(min_probability > P)
+    order = order[kept.ravel()[order]][:k]
+    row, label = np.unravel_index(order, P.shape)
+    answer = border.wrap(P)
+    index, names = index_of(Y), getattr(answer, "columns", border.label_names if np.ndim(Y) == 1 else None)
+    return DoubtfulLabels(
+        row if index is None else np.asarray(index)[row],
+        label if names is None else np.asarray(names)[label],
+        L[row, label] > 0,
+        P[row, label],
+    )
+
+
+def _check_arguments(noise: Noise, min_probability: Any, k: Any) -> None:
+    if not Flips.of(noise).any():
+        raise ArgumentError("doubtful_labels: with noise=0 no label is wrong; give a share above 0, or None.", "noise")
+    if not isinstance(min_probability, Real) or not 0 <= float(min_probability) <= 1:
+        raise ArgumentError(
+            f"doubtful_labels: min_probability must be from 0 to 1; got {min_probability!r}.", "min_probability"
         )
+    check_whole_numbers("doubtful_labels", {"k": 1}, k=1 if k is None else k)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
@@ -33,10 +33,12 @@ class Finding:
         The number that the verdict is about.
     sentence : str
         What was looked at and what came out.
-    categories, observed, lower, upper : tuple
-        For the picture: what was observed in each category, and the band in which it was expected (empty: none).
+    shown : dict
+        For the picture: what was observed in each category.
     axis : str
-        What the picture's vertical axis shows.
+        What the picture's axis shows.
+    lower, upper : tuple of float
+        The band in which it was expected, category by category; empty where there is none.
     """
 
     name: str
@@ -44,28 +46,10 @@ class Finding:
     verdict: str
     value: float
     sentence: str
-    categories: tuple[str, ...] = field(default=(), repr=False)
-    observed: tuple[float, ...] = field(default=(), repr=False)
-    lower: tuple[float, ...] = field(default=(), repr=False)
-    upper: tuple[float, ...] = field(default=(), repr=False)
+    shown: Mapping[str, float] = field(default_factory=dict, repr=False)
     axis: str = field(default="", repr=False)
-
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        title: str,
-        verdict: str,
-        value: float,
-        sentence: str,
-        shown: Mapping[str, float],
-        axis: str,
-        lower: Iterable[float] = (),
-        upper: Iterable[float] = (),
-    ) -> Finding:
-        """A finding with its picture as numbers by category."""
-        observed, low, high = (tuple(map(float, values)) for values in (shown.values(), lower, upper))
-        return cls(name, title, verdict, value, sentence, tuple(shown), observed, low, high, axis)
+    lower: Sequence[float] = field(default=(), repr=False)
+    upper: Sequence[float] = field(default=(), repr=False)
 
 
 def graded(value: float, fine: float, doubtful: float) -> str:
@@ -139,9 +123,6 @@ class Check:
         Rows with the largest expected error.
     doubtful : tuple of DoubtfulEntry
         Labels that look wrong, by `contone.doubtful_labels`.
-    pairs : tuple
-        Labels that go together: (label, label, correlation), the strongest first; of the log degrees beyond what the
-        features explain for `Inversion`, of the log degrees for other methods.
     n_rows, n_checked : int
         Rows of the data, and how many of them the checks looked at.
     not_checked : tuple of str
@@ -163,7 +144,6 @@ class Check:
     labels: tuple[LabelSummary, ...] = field(repr=False)
     ambiguous: tuple[RowSummary, ...] = field(repr=False)
     doubtful: tuple[DoubtfulEntry, ...] = field(repr=False)
-    pairs: tuple[tuple[str, str, float], ...] = field(repr=False)
     n_rows: int
     n_checked: int
     method: str = MODEL
@@ -234,10 +214,4 @@ class Check:
         return found
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html.escape(f.verdict)}</td><td style='text-align:left'>{html.escape(f.sentence)}</td></tr>"
-            for f in self.findings
-        )
-        advice = "".join(f"<li>{html.escape(text)}</li>" for text in (*self.decision.actions, *self.not_checked))
-        verdict = f"<p><b>{html.escape(self.decision.sentence())}</b></p><p>{html.escape(self.headline())}</p>"
-        return f"<div>{verdict}<ul>{advice}</ul><table>{rows}</table></div>"
+        return f"<pre>{html.escape(self.text(width=100))}</pre>"

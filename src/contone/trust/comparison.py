@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import html
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,7 @@ from contone.runtime.machine import check_jobs
 from contone.runtime.plain import plain
 from contone.trust.hidden_labels import can_be_asked, score_hidden_entries
 from contone.trust.rehearsal import Rehearsal
-from contone.trust.trial import Tried, named_methods, quiet, shared_memory, try_all
+from contone.trust.trial import Tried, counting_methods, named_methods, quiet, shared_memory, try_all
 from contone.typing import Data, Record
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 BASELINES = (Uniform, Temperature, Logical)
 LIMIT = "limit"
+NOTHING = dict.fromkeys(MEASURES, math.nan)
+"""The scores of a method that failed."""
 NOT_ASKED = (math.nan, "")
 """The held-out score of a method from which no label can be hidden, and what was hidden."""
 
@@ -51,8 +54,6 @@ class Standing:
         Mean and standard deviation over replicates of every measure; empty where it failed in all of them.
     recovered : float
         Mean share of the way from uniform (0) to the limit (1), in KL; NaN where there is none.
-    first : float
-        Share of the replicates in which it has the least KL of all methods and baselines.
     ahead : float
         Share of the replicates in which its KL is less than that of the next in the table; NaN for the last one.
     kl : tuple of float
@@ -76,13 +77,12 @@ class Standing:
     scores: dict[str, float]
     deviations: dict[str, float]
     recovered: float
-    first: float
-    ahead: float
     kl: tuple[float, ...]
     n_replicates: int
     seconds: float
     errors: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    ahead: float = math.nan
     held_out: float = math.nan
     hidden: str = ""
 
@@ -120,10 +120,20 @@ class Comparison:
         return found
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
+        rows = [COLUMNS, *rows_for_people(self)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            f"Expected scores on {words.count(self.n_replicates, 'rehearsed data set')} of "
+            f"{words.count(self.n_rows, 'row')} and {words.count(self.n_labels, 'label')}",
+            "",
+        ]
+        for row in rows:
+            first, *others = (c.rjust(w) for c, w in zip(row[:-1], widths[:-1], strict=True))
+            lines.append("  ".join([first.strip().ljust(widths[0]), *others, row[-1]]).rstrip())
+        return "\n".join([*lines, "", *NOTES, *(f"Warning: {text}" for text in self.warnings)])
 
     def _repr_html_(self) -> str:
-        return _html(self)
+        return f"<pre>{html.escape(str(self))}</pre>"
 
     def figure(self) -> Figure:
         """Recovered share of every method in every replicate; needs matplotlib."""
@@ -150,7 +160,8 @@ def compare(
     Parameters
     ----------
     methods : sequence or mapping
-        Names, classes or instances of enhancers. The baselines are added.
+        Names, classes or instances of enhancers. The baselines are added; of answers of people ("votes", "levels"),
+        these are what counts them, and a method of 0/1 labels is given the label that most people chose.
     X, Y : (n, d), (n, q)
         Features and labels, as in `fit`.
     model, degrees, n_replicates, max_rows, random_state : default=None, None, 5, 5000, 0
@@ -175,23 +186,19 @@ def compare(
     ['LP', 'Logical', 'Temperature', 'Uniform', 'limit']
     """
     named = named_methods(methods)
-    for cls in BASELINES:
-        if cls not in (type(method) for method in named.values()):
-            named[cls.__name__] = cls()
     check_jobs(n_jobs, "n_jobs")
     check_whole_numbers("compare", {"n_splits": 0, "random_state": 0}, n_splits=n_splits, random_state=random_state)
     if budget is not None and not (isinstance(budget, Real) and float(budget) > 0):
         raise ArgumentError(f"compare: budget must be a number of seconds above 0, or None; got {budget!r}.", "budget")
     if rehearsal is None:
-        rehearsal = Rehearsal(
-            X,
-            Y,
-            model,
-            degrees=degrees,
-            n_replicates=n_replicates,
-            max_rows=max_rows,
-            random_state=random_state,
-        )
+        sizes = {"n_replicates": n_replicates, "max_rows": max_rows, "random_state": random_state}
+        rehearsal = Rehearsal(X, Y, model, degrees=degrees, **sizes)
+    there = {type(method) for method in named.values()}
+    if rehearsal.model.reads_answers():
+        baselines = {Uniform.__name__: Uniform(), **counting_methods(rehearsal.model)}
+        named = {**{name: method for name, method in baselines.items() if type(method) not in there}, **named}
+    else:
+        named |= {cls.__name__: cls() for cls in BASELINES if cls not in there}
     done = Parallel(n_jobs=n_jobs)(
         delayed(_attempt)(method, rehearsal, budget, n_splits, random_state) for method in named.values()
     )
@@ -206,7 +213,8 @@ def _attempt(
     with shared_memory(method) as able:
         trials = try_all(able, rehearsal, budget)
         is_slow = budget is not None and n_splits * trials[-1].seconds > budget
-        if n_splits < 1 or is_slow or trials[-1].error or not can_be_asked(able):
+        hides_nothing = rehearsal.model.reads_answers() or not can_be_asked(able)
+        if n_splits < 1 or is_slow or trials[-1].error or hides_nothing:
             return trials, NOT_ASKED
         try:
             found = score_hidden_entries(quiet(able), rehearsal.X, rehearsal.labels, n_splits=n_splits, seed=seed)
@@ -221,91 +229,55 @@ def rank(
     held_out: dict[str, tuple[float, str]] | None = None,
 ) -> Comparison:
     """Trials of methods (name: whether it is a baseline, trials) on a rehearsal, scored and put in order."""
-    judged = [r.judged for r in rehearsal.replicates]
-    truths = [r.distributions[rows] for r, rows in zip(rehearsal.replicates, judged, strict=True)]
-    uniform = [evaluate(D, np.full_like(D, 1.0 / D.shape[1])).kl for D in truths]
-    limits = [dict(evaluate(D, A[rows])) for D, A, rows in zip(truths, rehearsal.limits, judged, strict=True)]
-    scores: dict[str, list[dict[str, float] | None]] = {
-        name: [
-            None if t.answer is None else dict(evaluate(D, t.answer[rows]))
-            for D, rows, t in zip(truths, judged, trials, strict=False)
-        ]
-        for name, (_, trials) in tried.items()
-    }
-    kl = {name: [math.nan if s is None else s["kl"] for s in found] for name, found in scores.items()}
-    order = sorted(kl, key=lambda name: _mean(kl[name], math.inf))
-    order.sort(key=lambda name: not any(scores[name]))  # what failed everywhere comes last
-    complete = [name for name in order if len(kl[name]) == len(truths) and not np.isnan(kl[name]).any()]
-    least = [min((kl[name][k] for name in complete), default=math.nan) for k in range(len(truths))]
-    standings = [_standing(LIMIT, "limit", list(limits), uniform, limits, math.nan, math.nan, [])]
+
+    def scored(answers: Sequence[np.ndarray | None]) -> list[dict[str, float]]:
+        """Every measure of the answers to the replicates, NaN where there is none."""
+        judged = [(r.distributions, A, r.judged) for r, A in zip(rehearsal.replicates, answers, strict=False)]
+        return [NOTHING if A is None else dict(evaluate(D[rows], A[rows])) for D, A, rows in judged]
+
+    n_replicates, (n, q) = len(rehearsal), rehearsal.labels.shape
+    scores = {name: scored([t.answer for t in trials]) for name, (_, trials) in tried.items()}
+    limits, uniform = scored(rehearsal.limits), scored([np.full((n, q), 1.0 / q)] * n_replicates)
+    kl = {name: np.full(n_replicates, np.nan) for name in scores}
+    for name, found in scores.items():
+        kl[name][: len(found)] = [s["kl"] for s in found]
+    mean = {name: np.nanmean(values) if (~np.isnan(values)).any() else np.nan for name, values in kl.items()}
+    order = sorted(kl, key=lambda name: (np.isnan(mean[name]), mean[name]))  # what failed everywhere comes last
+
+    def standing(name: str, kind: str, found: list[dict[str, float]], trials: Sequence[Tried] = ()) -> Standing:
+        there = [k for k, s in enumerate(found) if s is not NOTHING]
+        by_measure = {m: np.array([found[k][m] for k in there]) for m in MEASURES} if there else {}
+        shares = np.array([recovered(found[k]["kl"], uniform[k]["kl"], limits[k]["kl"]) for k in there])
+        shares = shares[~np.isnan(shares)]
+        errors = dict.fromkeys(t.error.splitlines()[0] for t in trials if t.error)
+        if trials and len(trials) < n_replicates:
+            errors[f"too slow for the budget: run on {len(trials)} of {n_replicates} replicates"] = None
+        return Standing(
+            name,
+            kind,
+            {m: float(v.mean()) for m, v in by_measure.items()},
+            {m: float(v.std(ddof=1)) if len(v) > 1 and np.isfinite(v).all() else np.nan for m, v in by_measure.items()},
+            float(shares.mean()) if len(shares) else math.nan,
+            tuple(found[k]["kl"] for k in there),
+            len(there),
+            float(np.mean([t.seconds for t in trials])) if trials else 0.0,
+            tuple(errors),
+            tuple(dict.fromkeys(note for t in trials for note in t.notes)),
+        )
+
+    standings = [standing(LIMIT, "limit", limits)]
     for name, following in zip(order, [*order[1:], None], strict=True):
         is_baseline, trials = tried[name]
-        wins = [v == m for v, m in zip(kl[name], least, strict=False)]
-        first = float(np.mean(wins)) if name in complete else 0.0
-        ahead = _share_ahead(kl[name], kl[following]) if following is not None else math.nan
-        kind = "baseline" if is_baseline else "method"
-        found = _standing(name, kind, scores[name], uniform, limits, first, ahead, trials)
+        own = standing(name, "baseline" if is_baseline else "method", scores[name], trials)
+        next_one = kl[following] if following is not None else np.full(n_replicates, np.nan)
+        both = ~np.isnan(kl[name] + next_one)
+        ahead = float(np.mean(kl[name][both] < next_one[both])) if both.any() else math.nan
         score, hidden = (held_out or {}).get(name, NOT_ASKED)
-        standings.append(replace(found, held_out=score, hidden=hidden))
-    n, q = rehearsal.labels.shape
-    return Comparison(tuple(standings), len(truths), n, q, (*rehearsal.warnings, *rehearsal.remarks))
-
-
-def _standing(
-    name: str,
-    kind: str,
-    scores: list[dict[str, float] | None],
-    uniform: list[float],
-    limits: list[dict[str, float]],
-    first: float,
-    ahead: float,
-    trials: list[Tried],
-) -> Standing:
-    found = [s for s in scores if s is not None]
-    by_measure = {measure: [s[measure] for s in found] for measure in MEASURES} if found else {}
-    shares = [recovered(s["kl"], uniform[k], limits[k]["kl"]) for k, s in enumerate(scores) if s is not None]
-    errors = list(dict.fromkeys(t.error.splitlines()[0] for t in trials if t.error))
-    if trials and len(trials) < len(uniform):
-        errors.append(f"too slow for the budget: run on {len(trials)} of {len(uniform)} replicates")
-    return Standing(
-        name,
-        kind,
-        {m: _mean(v, math.nan) for m, v in by_measure.items()},
-        {m: _deviation(v) for m, v in by_measure.items()},
-        _mean(shares, math.nan),
-        first,
-        ahead,
-        tuple(s["kl"] for s in found),
-        len(found),
-        _mean([t.seconds for t in trials], 0.0),
-        tuple(errors),
-        tuple(dict.fromkeys(note for t in trials for note in t.notes)),
-    )
-
-
-def _share_ahead(one: list[float], other: list[float]) -> float:
-    """In which share of the replicates that both were run on the first is less."""
-    pairs = [(a, b) for a, b in zip(one, other, strict=False) if not (math.isnan(a) or math.isnan(b))]
-    return float(np.mean([a < b for a, b in pairs])) if pairs else math.nan
-
-
-def _mean(values: list[float], otherwise: float) -> float:
-    kept = [v for v in values if not math.isnan(v)]
-    return float(np.mean(kept)) if kept else otherwise
-
-
-def _deviation(values: list[float]) -> float:
-    return float(np.std(values, ddof=1)) if len(values) > 1 and np.isfinite(values).all() else math.nan
+        standings.append(replace(own, ahead=ahead, held_out=score, hidden=hidden))
+    return Comparison(tuple(standings), n_replicates, n, q, (*rehearsal.warnings, *rehearsal.remarks))
 
 
 # ------------------------------------------------------------------------------------------------------ for people
-
-
-def _head(comparison: Comparison) -> str:
-    return (
-        f"Expected scores on {words.count(comparison.n_replicates, 'rehearsed data set')} of "
-        f"{words.count(comparison.n_rows, 'row')} and {words.count(comparison.n_labels, 'label')}"
-    )
 
 
 def rows_for_people(comparison: Comparison) -> list[tuple[str, ...]]:
@@ -330,32 +302,12 @@ COLUMNS = ("Method", "Recovered", "KL", "±", "Chebyshev", "Cosine", "Ahead of n
 LESS = ("Chebyshev", "Cosine")
 """Columns that a narrow terminal does without."""
 NOTES = (
-    "* baseline: uses no features.  limit: the mean under the parameters that made the data; no method passes it.",
+    "* baseline: no features, or counts. limit: the mean under the parameters that made the data; no method passes it.",
     "Recovered: share of the way from uniform to the limit, in KL.  ±: deviation over replicates.",
     "Ahead of next: in which share of the replicates a method has less KL than the one below it.",
     "Held-out: share of the log loss of label frequencies that it saves on hidden real labels (1: all); sees no scale.",
     "† whole rows were hidden and predicted from features alone; from the others, single entries.",
 )
-
-
-def _lines(comparison: Comparison) -> list[str]:
-    rows = [COLUMNS, *rows_for_people(comparison)]
-    widths = [max(len(row[k]) for row in rows) for k in range(len(COLUMNS))]
-    lines = [_head(comparison), ""]
-    for row in rows:
-        cells = [c.ljust(w) if k in (0, 9) else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths, strict=True))]
-        lines.append("  ".join(cells).rstrip())
-    return [*lines, "", *NOTES, *(f"Warning: {text}" for text in comparison.warnings)]
-
-
-def _html(comparison: Comparison) -> str:
-    def cells(row: tuple[str, ...], tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{html.escape(c)}</{tag}>" for c in row) + "</tr>"
-
-    body = "".join(cells(row, "td") for row in rows_for_people(comparison))
-    after = "".join(f"<p>{html.escape(text)}</p>" for text in (*NOTES, *comparison.warnings))
-    caption = f"<caption>{html.escape(_head(comparison))}</caption>"
-    return f"<table>{caption}<thead>{cells(COLUMNS, 'th')}</thead><tbody>{body}</tbody></table>{after}"
 
 
 def _draw(comparison: Comparison) -> Figure:

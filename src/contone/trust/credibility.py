@@ -26,13 +26,12 @@ from contone.exceptions import ArgumentError, InputError
 from contone.numerics.simplex import kl_divergence
 from contone.runtime.progress import reported
 from contone.trust import method_checks, model_checks
-from contone.trust.calibration import SHORT
-from contone.trust.check_result import DOUBTFUL, FINE, OFF, Check, Finding
+from contone.trust.check_result import DOUBTFUL, FINE, OFF, Check, DoubtfulEntry, Finding
 from contone.trust.hidden_labels import are_given_away, feature_finding, find_hidden_labels
 from contone.trust.left_out import leave_out, left_out_findings
-from contone.trust.open_rule import average_over_rules, gain_finding, rule_finding
+from contone.trust.open_rule import OverRules, average_over_rules, gain_finding, rule_finding
 from contone.trust.rehearsal import rows_in_memory
-from contone.trust.row_summaries import find_doubtful, strongest_pairs, summarize_labels, summarize_rows, taken
+from contone.trust.subject import Subject, find_doubtful, summarize_labels, summarize_rows, taken
 from contone.trust.trial import quiet
 from contone.trust.verdict import decide
 from contone.typing import Array, Matrix
@@ -44,8 +43,6 @@ LEAST_ROWS = 40
 """Rows under which no check has power."""
 MANY_LABELS = 60
 """Above this many labels whole rows are hidden and no single entries, whose completions take long to draw."""
-COMPARED, COMPARED_ROWS = 30_000, 300
-"""At most how many label entries, and rows, a method is fitted to again."""
 
 
 def check(
@@ -123,119 +120,132 @@ def check(
                     f"check: {int(told.sum())} of the {len(told)} rows looked at have a label; 2 are needed."
                 )
             X_some, L_some, rows = X_some[told], L_some[told], rows[told]
-        if isinstance(fitted, Inversion) and fitted.reads_answers():
-            return _check_answers(fitted, X_some, L_some, rows, n, tuple(border.label_names), random_state)
-        chosen = model if model is not None else Inversion()
-        return _check(fitted, chosen, X_some, L_some, rows, n, tuple(border.label_names), n_replicates, random_state)
+        names = tuple(border.label_names)
+        if isinstance(fitted, Inversion):
+            if not fitted.reads_answers():
+                L_some = fitted.degradation_.forget_silent(L_some)
+            subject = Subject(
+                fitted, fitted, X_some, L_some, taken(fitted.posterior_.mean, rows), rows, n, names, random_state
+            )
+            return _check_answers(subject) if fitted.reads_answers() else _check(subject, n_replicates)
+        beside = (clone(model) if model is not None else Inversion()).set_params(verbose=False).fit(X_some, L_some)
+        D = taken(fitted.label_distributions_, rows)
+        return _check(Subject(fitted, beside, X_some, L_some, D, rows, n, names, random_state), n_replicates)
 
 
-def _check(
-    method: Enhancer,
-    model: Inversion,
-    X: Matrix,
-    L: Matrix,
-    rows: np.ndarray,
-    n: int,
-    names: tuple[str, ...],
-    n_replicates: int,
-    seed: int,
-) -> Check:
-    """Check what a fitted method says of rows X (m, d), L (m, q), whose numbers among the n rows are given."""
-    name, few = type(method).__name__, slice(max(min(COMPARED_ROWS, COMPARED // L.shape[1]), 50))
-    if isinstance(method, Inversion):
-        fitted, among = method, rows
-        L, error = fitted.degradation_.forget_silent(L), fitted.expected_error_
-        report, row_errors, D = fitted.rule_report_, taken(error.rows, rows), taken(fitted.posterior_.mean, rows)
+def _check(subject: Subject, n_replicates: int) -> Check:
+    """Check what a fitted method says of rows whose labels a rule made."""
+    X, L, D, few, model = subject.X, subject.L, subject.D, subject.few, subject.model
+    name, asked, who = type(subject.method).__name__, cast(Enhancer, subject.short), "the model"
+    not_checked: list[str] = []
+    over: list[OverRules] = []
+    doubtful: list[DoubtfulEntry] = []
+    if subject.is_model and L.shape[1] > MANY_LABELS:
+        not_checked.append(
+            f"Intervals: not tried on data from the model, nor single hidden entries, with {L.shape[1]} labels."
+        )
+    if subject.is_model:
+        report, error = model.rule_report_, model.expected_error_
+        row_errors, among = taken(error.rows, subject.rows), subject.rows
     else:
-        fitted, among = clone(model).set_params(verbose=False).fit(X, L), np.arange(len(L))
-        D = taken(method.label_distributions_, rows)
-        report = report_rule(fitted.rule_fit_, X, L, D)
-        error, row_errors = expected_error_of(fitted, X, L, D)
-    whole = fitted.posterior_
-    mean, centre, width = (taken(A, among) for A in (whole.mean, whole.logit_centre, whole.logit_width))
-    posterior = Posterior(mean, centre, width)
-    short = clone(fitted).set_params(degradation=fitted.degradation_, n_samples=0, verbose=False, **SHORT)
-    over = average_over_rules(fitted, X[few], L[few], posterior[few], D[few], error)
-    words = fitted.degradation_.in_words()
-    findings: list[Finding] = [data_finding(L, names), gain_finding(over), rule_finding(over, words)]
-    findings.append(feature_finding(short, X[few], L[few], seed))
-    not_checked = []
-    if isinstance(method, Inversion):
-        steps = model_checks.steps(method, short, X, L, names, n_replicates, few, seed)
-        asked, who = short, "the model"
-    else:
-        chosen = quiet(cast(Enhancer, getattr(method, "best_estimator_", method)))  # what was chosen is not anew
-        steps = method_checks.steps(method, chosen, fitted, short, X, L, D, names, report.yes_weight, few, seed)
-        asked, who = chosen, "the method"
+        report, among = report_rule(model.rule_fit_, X, L, D), np.arange(len(L))
+        error, row_errors = expected_error_of(model, X, L, D)
+        # What was chosen is not chosen anew.
+        asked, who = quiet(cast(Enhancer, getattr(subject.method, "best_estimator_", subject.method))), "the method"
         not_checked.append(
             f"Not looked at: labels that the method would make, intervals of its degrees, other spreads; {name} has no "
             "model of how labels are made. contone.check(Inversion(), X, Y) looks at these."
         )
-    for step in reported(steps, len(steps), "checks"):
-        findings += step()
-    if asked is not short or not (are_given_away(L) or L.shape[1] > MANY_LABELS):  # else hidden rows have said it
-        hidden, unhidden = find_hidden_labels(asked, X[few], L[few], seed, who)
-        findings += hidden
-        not_checked.append(unhidden)
-    doubtful, undoubted = find_doubtful(fitted, X, L, D, rows, names)
     if not math.isfinite(error.mean):
         not_checked.append("Some degrees are exactly 0, for which the expected KL is infinite.")
-    Z = np.log(np.maximum(D, FLOOR))
-    is_model = method is fitted
+
+    def rules() -> list[Finding]:
+        whole = model.posterior_
+        mean, centre, width = (taken(A, among[few]) for A in (whole.mean, whole.logit_centre, whole.logit_width))
+        posterior = Posterior(mean, centre, width)
+        over.append(average_over_rules(model, X[few], L[few], posterior, D[few], error))
+        return [gain_finding(over[0]), rule_finding(over[0], model.degradation_.in_words())]
+
+    def hidden() -> list[Finding]:
+        if subject.is_model and (are_given_away(L) or L.shape[1] > MANY_LABELS):
+            return []  # hidden rows have said it
+        found, unhidden = find_hidden_labels(asked, X[few], L[few], subject.seed, who)
+        not_checked.append(unhidden)
+        return list(found)
+
+    def doubted() -> list[Finding]:
+        found, undoubted = find_doubtful(subject)
+        doubtful.extend(found)
+        not_checked.append(undoubted)
+        return []
+
+    findings = [data_finding(L, subject.names)]
+    steps = [rules, lambda: [feature_finding(subject.short, X[few], L[few], subject.seed)]]
+    if subject.is_model:
+        steps += [
+            lambda: model_checks.labels_and_intervals(subject, n_replicates),
+            lambda: [model_checks.spread_finding(subject)],
+            lambda: [*model_checks.lattice_finding(model), model_checks.chain_finding(model)],
+        ]
+    else:
+        steps += [
+            lambda: [method_checks.order_finding(subject), method_checks.solver_finding(subject.method)],
+            lambda: [method_checks.rehearsal_finding(subject, asked)],
+        ]
+    steps += [hidden, doubted]
+    for step in reported(steps, len(steps), "checks"):
+        findings += step()
+    return _result(
+        subject, findings, over[0], error, row_errors, doubtful, not_checked, report.explained, report.yes_weight
+    )
+
+
+def _check_answers(subject: Subject) -> Check:
+    """Check what was made of answers of people, one row per item: by answers that were left out."""
+    method, D = subject.model, subject.D
+    error, not_checked = method.expected_error_, list[str]()
+    findings = [data_finding(subject.L, subject.names)]
+    try:
+        findings += left_out_findings(leave_out(method, subject.X, subject.L, seed=subject.seed))
+    except InputError as why:
+        not_checked.append(f"Answers left out: {why}")
+    uniform = float(np.mean(kl_divergence(D, np.full(D.shape, 1.0 / D.shape[1])))) + error.mean
+    lower, upper = (taken(end, subject.rows) for end in method.intervals(level=0.9))
+    over = OverRules(error, 0.0, {"equal degrees": uniform}, {}, lower, upper, {})
+    row_errors, weight = taken(error.rows, subject.rows), method.rule_report_.yes_weight
+    return _result(subject, findings, over, error, row_errors, [], not_checked, None, weight)
+
+
+def _result(
+    subject: Subject,
+    findings: list[Finding],
+    over: OverRules,
+    error: ExpectedError,
+    row_errors: Matrix,
+    doubtful: list[DoubtfulEntry],
+    not_checked: list[str],
+    explained: float | None,
+    yes_weight: float,
+) -> Check:
+    """All that was found."""
     return Check(
         decision=decide(findings),
-        rule=str(fitted.degradation_),
-        rule_words=words,
-        explained=report.explained,
-        yes_weight=report.yes_weight,
+        rule=str(subject.model.degradation_),
+        rule_words=subject.model.degradation_.in_words(),
+        explained=explained,
+        yes_weight=yes_weight,
         expected_error=over.error,
         error_given_rule=error,
         rule_share=over.share,
         baselines=over.baselines,
         findings=tuple(findings),
-        labels=summarize_labels(L, D, names, (over.lower, over.upper) if is_model else None),
-        ambiguous=summarize_rows(row_errors, rows, L, D, names),
-        doubtful=doubtful,
-        pairs=strongest_pairs(
-            fitted.covariance_ if is_model else np.cov(Z - Z.mean(axis=1, keepdims=True), rowvar=False), names
-        ),
-        n_rows=n,
-        n_checked=len(rows),
-        method=name,
-        not_checked=tuple(filter(None, (*not_checked, undoubted))),
-    )
-
-
-def _check_answers(
-    method: Inversion, X: Matrix, L: Matrix, rows: np.ndarray, n: int, names: tuple[str, ...], seed: int
-) -> Check:
-    """Check what was made of answers of people L (m, q), one row per item: by answers that were left out."""
-    D, error = taken(method.posterior_.mean, rows), method.expected_error_
-    lower, upper = (taken(end, rows) for end in method.intervals_(0.9))
-    findings, not_checked = [data_finding(L, names)], ""
-    try:
-        findings += left_out_findings(leave_out(method, X, L, seed=seed))
-    except InputError as why:
-        not_checked = f"Answers left out: {why}"
-    uniform = float(np.mean(kl_divergence(D, np.full(D.shape, 1.0 / D.shape[1])))) + error.mean
-    return Check(
-        decision=decide(findings),
-        rule=str(method.degradation_),
-        rule_words=method.degradation_.in_words(),
-        explained=None,
-        yes_weight=method.rule_report_.yes_weight,
-        expected_error=error,
-        error_given_rule=error,
-        rule_share=0.0,
-        baselines={"equal degrees": uniform},
-        findings=tuple(findings),
-        labels=summarize_labels(L, D, names, (lower, upper)),
-        ambiguous=summarize_rows(taken(error.rows, rows), rows, L, D, names),
-        doubtful=(),
-        pairs=strongest_pairs(method.covariance_, names),
-        n_rows=n,
-        n_checked=len(rows),
-        not_checked=(not_checked,) if not_checked else (),
+        labels=summarize_labels(subject, (over.lower, over.upper) if subject.is_model else None),
+        ambiguous=summarize_rows(subject, row_errors),
+        doubtful=tuple(doubtful),
+        n_rows=subject.n,
+        n_checked=len(subject.rows),
+        method=type(subject.method).__name__,
+        not_checked=tuple(filter(None, not_checked)),
     )
 
 

@@ -189,8 +189,8 @@ def score_features(model: Inversion, X: np.ndarray, L: np.ndarray, seed: int = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fit = told_by.fit(np.delete(X, rows, axis=0), np.delete(L, rows, axis=0)).rule_fit_
-    drawn = np.sum([simulate_labels(fit, X[rows], rng) for _ in range(N_DRAWS)], axis=0)
-    told = (drawn + 0.5) / (N_DRAWS + 1.0)
+    drawn = simulate_labels(fit, np.tile(X[rows], (N_DRAWS, 1)), rng, max_rows=N_DRAWS * len(rows))
+    told = (drawn.reshape(N_DRAWS, len(rows), -1).sum(axis=0) + 0.5) / (N_DRAWS + 1.0)
     left = np.where(hidden, np.nan, L)
     yes, no = (hidden[rows] & (L[rows] > 0)).astype(float), (hidden[rows] & ~(L[rows] > 0)).astype(float)
 
@@ -265,15 +265,17 @@ def hidden_finding(found: HiddenEntries, who: str) -> Finding:
         f"Hidden {found.hidden}: with {SHARE:.0%} of the {what} hidden, {who} predicts their labels with a log loss of "
         f"{own:.2f} ± {found.error:.2f} per entry ({beside}){end}"
     )
-    return Finding.of("entries", f"Hidden {what}", verdict, own, said, {who: own, **others}, "log loss per entry")
+    return Finding("entries", f"Hidden {what}", verdict, own, said, {who: own, **others}, "log loss per entry")
 
 
 def feature_finding(model: Inversion, X: np.ndarray, L: np.ndarray, seed: int) -> Finding:
     """Do the features help?"""
     title = "Do the features help?"
-    found = score_features(model, X, L, seed) if model.features else None
+    there = bool(np.ptp(X, axis=0).any())
+    found = score_features(model, X, L, seed) if model.features and there else None
     if found is None:
         why = "too few rows to hide some" if model.features else "they are not used (features=False)"
+        why = why if there else "there are none"
         return Finding("features", title, UNTOLD, 1.0, f"Features: whether they help was not tried: {why}.")
     helps = found.p <= CLEAR and found.loss < found.without
     said = (
@@ -282,4 +284,4 @@ def feature_finding(model: Inversion, X: np.ndarray, L: np.ndarray, seed: int) -
         f"{'they help' if helps else 'they tell nothing that could be seen'}."
     )
     shown = {"with features": found.loss, "without": found.without, "features of other rows": found.shuffled}
-    return Finding.of("features", title, FINE if helps else DOUBTFUL, found.p, said, shown, "log loss per entry")
+    return Finding("features", title, FINE if helps else DOUBTFUL, found.p, said, shown, "log loss per entry")

@@ -109,7 +109,7 @@ def left_out_findings(found: LeftOut) -> list[Finding]:
         f"difference to the best of these {float(np.nanmean(gap)):+.3f} ± {error:.3f})."
     )
     title, shown = "Answers that were left out", {"the model": value, **means}
-    first = Finding.of("left-out", title, verdict, value, said, shown, "log loss per answer")
+    first = Finding("left-out", title, verdict, value, said, shown, "log loss per answer")
     return [first, *([_share_finding(found)] if found.are_votes else [])]
 
 
@@ -129,4 +129,4 @@ def _share_finding(found: LeftOut) -> Finding:
         "band."
     )
     verdict, axis = graded(1 - inside, 0.3, 0.6), "share that came true"
-    return Finding.of("shares", "Do predicted shares come true?", verdict, inside, said, shown, axis, low, high)
+    return Finding("shares", "Do predicted shares come true?", verdict, inside, said, shown, axis, low, high)

@@ -22,16 +22,17 @@ from sklearn.base import clone
 from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.expected_error import ExpectedError
 from contone.enhance.inversion.posterior import Posterior
-from contone.enhance.inversion.rules import rank_rules
+from contone.enhance.inversion.rules import SHARES, THRESHOLDS, rank_rules
 from contone.measurements import IntervalRule, Order
 from contone.numerics.simplex import kl_divergence
-from contone.trust.calibration import SHORT
 from contone.trust.check_result import Finding, graded
+from contone.trust.subject import SHORT
 from contone.typing import Matrix
+from contone.validation import NOTHING_KNOWN
 
 LEAST_WEIGHT = 0.05
 """Probability from which on a rule is one that the labels allow."""
-MOST_RULES = 3
+MOST_RULES, MANY_LABELS = 3, 60
 SIMPLE = 0.1
 """Share of the weight of L / |L| that is spread evenly: the KL of a zero is infinite."""
 
@@ -116,7 +117,9 @@ def allowed_rules(own: IntervalRule, L: Matrix, *, is_named: bool) -> list[tuple
     if isinstance(own, Order):  # says nothing of numbers of labels, so that these do not speak for or against it
         ranked = [(own, 0.5), *((rule, 0.5 * p) for rule, p in rank_rules(L))]
     else:
-        ranked = rank_rules(L, named=own if is_named else None)
+        # With many labels a rule takes long to try: only those that have a name are.
+        tried = ((0.9,), (1.0,)) if L.shape[1] > MANY_LABELS else (SHARES, THRESHOLDS)
+        ranked = rank_rules(L, NOTHING_KNOWN, own if is_named else None, *tried)
     weight = dict(ranked)
     others = [rule for rule, p in ranked if rule != own and p >= LEAST_WEIGHT][: MOST_RULES - 1]
     kept = {own: weight.get(own, 0.0), **{rule: weight[rule] for rule in others}}
@@ -131,9 +134,7 @@ def gain_finding(found: OverRules) -> Finding:
     beside = ", ".join(f"{name} {value:.3g}" for name, value in found.baselines.items())
     said = f"Expected error: KL {found.error.mean:.3g} ({beside}), {ratio:.0%} of that of {best}."
     shown = {"the answer": found.error.mean, **found.baselines}
-    return Finding.of(
-        "gain", "Better than a simple answer?", graded(ratio, 0.75, 1.0), ratio, said, shown, "expected KL"
-    )
+    return Finding("gain", "Better than a simple answer?", graded(ratio, 0.75, 1.0), ratio, said, shown, "expected KL")
 
 
 def rule_finding(found: OverRules, own: str) -> Finding:
@@ -150,7 +151,7 @@ def rule_finding(found: OverRules, own: str) -> Finding:
             "expected error is that nobody knows which."
         )
     verdict = graded(found.share, 0.5, np.inf)
-    return Finding.of("rule", "Other rules", verdict, found.share, said, found.yes_weights, "weight of marked labels")
+    return Finding("rule", "Other rules", verdict, found.share, said, found.yes_weights, "weight of marked labels")
 
 
 def _apart(D: Matrix, A: Matrix) -> float:

@@ -1,36 +1,33 @@
-"""A `Check` as a page of its own: one file, everything inside it."""
+"""A `Check`, or what is known of the `People` who answered, as a page of its own: one file, everything inside it."""
 
 from __future__ import annotations
 
 import datetime
+import math
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from contone.enhance.inversion import Inversion
 from contone.pages import html, svg, words
 from contone.pages.blocks import Block, Cell, Charts, Column, Document, Grid, Heading, Items, Row, Section, Text
 from contone.pages.svg import Chart
 from contone.runtime.files import replacing
 from contone.trust.check_result import MODEL, Check, DoubtfulEntry, Finding, LabelSummary, RowSummary
+from contone.trust.people import ItemAnswer, People, Person, look_at_people
 from contone.trust.verdict import Decision
+from contone.typing import Data
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_LABELS, MOST_MARKED = 200, 12
-"""Labels that the table of degrees shows, and marked labels that a row names."""
+MOST_LABELS, MOST_MARKED, MOST_PERSONS = 200, 12, 500
+"""Labels that the table of degrees shows, marked labels that a row names, and persons."""
 BAR = 6.0
 """Length of the longest bar."""
-ASSUMES = {
-    "CumulativeMass": "Marked are a row's largest labels, just as many as are needed for that share of its weight.",
-    "Threshold": "Marked are the labels of a row whose weight passes the bar, and the largest one where none does.",
-    "TopK": "Marked is the same number of labels in every row, the largest ones.",
-    "Order": "Marked labels have more weight than the others; how much more, the labels do not say.",
-}
-"""What each rule assumes, by its class."""
 COUNTED = "Rows are counted from 0, as in the file without its header."
 
 
@@ -44,22 +41,30 @@ def document(check: Check, source: str = "The data", *, commands: bool = False) 
             (
                 _summary(check, commands=commands),
                 _checks(check),
-                _labels(check),
+                _labels(check.labels, "row"),
                 _ambiguous(check),
                 _doubtful(check),
-                _pairs(check),
             ),
-            f"{made_by()} Expected error: KL(D || D^) over models that the labels allow; no truth was used.",
+            f"{_made_by()} Expected error: KL(D || D^) over models that the labels allow; no truth was used.",
         )
     )
 
 
-def made_by() -> str:
-    """When and by what a page was made."""
-    import contone
-
-    made = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return f"Made {made} by contone {contone.__version__}, Python {platform.python_version()}."
+def people_document(people: People, source: str = "The answers") -> str:
+    """The page about people as one text."""
+    about = f"{words.count(people.n_answers, 'answer')} about {words.count(people.n_items, 'item')}"
+    about += f" by {len(people.persons):,} people" if people.persons else ""
+    short: list[Block] = [Text(headline(people), "strong")]
+    if people.findings:
+        short = [*verdict_blocks(people.decision, commands=True), *short, *finding_blocks(people.findings)]
+    return html.page(
+        Document(
+            f"Who, what: {words.clip(source, 60)}",
+            f"{source}: {about}.",
+            (Section("summary", "In short", tuple(short)), _who(people), _what(people), _labels(people.labels, "item")),
+            f"{_made_by()} Intervals hold 90 % of what is possible given the answers; no truth was used.",
+        )
+    )
 
 
 def write(
@@ -71,17 +76,45 @@ def write(
     commands: bool = False,
 ) -> Path:
     """Write the page, whole or not at all."""
-    text = document(check, source, commands=commands)
+    return _write(document(check, source, commands=commands), path, overwrite=overwrite)
+
+
+def write_people_page(
+    method: Inversion,
+    Y: Data,
+    groups: Sequence[Hashable],
+    annotators: Sequence[Hashable] | None,
+    path: str | os.PathLike[str],
+    source: str = "The answers",
+    *,
+    X: Data = None,
+    overwrite: bool = True,
+) -> People:
+    """Look at answers that a method was fitted to and write the page about them, whole or not at all.
+
+    With their features X, answers are left out and predicted, and the page leads with the verdict.
+    """
+    people = look_at_people(method, Y, groups, annotators, X)
+    _write(people_document(people, source), path, overwrite=overwrite)
+    return people
+
+
+def _write(text: str, path: str | os.PathLike[str], *, overwrite: bool) -> Path:
     with replacing(path, overwrite=overwrite) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return Path(path)
 
 
+def _made_by() -> str:
+    """When and by what a page was made."""
+    import contone
+
+    made = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return f"Made {made} by contone {contone.__version__}, Python {platform.python_version()}."
+
+
 def _summary(check: Check, *, commands: bool) -> Section:
-    assumed = ASSUMES.get(check.rule.partition("(")[0], "")
-    if "at_least_one=False" in check.rule:
-        assumed = "Marked are the labels of a row whose weight passes the bar; a row where none does has no label."
-    rule = f"The rule is {check.rule}. {assumed}".strip()
+    rule = f"The rule is {check.rule}: {check.rule_words}."
     if check.method != MODEL:
         rule = f"{check.method} assumes no rule; it is compared with Inversion's model of the same rows. {rule}"
     blocks = verdict_blocks(check.decision, commands=commands)
@@ -115,13 +148,19 @@ def _checks(check: Check) -> Section:
     return Section("checks", "Checks", (*blocks, *(Text(text, "note") for text in check.not_checked)), question)
 
 
-def _labels(check: Check) -> Section:
-    kept = sorted(check.labels, key=lambda label: -label.degree)[:MOST_LABELS]
+def _grid(title: str, head: str, numbers: str, rows: Iterable[Row]) -> Grid:
+    """A table with columns of these titles, of numbers where the title has a #."""
+    columns = (Column(title.strip("#"), "descending", not title.startswith("#")) for title in numbers.split(", "))
+    return Grid(title, tuple(columns), tuple(rows), head)
+
+
+def _labels(labels: Sequence[LabelSummary], unit: str) -> Section:
+    kept = sorted(labels, key=lambda label: -label.degree)[:MOST_LABELS]
     widest = max((label.degree for label in kept), default=1.0) or 1.0
-    has_intervals = any(label.lower is not None for label in check.labels)
-    note = "Mean degree over the rows"
-    note += ", and the typical 90 % interval of a single row (median ends)." if has_intervals else "."
-    left = len(check.labels) - len(kept)
+    has_intervals = any(label.lower is not None for label in labels)
+    note = f"Mean degree over the {unit}s"
+    note += f", and the typical 90 % interval of a single {unit} (median ends)." if has_intervals else "."
+    left = len(labels) - len(kept)
     if left:
         note += f" The {len(kept)} labels with the largest mean degree; {left} more are not shown."
 
@@ -131,52 +170,102 @@ def _labels(check: Check) -> Section:
         bar = round(BAR * label.degree / widest, 2)
         return Row(label.name, (marked, Cell(degree.text, degree.value, bar=bar), *others))
 
-    titles = ["Marked", "Mean degree", *(["Lower", "Upper"] if has_intervals else [])]
-    columns = tuple(Column(title, "descending") for title in titles)
-    grid = Grid("Degrees by label", columns, tuple(map(row, kept)), "Label")
-    question = "How much does each label describe the rows?"
-    return Section("labels", grid.title, (Text(note, "note"), grid), question)
+    titles = "#Marked, #Mean degree" + (", #Lower, #Upper" if has_intervals else "")
+    grid = _grid("Degrees by label", "Label", titles, map(row, kept))
+    return Section("labels", grid.title, (Text(note, "note"), grid), f"How much does each label describe the {unit}s?")
 
 
 def _ambiguous(check: Check) -> Section:
-    columns = (Column("Expected KL", "descending"), *(Column(t, is_text=True) for t in ("Marked", "Largest degrees")))
-    rows = [Row(str(r.row), (Cell(f"{r.score:.3g}", r.score), *_described(r))) for r in check.ambiguous]
-    grid = Grid("The most ambiguous rows", columns, tuple(rows), "Row")
+    rows = (Row(str(r.row), (_number(r.score, ".3g"), *_described(r))) for r in check.ambiguous)
+    grid = _grid("The most ambiguous rows", "Row", "#Expected KL, Marked, Largest degrees", rows)
     note = Text(f"Rows with the largest expected error (KL). {COUNTED}", "note")
     return Section("ambiguous", grid.title, (note, grid), "Where would a person's opinion help most?")
 
 
 def _doubtful(check: Check) -> Section:
-    question = "Which labels do the features and the other labels speak against?"
-    title = "Labels that look wrong"
-    if not check.doubtful:
-        blocks: tuple[Block, ...] = (Text("No label looks wrong, or none could be doubted under this rule."),)
-        return Section("doubtful", title, blocks, question)
-    rows = []
-    for entry in check.doubtful:
-        given = "marked" if entry.given else "not marked"
+    def row(entry: DoubtfulEntry) -> Row:
         wrong = Cell(f"{100 * entry.probability:.0f} %", entry.probability)
-        rows.append(Row(str(entry.row), (Cell(entry.label), Cell(given), wrong, *_described(entry))))
-    titles = {"Label": True, "Given as": True, "Wrong with": False, "Marked": True, "Largest degrees": True}
-    columns = tuple(Column(name, "descending", is_text) for name, is_text in titles.items())
+        given = "marked" if entry.given else "not marked"
+        return Row(str(entry.row), (Cell(entry.label), Cell(given), wrong, *_described(entry)))
+
+    titles = "Label, Given as, #Wrong with, Marked, Largest degrees"
+    grid = _grid("Labels that look wrong", "Row", titles, map(row, check.doubtful))
     note = Text(
         "Probability that an entry is wrong, if 5 % of them were, or what the parameter noise says "
         "(contone.doubtful_labels). High values may be slips, or simply rare rows.",
         "note",
     )
-    return Section("doubtful", title, (note, Grid(title, columns, tuple(rows), "Row")), question)
+    none = Text("No label looks wrong, or none could be doubted under this rule.")
+    question = "Which labels do the features and the other labels speak against?"
+    return Section("doubtful", grid.title, (note, grid) if check.doubtful else (none,), question)
 
 
-def _pairs(check: Check) -> Section:
-    rows = [Row(a, (Cell(b), Cell(f"{v:+.2f}".replace("-", "−"), v))) for a, b, v in check.pairs]
-    columns = (Column("Label", is_text=True), Column("Correlation", "descending"))
-    grid = Grid("Labels that go together", columns, tuple(rows), "Label")
-    beyond = " beyond what the features explain" if check.method == MODEL else ""
+def headline(people: People) -> str:
+    """Agreement, persons and doubtful answers in one sentence each."""
+    said = []
+    alpha = people.agreement
+    if alpha is not None and math.isfinite(alpha.alpha):
+        level = "well" if alpha.lower >= 0.8 else "tolerably" if alpha.alpha >= 0.667 else "little"
+        said.append(
+            f"People agree {level}: Krippendorff's alpha is {alpha.alpha:.2f} ({alpha.lower:.2f} to {alpha.upper:.2f}; "
+            "1 is full agreement, 0 is chance)."
+        )
+    else:
+        said.append("No item has two different answers to compare: agreement cannot be measured.")
+    if people.persons:
+        first, last = people.persons[0], people.persons[-1]
+        said.append(f"An answer by {first.name} says {first.bits[0]:.2f} bits, one by {last.name} {last.bits[0]:.2f}.")
+    drifting = [person.name for person in people.persons if person.is_drifting]
+    if drifting:
+        said.append(f"Answers of {', '.join(drifting[:5])} changed in the course of the work.")
+    return " ".join(said)
+
+
+def _who(people: People) -> Section:
+    shown = people.persons[:MOST_PERSONS]
     note = (
-        f"Correlation of the log degrees{beyond}. Degrees of a row sum to 1, so that labels compete: values are a "
-        "little negative where nothing goes on."
+        "Bits: what one answer says about an item; sharpness: how far it follows the item's degrees (1 is a typical "
+        "person, 0 is chance). Change: how far the answers of the second half agree better (+) or worse (−) with their "
+        "items than those of the first; marked where it is beyond three standard errors."
     )
-    return Section("pairs", grid.title, (Text(note, "note"), grid))
+    if more := len(people.persons) - len(shown):
+        note += f" {more} more people, who say less, are not shown."
+    blocks: tuple[Block, ...] = (Text("The answers do not say whose they are: name the column of the person."),)
+    if shown:
+        titles = "#Answers, #Bits per answer, #Sharpness, Says too often, #Change"
+        blocks = (Text(note, "note"), _grid("Persons", "Person", titles, map(_person, shown)))
+    return Section("who", "Who", blocks, "Whose answers are worth most, and whose changed?")
+
+
+def _person(person: Person) -> Row:
+    change = Cell()
+    if person.drift is not None:
+        text = f"{person.drift:+.2f} ± {person.drift_error:.2f}".replace("-", "−")
+        change = Cell(text, person.drift, state="doubtful" if person.is_drifting else "")
+    worth = (Cell(f"{v:.2f}", v, note=f"{low:.2f} to {high:.2f}") for v, low, high in (person.bits, person.sharpness))
+    return Row(person.name, (_number(person.answers, ","), *worth, Cell(person.too_often), change))
+
+
+def _what(people: People) -> Section:
+    def row(found: ItemAnswer) -> Row:
+        shares = (
+            f"{name} {100 * d:.0f} % ({100 * low:.0f} to {100 * high:.0f})" for name, d, low, high in found.degrees
+        )
+        who = (Cell(found.person),) if found.person is not None else ()
+        return Row(found.item, (Cell(found.said), *who, _number(found.score, ".2f"), Cell(", ".join(shares))))
+
+    unsure, wrong = (tuple(map(row, rows)) for rows in (people.ambiguous, people.doubtful))
+    blocks: tuple[Block, ...] = (
+        Text("Ambiguous: people differ, and their care does not explain it. Keep these as they are.", "note"),
+        _grid("Ambiguous items", "Item", "Answers, #Second label at least, Degrees (90 % interval)", unsure)
+        if unsure
+        else Text("No item is clearly ambiguous."),
+        Text("Doubtful: what the others said, and the features, speak against this answer. Look at these.", "note"),
+        _grid("Doubtful answers", "Item", "Answer, Person, #Supported, Degrees (90 % interval)", wrong)
+        if wrong
+        else Text("No answer is doubtful."),
+    )
+    return Section("what", "What", blocks, "Which items are ambiguous, and which answers look wrong?")
 
 
 def _sampled(check: Check) -> str:
@@ -186,6 +275,10 @@ def _sampled(check: Check) -> str:
         among = f"; this page looks at {looked} among these" if check.n_checked < check.n_fitted else ""
         return f"; the method was fitted to a sample of {check.n_fitted:,} rows{among or ', which this page is about'}"
     return f"; this page looks at {looked}" if check.n_checked < check.n_rows else ""
+
+
+def _number(value: float, how: str) -> Cell:
+    return Cell(f"{value:{how}}".replace("-", "−"), value)
 
 
 def _percent(share: float | None) -> str:
@@ -200,10 +293,10 @@ def _described(row: RowSummary | DoubtfulEntry) -> tuple[Cell, Cell]:
 
 def _charts(finding: Finding) -> list[Chart]:
     """Dots for what was observed, bars for what was expected; nothing where there is nothing to draw."""
-    if not finding.observed:
+    if not finding.shown:
         return []
-    names = words.clip_all(list(finding.categories), 30 if finding.lower else 52)
-    places = list(range(len(names)))
+    names = words.clip_all(list(finding.shown), 30 if finding.lower else 52)
+    places, observed = list(range(len(names))), list(finding.shown.values())
     sideways = max(map(len, names)) > (6 if len(names) > 4 else 14)
     with svg.style():
         drawing = svg.canvas(6.0, 0.55 + 0.2 * len(names) if sideways else 2.0)
@@ -212,7 +305,7 @@ def _charts(finding: Finding) -> list[Chart]:
             places = places[::-1]
             if finding.lower:
                 axis.hlines(places, finding.lower, finding.upper, color=svg.LINE, linewidth=6)
-            _dots(axis, finding.observed, places)
+            _dots(axis, observed, places)
             axis.set_yticks(places, names)
             axis.set_ylim(-0.6, len(names) - 0.4)
             axis.set_xlabel(finding.axis)
@@ -220,13 +313,13 @@ def _charts(finding: Finding) -> list[Chart]:
         else:
             if finding.lower:
                 axis.vlines(places, finding.lower, finding.upper, color=svg.LINE, linewidth=9)
-            _dots(axis, places, finding.observed)
+            _dots(axis, places, observed)
             axis.set_xticks(places, names)
             axis.set_ylabel(finding.axis)
             svg.bare(axis, "bottom")
         if not finding.lower:
             is_share = finding.axis.startswith(("share", "weight"))
-            end = 1.0 if is_share else 1.1 * max(finding.observed) or 1.0
+            end = 1.0 if is_share else 1.1 * max(observed) or 1.0
             (axis.set_xlim if sideways else axis.set_ylim)(0.0, end)
         told = _told(finding)
         tips = {f"dot-{k}": text for k, text in enumerate(told)}
@@ -243,8 +336,8 @@ def _dots(axis: Axes, x: Sequence[float], y: Sequence[float]) -> None:
 
 def _told(finding: Finding) -> list[str]:
     """Each category with what was observed and what was expected, in words."""
-    bands = zip(finding.lower, finding.upper, strict=True) if finding.lower else [None] * len(finding.observed)
+    bands = zip(finding.lower, finding.upper, strict=True) if finding.lower else [None] * len(finding.shown)
     return [
         f"{name}: {value:.3g}" + (f" (expected {band[0]:.3g} to {band[1]:.3g})" if band else "")
-        for name, value, band in zip(finding.categories, finding.observed, bands, strict=True)
+        for (name, value), band in zip(finding.shown.items(), bands, strict=True)
     ]

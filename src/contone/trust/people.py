@@ -25,9 +25,9 @@ from contone.enhance.inversion import Inversion
 from contone.exceptions import InputError
 from contone.measurements.base import Answers
 from contone.trust.agreement import Agreement, agreement
-from contone.trust.check_result import Finding
+from contone.trust.check_result import Finding, LabelSummary
 from contone.trust.left_out import leave_out, left_out_findings
-from contone.trust.row_summaries import SHOWN
+from contone.trust.subject import SHOWN
 from contone.trust.verdict import Decision, decide
 from contone.typing import Data, Matrix
 
@@ -60,7 +60,7 @@ class ItemAnswer(NamedTuple):
 
     item: str
     said: str
-    person: str
+    person: str | None
     score: float
     degrees: tuple[Degree, ...]
 
@@ -72,8 +72,7 @@ class People:
     Attributes
     ----------
     n_answers, n_items : int
-    labels : tuple
-        Mean degree of each label, with the typical (median) ends of its 90 % interval.
+    labels : tuple of LabelSummary
     agreement : Agreement or None
         Krippendorff's alpha; None where no item has two answers.
     persons : tuple of Person
@@ -86,7 +85,7 @@ class People:
 
     n_answers: int
     n_items: int
-    labels: tuple[Degree, ...]
+    labels: tuple[LabelSummary, ...]
     agreement: Agreement | None
     persons: tuple[Person, ...]
     ambiguous: tuple[ItemAnswer, ...]
@@ -114,7 +113,7 @@ def look_at_people(
     L = np.asarray(to_numpy(Y.to_numpy() if hasattr(Y, "to_numpy") else Y), dtype=float)
     place = {name: i for i, name in enumerate(method.groups_)}
     item, who = np.array([place[name] for name in groups]), [str(w) for w in annotators or [""] * len(L)]
-    D, lower, upper = (np.asarray(to_numpy(A)) for A in (method.label_distributions_, *method.intervals_(0.9)))
+    D, lower, upper = (np.asarray(to_numpy(A)) for A in (method.label_distributions_, *method.intervals(level=0.9)))
     items, names = list(map(str, place)), list(map(str, method.label_names_))
     is_vote = bool((np.nansum(L, axis=1) == 1).all())
     often = np.bincount(item, minlength=len(items))
@@ -140,14 +139,15 @@ def look_at_people(
     np.add.at(totals, item, np.nan_to_num(L))
     unsure = [i for i in np.argsort(-second, kind="stable")[:SHOWN] if second[i] > 0.5 / len(names)]
     against = [k for k in np.argsort(share, kind="stable")[:SHOWN] if share[k] < 0.5]  # NaN comes last
-    means = zip(names, D.mean(axis=0), np.median(lower, axis=0), np.median(upper, axis=0), strict=True)
+    often_marked = (np.nan_to_num(L) > 0).sum(axis=0) / np.maximum((~np.isnan(L)).sum(axis=0), 1)
+    means = (often_marked, D.mean(axis=0), np.median(lower, axis=0), np.median(upper, axis=0))
     return People(
         len(L),
         len(items),
-        tuple((name, float(d), float(low), float(high)) for name, d, low, high in means),
+        tuple(LabelSummary(name, *map(float, each)) for name, *each in zip(names, *means, strict=True)),
         agreement(totals if is_vote else count_values(L, item), "nominal" if is_vote else "ordinal"),
         _persons(method, who, share) if annotators is not None else (),
-        tuple(ItemAnswer(items[i], told(totals[i], "count"), "", float(second[i]), degrees(i)) for i in unsure),
+        tuple(ItemAnswer(items[i], told(totals[i], "count"), None, float(second[i]), degrees(i)) for i in unsure),
         tuple(ItemAnswer(items[item[k]], told(L[k]), who[k], float(share[k]), degrees(item[k])) for k in against),
         tuple(findings),
     )

@@ -11,6 +11,10 @@ the real table looks like is imitated: entries that are unasked (NaN) stay unask
 model has one, is wrong in the replicates too. Graded rows inform the model, and are graded in the replicates for the
 methods that can use them.
 
+Answers of people are rehearsed the same way: a draw of the parameters that the fit kept gives log weights of the same
+items, what people give them on average is the truth D*, and as many answers as there are come from people drawn from
+all people. Persons with names are not: a rehearsed answer is by anybody.
+
 References
 ----------
 B. Efron, R. Tibshirani. An Introduction to the Bootstrap. Chapman & Hall, 1993.
@@ -18,6 +22,7 @@ B. Efron, R. Tibshirani. An Introduction to the Bootstrap. Chapman & Hall, 1993.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -31,9 +36,10 @@ from contone.enhance.inversion.blocks import take_rows
 from contone.enhance.inversion.fit import choose_rows
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.model import Fit
+from contone.enhance.inversion.people.model import Draw, PeopleFit, simulate_answers, sort_responses
 from contone.exceptions import ArgumentError, LabelWarning
+from contone.measurements import Measurement
 from contone.runtime.warnings import warn
-from contone.trust.predictive import cardinality_shares
 from contone.typing import Array, Data, Matrix
 from contone.validation import NOTHING_KNOWN, KnownDegrees, check_degrees, check_training
 
@@ -58,20 +64,23 @@ class Replicate:
     distributions : (m, q)
         D*, the truth.
     labels : (m, q)
-        L* in {0, 1}; NaN where the real table has no answer.
-    spread : float
-        Root mean square of the centred log degrees.
-    parameters : Parameters
-        B and Sigma that made it.
+        L* as the real labels are: 0 and 1, votes or levels; NaN where the real table has no answer.
+    parameters : Parameters or Draw
+        What made it: B and Sigma, or a draw of the model of answers.
     degrees : (m, q) or None
         D* where the real rows are graded, NaN elsewhere; None where none is.
     """
 
     distributions: np.ndarray
     labels: np.ndarray
-    spread: float
-    parameters: Parameters = field(repr=False)
+    parameters: Parameters | Draw = field(repr=False)
     degrees: np.ndarray | None = None
+
+    @property
+    def spread(self) -> float:
+        """Root mean square of the centred log degrees."""
+        Z = np.log(np.maximum(self.distributions, np.finfo(float).tiny))
+        return float(np.sqrt(np.mean(np.square(Z - Z.mean(axis=1, keepdims=True)))))
 
     @property
     def judged(self) -> np.ndarray:
@@ -82,16 +91,17 @@ class Replicate:
         return rows if rows.any() else ~rows
 
 
-@dataclass(frozen=True, init=False)
 class Rehearsal:
     """Draws of (D*, L*) for the same features: data like the user's, whose truth is known.
 
     Parameters
     ----------
     X, Y : (n, d), (n, q)
-        Features and labels, as every method takes them; dask arrays and tensors too.
+        Features and labels, as every method takes them; dask arrays and tensors too. Answers of people have one row
+        per item: counts of votes, or levels.
     model : Inversion or None
-        The model to fit, which says by what rule labels are made; None means ``Inversion()``.
+        The model to fit, which says by what rule labels are made, or how people were asked; None means
+        ``Inversion()``.
     degrees : (n, q) or None
         Degrees of some rows that are known, as `Inversion.fit` takes them: they show the model how wide the degrees are
         spread where the labels do not.
@@ -129,16 +139,6 @@ class Rehearsal:
     [(50, 3), (50, 3)]
     """
 
-    X: np.ndarray = field(repr=False)
-    labels: np.ndarray = field(repr=False)
-    rows: np.ndarray = field(repr=False)
-    label_names: tuple[str, ...]
-    replicates: tuple[Replicate, ...] = field(repr=False)
-    model: Inversion
-    misfit: float
-    warnings: tuple[str, ...]
-    remarks: tuple[str, ...]
-
     def __init__(
         self,
         X: Data,
@@ -165,23 +165,19 @@ class Rehearsal:
         X_some, L_some = rows_in_memory(X_checked, L_checked, rows)
         graded = _graded(known, rows, L_some.shape)
         fitted.fit(X_some, L_some, degrees=graded)
-        rng = np.random.default_rng(random_state)
-        replicates = _draw(fitted.rule_fit_, X_some, L_some, graded, n_replicates, rng)
-        misfit, chance = _compare_cardinalities(L_some, replicates)
-        warnings = _reasons_to_doubt(misfit, chance, fitted.n_relaxed_ / len(L_some))
-        for name, found in {
-            "X": X_some,
-            "labels": L_some,
-            "rows": rows,
-            "label_names": tuple(border.label_names),
-            "replicates": replicates,
-            "model": fitted,
-            "misfit": misfit,
-            "warnings": warnings,
-            "remarks": _remarks(fitted.rule_fit_.believed_spread, replicates),
-        }.items():
-            object.__setattr__(self, name, found)
-        for text in warnings:
+        fit, rng = fitted.fit_, np.random.default_rng(random_state)
+        how = X_some, L_some, graded, n_replicates, rng
+        drawn = _draw_answers(fit, *how) if isinstance(fit, PeopleFit) else _draw_labels(fit, *how)
+        replicates = tuple(
+            Replicate(D, labels, parameters, None if graded is None else np.where(np.isnan(graded), np.nan, D))
+            for D, labels, parameters in drawn
+        )
+        self.X, self.labels, self.rows, self.label_names = X_some, L_some, rows, tuple(border.label_names)
+        self.model, self.replicates = fitted, replicates
+        self.misfit, chance = _compare_cardinalities(L_some, replicates, fitted.degradation_)
+        self.warnings = _reasons_to_doubt(self.misfit, chance, fitted.n_relaxed_ / len(L_some))
+        self.remarks = _remarks(fit.believed_spread, replicates)
+        for text in self.warnings:
             warn(text, LabelWarning)
 
     def __len__(self) -> int:
@@ -190,11 +186,17 @@ class Rehearsal:
     @cached_property
     def limits(self) -> tuple[np.ndarray, ...]:
         """For every replicate E[d | x, l] (m, q) under the parameters that made it: on average no answer is better."""
-        fit, found = self.model.rule_fit_, []
-        for k, replicate in enumerate(self.replicates):
-            true = replace(fit, parameters=replicate.parameters)
-            found.append(true.posterior_of_block(self.X, replicate.labels, np.random.default_rng(k)).mean)
-        return tuple(found)
+        return tuple(self._limit(k, replicate) for k, replicate in enumerate(self.replicates))
+
+    def _limit(self, k: int, replicate: Replicate) -> np.ndarray:
+        fit, made_by = self.model.fit_, replicate.parameters
+        if isinstance(fit, PeopleFit) and isinstance(made_by, Draw):
+            responses = sort_responses(fit.kind, fit.rule.coded(replicate.labels), len(self.X))
+            posterior = fit.weigh(responses, [f.features(self.X) for f in fit.maps], [made_by])
+        else:
+            true = replace(fit, parameters=made_by)
+            posterior = true.posterior_of_block(self.X, replicate.labels, np.random.default_rng(k))
+        return np.asarray(posterior.mean)
 
 
 def rows_in_memory(X: Array, L: Array, rows: np.ndarray) -> tuple[Matrix, Matrix]:
@@ -220,46 +222,60 @@ def _graded(known: KnownDegrees, rows: np.ndarray, shape: tuple[int, ...]) -> np
     return found
 
 
-def _draw(
-    fit: Fit, X: np.ndarray, L: np.ndarray, graded: np.ndarray | None, n_replicates: int, rng: np.random.Generator
-) -> tuple[Replicate, ...]:
-    """Replicates of rows X (m, d) with labels L (m, q) and known degrees (m, q)."""
+Drawn = Iterator[tuple[Matrix, Matrix, Parameters | Draw]]
+"""Degrees (m, q), labels (m, q), and what made them."""
+
+
+def _draw_labels(
+    fit: Fit, X: Matrix, L: Matrix, graded: Matrix | None, n_replicates: int, rng: np.random.Generator
+) -> Drawn:
+    """Replicates of rows X (m, d) with labels L (m, q) that a rule made, and known degrees (m, q)."""
     unasked = np.isnan(L)
     silent = np.asarray(fit.settings.noise.silent(fit.rule, L))
     if L.shape[1] == 1:
-        ones = np.ones_like(L)
-        return (Replicate(ones, np.where(unasked, np.nan, ones), 0.0, fit.parameters),) * n_replicates
+        for _ in range(n_replicates):
+            yield np.ones_like(L), np.where(unasked, np.nan, 1.0), fit.parameters
+        return
     information = simulate.learn_information(fit, X, L, rng)
     if graded is not None:
         information = simulate.with_graded_rows(information, len(L), int((~np.isnan(graded[:, 0])).sum()))
-    found = []
     scores = simulate.even_scores(n_replicates, rng)
     for score, stream in zip(scores, rng.spawn(n_replicates), strict=True):
         parameters = simulate.draw_parameters(fit, information, X, stream, score)
         D, drawn, _ = simulate.draw_rows(fit, parameters, X, stream, L)
         labels = np.where(unasked, np.nan, drawn)
         labels[silent] = L[silent]  # rows without a label stay so
-        degrees = None if graded is None else np.where(np.isnan(graded), np.nan, D)
-        found.append(Replicate(D, labels, _spread(D), parameters, degrees))
-    return tuple(found)
+        yield D, labels, parameters
 
 
-def _spread(D: np.ndarray) -> float:
-    Z = np.log(np.maximum(D, np.finfo(float).tiny))
-    return float(np.sqrt(np.mean(np.square(Z - Z.mean(axis=1, keepdims=True)))))
+def _draw_answers(
+    fit: PeopleFit, X: Matrix, L: Matrix, _graded: Matrix | None, n_replicates: int, rng: np.random.Generator
+) -> Drawn:
+    """The same for items X (m, d) that people answered, L (m, q): each with another draw of the parameters."""
+    features = [f.features(X) for f in fit.maps]
+    for number in np.linspace(0, len(fit.draws) - 1, n_replicates).round().astype(int):
+        draw = fit.draws[number]
+        D, labels = simulate_answers(fit, draw, draw.mean(features) + np.zeros(L.shape), L, rng)
+        yield D, labels, draw
 
 
-def _compare_cardinalities(L: np.ndarray, replicates: tuple[Replicate, ...]) -> tuple[float, float]:
+def _compare_cardinalities(L: np.ndarray, replicates: tuple[Replicate, ...], rule: Measurement) -> tuple[float, float]:
     """Total-variation distance of the histogram of |L| from the mean one of the replicates, and what chance may do.
 
     The latter is the largest distance between two replicates, or twice the bound sqrt(k / n) / 2 on the mean distance
     of n draws from their distribution over k values.
     """
-    shares = np.stack([cardinality_shares(r.labels) for r in replicates])
-    real = cardinality_shares(L)
+    lowest = getattr(rule, "lowest", 0.0)  # of levels
+    real, *made = (cardinality_shares(A, lowest) for A in (L, *(r.labels for r in replicates)))
+    shares = np.stack(made)
     apart = 0.5 * np.abs(shares[:, None] - shares[None, :]).sum(axis=2)
     chance = np.sqrt(np.count_nonzero(real + shares.sum(axis=0)) / len(L))
     return float(0.5 * np.abs(real - shares.mean(axis=0)).sum()), float(max(apart.max(), chance))
+
+
+def cardinality_shares(L: Matrix, lowest: float = 0.0) -> Matrix:
+    """Shares (q + 1,) of the rows with 0, 1, ..., q labels."""
+    return np.bincount((lowest < L).sum(axis=1), minlength=L.shape[1] + 1) / len(L)
 
 
 def _reasons_to_doubt(misfit: float, chance: float, relaxed: float) -> tuple[str, ...]:

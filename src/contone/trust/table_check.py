@@ -11,8 +11,8 @@ from sklearn.base import clone
 
 from contone.base import Enhancer
 from contone.enhance.inversion import Inversion
+from contone.runtime.progress import Progress
 from contone.tables.fitting import FittedRows, fit_problem, named_method
-from contone.tables.progress import Progress
 from contone.tables.reading import read_problem
 from contone.tables.settings import Reading, ReadingOptions
 from contone.trust.check_result import Check

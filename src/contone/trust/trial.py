@@ -20,11 +20,14 @@ from sklearn.base import clone
 
 from contone import enhance
 from contone.base import Enhancer
-from contone.enhance import plugins
+from contone.enhance import Inversion, plugins
+from contone.enhance.counting import Counting
 from contone.enhance.graded import takes_degrees
 from contone.exceptions import ArgumentError, MissingExtraError
+from contone.measurements import Votes
 from contone.runtime.warnings import recorded
 from contone.trust.rehearsal import Rehearsal
+from contone.typing import Data, EstimatorLike
 
 Answer = TypeVar("Answer")
 
@@ -85,11 +88,21 @@ def try_method(
 ) -> Tried:
     """A fresh copy of a method on features X (m, d) and labels (m, q): its answer (m, q).
 
-    Known degrees (m, q) are handed to methods that take them.
+    Known degrees (m, q) are handed to methods that take them. Of votes and levels, a method of 0/1 labels is given
+    the majority: the labels of an item with the most votes, or the highest level.
     """
     more = {"degrees": degrees} if degrees is not None and takes_degrees(method) else {}
     fresh = clone(quiet(method))
+    if not reads(method, labels):
+        with np.errstate(invalid="ignore"):
+            most = np.fmax.reduce(labels, axis=1, keepdims=True)
+        labels = np.where(np.isnan(labels), np.nan, (labels == most) & (labels > np.nanmin(labels)))
     return trial(lambda: np.asarray(fresh.fit(X, labels, **more).label_distributions_, dtype=np.float64))
+
+
+def reads(method: EstimatorLike, labels: Data) -> bool:
+    """Whether a method takes such labels (m, q) as they are: numbers other than 0 and 1 are not for every method."""
+    return bool(method.takes_levels()) or bool(np.isin(labels[~np.isnan(labels)], (0.0, 1.0)).all())
 
 
 def quiet(method: Enhancer) -> Enhancer:
@@ -155,6 +168,15 @@ def _named(given: Any, name: str = "") -> tuple[str, Enhancer]:
         listed = ", ".join(cls.PRESETS) or "none"
         raise ArgumentError(f"methods: {cls.__name__} has no preset {preset!r}; it has: {listed}.", "methods")
     return f"{cls.__name__} ({preset})", cls.preset(preset)
+
+
+def counting_methods(model: Inversion) -> dict[str, Enhancer]:
+    """What counts answers of people: the baselines of methods that read them."""
+    rule = getattr(model, "degradation_", model._measurement())
+    found: dict[str, Enhancer] = {"Counting": Counting(lowest=getattr(rule, "lowest", 0.0))}
+    if isinstance(rule, Votes):
+        found |= {"Dirichlet": Counting("dirichlet"), "Dirichlet with features": Counting("regression")}
+    return found
 
 
 @contextmanager

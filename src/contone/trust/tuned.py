@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.metaestimators import available_if
 
-from contone.base import COUNT, POSITIVE, WHOLE, Enhancer, HasMethods, InductiveMixin, Interval, estimator, parameter
+from contone.base import COUNT, POSITIVE, WHOLE, Enhancer, HasMethods, Interval, estimator, parameter
 from contone.enhance import Inversion
 from contone.enhance.graded import Graded, fit_graded
 from contone.enhance.rescaled import Rescaled
-from contone.exceptions import AnswerError
+from contone.exceptions import AnswerError, LabelError, LabelWarning
 from contone.numerics.solution import Solution
+from contone.runtime.warnings import warn
 from contone.trust.rehearsal import Rehearsal
 from contone.trust.search import Found, search
-from contone.trust.trial import named_methods
+from contone.trust.trial import counting_methods, named_methods, reads
 from contone.typing import Array, EstimatorLike, Record
 from contone.validation import NOTHING_KNOWN, KnownDegrees
 
@@ -41,40 +41,68 @@ class _Rehearsed(Graded):
     n_jobs: int | None = parameter(Integral, None, default=None)
     verbose: bool | None = parameter("boolean", None, default=None)
 
-    def _rehearse(self, X: Array, L: Array, known: KnownDegrees) -> Rehearsal:
-        return Rehearsal(
+    def _methods(self) -> dict[str, Enhancer]:
+        """What is chosen from, by name."""
+        raise NotImplementedError
+
+    def takes_levels(self) -> bool:
+        """Whether the model of the rehearsal does: votes and levels of people are rehearsed as such."""
+        return self._model().takes_levels()
+
+    def _model(self) -> Inversion:
+        """The given model; else a method that reads answers of people says how they were asked."""
+        if self.model is not None:
+            return self.model
+        inside = getattr(self, "enhancer", None)
+        return inside if isinstance(inside, Inversion) and inside.reads_answers() else Inversion()
+
+    def _choose(
+        self,
+        X: Array,
+        L: Array,
+        known: KnownDegrees,
+        space: Record | None = None,
+        *,
+        temperature: bool = True,
+    ) -> tuple[dict[str, Found], Solution]:
+        """What a rehearsal says of each method, the best first; and that one, fitted to the real data."""
+        rehearsal = Rehearsal(
             X,
             L,
-            self.model,
+            self._model(),
             degrees=known,
             n_replicates=int(self.n_replicates),
             max_rows=int(self.max_rows),
             random_state=int(self.random_state),
         )
-
-    def _fit_best(self, enhancer: Enhancer, found: Found, X: Array, L: Array, known: KnownDegrees) -> Solution:
-        """The enhancer with what was found, fitted to the real data."""
-        settled = clone(enhancer).set_params(**found.best.params)
-        self.best_estimator_ = fit_graded(Rescaled(settled, t=found.best.temperature), X, L, known)
-        self.best_params_ = {**found.best.params, "temperature": found.best.temperature}
-        self.best_score_ = found.best.score
-        info = {"rehearsed_score": found.best.score, "temperature": found.best.temperature}
+        methods = _able(self._methods(), rehearsal)
+        found = {
+            name: search(
+                method,
+                rehearsal,
+                space,
+                temperature=temperature,
+                n_iter=self.n_iter,
+                n_jobs=self.n_jobs,
+                seed=self.random_state,
+                budget=None if self.budget is None else self.budget / len(methods),
+                verbose=self.verbose,
+            )
+            for name, method in methods.items()
+        }
+        order = sorted(found, key=lambda name: (bool(found[name].best.error), found[name].best.score))
+        best = found[order[0]].best
+        if best.error:
+            raise AnswerError(f"{order[0]} failed on every rehearsed data set: {best.error}")
+        self.rehearsal_warnings_, self.rehearsal_remarks_ = rehearsal.warnings, rehearsal.remarks
+        settled = clone(methods[order[0]]).set_params(**best.params)
+        self.best_estimator_ = fit_graded(Rescaled(settled, t=best.temperature), X, L, known)
+        self.best_params_ = {**best.params, "temperature": best.temperature}
+        self.best_score_ = best.score
         solution: Solution = self.best_estimator_.solution_
-        return solution.with_value(self.best_estimator_.label_distributions_, **info)
-
-    @available_if(lambda self: hasattr(self._chosen(), "predict"))
-    def predict(self, X: Array) -> Array:
-        """Label distributions (m, q) of new rows, where the method can predict them; a frame in gives a frame out."""
-        return InductiveMixin.predict(self, X)
-
-    @available_if(lambda self: hasattr(self._chosen(), "enhance"))
-    def enhance(self, X: Array, Y: Array) -> Array:
-        """Label distributions (m, q) of new rows that have labels, where the method can predict them."""
-        return Enhancer.enhance(self, X, Y)
-
-    def _chosen(self) -> Enhancer | None:
-        """The method that was chosen; before, the one to be tuned, if there is one."""
-        return getattr(self, "best_estimator_", getattr(self, "enhancer", None))
+        info = {"rehearsed_score": best.score, "temperature": best.temperature}
+        answer = solution.with_value(self.best_estimator_.label_distributions_, **info)
+        return {name: found[name] for name in order}, answer
 
     def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
         return self.best_estimator_._enhance(X, L)
@@ -98,7 +126,7 @@ class Tuned(_Rehearsed):
     n_iter : int, default=20
         How many settings to try; the given one is among them.
     n_replicates, max_rows, model, random_state : default=3, 5000, None, 0
-        Of `Rehearsal`.
+        Of `Rehearsal`. Where the enhancer is an Inversion that reads answers of people, it is the model, too.
     budget : float or None, default=None
         Seconds of rehearsing after which no further setting is tried; the given one always is, on one replicate.
     n_jobs : int or None, default=None
@@ -134,24 +162,15 @@ class Tuned(_Rehearsed):
     search: Record | None = parameter(dict, None, default=None)
     temperature: bool = parameter("boolean", default=True)
 
+    def _methods(self) -> dict[str, Enhancer]:
+        return {type(self.enhancer).__name__: self.enhancer}
+
     def _fit_enhance(self, X: Array, L: Array, known: KnownDegrees = NOTHING_KNOWN) -> Solution:
-        rehearsal = self._rehearse(X, L, known)
-        found = search(
-            self.enhancer,
-            rehearsal,
-            self.search,
-            temperature=self.temperature,
-            n_iter=self.n_iter,
-            n_jobs=self.n_jobs,
-            seed=self.random_state,
-            budget=self.budget,
-            verbose=self.verbose,
-        )
-        if found.best.error:
-            raise AnswerError(f"{type(self.enhancer).__name__} failed on every rehearsed data set: {found.best.error}")
-        self.rehearsal_ = as_columns(found)
-        self.rehearsal_warnings_, self.rehearsal_remarks_ = rehearsal.warnings, rehearsal.remarks
-        return self._fit_best(self.enhancer, found, X, L, known)
+        found, answer = self._choose(X, L, known, self.search, temperature=self.temperature)
+        (tried,) = (each.tried for each in found.values())
+        keys = ("params", "temperature", "score", "n_replicates", "seconds", "error")
+        self.rehearsal_ = {key: [getattr(candidate, key) for candidate in tried] for key in keys}
+        return answer
 
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
         return float(self.enhancer._fit_bytes(n, d, q))
@@ -167,7 +186,8 @@ class Best(_Rehearsed):
     Parameters
     ----------
     methods : sequence, mapping or None, default=None
-        Names, classes or instances of enhancers; None is one of every kind.
+        Names, classes or instances of enhancers; None is one of every kind, or where the model reads answers of
+        people, itself and what counts them.
     n_iter : int, default=10
         Settings to try per method.
     n_replicates, max_rows, model, random_state : default=3, 2000, None, 0
@@ -189,38 +209,27 @@ class Best(_Rehearsed):
     n_iter: int = parameter(COUNT, default=10)
     max_rows: int = parameter(Interval(Integral, 2, None, closed="left"), default=2000)
 
+    def _methods(self) -> dict[str, Enhancer]:
+        if self.methods is None and self._model().reads_answers():
+            return {"Inversion": self._model(), **counting_methods(self._model())}
+        return named_methods(self.methods if self.methods is not None else DEFAULT_METHODS)
+
     def _fit_enhance(self, X: Array, L: Array, known: KnownDegrees = NOTHING_KNOWN) -> Solution:
-        named = named_methods(self.methods if self.methods is not None else DEFAULT_METHODS)
-        rehearsal = self._rehearse(X, L, known)
-        share = None if self.budget is None else self.budget / len(named)
-        found = {
-            name: search(
-                method,
-                rehearsal,
-                n_iter=self.n_iter,
-                n_jobs=self.n_jobs,
-                seed=self.random_state,
-                budget=share,
-                verbose=self.verbose,
-            )
-            for name, method in named.items()
-        }
-        order = sorted(found, key=lambda name: (bool(found[name].best.error), found[name].best.score))
-        if found[order[0]].best.error:
-            raise AnswerError(f"every method failed on the rehearsed data; {order[0]}: {found[order[0]].best.error}")
-        self.best_name_ = order[0]
-        self.rehearsal_warnings_, self.rehearsal_remarks_ = rehearsal.warnings, rehearsal.remarks
-        self.comparison_ = {
-            "method": order,
-            **{
-                key: [getattr(found[name].best, key) for name in order]
-                for key in ("score", "params", "temperature", "error")
-            },
-        }
-        return self._fit_best(named[self.best_name_], found[self.best_name_], X, L, known)
+        found, answer = self._choose(X, L, known)
+        self.best_name_ = next(iter(found))
+        keys = ("score", "params", "temperature", "error")
+        best = {key: [getattr(each.best, key) for each in found.values()] for key in keys}
+        self.comparison_ = {"method": list(found), **best}
+        return answer
 
 
-def as_columns(found: Found) -> dict[str, list[Any]]:
-    """What was tried, a list per column."""
-    keys = ("params", "temperature", "score", "n_replicates", "seconds", "error")
-    return {key: [getattr(candidate, key) for candidate in found.tried] for key in keys}
+def _able(methods: dict[str, Enhancer], rehearsal: Rehearsal) -> dict[str, Enhancer]:
+    """The methods that take labels such as those of a rehearsal; the others are left out with a warning."""
+    able = {name: method for name, method in methods.items() if reads(method, rehearsal.replicates[0].labels)}
+    others = ", ".join(name for name in methods if name not in able)
+    why = f"{others}: not for these labels ({rehearsal.model.degradation_.in_words()}), only for 0 and 1"
+    if not able:
+        raise LabelError(f"{why}. Use Inversion(degradation=...), or give 0/1 labels.")
+    if others:
+        warn(f"{why}; left out.", LabelWarning)
+    return able

@@ -73,9 +73,7 @@ TABLE = {
     "entries": Consequence(USE, CARE, USE, "hidden labels are predicted worse than by equal degrees", *NOISE),
     "rehearsal": Consequence(CARE, NEVER, USE, "on data like these a method without features does better", *METHOD),
     "order": Consequence(CARE, NEVER, USE, "labels marked no often get more weight than labels marked yes", *METHOD),
-    "weight": Consequence(USE, CARE, USE, "most of the weight lies on labels that are not marked", *RULE),
     "spread": Consequence(CARE, CARE, USE, "the labels do not tell how uneven degrees are", *GRADE),
-    "patterns": Consequence(USE, CARE, USE, "the model does not make such rows of labels", *NOISE),
     "co-occurrence": Consequence(USE, CARE, USE, "labels go together in ways that the model does not make", *NOISE),
     "frequency": Consequence(USE, CARE, USE, "the model does not make such frequencies of labels", *NOISE),
     "chain": Consequence(CARE, NEVER, USE, "the sampler has not settled", *SWEEPS),
@@ -84,7 +82,6 @@ TABLE = {
     "lattice": Consequence(
         CARE, CARE, USE, "graded rows are shares of a few votes, which intervals do not know", *STEPS
     ),
-    "inversion": Consequence(USE, USE, USE, "", "", ""),
 }
 """By the name of the check; the order is that of the reasons."""
 

@@ -235,7 +235,7 @@ def check_columns(container: Data, name: str) -> None:
         if odd:
             raise InputTypeError(
                 f"{name} must hold numbers only; these columns do not: {', '.join(map(repr, odd[:5]))}. "
-                "Drop them, or let contone.tables.vectorizer() make numbers of them (make_pipeline(vectorizer(), ...))."
+                "Drop them, or let contone.tables.ColumnEncoder() make numbers of them, in a pipeline."
             )
 
 

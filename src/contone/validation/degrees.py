@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 import narwhals.stable.v1 as nw
@@ -39,16 +39,15 @@ def check_degrees(degrees: Data, names: Sequence[str], n: int, X: Data, Y: Data)
     `degrees` is (n, q), with rows on the simplex where they are known and NaN where not: an array, tensor, dask array,
     or a frame with the labels as columns. A pandas frame may hold some of the rows only: its index says which.
     """
-    return _check_values(
-        *_open_degrees(degrees, names, n, lambda index: _find_rows(index, n, X, Y)), names, f"X has {n}"
-    )
+    indexes = (nw.maybe_get_index(frame) for frame in (as_frame(Y), as_frame(X)) if frame is not None)
+    index = next((found for found in indexes if found is not None), None)
+    rows, whose = (range(n), "row numbers") if index is None else (index.tolist(), "the index of Y")
+    return _check_values(*_open_degrees(degrees, names, rows, whose), names, f"X has {n}")
 
 
 def check_degrees_of_items(degrees: Data, names: Sequence[str], items: Sequence[Hashable]) -> KnownDegrees:
     """Known distributions of some of the items of a fit with groups, in their order or as a pandas frame by item."""
-    n = len(items)
-    opened = _open_degrees(degrees, names, n, lambda index: _find_items(index, items))
-    return _check_values(*opened, names, f"groups names {n} items")
+    return _check_values(*_open_degrees(degrees, names, items, "groups"), names, f"groups names {len(items)} items")
 
 
 def _check_values(values: np.ndarray, rows: np.ndarray, names: Sequence[str], expected: str) -> KnownDegrees:
@@ -88,9 +87,10 @@ def _check_values(values: np.ndarray, rows: np.ndarray, names: Sequence[str], ex
 
 
 def _open_degrees(
-    degrees: Data, names: Sequence[str], n: int, find: Callable[[Data], np.ndarray]
+    degrees: Data, names: Sequence[str], rows: Sequence[Hashable], whose: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Values (m, q) in the order of the labels, and the row number (m,) of each."""
+    """Values (m, q) in the order of the labels, and the number (m,) of each among the rows, as `whose` names them."""
+    n = len(rows)
     if is_dask_array(degrees):
         backend, missing = get_backend(degrees), np.isnan(degrees).all(axis=1)
         known = np.flatnonzero(~np.asarray(backend.compute(missing)[0]))
@@ -113,40 +113,21 @@ def _open_degrees(
     index = nw.maybe_get_index(frame)
     if index is None:
         return values, np.arange(n if len(values) == n else 0)
-    return values, find(index)
+    return values, _find(index, rows, whose)
 
 
-def _find_items(index: Data, items: Sequence[Hashable]) -> np.ndarray:
-    """The number of every item that a pandas index names."""
-    number = {item: i for i, item in enumerate(items)}
-    found = [number.get(item) for item in index.tolist()]
-    if not index.is_unique:
-        raise LabelError("degrees cannot be aligned: its index names an item twice.")
-    unknown = next((i for i, place in enumerate(found) if place is None), None)
-    if unknown is not None:
+def _find(index: Data, rows: Sequence[Hashable], whose: str) -> np.ndarray:
+    """Where the entries of a pandas index are among the rows."""
+    wanted = index.tolist()
+    if wanted == list(rows):  # where some are equal, too
+        return np.arange(len(rows))
+    number = {name: i for i, name in enumerate(rows)}
+    if len(number) < len(rows) or not index.is_unique:
+        raise LabelError(f"degrees cannot be aligned: its index, or {whose}, holds a value twice. Reset both.")
+    found = np.array([number.get(name, -1) for name in wanted], dtype=np.int64)
+    if (found < 0).any():
         raise LabelError(
-            f"degrees has a row {index[unknown]!r} that groups does not name: its index must hold names of items."
+            f"degrees has a row {wanted[first_row(found < 0)]!r} that is not in {whose} ({int((found < 0).sum())} such "
+            f"rows): its index must hold entries of {whose}."
         )
-    return np.array(found, dtype=np.int64)
-
-
-def _find_rows(index: Data, n: int, X: Data, Y: Data) -> np.ndarray:
-    """The row number of every entry of a pandas index, by the index of Y or X, or else as a number."""
-    known = [nw.maybe_get_index(frame) for frame in (as_frame(Y), as_frame(X)) if frame is not None]
-    reference = next((i for i in known if i is not None), None)
-    if reference is not None and len(index) == n and index.equals(reference):
-        return np.arange(n)
-    if reference is not None and not (reference.is_unique and index.is_unique):
-        raise LabelError("degrees cannot be aligned: its index, or that of Y, holds a value twice. Reset both.")
-    if reference is None and (index.dtype.kind not in "iu" or not index.is_unique):
-        raise LabelError(
-            "degrees cannot be aligned: Y has no index, so that of degrees must hold row numbers, each once."
-        )
-    rows = np.asarray(index if reference is None else reference.get_indexer(index))
-    outside = (rows < 0) | (rows >= n)
-    if outside.any():
-        raise LabelError(
-            f"degrees has a row {index[first_row(outside)]!r} that is not in Y ({int(outside.sum())} such rows): its "
-            "index must hold entries of the index of Y."
-        )
-    return rows.astype(np.int64)
+    return found

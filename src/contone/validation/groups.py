@@ -30,11 +30,8 @@ class Grouping(NamedTuple):
     """The way out for m rows."""
 
 
-def check_groups(groups: Data, X: Data, border: Border, *, needs_several: bool = True) -> Grouping:
-    """The items that `groups` (n,) names, one entry per row of the checked features X (n, d).
-
-    Where items with one row each say too little (`needs_several`), it is said.
-    """
+def check_groups(groups: Data, X: Data, border: Border) -> Grouping:
+    """The items that `groups` (n,) names, one entry per row of the checked features X (n, d)."""
     if is_dask_array(X) or is_dask_array(groups):
         raise InputTypeError(
             "groups needs all rows in memory, and these are dask arrays: the rows of an item may lie in different "
@@ -56,12 +53,6 @@ def check_groups(groups: Data, X: Data, border: Border, *, needs_several: bool =
         )
     same = ~np.any(off, axis=1)[first]
     means[same] = features[first][same]
-    if needs_several and len(first) == len(item):
-        warn(
-            "groups names another item in every row, so nothing says how far annotators differ: rows are fitted as "
-            "they are. Items need two rows or more.",
-            LabelWarning,
-        )
     return Grouping(item, list(number), read_only(means), border_of_items(border, first, list(number)))
 
 

@@ -165,10 +165,10 @@ def check_features(estimator: EstimatorLike, X: Data, *, reset: bool) -> Array:
 def _align_lazily(X: Data, Y: Data) -> tuple[Array, Array]:
     """Both as lazy float64 matrices with the same blocks of rows."""
     try:
-        from contone.backends.dask import checks
+        from contone.backends.dask import align
     except ImportError as error:  # an array of dask's without dask itself
         raise MissingExtraError("dask.array cannot be imported: pip install 'contone[scale]'.") from error
-    X, Y = checks.align(X, Y)
+    X, Y = align(X, Y)
     return X.astype(np.float64), Y.astype(np.float64)
 
 
@@ -390,15 +390,14 @@ def judge_labels(
         )
 
 
-def able_methods(kind: str, *, inductive: bool = False, around_others: bool = False) -> str:
+def able_methods(kind: str, *, inductive: bool = False) -> str:
     """The public enhancers with this kind (see `contone.base`), named; `inductive` ones as well where asked for.
 
-    Estimators around others are left out, as they do what those do, unless asked for.
+    Estimators around others are left out, as they do what those do.
     """
     package = sys.modules["contone"]
     methods: list[EstimatorLike] = [
         cls for cls in (getattr(package, name) for name in package.__all__) if hasattr(cls, "_fit_enhance")
     ]
     able = [cls for cls in methods if kind in cls.kinds or (inductive and hasattr(cls, "predict"))]
-    inside = () if around_others else ("enhancer", "methods")
-    return ", ".join(sorted(cls.__name__ for cls in able if not {*inside} & {*cls._get_param_names()}))
+    return ", ".join(sorted(cls.__name__ for cls in able if not {"enhancer", "methods"} & {*cls._get_param_names()}))

@@ -100,6 +100,6 @@ def test_many_labels_end_to_end():
     np.testing.assert_allclose(method.covariance_.sum(axis=0), 0.0, atol=1e-9)
     uniform = np.log(Q) + (D * np.log(D)).sum(axis=1).mean()
     assert (D * np.log(D / found)).sum(axis=1).mean() < 0.5 * uniform
-    lower, upper = method.intervals_(0.9)
+    lower, upper = method.intervals(level=0.9)
     assert (lower <= upper).all()
     np.testing.assert_array_equal(found, Inversion(n_sweeps=24, n_burn=10).fit_enhance(X, CumulativeMass().apply(D)))

@@ -328,7 +328,7 @@ def test_graded_rows_come_back_as_given_and_do_no_harm():
     assert method.solution_.info["graded_rows"] == 20
     plain = Inversion(**SHORT).fit_enhance(X, L)
     assert mean_kl(D, answer, rows) < 1.05 * mean_kl(D, plain, rows)
-    lower, upper = method.intervals_(0.9)
+    lower, upper = method.intervals(level=0.9)
     np.testing.assert_allclose(lower[rows], D[rows])
     np.testing.assert_allclose(upper[rows], D[rows])
 
@@ -359,7 +359,7 @@ def test_intervals_cover_with_graded_rows(spread):
         X, L, D = simulated(seed, n=300, q=6, spread=spread)
         G, rows = graded(D, 30)
         rest = np.setdiff1d(np.arange(len(D)), rows)
-        lower, upper = Inversion(n_sweeps=120, n_burn=60).fit(X, L, degrees=G).intervals_(0.9)
+        lower, upper = Inversion(n_sweeps=120, n_burn=60).fit(X, L, degrees=G).intervals(level=0.9)
         covered.append(np.mean(((lower <= D) & (upper >= D))[rest]))
     assert 0.87 < np.mean(covered) < 0.93
 
@@ -423,7 +423,7 @@ def test_a_shorter_frame_is_aligned_by_its_index():
         expected,
         atol=1e-9,
     )
-    with pytest.raises(LabelError, match="'row999' that is not in Y"):
+    with pytest.raises(LabelError, match="'row999' that is not in the index of Y"):
         Inversion().fit(X, Y, degrees=few.rename(index={"row3": "row999"}))
     with pytest.raises(LabelError, match="no column 'b'"):
         Inversion().fit(X, Y, degrees=few[["a", "c"]])
@@ -521,3 +521,15 @@ def test_intervals_of_tensors_and_lazy_rows():
     np.testing.assert_allclose(lower, expected[0][0], atol=1e-9)
     lower, upper = (end.compute(scheduler="synchronous") for end in method.intervals(*lazy))
     assert np.abs(upper - expected[1][1]).mean() < 0.03
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_degrees_below_what_the_precision_holds_count_as_zeros(dtype):
+    torch = pytest.importorskip("torch")
+    tiny = np.array([[1e-27, 1.0], [1e-82, 1.0], [5e-324, 1.0]])
+    X, L = np.array([[1.2], [-1.3], [6.4]]), np.array([[0.0, 1.0], [1.0, 1.0], [0.0, 1.0]])
+    tensors = (torch.tensor(A, dtype=getattr(torch, dtype)) for A in (X, L))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        D = Inversion(n_sweeps=6, n_burn=2).fit_enhance(*tensors, degrees=tiny)
+    np.testing.assert_allclose(D.numpy(), tiny, atol=1e-6)

@@ -98,7 +98,7 @@ def test_intervals_stay_within_what_the_rule_says(rule):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         method = Inversion(degradation=rule, n_sweeps=40, n_burn=20, max_rows=100).fit(X, L)
-        found = method.intervals_(), method.intervals(X, L), method.intervals(da.from_array(X), da.from_array(L))
+        found = method.intervals(), method.intervals(X, L), method.intervals(da.from_array(X), da.from_array(L))
     for lower, upper in found:
         lower, upper, D = np.asarray(lower)[3:], np.asarray(upper)[3:], method.label_distributions_[3:]
         assert (lower <= upper).all()

@@ -6,13 +6,14 @@ import warnings
 
 import numpy as np
 import pytest
+from others import others_of
 
 from contone import GLLE, Inversion
 from contone.enhance.inversion.logistic_normal import centring, level_moments, precision
 from contone.enhance.inversion.sampler import Rows
 from contone.enhance.inversion.simulate import in_order_of
 from contone.exceptions import InputError, LabelError, LabelWarning
-from contone.measurements import Order, Others, TopK
+from contone.measurements import Order, TopK
 from contone.measurements.order import level_interval
 from contone.numerics.simplex import kl_divergence, softmax
 
@@ -39,7 +40,7 @@ def levelled(D, n_levels=4, seed=0):
 
 
 def covered(method, D, rows):
-    lower, upper = method.intervals_(0.9)
+    lower, upper = method.intervals(level=0.9)
     return float(np.mean(((lower <= D) & (upper >= D))[rows]))
 
 
@@ -65,7 +66,7 @@ def test_two_levels_are_marked_and_unmarked():
     rng = np.random.default_rng(0)
     Z, L = rng.normal(size=(50, 4)), (rng.random((50, 4)) < 0.5).astype(float)
     for j in range(4):
-        expected = TopK().interval(Others.of(Z, L, j), L[:, j] > 0)
+        expected = TopK().interval(others_of(Z, L, j), L[:, j] > 0)
         np.testing.assert_array_equal(level_interval(Z.T, L.T, j), expected)
 
 
@@ -144,7 +145,7 @@ def test_rows_of_one_level_say_nothing_and_are_taken():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         method = Inversion(**SHORT).fit(X, L)
-    lower, upper = method.intervals_(0.9)
+    lower, upper = method.intervals(level=0.9)
     assert (upper - lower)[:5].mean() > (upper - lower)[5:].mean()
 
 

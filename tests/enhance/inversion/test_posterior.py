@@ -63,7 +63,7 @@ def test_answers_do_not_depend_on_it(monkeypatch):
     monkeypatch.setattr(ShapeUncertainty, "add", lambda *_: None)
     without = Inversion(**QUICK).fit(X, L)
     np.testing.assert_array_equal(with_it.label_distributions_, without.label_distributions_)
-    (lower, upper), (inner_lower, inner_upper) = with_it.intervals_(0.9), without.intervals_(0.9)
+    (lower, upper), (inner_lower, inner_upper) = with_it.intervals(level=0.9), without.intervals(level=0.9)
     assert (lower <= inner_lower).all()  # the same where labels allow no more
     assert (inner_upper <= upper).all()
     assert (upper - lower).mean() > (inner_upper - inner_lower).mean()

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from others import others_of
 
 from contone import CumulativeMass, Inversion, Threshold, TopK
 from contone.base import InvalidParameterError
 from contone.enhance.inversion import logistic_normal, rules
 from contone.enhance.inversion.assessment import describe_rule
 from contone.exceptions import InputError, LabelWarning
-from contone.measurements import Order, Others, parse_rule
+from contone.measurements import Order, parse_rule
 from contone.measurements.names import SPOKEN
 from contone.numerics.simplex import softmax
 from contone.validation.degrees import NOTHING_KNOWN, KnownDegrees
@@ -70,7 +71,7 @@ def test_the_order_alone_holds_for_any_number_of_labels():
     Z, impossible = Order().start(L)
     assert not impossible.any()
     assert (np.where(L > 0, Z, np.inf).min(axis=1) >= np.where(L > 0, -np.inf, Z).max(axis=1)).all()
-    others = Others.of(Z, L, 0)
+    others = others_of(Z, L, 0)
     np.testing.assert_array_equal(Order().interval(others, L[:, 0] > 0), TopK(2).interval(others, L[:, 0] > 0))
     with pytest.raises(InputError, match="TopK"):
         Order().apply(D)

@@ -83,7 +83,7 @@ def test_rows_without_a_label_get_what_predict_says(partly):
     np.testing.assert_allclose(method.label_distributions_[[5, 9]], prior, rtol=1e-12)
     np.testing.assert_allclose(method.enhance(X, L)[[5, 9]], prior, rtol=1e-12)
     for of_fit, of_new, of_prior in zip(
-        method.intervals_(0.9), method.intervals(X, L), method.intervals(X[[5, 9]]), strict=True
+        method.intervals(level=0.9), method.intervals(X, L), method.intervals(X[[5, 9]]), strict=True
     ):
         np.testing.assert_allclose(of_fit[[5, 9]], of_prior, rtol=1e-12)
         np.testing.assert_allclose(of_new[[5, 9]], of_prior, rtol=1e-12)
@@ -169,9 +169,9 @@ def test_partial_counts_of_whole_rows_are_the_counts(rule):
     whole[4, int(rule.at_least_one) :] = counts
     partial = unasked.PartialCounts(whole, np.ones((1, 4), dtype=bool), rule.at_least_one)
     Z = np.random.default_rng(0).standard_normal((2000, 4))
-    how = rule.cardinality, np.array([0.2, 0.7, 2.0]), logistic_normal.NO_FLIPS
-    expected = logistic_normal._log_likelihood(Z, counts, *how)
-    np.testing.assert_allclose(partial.log_likelihood(Z, *how), expected, rtol=1e-9)
+    spreads, how = np.array([0.2, 0.7, 2.0]), (rule.cardinality, logistic_normal.NO_FLIPS)
+    expected = logistic_normal._likelihood(Z, counts, *how)(spreads)
+    np.testing.assert_allclose(partial.likelihood(Z, *how)(spreads), expected, rtol=1e-9)
 
 
 @pytest.mark.exhaustive
@@ -190,5 +190,5 @@ def test_coverage_with_unasked_entries_in_short():
 
 def _coverage(spread, share, n, seed, settings):
     X, D, L = model_rows(n, 5, spread, seed)
-    lower, upper = Inversion(**settings).fit(X, hide(L, share, seed)).intervals_(0.9)
+    lower, upper = Inversion(**settings).fit(X, hide(L, share, seed)).intervals(level=0.9)
     return np.mean((lower <= D) & (upper >= D))

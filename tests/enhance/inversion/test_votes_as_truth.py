@@ -56,7 +56,7 @@ def test_resolution_makes_intervals_and_the_expected_error_those_of_shares(m, sp
     assert plain.expected_error_.mean < 0.75 * error
 
     def coverage(method):
-        lower, upper = method.intervals_()
+        lower, upper = method.intervals()
         return np.mean((lower <= D + 1e-9) & (upper + 1e-9 >= D))
 
     assert coverage(plain) < 0.85 < 0.9 <= coverage(told)

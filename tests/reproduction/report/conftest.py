@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contone.experiments.cells import Cell
-from contone.experiments.plan import make_plan
-from contone.experiments.report.render import render
+from contone.experiments.plan import Cell, make_plan
 from contone.experiments.run import run
 from contone.experiments.sources import load
 from contone.experiments.spec import read_spec
 from contone.experiments.store import Store
-from contone.reproduction.report.make import make_report
+from contone.pages.render import render
+from contone.reproduction.report import make_report
 from contone.reproduction.specs import specs
 
 ROWS = '[[rows]]\nclass = "Temperature"\nname = "{name}"\nparams = {{ c = {c} }}\n'

@@ -8,17 +8,15 @@ from dataclasses import replace
 
 import pytest
 
-from contone.experiments.report.charts import critical_difference, examples, recovered
-from contone.experiments.report.charts.examples import Instance
-from contone.experiments.report.ranks import MeasureRanks, RankGroup
+from contone.experiments.report import charts
+from contone.experiments.report.ranks import RankGroup, diagrams
 from contone.experiments.report.scores import share_grid
-from contone.experiments.results import Result, Results
 from contone.experiments.statistics import Ranking
+from contone.experiments.store import Result, Results
 from contone.pages import svg
 from contone.pages.blocks import Grid
-from contone.reproduction.report.charts import ablation, augmentation, sensitivity
-from contone.reproduction.report.charts.augmentation import Bar
-from contone.reproduction.report.published import published_figures
+from contone.reproduction import charts as of_paper
+from contone.reproduction.published import published_figures
 
 
 def drawn(text: str) -> list[str]:
@@ -69,41 +67,44 @@ def test_recovered_orders_by_mean_and_keeps_what_has_none():
     grid = share_grid(Results(found), "x")
     assert [row.name for row in grid.rows] == ["Limit", "high", "Uniform", "low", "infinite", "far"]
     assert [row.cells[0].value for row in grid.rows] == pytest.approx([1.0, 0.9, 0.0, -30.0, -math.inf, None])
-    (chart,) = recovered.charts(grid)
+    (chart,) = charts.recovered(grid)
     labels = [t for t in drawn(chart.svg) if t in ("high", "low", "far, baseline")]
     assert labels == ["high", "low", "far, baseline"]
     assert "high 90 %" in chart.svg
-    assert recovered.charts(Grid("", (), ())) == []
+    assert charts.recovered(Grid("", (), ())) == []
 
 
-def ranked(names: list[str]) -> MeasureRanks:
+def ranked(names: list[str]) -> Ranking:
     nemenyi = {a: {b: 1.0 if abs(i - j) < 2 else 0.01 for j, b in enumerate(names)} for i, a in enumerate(names)}
-    ranking = Ranking({name: 1.0 + i for i, name in enumerate(names)}, 0.01, 1.5, nemenyi)
-    return MeasureRanks("kl", "KL ↓", ranking, names[0], {}, {}, {})
+    return Ranking({name: 1.0 + i for i, name in enumerate(names)}, names[0], {}, 0.01, 1.5, nemenyi)
 
 
 @pytest.mark.parametrize("count", [3, 6, 24])
 def test_ranks_name_every_method(count):
     names = [f"method {i}" for i in range(count)]
-    group = RankGroup("g", "Group", ("a", "b", "c", "d", "e"), ())
-    (chart,) = critical_difference.charts(group, [ranked(names)])
+    group = RankGroup("g", "Group", ("a", "b", "c", "d", "e"), {"kl": ranked(names)})
+    (chart,) = diagrams(group, ["kl"])
     shown = " ".join(drawn(chart.svg))
     assert all(re.search(rf"\b{name}\b", shown) for name in names)
     assert "critical difference 1.50" in shown
-    untested = replace(ranked(names), ranking=Ranking(dict.fromkeys(names, 1.0)))
-    assert critical_difference.charts(group, [untested]) == []
+    untested = Ranking(dict.fromkeys(names, 1.0), names[0], {})
+    assert diagrams(replace(group, rankings={"kl": untested}), ["kl"]) == []
     # Below five data sets a diagram would suggest more than the test can say.
-    assert critical_difference.charts(replace(group, datasets=("a", "b", "c", "d")), [ranked(names)]) == []
+    assert diagrams(replace(group, datasets=("a", "b", "c", "d")), ["kl"]) == []
 
 
 def test_augmentation_writes_an_outlier_instead_of_drawing_it():
-    bars = [Bar("GLLE", 0.2, 0.21, 0.3, 0.29), Bar("ML2", 7.5, 0.22, 2.9, None), Bar("LP", None, 0.19, 0.2, 0.2)]
-    (chart,) = augmentation.chart("yeast-cdc", bars)
+    bars = {
+        **{("GLLE", "alone"): (0.2, 0.3), ("GLLE", "augmented"): (0.21, 0.29)},
+        **{("ML2", "alone"): (7.5, 2.9), ("ML2", "augmented"): (0.22, None)},
+        **{("LP", "alone"): (None, 0.2), ("LP", "augmented"): (0.19, 0.2)},
+    }
+    (chart,) = of_paper.augmentation_chart("yeast-cdc", bars)
     assert "7.500" in drawn(chart.svg)
     ticks = [float(t) for t in drawn(chart.svg) if re.fullmatch(r"\d\.\d{1,2}", t)]
     assert max(ticks) < 1
     assert "alone not known" in chart.svg
-    assert augmentation.chart("yeast-cdc", [Bar("GLLE", None, None, 0.3, 0.3)]) == []
+    assert of_paper.augmentation_chart("yeast-cdc", {("GLLE", "alone"): (None, 0.3)}) == []
 
 
 def test_ablation_is_relative_to_uniform():
@@ -114,11 +115,11 @@ def test_ablation_is_relative_to_uniform():
     measured = [result("ablation", "LF+LC", "yeast-cdc", 0.05), Result("ablation", "yeast-elu", "LF+LC", "x", "method")]
     table = {"chebyshev": {"LF+LC": {"cdc": 0.2, "elu": 0.1}}}
     results = Results([*ends, *measured])
-    (chart,) = ablation.charts(results, published_figures(results, "ablation", table))
+    (chart,) = of_paper.ablation(results, published_figures(results, "ablation", table))
     assert "Published, mean multiple of uniform: LF+LC 2.00." in chart.svg
     assert "Measured, mean multiple of uniform: LF+LC 0.50." in chart.svg
     assert "elu" not in drawn(chart.svg)
-    assert ablation.charts(Results(measured), []) == []
+    assert of_paper.ablation(Results(measured), []) == []
 
 
 def test_sensitivity_leaves_holes_out():
@@ -131,17 +132,13 @@ def test_sensitivity_leaves_holes_out():
         for dataset, scores in {"sjaffe": (0.2, None, 0.1), "x": (None,) * 3}.items()
         for value, score in zip((3, 10, 50), scores, strict=True)
     ]
-    (chart,) = sensitivity.charts(sensitivity.curves(Results(found)))
+    (chart,) = of_paper.sensitivity(of_paper.curves(Results(found)))
     assert chart.title == "sjaffe"
     assert "LCdr, k 3: 0.2000, 50: 0.1000." in chart.svg
     assert {"3", "10", "50", "k"} <= set(drawn(chart.svg))
 
 
 def test_examples_say_which_labels_apply():
-    instance = Instance(7, (0.5, 0.5), (1, 0), {"LCdr": (0.6, 0.4)})
-    chart = examples.strip("sjaffe", ("HAP", "SAD"), [instance], ["LCdr"])
-    assert "Instance 7: labels 1 apply; truth 0.500, 0.500; LCdr 0.600, 0.400." in chart.svg
-    assert {"HAP", "SAD", "LCdr", "truth", "yes"} <= set(drawn(chart.svg))
     kept = {
         "rows": [7],
         "labels": ["HAP", "SAD"],
@@ -150,6 +147,7 @@ def test_examples_say_which_labels_apply():
         "recovered": [[0.6, 0.4]],
     }
     results = [Result("x", "sjaffe", "LCdr", "LCdr", "method", records=({"examples": kept},))]
-    (same,) = examples.charts(results, ["LCdr", "not there"])
-    assert same == chart
-    assert examples.charts([], ["LCdr"]) == []
+    (chart,) = charts.instances(results, ["LCdr", "not there"])
+    assert "Instance 7: labels 1 apply; truth 0.500, 0.500; LCdr 0.600, 0.400." in chart.svg
+    assert {"HAP", "SAD", "LCdr", "truth", "yes"} <= set(drawn(chart.svg))
+    assert charts.instances([], ["LCdr"]) == []

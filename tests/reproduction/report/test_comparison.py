@@ -8,14 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from contone.experiments.report.render import FORMATS, as_plain, render
 from contone.experiments.report.scores import ENDS, ends, share
-from contone.experiments.results import load_results
+from contone.experiments.store import load_results
 from contone.limits import recovered
+from contone.pages.render import FORMATS, as_plain, render
 from contone.reproduction import paper
-from contone.reproduction.report.make import TABLES, make_report
-from contone.reproduction.report.published import comparison, overview, published_figures
-from contone.reproduction.verdicts import Verdict
+from contone.reproduction.published import Verdict, comparison, overview, published_figures
+from contone.reproduction.report import TABLES, make_report
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 
 from contone.experiments.store import Store
-from contone.reproduction.report.make import make_report
+from contone.reproduction.report import make_report
 
 VOID = {"meta", "link", "img", "br", "hr", "input"}
 STORES = ("bare_store", "full_store", "empty_store")

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import gzip
 import json
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from contone.exceptions import DataError
-from contone.tables.exports import read_answers, read_export
+from contone.tables.exports import read_export
+from contone.tables.reading import read_table
+
+
+def read_answers(records, question=None):
+    """The answers in a file of these records."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "export.json"
+        path.write_text(json.dumps(records), encoding="utf-8")
+        return read_export(path, question)
 
 
 def task(number, *annotations, **data):
@@ -210,8 +221,9 @@ def test_files_of_every_form(tmp_path, pack):
         ("[]", "empty"),
         ("\x80\x81", "not UTF-8"),
         ("[" * 100_000, "nested too deeply|not copied"),
-        ('[{"id": 1, "data": {}, "annotations": []}]', "no answers of the types"),
+        ('[{"id": 1, "data": {}, "annotations": []}]', "holds no answers: export"),
         ('[{"id": 1, "data": {}, "annotations": 3}]', "not a list"),
+        (json.dumps([task(1, annotation(1, None, kind="rating"))]), "holds no answers .1 without an answer to it"),
         ('[{"id": 1, "data": 5, "annotations": [{"result": 7}, 8]}]', "no answers"),
     ],
 )
@@ -219,12 +231,10 @@ def test_broken_files_get_a_sentence(tmp_path, content, message):
     path = tmp_path / "export.json"
     path.write_bytes(content.encode("latin-1"))
     with pytest.raises(DataError, match=message):
-        read_export(path)
+        read_table(path)
 
 
 def test_other_files_are_tables(tmp_path):
     path = tmp_path / "x.json"
     path.write_text('[{"a": 1}]')
     assert read_export(path) is None
-    with pytest.raises(DataError, match="no tool that is known"):
-        read_answers([{"a": 1}])

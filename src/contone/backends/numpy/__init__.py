@@ -14,16 +14,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 
 import numpy as np
-from array_api_compat import array_namespace
 from scipy import special
 
 from contone.backends.numpy import duplicates, graph, neighbours
 from contone.backends.numpy.neighbours import Neighbours
-from contone.backends.protocols import Draws, Graph, Groups, invert
+from contone.backends.protocols import Draws, Graph, Groups
 from contone.exceptions import InputTypeError, ShapeError
 from contone.runtime import machine
 from contone.runtime.machine import Piece, Result
-from contone.typing import Array, Arrays, Function, Numbers, Operator, Step
+from contone.typing import Array, Function
 
 FEW_COLUMNS = 64
 """Up to so many columns a maximum is taken column by column: NumPy is many times slower over a short last axis."""
@@ -45,63 +44,19 @@ class Backend:
         """function(rows of every array, **shared) -> (m, columns), for all rows; `shared` is in memory."""
         return function(*arrays, **shared)
 
-    def sum_rows(self, function: Function, *arrays: Array) -> Callable[..., Numbers]:
-        """The map a -> sum over blocks of function(a..., rows of every array), a tuple of numbers or small arrays.
+    def over_rows(self, function: Function, *arrays: Array, **shared: object) -> Array:
+        """The sum of function(rows of every array, **shared) over all rows, in pieces; None where it returns nothing.
 
-        The order of the summation depends on the blocks alone, not on which worker or thread is faster.
+        The function may write over the rows. The order of the sum depends on the pieces alone, not on which is faster.
         """
-        pieces = self.pieces(arrays[0])
-
-        def all_rows(*given: object) -> Numbers:
-            def work(rows: slice) -> Numbers:
-                found: Numbers = function(*given, *(A[rows] for A in arrays))
-                return found
-
-            return add_parts(list(machine.side_by_side(work, pieces))) if len(pieces) > 1 else work(slice(None))
-
-        return all_rows
-
-    def update(
-        self, function: Function, changed: Arrays, given: Arrays = (), *, summed: bool = True, **shared: object
-    ) -> Step:
-        """One step of a solver: function(rows of `changed`..., rows of `given`..., **shared), for all rows, in pieces.
-
-        The function writes over the rows of `changed` and returns numbers. What comes back is `changed`, with these
-        rows, and the sum of the numbers over all pieces, in this process; None where nothing is to be `summed`. Arrays
-        in memory are written over; others are left as they were.
-        """
-
-        def work(rows: slice) -> Array:
-            return function(*(A[rows, ...] for A in changed), *(A[rows, ...] for A in given), **shared)
-
-        pieces = self.pieces((*changed, *given)[0])
-        if summed:
-            return tuple(changed), machine.total(work, pieces)
-        machine.for_each(work, pieces)
-        return tuple(changed), None
-
-    def scratch(self, A: Array) -> Array:
-        """An array like A, to be written over by `update`."""
-        return array_namespace(A).empty_like(A)
-
-    def n_blocks(self, A: Array) -> int:
-        """How many blocks of rows `sum_rows` sums over."""
-        return len(self.pieces(A))
+        return machine.total(lambda rows: function(*(A[rows, ...] for A in arrays), **shared), self.pieces(arrays[0]))
 
     def pieces(self, A: Array) -> list[slice]:
         """The rows of A in pieces that threads may work on side by side; one where that does not pay."""
         return machine.pieces_of(A.shape[0])
 
     def compute(self, *arrays: Array) -> tuple[Array, ...]:
-        """Small results in the memory of this process, computed together in one pass."""
-        return arrays
-
-    def gather(self, A: Array) -> Array:
-        """A in the memory of this process: for labels and solutions, (n, q), never for features."""
-        return A
-
-    def persist(self, *arrays: Array) -> tuple[Array, ...]:
-        """The same arrays, computed once and held where they will be used again."""
+        """Arrays in the memory of this process, computed together in one pass."""
         return arrays
 
     def split_like(self, A: Array, model: Array) -> Array:
@@ -138,12 +93,6 @@ class Backend:
         """How often each of the numbers 0, 1, ... occurs in `group` (n,); at least `n_groups` counts."""
         return np.bincount(group, minlength=n_groups)
 
-    def min_members(self, A: Array, group: Array, n_groups: int) -> Array:
-        """The smallest entries (n_groups, q) of the rows of A (n, q) in each group (n,); inf where there are none."""
-        out = np.full((n_groups, *A.shape[1:]), np.inf)
-        np.minimum.at(out, group, A)
-        return out
-
     def sum_members(self, A: Array, group: Array, n_groups: int) -> Array:
         """Sums (n_groups, ...) of the rows of A (n, ...) that belong to each group (n,)."""
         columns = [np.bincount(group, weights=a, minlength=n_groups) for a in A.reshape(len(A), -1).T]
@@ -166,38 +115,6 @@ class Backend:
     def edge_graph(self, indices: Array, weights: Array) -> Graph:
         """The directed graph with weight w_ir (n, k) on the edge from row i to the row indices_ir."""
         return graph.edge_graph(indices, weights)
-
-    def local_neighbours(self, X: Array, k: int) -> tuple[Neighbours, Array]:
-        """The same neighbourhoods as those of `nearest_neighbours` with the rows renumbered so that neighbours are near
-        each other, and that order, for `take_rows` and `put_back`; slice(None) where nothing was renumbered.
-
-        Products with the graph of a million rows spend their time waiting for memory; with neighbours near each other
-        the processor's cache holds most of what a row needs.
-        """
-        found = self.nearest_neighbours(X, k)
-        if found.order is None:
-            return found, slice(None)
-        indices = self.take_rows(invert(found.order), self.take_rows(found.indices, found.order))
-        distances = self.take_rows(found.distances, found.order)
-        return found._replace(indices=indices, distances=distances, order=None), found.order
-
-    def put_back(self, A: Array, order: Array) -> Array:
-        """The rows of A (n, q), given in the order of `local_neighbours`, where they were before."""
-        return A if isinstance(order, slice) else self.take_rows(A, invert(order))
-
-    def average_equal_rows(self, X: Array, order: Array) -> tuple[int, Operator | None]:
-        """How many distinct rows X (n, d) has, and the map that gives each row of V (n, q), in that order, the mean
-        over all rows that are equal in X; None where no two are."""
-        member, first = self.group_duplicates(X[order])
-        m = len(first)
-        if m == len(member):
-            return m, None
-        count = self.count_members(member)[:, None]
-        return m, lambda V: (self.sum_members(V, member, m) / count)[member]
-
-    def random_signs(self, A: Array, columns: int) -> Array:
-        """Random signs (n, columns) in the row blocks of A (n, q), always the same."""
-        return self.like(random_signs(A.shape[0], columns), A)
 
     def group_duplicates(self, X: Array) -> Groups:
         """Groups of equal rows of X (n, d), in O(n d + n log n)."""
@@ -254,11 +171,6 @@ class SparseBackend(Backend):
         return np.asarray(A.toarray() if hasattr(A, "toarray") else A)
 
 
-def add_parts(parts: list[Numbers]) -> Numbers:
-    """The sums of tuples, entry by entry, in their order."""
-    return tuple(sum(values[1:], start=values[0]) for values in zip(*parts, strict=True))
-
-
 def take_rows(A: np.ndarray, order: np.ndarray) -> Array:
     """A[order], for row numbers `order` of any shape, in pieces."""
     pieces = machine.pieces_of(len(order))
@@ -271,8 +183,3 @@ def take_rows(A: np.ndarray, order: np.ndarray) -> Array:
 
     machine.for_each(work, pieces)
     return out
-
-
-def random_signs(n: int, columns: int) -> Array:
-    """Random signs (n, columns), always the same."""
-    return np.random.default_rng(0).choice([-1.0, 1.0], size=(n, columns))

@@ -19,12 +19,12 @@ def group_duplicates(X: np.ndarray) -> Groups:
     return number_by_appearance(first, member)
 
 
-def hash_rows(X: np.ndarray, factor: int = 0x9E3779B97F4A7C15) -> np.ndarray:
+def hash_rows(X: np.ndarray) -> np.ndarray:
     """A hash (n,) of the rows."""
     bits = np.ascontiguousarray(X + 0.0).view(np.uint64)  # + 0.0 makes -0.0 and 0.0 the same bits
     code = np.zeros(X.shape[0], dtype=np.uint64)
     for column in bits.T:
-        code = (code ^ column) * np.uint64(factor)
+        code = (code ^ column) * np.uint64(0x9E3779B97F4A7C15)
         code ^= code >> np.uint64(29)
     return code
 

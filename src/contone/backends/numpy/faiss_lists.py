@@ -1,8 +1,7 @@
-"""Lists of rows that lie near each other, and their search by 4-bit codes: for rows in memory and for those of a block.
+"""Lists of rows that lie near each other, and what finds them.
 
-k-means in two levels cuts a sample into lists of about 200 rows (`train`). A row belongs to the list whose centre is
-nearest (`Lists.assign`), and a query visits the lists whose centres are nearest to it (`Lists.visit`). Neither looks at
-all centres. `ListedRows` holds the rows of some of the lists and searches them for queries that say what they visit.
+k-means in two levels cuts a sample into lists of about 200 rows (`train`), and a query visits the lists whose centres
+are nearest to it (`Lists.visit`), without a look at all centres.
 """
 
 from __future__ import annotations
@@ -28,8 +27,6 @@ LISTS_COMPARED = 16
 """Of the lists nearest to its own, a row compares this many for each that it visits. Half as many lose neighbours."""
 GROUPS_COMPARED = 4
 """To find its own list, a row compares as many as there are in this many groups."""
-LISTS_FILLED = 16
-"""Rows whose lists are known are added so many lists at a time, and compared with the centres of these alone."""
 BLOCK_ROWS = 1 << 13
 SEED = 0
 
@@ -106,29 +103,14 @@ def measured(
 
 
 class Lists(NamedTuple):
-    """Centres of lists and what finds them quickly; plain arrays, which travel."""
+    """Centres of lists, what finds them quickly, and an empty index of them."""
 
     groups: np.ndarray
     """(g, d) float32: centres of the first level."""
     centres: np.ndarray
     """(lists, d) float32, in an order in which near ones are near."""
-    codebook: np.ndarray
-    """What a code of 4 bits stands for in each of the d features."""
-
-    def assign(self, points: np.ndarray) -> np.ndarray:
-        """The list (b,) of every point (b, d): that of the nearest centre, looked for near the centre of its group.
-
-        Of the two nearest, float64 decides, so that equal rows are in one list wherever they come from.
-        """
-        member = faiss.knn(points, self.groups, 1)[1][:, 0]
-        found = np.empty(len(points), dtype=np.int32)
-        near = np.sort(faiss.knn(self.groups, self.centres, self.n_compared)[1], axis=1)
-        for group in np.unique(member):
-            rows, some = np.flatnonzero(member == group), near[group]
-            two = np.sort(some[faiss.knn(points[rows], self.centres[some], min(2, len(some)))[1]], axis=1)
-            gaps = np.square(points[rows, None, :].astype(np.float64) - self.centres[two]).sum(axis=2)
-            found[rows] = two[np.arange(len(rows)), np.argmin(gaps, axis=1)]
-        return found
+    index: Any
+    """faiss's inverted lists, which know what a code of 4 bits stands for in each of the d features."""
 
     @property
     def n_compared(self) -> int:
@@ -150,28 +132,19 @@ class Lists(NamedTuple):
             lists[rows] = some[chosen]
         return lists, gaps
 
-    def empty_index(self, first: int = 0, end: int | None = None) -> Any:
-        """An empty faiss index of the lists from `first` to `end`, numbered from 0; with the codes if there are any."""
-        centres, d = self.centres[first:end], self.centres.shape[1]
-        quantizer: Any = faiss.IndexFlatL2(d)
-        quantizer.add(centres)
-        index: Any = faiss.IndexIVFPQFastScan(quantizer, d, len(centres), d, 4)
-        index.own_fields = True
-        quantizer.this.disown()
-        index.implem = ONE_BY_ONE
-        if len(self.codebook):
-            faiss.copy_array_to_vector(self.codebook, index.pq.centroids)
-            index.is_trained = True
-        return index
-
 
 def train(points: np.ndarray, lists: int) -> Lists:
     """Lists from a sample (m, d) of float32 points."""
     groups, centres = _two_levels(points, lists)
-    found = Lists(groups, centres[_places(centres)], np.empty(0, dtype=np.float32))
-    index = found.empty_index()
+    centres, d = centres[_places(centres)], points.shape[1]
+    quantizer: Any = faiss.IndexFlatL2(d)
+    quantizer.add(centres)
+    index: Any = faiss.IndexIVFPQFastScan(quantizer, d, len(centres), d, 4)
+    index.own_fields = True
+    quantizer.this.disown()
+    index.implem = ONE_BY_ONE
     alone(index.train, points)  # of the codes: the centres are there
-    return found._replace(codebook=faiss.vector_to_array(index.pq.centroids))
+    return Lists(groups, centres, index)
 
 
 def _k_means(A: np.ndarray, k: int) -> Array:
@@ -213,49 +186,3 @@ def _places(C: np.ndarray) -> np.ndarray:
         some, half = some[np.argsort(along, kind="stable")], len(some) // 2
         pending += [some[half:], some[:half]]
     return np.concatenate(ordered)
-
-
-class ListedRows:
-    """Rows X (c, d) of the lists from `first` to `end`, list by list, their points and their lists (`member`, (c,)),
-    ready to be searched."""
-
-    def __init__(
-        self, lists: Lists, first: int, end: int, X: np.ndarray, points: np.ndarray, member: np.ndarray
-    ) -> None:
-        self.X, self.points = X, points
-        self._index = lists.empty_index(first, end)
-        alone(self._fill, lists.centres[first:end], member - first)
-
-    def _fill(self, centres: np.ndarray, member: np.ndarray) -> None:
-        own = self._index.quantizer
-        for some in pieces(len(centres), LISTS_FILLED):
-            start, stop = np.searchsorted(member, [some.start, some.stop])
-            quantizer = faiss.IndexIDMap2(faiss.IndexFlatL2(centres.shape[1]))
-            quantizer.add_with_ids(centres[some], np.arange(some.start, some.stop))
-            self._index.quantizer = quantizer
-            self._index.add_with_ids(self.points[start:stop], np.arange(start, stop))
-        self._index.quantizer = own
-
-    def nearest(
-        self, asked: np.ndarray, points: np.ndarray, visited: np.ndarray, k: int, candidates: int,
-        itself: np.ndarray | None,
-    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        """Places and distances (b, k) of the rows nearest to each query in the lists (b, p) it visits, -1 for none;
-        -1 and infinity where these hold fewer. `itself`: the places of the queries, which are left out."""
-        places, distances = np.full((len(asked), k), -1, dtype=np.int64), np.full((len(asked), k), np.inf)
-        wanted, self._index.nprobe = k + (itself is not None), visited.shape[1]
-
-        def work(rows: slice) -> None:
-            gaps = np.zeros((rows.stop - rows.start, visited.shape[1]), dtype=np.float32)
-            lists = np.ascontiguousarray(visited[rows], dtype=np.int64)
-            some = np.ascontiguousarray(points[rows])
-            _, found = self._index.search_preassigned(some, wanted * candidates, lists, gaps)
-            found = best(some, self.points, found, wanted)
-            own = None if itself is None else itself[rows]
-            near = measured(asked[rows], self.X, found, k, own)
-            places[rows, : near[0].shape[1]], distances[rows, : near[0].shape[1]] = near
-
-        if len(self.X):
-            list(side_by_side(work, pieces(len(asked), BLOCK_ROWS), one_thread))
-        places[np.isinf(distances)] = -1
-        return places, distances

@@ -128,16 +128,14 @@ class _Index:
     """
 
     def __init__(self, X: np.ndarray) -> None:
-        self.n, d = X.shape
+        self.n = len(X)
         self.lists = n_lists(self.n)
         self._centre = X.mean(axis=0)
         points = single(X, self._centre)
         size = min(self.n, self.lists * POINTS_PER_LIST)
         chosen = points[np.sort(np.random.default_rng(SEED).choice(self.n, size=size, replace=False))]
         self._lists = train(chosen, self.lists)
-        self._quantizer = faiss.IndexFlatL2(d)
-        self._quantizer.add(self._lists.centres)
-        self._inverted: Any = self._lists.empty_index()
+        self._inverted: Any = self._lists.index
         self._fill(points)
         self.order, self._member = self._in_list_order()
         self.X, self._points = take_rows(X, self.order), take_rows(points, self.order)
@@ -182,7 +180,7 @@ class _Index:
 
     def _nearest(self, asked: np.ndarray, k: int, itself: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         points, wanted = single(asked, self._centre), k + (itself is not None)
-        member = self._quantizer.assign(points, 1)[:, 0] if itself is None else self._member[itself]
+        member = self._inverted.quantizer.assign(points, 1)[:, 0] if itself is None else self._member[itself]
         visited, gaps = self._lists.visit(points, member, self._settings.probes)
         many = wanted * self._settings.candidates
         _, candidates = self._inverted.search_preassigned(points, many, visited, gaps)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property, partial
 
 import numpy as np
@@ -34,24 +33,8 @@ class NumpyGraph:
     def matmul(self, F: np.ndarray) -> np.ndarray:
         return _multiply(self._blocks, F)
 
-    def update(
-        self,
-        F: np.ndarray,
-        function: Function,
-        changed: Sequence[np.ndarray],
-        given: Sequence[np.ndarray] = (),
-        *,
-        summed: bool = True,
-        **shared: object,
-    ) -> tuple[tuple[np.ndarray, ...], Array]:
-        def work(block: Block) -> Array:
-            rows, S = block
-            return function(S @ F, *(A[rows] for A in changed), *(A[rows] for A in given), **shared)
-
-        if summed:
-            return tuple(changed), total(work, self._blocks)
-        for_each(work, self._blocks)
-        return tuple(changed), None
+    def over_rows(self, F: np.ndarray, function: Function, *arrays: np.ndarray, **shared: object) -> Array:
+        return total(lambda block: function(block[1] @ F, *(A[block[0]] for A in arrays), **shared), self._blocks)
 
     def diagonal_plus(self, diagonal: np.ndarray, scale: float) -> Operator:
         system = NumpyGraph((sp.diags_array(diagonal) + scale * self.matrix).tocsr())

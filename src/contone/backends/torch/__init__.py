@@ -56,9 +56,6 @@ class TorchBackend(Backend):
     def take_rows(self, A: Array, order: Array) -> Array:
         return A[order]
 
-    def row_numbers(self, A: Array) -> Array:
-        return torch.arange(A.shape[0], device=A.device)[:, None]
-
     def to_numpy(self, A: Tensor) -> np.ndarray:
         if A.device.type == "meta":
             raise InputTypeError("This is a meta tensor, which has a shape and no numbers: pass the data itself.")
@@ -83,10 +80,6 @@ class TorchBackend(Backend):
 
     def count_members(self, group: Tensor, n_groups: int = 0) -> Tensor:
         return group.bincount(minlength=n_groups)
-
-    def min_members(self, A: Tensor, group: Tensor, n_groups: int) -> Tensor:
-        out = torch.full((n_groups, *A.shape[1:]), torch.inf, dtype=A.dtype, device=A.device)
-        return out.scatter_reduce(0, group[:, None].expand_as(A), A, "amin")
 
     def sum_members(self, A: Tensor, group: Tensor, n_groups: int) -> Tensor:
         # Sorted first: additions in the order of a GPU's threads would give other bits in every run.

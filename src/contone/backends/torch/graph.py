@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from contone.typing import Arrays, Function, Operator, Step
+from contone.typing import Array, Function, Operator
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,18 +39,8 @@ class TorchGraph:
     def matmul(self, F: Tensor) -> Tensor:
         return weighted_bags(self, F) if F.device.type != "cpu" else torch.as_tensor(self.host @ F.numpy())
 
-    def update(
-        self,
-        F: Tensor,
-        function: Function,
-        changed: Arrays,
-        given: Arrays = (),
-        *,
-        summed: bool = True,
-        **shared: object,
-    ) -> Step:
-        numbers = function(self.matmul(F), *changed, *given, **shared)
-        return tuple(changed), numbers if summed else None
+    def over_rows(self, F: Tensor, function: Function, *arrays: Tensor, **shared: object) -> Array:
+        return function(self.matmul(F), *arrays, **shared)
 
     def diagonal_plus(self, diagonal: Tensor, scale: float) -> Operator:
         column = diagonal[:, None]

@@ -13,7 +13,7 @@ from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.chain import count_labels
 from contone.enhance.inversion.evidence import find_contradictions
 from contone.enhance.inversion.logistic_normal import NO_FLIPS, Counts, Flips
-from contone.enhance.inversion.model import Fit
+from contone.enhance.inversion.model import Fit, on_host
 from contone.enhance.inversion.posterior import evenly
 from contone.exceptions import LabelWarning
 from contone.measurements import IntervalRule, Measurement, Order
@@ -23,8 +23,8 @@ from contone.runtime.warnings import warn
 from contone.typing import Array
 from contone.validation import KnownDegrees, silent_rows
 
-SAMPLE_ROWS = 500
-"""At most how many rows errors are estimated on."""
+SAMPLE_ROWS, SAMPLE_ENTRIES, LEAST_SAMPLE = 500, 30_000, 100
+"""At most how many rows, or label entries, errors are estimated on; and rows that are always looked at."""
 ASSESSED_ROWS = 2000
 """Rows that are simulated to see which numbers of labels a fitted model gives."""
 
@@ -112,9 +112,7 @@ def simulate_labels(fit: Fit, X: Array, rng: np.random.Generator, max_rows: int 
     """Labels (m, q), bool, that the fitted model makes for at most `max_rows` of the rows X (n, d), evenly spaced."""
     chosen = evenly(X.shape[0], max_rows)
     mean = to_numpy(fit.mean(X[chosen])).T
-    C = logistic_normal.centring(mean.shape[1])
-    covariance = fit.parameters.covariance + fit.annotator_deviation**2 * C
-    noise = rng.standard_normal(mean.shape) @ logistic_normal.square_root(covariance).T
+    noise = rng.standard_normal(mean.shape) @ logistic_normal.square_root(fit.parameters.covariance).T
     positive = np.asarray(fit.rule._apply(softmax(mean + noise)), dtype=bool)
     return fit.settings.noise.applied(positive, rng) if fit.settings.noise.any() else positive
 
@@ -144,16 +142,15 @@ class ErrorSample:
         numbers: np.ndarray | None = None,
         noise: Flips = NO_FLIPS,
     ) -> ErrorSample:
-        """At most `SAMPLE_ROWS` rows, evenly spaced in random order.
+        """At most `SAMPLE_ROWS` rows, fewer with many labels, in random order.
 
         `graded` are the numbers of the rows with known degrees; `numbers` (n,) are those of the rows, where they are a
         sample themselves.
         """
         n = L.shape[0]
-        chosen = np.sort(np.random.default_rng(0).permutation(n)[:SAMPLE_ROWS])
-        L_some, D_some = (np.asarray(to_numpy(A[chosen]), dtype=float) for A in (L, D))
-        is_sparse = get_backend(X).name == "sparse"  # and stays so
-        X_some = X[chosen] if is_sparse else np.asarray(to_numpy(X[chosen]), dtype=float)
+        most = min(SAMPLE_ROWS, max(SAMPLE_ENTRIES // L.shape[1], LEAST_SAMPLE))
+        chosen = np.sort(np.random.default_rng(0).permutation(n)[:most])
+        X_some, L_some, D_some = (on_host(A[chosen]) for A in (X, L, D))
         named = chosen if numbers is None else np.asarray(numbers)[chosen]
         known = np.isin(named, [] if graded is None else graded)
         counts, L_some = count_labels(L, rule, noise), noise.forget_silent(rule, L_some)

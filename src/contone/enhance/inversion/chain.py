@@ -12,14 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from contone.backends import get_backend, like, to_numpy
 from contone.enhance.inversion import evidence, logistic_normal, unasked
 from contone.enhance.inversion.covariance import FEW_LABELS, LAST_STEPS, FactorCovariance, FactorFit, choose_rank
-from contone.enhance.inversion.evidence import Calibration, Graded, Grades
+from contone.enhance.inversion.evidence import Calibration, Graded
 from contone.enhance.inversion.logistic_normal import NO_FLIPS, Counts, Flips, Parameters, Spread
 from contone.enhance.inversion.posterior import Averages, ShapeUncertainty
 from contone.enhance.inversion.sampler import Rows
@@ -33,11 +33,16 @@ Step = TypeVar("Step")
 
 NOISE_AT_FIRST = Flips(0.1, 0.02)
 """Shares of wrong entries that a chain starts from which estimates them."""
-SETTLED = 0.1
-"""The most that the two halves of such a chain may differ by."""
+SETTLED = (0.1, 0.1, 0.4)
+"""The most that the two halves of such a chain may differ by: shares, and the log of the spread."""
+SWEEPS_OF_NOISE = 200
+"""Sweeps that such a chain takes to come to rest before those of any other."""
 SIMULATED = 30_000, 3000
 """Degrees, and at least how many rows, to simulate for comparing cardinalities: with few labels, whose histogram says
 little, more rows, so that chance in the simulation does not add to what is not known."""
+SPREAD_EVERY = {True: 20, False: 4}
+"""Sweeps from one estimate of the spread to the next; more often where wrong labels are estimated along: each step
+makes up for a part of the other, and with estimates 20 sweeps apart 200 sweeps did not bring them to rest."""
 SWEEPS_BEFORE_AVERAGING = 20
 """Sweeps in which Sigma follows the latest draw; the k-th sweep after them enters an average with weight k^-0.7."""
 DRAWS_WORTH_A_BAR = 3e8
@@ -71,37 +76,19 @@ class Settings:
                 "and answers of people (votes, marks, levels) do not. Use noise=0, or another degradation."
             )
 
+    def worth(self, q: int) -> float:
+        """How many rows the prior of Sigma (q, q) is worth."""
+        return float(q) if self.strength is None else self.strength
+
     @property
     def weights(self) -> list[float]:
         """Of the sweeps in the average that Sigma is."""
         return [averaging_weight(k) for k in range(self.n_sweeps)]
 
 
-class Latent(Protocol):
-    """What a chain redraws beside the parameters: `sampler.Rows`, or the items of `annotators`."""
-
-    Z: Array
-    """(q, n)."""
-    rule: IntervalRule
-    grades: Grades | None
-    tail: float
-    """Degrees of freedom of Z around its mean."""
-    deviation: float
-    """Standard deviation of what separates the log weights that the labels see from Z."""
-
-    def moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """A start for mean and Sigma."""
-
-    def rescale(self, factor: float) -> None:
-        """Hears that the parameters were multiplied by a factor."""
-
-    def sweep(self, mean: Array, precision: Array, rng: Any, *, reflect: bool = False) -> None:
-        """Redraw Z."""
-
-
 def learn_parameters(
     phi: Array,
-    rows: Latent,
+    rows: Rows,
     averages: Averages,
     counts: Counts,
     settings: Settings,
@@ -114,8 +101,8 @@ def learn_parameters(
     ----------
     phi : (p, n)
         Features of the mean, a constant first.
-    rows : Rows or Items
-        The n rows (or items); they move with the chain.
+    rows : Rows
+        The n rows; they move with the chain.
     averages : Averages
         Takes the draws of all sweeps after `n_burn`.
     counts : (q,), (q + 1,) or PartialCounts
@@ -128,38 +115,34 @@ def learn_parameters(
         Takes the same draws as `averages`.
     """
     q, n = rows.Z.shape
-    strength = float(q) if settings.strength is None else settings.strength
+    strength, every = settings.worth(q), SPREAD_EVERY[settings.noise_known]
     some, normals = _model_draws(phi, q, rng)
-    noise = rng.standard_normal(normals.shape) if rows.deviation > 0 else 0.0
     with one_blas_thread():
         gram = to_numpy(phi @ phi.T)
         coefficients = np.zeros((len(phi), q))
         coefficients[0], covariance = rows.moments()
         # Factors, where labels are many and the sampler can make use of them.
-        many = q > FEW_LABELS and isinstance(rows, Rows) and rows.takes_factors
-        factors = FactorFit(choose_rank(to_numpy(rows.given))) if many and isinstance(rows, Rows) else None
+        many = q > FEW_LABELS and rows.takes_factors
+        factors = FactorFit(choose_rank(to_numpy(rows.given))) if many else None
         now = Parameters(coefficients, covariance if factors is None else factors(covariance), 0.5)
         size = _root_mean_square(now, some)
-        seen = _unit_draws(now, some, normals, size) + rows.deviation / size * noise
-        flips, drawn = settings.noise, list[Flips]()
-        spread = _starting_spread(rows) or estimate_spread(rows.rule, seen, counts, flips)
+        seen, drawn = _unit_draws(now, some, normals, size), list[tuple[float, float, float]]()
+        spread = _starting_spread(rows) or estimate_spread(rows.rule, seen, counts, rows.noise)
         now = now.scaled(spread.mean / size)
-        rows.rescale(spread.mean / size)
         total: list[Any] = [np.zeros_like(coefficients), np.zeros_like(covariance), 0.0]
         scatter = np.zeros((q, q))
         draws = get_backend(phi).draws(rng, phi)
         phi = like(phi, rows.Z)
-        for k in show_progress(
-            range(settings.n_sweeps), settings.n_sweeps, q * n * settings.n_sweeps, settings.verbose
-        ):
+        first = 0 if settings.noise_known else -SWEEPS_OF_NOISE
+        n_sweeps = settings.n_sweeps - first
+        for k in show_progress(range(first, settings.n_sweeps), n_sweeps, q * n * n_sweeps, settings.verbose):
             # While parameters are still learnt, plain draws explore; then every other sweep mirrors the last one.
             mirror = k > settings.n_burn and (k - settings.n_burn) % 2 == 1
             mean, precision = like(now.coefficients.T, phi) @ phi, logistic_normal.precision(now.covariance)
             rows.sweep(mean, precision, draws, reflect=mirror)
-            if isinstance(rows, Rows) and not settings.noise_known:
+            if not settings.noise_known:
                 rows.draw_noise(rng)
-                flips = rows.noise
-                drawn.append(flips)
+                drawn.append((*rows.noise, math.log(spread.mean)))
             Z = rows.Z - rows.Z.mean(axis=0)
             coefficients = logistic_normal.draw_coefficients(gram, to_numpy(phi @ Z.T), now, rng)
             residual = Z - like(coefficients.T, phi) @ phi
@@ -172,11 +155,9 @@ def learn_parameters(
             theta = logistic_normal.draw_theta(coefficients, held, rng) if len(phi) > 1 else now.theta
             now = Parameters(coefficients, held, theta)
             size = _root_mean_square(now, some)
-            if rows.rule.scale_matters and (k % 20 == 0 or k in (5, 10)):
-                seen = _unit_draws(now, some, normals, size) + rows.deviation / size * noise
-                spread = estimate_spread(rows.rule, seen, counts, flips)
+            if rows.rule.scale_matters and (k % every == 0 or k in (5, 10)):
+                spread = estimate_spread(rows.rule, _unit_draws(now, some, normals, size), counts, rows.noise)
             now = now.scaled(spread.mean / size)
-            rows.rescale(spread.mean / size)
             scatter *= (spread.mean / size) ** 2
             if factors is not None:
                 factors.rescale((spread.mean / size) ** 2)
@@ -184,8 +165,8 @@ def learn_parameters(
                 averages.add(rows.Z)
                 whole = now if factors is None else now._replace(covariance=covariance * (spread.mean / size) ** 2)
                 total = [t + v for t, v in zip(total, whole, strict=True)]
-    if isinstance(rows, Rows) and drawn:
-        rows.noise = settle_noise(np.array(drawn[settings.n_burn :]))
+    if drawn:
+        rows.noise = settle_noise(np.array(drawn[settings.n_burn - settings.n_sweeps :]))
     found = Parameters(*(t / (settings.n_sweeps - settings.n_burn) for t in total))
     if factors is not None:
         made_of = factors(found.covariance, LAST_STEPS)
@@ -194,16 +175,16 @@ def learn_parameters(
 
 
 def settle_noise(drawn: np.ndarray) -> Flips:
-    """Shares of wrong entries from the draws (m, 2) of a chain, where it has come to rest."""
+    """Shares of wrong entries from a chain that has come to rest; drawn (m, 3) with the log of the spread."""
     first, second = (drawn[half].mean(axis=0) for half in np.array_split(np.arange(len(drawn)), 2))
-    if np.abs(first - second).max() > SETTLED:
+    if (np.abs(first - second) > SETTLED).any():
         raise LabelError(
             'Inversion: noise="auto" finds no share of wrong labels that stays: '
-            f"{first[0]:.2f} of the positives missed and {first[1]:.2f} of the others marked, later "
-            f"{second[0]:.2f} and {second[1]:.2f}. The labels do not tell them from the spread; "
-            "give noise=(missed, false)."
+            f"{first[0]:.2f} of the positives missed and {first[1]:.2f} of the others marked at a spread of "
+            f"{math.exp(first[2]):.2g}, later {second[0]:.2f} and {second[1]:.2f} at {math.exp(second[2]):.2g}. "
+            "The labels do not tell them from the spread; give noise=(missed, false)."
         )
-    return Flips(*drawn.mean(axis=0).tolist())
+    return Flips(*drawn[:, :2].mean(axis=0).tolist())
 
 
 def averaging_weight(k: int) -> float:
@@ -213,7 +194,7 @@ def averaging_weight(k: int) -> float:
 
 def calibrate_parameters(
     phi: Array,
-    rows: Latent,
+    rows: Rows,
     parameters: Parameters,
     spread: Spread,
     counts: Counts,
@@ -229,8 +210,6 @@ def calibrate_parameters(
     known = np.flatnonzero(to_numpy(rows.grades.known))
     found, gram = Calibration(parameters, spread, math.inf), to_numpy(phi @ phi.T)
     some, normals = _model_draws(phi, len(parameters.covariance), rng)
-    deviation = rows.deviation
-    noise = rng.standard_normal(normals.shape) if deviation > 0 else 0.0
     with one_blas_thread():
         taken = np.zeros(len(parameters.covariance))
         for _ in range(2):
@@ -245,20 +224,18 @@ def calibrate_parameters(
                 Z = _unit_draws(start, some, normals / np.sqrt(weights)[..., None], 1.0)
                 wide = start._replace(covariance=start.covariance * evidence.variance_factor(tail))
                 size = _root_mean_square(wide, some)
-                said = estimate_spread(rows.rule, (Z + deviation * noise) / size, counts, settings.noise)
+                said = estimate_spread(rows.rule, Z / size, counts, settings.noise)
                 return Spread(said.mean / size, said.deviation / size)
 
             told = rows.rule.scale_matters
             found, taken = evidence.calibrate(start, graded, spread_under, labels_tell_scale=told)
             rows.tail = found.tail
-            if deviation > 0:  # what annotators add has the units of the items
-                rows.rescale(deviation * found.spread.mean / rows.deviation)
             coefficients = _redraw_coefficients(phi, gram, rows, found.parameters, settings, rng)
             found = found._replace(parameters=found.parameters._replace(coefficients=coefficients))
     return found._replace(spread=Spread(*(spread.mean * part for part in found.spread)))
 
 
-def _graded_rows(phi: Array, gram: np.ndarray, rows: Latent, parameters: Parameters, known: np.ndarray) -> Graded:
+def _graded_rows(phi: Array, gram: np.ndarray, rows: Rows, parameters: Parameters, known: np.ndarray) -> Graded:
     """The graded rows and their means B^T phi, both as wide as if these rows had had no part in B."""
     features, Z = to_numpy(phi[:, known]), to_numpy(rows.Z[:, known])
     penalised = gram + np.diag(logistic_normal.ridge(len(gram), parameters.theta))
@@ -273,14 +250,13 @@ def redraws(settings: Settings) -> int:
 
 
 def _redraw_coefficients(
-    phi: Array, gram: np.ndarray, rows: Latent, parameters: Parameters, settings: Settings, rng: np.random.Generator
+    phi: Array, gram: np.ndarray, rows: Rows, parameters: Parameters, settings: Settings, rng: np.random.Generator
 ) -> Array:
     """Posterior mean of B (p, q) with Sigma and theta as they are."""
     draws, precision = get_backend(phi).draws(rng, phi), logistic_normal.precision(parameters.covariance)
     now, total, n_sweeps = parameters, np.zeros_like(parameters.coefficients), redraws(settings)
     for k in range(n_sweeps):
         rows.sweep(like(now.coefficients.T, phi) @ phi, precision, draws)
-        rows.rescale(1.0)
         Z = rows.Z - rows.Z.mean(axis=0)
         now = now._replace(coefficients=logistic_normal.draw_coefficients(gram, to_numpy(phi @ Z.T), now, rng))
         if k >= n_sweeps // 2:
@@ -317,7 +293,7 @@ def estimate_spread(rule: IntervalRule, Z: np.ndarray, counts: Counts, noise: Fl
     return logistic_normal.spread_posterior(Z, counts, rule.cardinality, rule.spread_prior, noise)
 
 
-def _starting_spread(rows: Latent) -> Spread | None:
+def _starting_spread(rows: Rows) -> Spread | None:
     """The spread of the graded rows, where labels say nothing of it: none where they do, or where there are none.
 
     The prior enters in `calibrate_parameters`; here a spread far off would bend the coefficients of the features.

@@ -49,7 +49,6 @@ from contone.base import (
     estimator,
     fit_checked,
     parameter,
-    refuse_other_kinds,
     refuse_too_large,
     warn_if_short,
 )
@@ -74,10 +73,11 @@ from contone.enhance.inversion.people.report import AnswersReport, expect_answer
 from contone.enhance.inversion.posterior import Posterior
 from contone.enhance.inversion.rules import choose_rule
 from contone.enhance.inversion.suggest import suggest_rows
-from contone.exceptions import InputError, InputTypeError
-from contone.measurements import Answers, IntervalRule, Marks, Measurement, RuleText, parse_rule
+from contone.exceptions import InputError, LabelWarning
+from contone.measurements import Answers, IntervalRule, Marks, Measurement, Order, RuleText, Votes, parse_rule
 from contone.numerics.solution import Solution
 from contone.runtime.machine import one_blas_thread
+from contone.runtime.warnings import warn
 from contone.typing import Array
 from contone.validation import (
     NOTHING_KNOWN,
@@ -115,7 +115,7 @@ class Inversion(InductiveMixin, Enhancer):
     degradation : Measurement or str, default="cumulative"
         The rule that made L, as an object or in words: "main" (main labels, more than half of the weight:
         `CumulativeMass(0.5)`, also "cumulative"), "everything" (`CumulativeMass(0.9)`), "bar" (`Threshold`, its height
-        estimated, and with `annotators` each person has an own one, as in "marks"; "threshold" has 1 / q), "best"
+        estimated, and with `groups` each person has an own one, as in "marks"; "threshold" has 1 / q), "best"
         (`TopK`, k the most frequent number of labels), "order" (marked above unmarked, with each row's own number of
         labels; or ranks and levels, as above), "votes" (`Votes`: Y counts how many people chose each label, or is one
         class per row), "marks" (`Marks`: each person marks what holds), "levels" (`Levels`: each person gives every
@@ -183,7 +183,7 @@ class Inversion(InductiveMixin, Enhancer):
     >>> method = Inversion(n_samples=1).fit(X, L)
     >>> bool((CumulativeMass(0.5).apply(method.samples_[0]) == L).all())
     True
-    >>> lower, upper = method.intervals_(0.9)
+    >>> lower, upper = method.intervals(level=0.9)
     >>> bool(0.8 < np.mean((lower < truth) & (truth < upper)) < 1.0)
     True
     """
@@ -240,12 +240,13 @@ class Inversion(InductiveMixin, Enhancer):
             pandas frame may hold some rows only; its index then says which of those of Y. Graded rows come back as
             they are and inform the model. A zero means less than half the smallest positive degree of all.
         groups : (n,) or None
-            The item of every row, where several annotators labelled one item: any names. The rows of an item measure
-            one distribution, each through noise whose size is estimated (`annotator_deviation_`). The answer has one
-            row per item, (m, q), in the order of their first appearance (`groups_`, the index of a pandas answer).
+            The item of every row, for answers of people ("votes", "marks", "levels"), several about one item: any
+            names. 0/1 labels under another rule are read as "marks", or as "votes" where each row has one. How far
+            people differ about an item is estimated (`annotator_deviation_`). The answer has one row
+            per item, (m, q), in the order of their first appearance (`groups_`, the index of a pandas answer).
             `degrees` are then those of items: (m, q) in that order, or a pandas frame whose index names items.
         annotators : (n,) or None
-            Beside `groups`, for answers of people ("votes", "marks", "levels"): the person of every row, any names.
+            Beside `groups`: the person of every row, any names.
             What persons choose too often and how sharp they are is then learnt (`annotators_`), and the answer is that
             of all people.
         """
@@ -263,26 +264,27 @@ class Inversion(InductiveMixin, Enhancer):
         return self._check_and_fit(X, Y, read)
 
     def _fit_groups(self, X: Any, Y: Any, degrees: Any, groups: Any, annotators: Any) -> Any:
-        """The template of `fit_enhance` for several annotators."""
+        """The template of `fit_enhance` for answers of several people."""
         self._validate_params()
-        refuse_other_kinds(self, X, Y)
         rule = self._measurement()
-        if annotators is not None and not (isinstance(rule, Answers) or rule == "bar"):
+        if isinstance(rule, Order):
             raise InputError(
-                f"annotators tells persons apart, which degradation={self.degradation!r} does not do: use "
-                'degradation="votes" (each person chose one label), "marks" (all that hold) or "levels" (a level for '
-                "every label), or leave annotators out."
+                "groups says which answers are about one item, and orders of several people are not read together: use "
+                'degradation="levels" (a level for every label), or leave groups out.'
             )
         if self._settings().noise.any():
             raise InputError(f"Inversion: noise={self.noise} beside groups counts errors twice; use noise=0.")
         training = check_training(self, X, Y)
-        grouped = check_groups(groups, training.X, training.border, needs_several=not isinstance(rule, Answers))
+        grouped = check_groups(groups, training.X, training.border)
         refuse_too_large(self, grouped.X, training.labels.shape[1])
         names, L = training.border.label_names, to_numpy(training.labels)
+        rule = rule if isinstance(rule, Answers) else _read_answers(rule, L)
         known = NOTHING_KNOWN if degrees is None else check_degrees_of_items(degrees, names, grouped.names)
         who = None if annotators is None else check_annotators(annotators, grouped.item)
-        person = None if who is None else who.number
-        warn_if_short(fit_checked(self, grouped.X, L, names, known=known, item=grouped.item, person=person), self)
+        order = np.argsort(grouped.item, kind="stable")
+        item, person = grouped.item[order], None if who is None else who.number[order]
+        solution = fit_checked(self, grouped.X, L[order], names, known=known, answers=(rule, item, person))
+        warn_if_short(solution, self)
         self.groups_ = grouped.names
         self.annotator_names_ = None if who is None else who.names
         self._frames = training.border.library
@@ -293,80 +295,55 @@ class Inversion(InductiveMixin, Enhancer):
         X: Array,
         L: Array,
         known: KnownDegrees = NOTHING_KNOWN,
-        item: np.ndarray | None = None,
-        person: np.ndarray | None = None,
+        answers: tuple[Answers, np.ndarray, np.ndarray | None] | None = None,
     ) -> Solution:
-        """X has one row per row of L; or one per item, where `item` (n,) says which of them each row of L is about."""
-        settings = self._settings()
+        """X has one row per row of L; or one per item: `answers` say what they are, of which item and by whom."""
+        settings, rng = self._settings(), make_generator(self.random_state)
         settings.check(takes_numbers=self.takes_levels())
-        rng, item = make_generator(self.random_state), None if L.shape[0] == X.shape[0] else item
-        if item is not None:
-            order = np.argsort(item, kind="stable")
-            L, item, person = L[order], item[order], None if person is None else person[order]
+        in_memory, sample, among = get_backend(X).in_memory, None, known
+        X_some, L_some = X, L
+        if not in_memory:  # a sample in memory; the posterior is lazy where that is not all
+            seed = make_seed(self.random_state)
+            sample = choose_rows(L.shape[0], self.max_rows, np.random.default_rng(seed), known.rows)
+            (X_some, L_some), among = blocks.take_rows(X, L, sample), known.among(sample)
+        labels = to_numpy(L_some)
+        rule, item, person = answers or (choose_rule(self._measurement(), labels, among), None, None)
+        rule = rule.suited_to(labels)
+        if item is None:
+            warn_of_silent_rows(L_some, rule, among.rows, settings.noise)
+        grades = place_grades(*among, L_some[: X_some.shape[0]]) if len(among.rows) else None
         self.fit_: Fit | PeopleFit
         self.rule_report_: RuleReport | AnswersReport
-        if get_backend(X).in_memory:
-            self.fit_, self.posterior_ = self._fit_in_memory(X, L, known, settings, rng, item, person=person)
-        else:  # a sample in memory; the posterior is lazy where that is not all
-            seed = make_seed(self.random_state)
-            numbers = choose_rows(L.shape[0], self.max_rows, np.random.default_rng(seed), known.rows)
-            X_some, L_some = blocks.take_rows(X, L, numbers)
-            self.fit_, self.posterior_ = self._fit_in_memory(X_some, L_some, known, settings, rng, None, numbers)
-            if L.shape[0] > self.max_rows:
-                self.posterior_ = blocks.posterior(self.fit_, X, L, seed, known)
-        self.annotator_deviation_ = self.fit_.annotator_deviation
+        self._expected_error: ExpectedError | None = None
+        if isinstance(rule, Answers):
+            from contone.enhance.inversion.people.fit import fit_people  # compiled loops, which take a second to load
+
+            self.fit_, self.posterior_ = fit_people(X_some, labels, rule, settings, rng, grades, item, person)
+            self.rule_report_ = AnswersReport.of(self.fit_, labels, self.posterior_, item)
+        else:
+            assert isinstance(rule, IntervalRule)
+            self.fit_, self.posterior_ = fit(X_some, L_some, rule, settings, rng, grades)
+            self._report(X_some, L_some, among, sample)
+        if not in_memory and L.shape[0] > self.max_rows:
+            self.posterior_ = blocks.posterior(self.fit_, X, L, seed, known)
+        self.annotator_deviation_ = getattr(self.fit_, "annotator_deviation", 0.0)
         self.degradation_, self.noise_ = self.fit_.rule, tuple(self.fit_.settings.noise)
         self.coefficients_, self.covariance_ = self.fit_.parameters.coefficients, self.fit_.parameters.covariance
         self.spread_, self.spread_deviation_ = self.fit_.spread
         self.n_relaxed_ = max(self.fit_.n_relaxed, self.posterior_.n_relaxed)
         return self.fit_.solution(self.posterior_, self.n_relaxed_, len(known.rows))
 
-    def _fit_in_memory(
-        self,
-        X: Array,
-        L: Array,
-        known: KnownDegrees,
-        settings: Settings,
-        rng: np.random.Generator,
-        item: np.ndarray | None,
-        numbers: np.ndarray | None = None,
-        person: np.ndarray | None = None,
-    ) -> tuple[Fit | PeopleFit, Posterior]:
-        """The model and the posterior of rows or items, and reports on them; `numbers` are those of a sample."""
-        among = known if numbers is None else known.among(numbers)
-        labels, called = to_numpy(L), f"{len(L)} {'rows' if numbers is None else 'sampled rows'}"
-        rule = self._measurement()
-        if rule == "bar" and person is not None:  # persons who are known have their own bars, as `Marks` says
-            rule = Marks()
-        if isinstance(rule, Measurement):
-            rule = rule.suited_to(labels)
-        else:
-            rule = choose_rule(rule, labels, among if item is None else NOTHING_KNOWN)
-        if item is None:
-            warn_of_silent_rows(L, rule, among.rows, settings.noise)
-        grades = place_grades(*among, L[: X.shape[0]]) if len(among.rows) else None
-        self._expected_error: ExpectedError | None = None
-        if isinstance(rule, Answers):
-            from contone.enhance.inversion.people.fit import fit_people  # compiled loops, which take a second to load
-
-            people, posterior = fit_people(X, labels, rule, settings, rng, grades, item, person)
-            self.rule_report_ = AnswersReport.of(people, labels, posterior, item)
-            return people, posterior
-        assert isinstance(rule, IntervalRule)
-        found, posterior = fit(X, L, rule, settings, rng, grades, item)
-        warn_of_relaxed_rows(posterior.n_relaxed, called, rule)
-        rows, D, graded = X, posterior.mean, known.rows
-        if item is None:
-            given = among.rows if numbers is None else numbers[among.rows]
-            warn_of_contradictions(KnownDegrees(given, among.degrees), labels[among.rows], rule)
-        else:  # the labels of a row are judged by the degrees of its item
-            rows, D, graded = X[item], D[item], np.flatnonzero(np.isin(item, known.rows))
-        self.rule_report_ = report = report_rule(found, rows, L, D, is_graded=len(known.rows) > 0)
-        self._error_sample = ErrorSample.of(rows, L, D, rule, graded, numbers, found.settings.noise)
+    def _report(self, X: Array, L: Array, known: KnownDegrees, sample: np.ndarray | None) -> None:
+        """What the rule explains, and rows to estimate the error on; `sample` (n,) are the rows' own numbers."""
+        fit, posterior = self.rule_fit_, self.posterior_
+        graded = known.rows if sample is None else sample[known.rows]
+        warn_of_relaxed_rows(posterior.n_relaxed, f"{len(L)} {'rows' if sample is None else 'sampled rows'}", fit.rule)
+        warn_of_contradictions(KnownDegrees(graded, known.degrees), to_numpy(L)[known.rows], fit.rule)
+        self.rule_report_ = report_rule(fit, X, L, posterior.mean, is_graded=len(known.rows) > 0)
+        self._error_sample = ErrorSample.of(X, L, posterior.mean, fit.rule, graded, sample, fit.settings.noise)
         # A person who named the rule, and did not make it, is warned; marks that are missing explain it otherwise.
-        if isinstance(self.degradation, str) and not found.settings.noise.any():
-            warn_of_denied_labels(report)
-        return found, posterior
+        if isinstance(self.degradation, str) and not fit.settings.noise.any():
+            warn_of_denied_labels(self.rule_report_)
 
     def _settings(self) -> Settings:
         same = {field.name: getattr(self, field.name) for field in fields(Settings) if "noise" not in field.name}
@@ -385,7 +362,7 @@ class Inversion(InductiveMixin, Enhancer):
 
     def _summary_lines(self) -> list[str]:
         size, split = self.fit_.effective_sample_size, self.fit_.split_r_hat
-        noise = self.fit_.annotator_deviation
+        noise = self.annotator_deviation_
         annotators = f"; an annotator adds {noise:.2g}" if noise > 0 else ""
         return [
             *super()._summary_lines(),
@@ -411,10 +388,10 @@ class Inversion(InductiveMixin, Enhancer):
         return self._expected_error
 
     def suggest(self, k: int = 30) -> np.ndarray:
-        """Numbers (k,) of the rows whose degrees would say most about those of all rows, in the order of choice.
+        """Numbers (k,) of rows to grade: a random batch without near duplicates, in random order.
 
-        They are chosen together, without near duplicates, among at most 500 rows that are not graded yet (fewer where
-        fewer are left). Grade them and fit again with `degrees`.
+        They are chosen among at most 500 rows that are not graded yet (fewer where fewer are left). Grade them and fit
+        again with `degrees`.
         """
         check_is_fitted(self)
         return suggest_rows(self.rule_fit_, self._error_sample, k)
@@ -426,7 +403,7 @@ class Inversion(InductiveMixin, Enhancer):
         if isinstance(self.fit_, PeopleFit):
             raise NoRuleError(
                 f"This needs labels that a rule made from degrees, and these are answers of people ({self.degradation_}"
-                "): what they leave open is in `intervals_` and `expected_error_`."
+                "): what they leave open is in `intervals()` and `expected_error_`."
             )
         return self.fit_
 
@@ -443,20 +420,25 @@ class Inversion(InductiveMixin, Enhancer):
             raise AttributeError("Inversion knows annotators_ only after a fit with groups= and annotators=.")
         return as_table(tell_persons(self.fit_, names, self.label_names_), self._frames)
 
-    def intervals_(self, level: float = 0.9) -> tuple[Array, Array]:
-        """Credible intervals for every degree of the training rows: lower and upper ends, each (n, q)."""
-        check_level(level)
-        check_is_fitted(self)
-        return self._ends(self.posterior_, level)
+    def intervals(self, X: Any = None, Y: Any = None, level: float = 0.9) -> tuple[Any, Any]:
+        """Credible intervals for every degree: lower and upper ends, each (m, q).
 
-    def intervals(self, X: Any, Y: Any = None, level: float = 0.9) -> tuple[Any, Any]:
-        """Credible intervals for every degree of any rows: lower and upper ends, each (m, q).
-
-        Without labels Y they are those of the prior given the features. Both ends come in the kind of container of Y,
-        or of X where there is no Y.
+        Parameters
+        ----------
+        X : (m, d) or None, default=None
+            Features of any rows, whose ends come in the kind of container of Y, or of X where there is no Y. Without
+            any, the rows are those of the fit.
+        Y : (m, q) or None, default=None
+            Their labels. Without them, the intervals are those of the prior given the features.
+        level : float in (0, 1), default=0.9
+            Probability that a degree is between its ends.
         """
         check_level(level)
         check_is_fitted(self)
+        if X is None:
+            if Y is not None:
+                raise InputError("intervals: Y came without X; give both, or neither for the rows of the fit.")
+            return self._ends(self.posterior_, level)
         if Y is None:
             checked = check_features(self, X, reset=False)
             border = open_border(X, self.label_names_)
@@ -481,19 +463,21 @@ class Inversion(InductiveMixin, Enhancer):
         return self.fit_.prior_mean(X) if get_backend(X).in_memory else blocks.prior_mean(self.fit_, X)
 
     def _posterior_of(self, X: Array, L: Array) -> Posterior:
-        in_memory, item = get_backend(X).in_memory, None
-        if (
-            isinstance(self.fit_, Fit) and self.fit_.annotator_deviation > 0
-        ):  # every new row is an item that one annotator has labelled
-            if not in_memory:
-                raise InputTypeError(
-                    "Inversion was fitted with groups, and then takes new rows with labels in memory only: pass NumPy "
-                    "arrays, or the features alone to `predict`."
-                )
-            X, L, item = to_numpy(X), to_numpy(L), np.arange(X.shape[0])
-        if in_memory:
-            return self.fit_.posterior(X, L, make_generator(self.random_state), item)
+        if get_backend(X).in_memory:
+            return self.fit_.posterior(X, L, make_generator(self.random_state))
         return blocks.posterior(self.fit_, X, L, make_seed(self.random_state))
+
+
+def _read_answers(rule: Measurement | str, L: np.ndarray) -> Answers:
+    """What 0/1 labels L (n, q) of several people are read as: each of them has an own bar, so that no rule fits all."""
+    reading: Answers = Votes() if bool((np.nansum(L, axis=1) == 1).all()) else Marks()
+    if rule != "bar":
+        warn(
+            f"groups: labels of several people are read as answers, {reading.in_words()}, whatever the rule ({rule}): "
+            f'people differ in how much they mark. degradation="{next(iter(reading.spoken))}" says the same.',
+            LabelWarning,
+        )
+    return reading
 
 
 class NoRuleError(InputError, AttributeError):

@@ -80,6 +80,8 @@ def place_grades(rows: np.ndarray, degrees: np.ndarray, L: Array) -> Grades | No
     if len(rows) == 0:
         return None
     n, q = L.shape
+    # What the precision of L has no logarithm for is a zero; its bound, and half of that, must not underflow either.
+    degrees = np.where(degrees < 8 * float(array_namespace(L).finfo(L.dtype).tiny), 0.0, degrees)
     placed, known = np.full((n, q), 1.0 / q), np.zeros(n, dtype=bool)
     placed[rows], known[rows] = degrees, True
     beside = like(placed, L)

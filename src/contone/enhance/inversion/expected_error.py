@@ -94,8 +94,6 @@ def expect_error(
     The answer is the posterior's mean, or another one, (n, q), which the sample then holds as well.
     """
     xp = array_namespace(posterior.mean)
-    if fit.annotator_deviation > 0 and answer is None:
-        return expect_item_error(fit, posterior)
     if posterior.mean.shape[1] == 1:
         return ExpectedError(0.0, 0.0, 0.0, xp.zeros_like(posterior.mean[:, 0]))
     E = errors_under_models(fit, sample, np.random.default_rng(seed))
@@ -110,18 +108,6 @@ def expect_error(
     rows = _second_order(posterior) + (0.0 if answer is None else kl_divergence(posterior.mean, answer))
     level = mean / max(float(get_backend(rows).compute(rows.mean())[0]), 1e-300)
     return ExpectedError(mean, math.exp(centre - reach), math.exp(centre + reach), rows * level)
-
-
-def expect_item_error(fit: Fit, posterior: Posterior) -> ExpectedError:
-    """The same for items with several annotators: by the width of the posterior, with what is not known of parameters.
-
-    Annotators leave less open than labels alone, so that the width of the posterior is most of the error.
-    """
-    D, width = posterior.mean, posterior.total_width(fit.spread_deviation, fit.shape_shares)
-    rows = 0.5 * (D * (1.0 - D) ** 2 * width**2).sum(axis=1)
-    mean, chance = float(rows.mean()), float(rows.std()) / math.sqrt(len(rows))
-    reach = float(ndtri(0.5 + LEVEL / 2)) * math.hypot(2.0 * fit.spread_deviation, chance / max(mean, 1e-300))
-    return ExpectedError(mean, mean * math.exp(-reach), mean * math.exp(reach), rows)
 
 
 def errors_under_models(fit: Fit, sample: ErrorSample, rng: np.random.Generator) -> np.ndarray:

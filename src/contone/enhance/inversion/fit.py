@@ -1,7 +1,6 @@
-"""The model from data: one function for rows and for items that several people have labelled.
+"""The model from data: `fit` is a fit from top to bottom.
 
-A row with its labels is an item with one annotator whose labels say what its own degrees are. Rows (or items) without
-a label that says something have no part in the fit and get their prior.
+Rows without a label that says something have no part in it and get their prior.
 
 How far to go from what the labels say to what graded rows make of it is judged by the answers to these rows
 (`closest_step`).
@@ -30,13 +29,13 @@ from array_api_compat import array_namespace
 
 from contone.backends import get_backend, like, to_numpy
 from contone.enhance.inversion import logistic_normal
-from contone.enhance.inversion.annotators import Items
-from contone.enhance.inversion.chain import Settings, calibrate_parameters, count_labels, learn_parameters, redraws
+from contone.enhance.inversion.chain import Settings, calibrate_parameters, count_labels, learn_parameters
 from contone.enhance.inversion.evidence import Calibration, Grades, variance_factor
-from contone.enhance.inversion.logistic_normal import Flips, Parameters, Spread
-from contone.enhance.inversion.model import Fit, certain, labels_of, mean_features, silent_items, with_tails
-from contone.enhance.inversion.posterior import Averages, Posterior, ShapeUncertainty
+from contone.enhance.inversion.logistic_normal import Parameters, Spread
+from contone.enhance.inversion.model import Fit, certain, mean_features, on_host, with_tails
+from contone.enhance.inversion.posterior import Averages, Posterior, ShapeUncertainty, evenly
 from contone.enhance.inversion.sampler import Rows
+from contone.enhance.inversion.simulate import free_spread
 from contone.exceptions import LabelError
 from contone.measurements import IntervalRule
 from contone.numerics.scaling import principal_map
@@ -47,6 +46,8 @@ N_DIRECTIONS = 64
 """Pairs of mirrored draws that a prior mean averages over."""
 STEPS = (0.25, 0.5, 0.75, 1.0)
 """Weights w that are tried beside 0."""
+ROWS_OF_SPREAD = 2000
+"""At most how many rows say how far the spread depends on the rest of the model."""
 FEWEST = 5
 """Graded rows below which a standard error says nothing."""
 
@@ -61,51 +62,41 @@ def fit(
     settings: Settings,
     rng: np.random.Generator,
     grades: Grades | None = None,
-    item: np.ndarray | None = None,
 ) -> tuple[Fit, Posterior]:
-    """The model of features X (m, d) and labels under a rule, and the posterior of these rows.
+    """The model of features X (m, d) and labels L (m, q) under a rule, and the posterior of these rows.
 
-    L (m, q) are the labels of the rows; or L (n, q) those of annotators, and `item` (n,), rising, says which row of X
-    each of them saw. Parameters are estimated on at most `max_rows` rows of X, drawn at random, graded ones first; the
-    posterior is that of all of them. Graded rows have the degrees that they were given.
+    Parameters are estimated on at most `max_rows` rows, drawn at random, graded ones first; the posterior is that of
+    all of them. Graded rows have the degrees that they were given.
     """
     if get_backend(L).host_is_quicker(L):
-        there = None if grades is None else Grades(to_numpy(grades.known), _on_host(grades.degrees), grades.bound)
-        model, posterior = fit(_on_host(X), _on_host(L), rule, settings, rng, there, item)
+        there = None if grades is None else Grades(to_numpy(grades.known), on_host(grades.degrees), grades.bound)
+        model, posterior = fit(on_host(X), on_host(L), rule, settings, rng, there)
         return replace(model, on_host=True), posterior.like(L)
-    m, q = X.shape[0], L.shape[1]
-    silent = silent_items(rule, L, item, settings.noise)
+    (m, q), silent = L.shape, settings.noise.silent(rule, L)
     if grades is not None:
         silent = silent & ~grades.known
     if q > 1 and bool(silent.any()):
-        return _fit_labelled(X, L, silent, rule, settings, rng, grades, item)
-    L = L if item is None else rule.forget_silent(L)
+        return _fit_labelled(X, L, silent, rule, settings, rng, grades)
     directions = copy.deepcopy(rng).standard_normal((N_DIRECTIONS, q))
     feature_map = principal_map(X, settings.n_components) if settings.features else None
     chosen: Any = slice(None)
     if m > settings.max_rows:
         chosen = choose_rows(m, settings.max_rows, rng, None if grades is None else to_numpy(grades.known).nonzero()[0])
-    phi = mean_features(feature_map, X[chosen])
+    phi, L_some = mean_features(feature_map, X[chosen]), L[chosen]
     if q == 1:  # one label has the degree 1, whatever else is known
         parameters, size = Parameters(np.zeros((len(phi), 1)), np.zeros((1, 1)), 0.0), float(settings.n_sweeps)
         model = Fit(rule, feature_map, parameters, Spread(0.0, 0.0), settings, directions, m, 0, size, 1.0)
-        return model, certain(L[:m])
+        return model, certain(L)
     known = None if grades is None else grades[chosen]
-    L_some, item_some = labels_of(L, item, chosen)
     # Labels first, as if nothing were graded, and then what graded rows say beside them: what changes is theirs alone.
-    at_once = known is not None and not _labels_tell(rule, L_some, item_some, settings.noise, known)
-    held = known if at_once else None
-    rows: Rows | Items
-    if item_some is None:
-        rows = Rows(rule, L_some, settings.noise, held)
-    else:
-        rows = Items(rule, L_some, item_some, grades=held)
-    n_kept = settings.n_sweeps - settings.n_burn
-    averages, counts = Averages(rows.Z, settings.n_samples, n_kept), count_labels(L, rule, settings.noise)
-    shape = ShapeUncertainty(rows.Z.shape[1], q, float(q) if settings.strength is None else settings.strength)
+    # All at once where labels say nothing of the scale, or of a graded row.
+    unlabelled = known is not None and bool((settings.noise.silent(rule, L_some) & known.known).any())
+    at_once = known is not None and (unlabelled or not rule.scale_matters)
+    rows = Rows(rule, L_some, settings.noise, known if at_once else None)
+    averages = Averages(rows.Z, settings.n_samples, settings.n_sweeps - settings.n_burn)
+    counts, shape = count_labels(L, rule, settings.noise), ShapeUncertainty(rows.Z.shape[1], q, settings.worth(q))
     parameters, spread, factors = learn_parameters(phi, rows, averages, counts, settings, rng, shape)
-    if isinstance(rows, Rows) and not settings.noise_known:
-        settings = replace(settings, noise=rows.noise, noise_known=True)
+    settings = replace(settings, noise=rows.noise, noise_known=True)
     n_graded = 0 if known is None else int(known.known.sum())
     model = Fit(
         rule,
@@ -117,28 +108,25 @@ def fit(
         rows.Z.shape[1],
         rows.n_relaxed,
         *averages.diagnostics(),
-        annotator_deviation=rows.typical_deviation(n_kept),
         n_graded=n_graded,
         factors=factors,
         shape_shares=shape.shares(settings.weights, n_graded),
     )
+    if rule.spread_by_shape and known is None:
+        some = evenly(L_some.shape[0], ROWS_OF_SPREAD)
+        model = replace(model, spread=free_spread(model, on_host(X[chosen][some]), on_host(L_some[some])))
     if known is not None:
         if not at_once:
             rows.hold(known)
         found = calibrate_parameters(phi, rows, parameters, spread, counts, settings, rng)
-        if not at_once and item is None:
+        if not at_once:
             before = Calibration(parameters, spread, math.inf)
             found = closest_step(before, found, *_as_if_ungraded(model, X[chosen], L_some, known))
-        directions, tau = with_tails(directions, found.tail), rows.typical_deviation(redraws(settings) // 2)
-        model = replace(model, **found._asdict(), directions=directions, annotator_deviation=tau)
+        model = replace(model, **found._asdict(), directions=with_tails(directions, found.tail))
     if m <= settings.max_rows and grades is None:
         return model, averages.posterior(rows.n_relaxed, rows.exact_labels())
-    posterior = model.posterior(X, L, rng, item, settings.n_samples if m <= settings.max_rows else 0)
+    posterior = model.posterior(X, L, rng, settings.n_samples if m <= settings.max_rows else 0)
     return model, posterior if grades is None else posterior.with_known(grades)
-
-
-def _on_host(A: Array) -> np.ndarray:
-    return np.asarray(to_numpy(A), dtype=np.float64)
 
 
 def choose_rows(n: int, max_rows: int, rng: np.random.Generator, graded: np.ndarray | None = None) -> np.ndarray:
@@ -150,11 +138,6 @@ def choose_rows(n: int, max_rows: int, rng: np.random.Generator, graded: np.ndar
         others = rng.permutation(np.setdiff1d(chosen, graded))
         chosen = np.concatenate([graded, others])[:max_rows]
     return np.sort(chosen)
-
-
-def _labels_tell(rule: IntervalRule, L: Array, item: np.ndarray | None, noise: Flips, grades: Grades) -> bool:
-    """Whether labels alone say something of the scale, and of every graded row (or item)."""
-    return rule.scale_matters and not bool((silent_items(rule, L, item, noise) & grades.known).any())
 
 
 def _as_if_ungraded(model: Fit, X: Array, L: Array, grades: Grades) -> tuple[np.ndarray, Answer]:
@@ -178,7 +161,6 @@ def _fit_labelled(
     settings: Settings,
     rng: np.random.Generator,
     grades: Grades | None,
-    item: np.ndarray | None,
 ) -> tuple[Fit, Posterior]:
     """The same where the labels of some rows say nothing: they have no part in the fit, and their prior is theirs."""
     told = ~silent
@@ -187,8 +169,7 @@ def _fit_labelled(
             f"Y has {int(told.sum())} rows with a label (of {len(silent)}): nothing can be learnt from fewer than 2."
         )
     among = None if grades is None else grades[told]
-    L_told, item_told = labels_of(L, item, told)
-    model, found = fit(X[told], L_told, rule, settings, rng, among, item_told)
+    model, found = fit(X[told], L[told], rule, settings, rng, among)
     prior = model.prior(X[silent])
     if found.samples is not None:
         prior = replace(prior, samples=_draw_prior(model, X[silent], len(found.samples), rng))

@@ -43,6 +43,9 @@ PULL = 2.0
 
 NEGLIGIBLE = 12.0
 """A spread whose log posterior is this far below the largest one plays no part."""
+COARSE, FINEST, SMOOTH = 12, 0.002, 1.0
+"""Spreads that are looked at first, the smallest step between logarithms of spreads, and by how much the log posterior
+may change from one to the next."""
 
 
 class Parameters(NamedTuple):
@@ -265,8 +268,9 @@ class Spread(NamedTuple):
         return self.mean * math.exp(math.sqrt(variance) * score - 0.5 * variance)
 
     def at_edge(self) -> bool:
-        """Whether it lies at an end of `RANGE`: the labels then say no more than "at least" or "at most" so much."""
-        return self.mean > 0 and not RANGE[0] * NEAR_EDGE < self.mean < RANGE[1] / NEAR_EDGE
+        """Whether it reaches an end of `RANGE`: the labels then say no more than "at least" or "at most" so much."""
+        lower, upper = self.mean - self.deviation, self.mean + self.deviation
+        return self.mean > 0 and not (RANGE[0] * NEAR_EDGE < lower and upper < RANGE[1] / NEAR_EDGE)
 
 
 def spread_posterior(
@@ -279,41 +283,52 @@ def spread_posterior(
     labels may be wrong, so are those of the draws (`flips`). The prior is `_log_prior`. The mean, and not the mode: to
     first order the answer is linear in s.
     """
-    grid = np.geomspace(*RANGE, 34)
-    score = np.full(len(grid), -np.inf)
-
-    def look_at(points: np.ndarray) -> None:
-        score[points] = _log_prior(grid[points], prior) + _log_likelihood(Z, counts, cardinality, grid[points], flips)
-
-    # Every third point first, then the others next to likely ones.
-    look_at(np.arange(0, len(grid), 3))
-    between = np.convolve(score > score.max() - NEGLIGIBLE, np.ones(5), mode="same") > 0
-    look_at(np.flatnonzero(between & np.isinf(score)))
-    likely = grid[score > score.max() - NEGLIGIBLE]
-    # The histogram of many rows pins s down to less than the step of the first grid.
-    fine = np.geomspace(max(likely[0] / 1.1, RANGE[0]), min(likely[-1] * 1.1, RANGE[1]), 25)
-    score = _log_prior(fine, prior) + _log_likelihood(Z, counts, cardinality, fine, flips)
-    weight = np.exp(score - logsumexp(score))
-    mean = float(weight @ fine)
-    return Spread(mean, float(np.sqrt(weight @ np.square(fine - mean))))
+    return _moments(*_integrate(prior, _likelihood(Z, counts, cardinality, flips)))
 
 
 def spread_prior(prior: tuple[float, float]) -> Spread:
     """The same where the labels say nothing: the moments of the prior."""
-    grid = np.geomspace(*RANGE, 400)
-    score = _log_prior(grid, prior)
-    weight = np.exp(score - logsumexp(score))
-    mean = float(weight @ grid)
-    return Spread(mean, float(np.sqrt(weight @ np.square(grid - mean))))
+    return _moments(*_integrate(prior, np.zeros_like))
 
 
 def spread_evidence(
     Z: np.ndarray, counts: Counts, cardinality: Cardinality, prior: tuple[float, float], flips: Flips = NO_FLIPS
 ) -> float:
     """Log likelihood of the cardinalities under a rule, averaged over the prior of the spread; arguments as above."""
-    grid = np.geomspace(*RANGE, 60)
-    score = _log_prior(grid, prior)
-    return float(logsumexp(score - logsumexp(score) + _log_likelihood(Z, counts, cardinality, grid, flips)))
+    said = _integrate(prior, _likelihood(Z, counts, cardinality, flips))[1]
+    return float(logsumexp(said) - logsumexp(_integrate(prior, np.zeros_like)[1]))
+
+
+def _moments(grid: np.ndarray, score: np.ndarray) -> Spread:
+    weight = np.exp(score - logsumexp(score))
+    mean = float(weight @ grid)
+    return Spread(mean, float(np.sqrt(weight @ np.square(grid - mean))))
+
+
+def _integrate(
+    prior: tuple[float, float], log_likelihood: Callable[[np.ndarray], np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Spreads (k,) that matter under a prior and a likelihood, and the log of prior times likelihood times step.
+
+    From a coarse grid, intervals next to a likely spread or to a peak are halved as long as their ends differ: the
+    histogram of many rows under a bar pins s down to one per cent, beside which there may be a second, wider peak.
+    """
+
+    def look_at(points: np.ndarray) -> np.ndarray:
+        found: np.ndarray = _log_prior(points, prior) + log_likelihood(points)
+        return found
+
+    grid = np.geomspace(*RANGE, COARSE)
+    score = look_at(grid)
+    while True:
+        sides = np.pad(score, 1, constant_values=-np.inf)
+        matters = (score > score.max() - NEGLIGIBLE) | ((score >= sides[:-2]) & (score >= sides[2:]))
+        rough = (np.abs(np.diff(score)) > SMOOTH) & (np.diff(np.log(grid)) > FINEST)
+        halved = np.flatnonzero(rough & (matters[:-1] | matters[1:]))
+        if len(halved) == 0:
+            return grid, score + np.log(np.gradient(np.log(grid)))
+        middle = np.sqrt(grid[halved] * grid[halved + 1])
+        grid, score = np.insert(grid, halved + 1, middle), np.insert(score, halved + 1, look_at(middle))
 
 
 def _log_prior(grid: np.ndarray, prior: tuple[float, float]) -> np.ndarray:
@@ -327,11 +342,12 @@ def _log_prior(grid: np.ndarray, prior: tuple[float, float]) -> np.ndarray:
     return np.where(x <= PULL, -0.5 * np.square(x), PULL * (0.5 * PULL - x))
 
 
-def _log_likelihood(
-    Z: np.ndarray, counts: Counts, cardinality: Cardinality, grid: np.ndarray, flips: Flips = NO_FLIPS
-) -> np.ndarray:
+def _likelihood(
+    Z: np.ndarray, counts: Counts, cardinality: Cardinality, flips: Flips
+) -> Callable[[np.ndarray], np.ndarray]:
+    """The log likelihood (k,) of cardinalities as a function of spreads (k,); draws Z (m, q) have the spread 1."""
     if isinstance(counts, PartialCounts):
-        return counts.log_likelihood(Z, cardinality, grid, flips)
+        return counts.likelihood(Z, cardinality, flips)
     q = Z.shape[1]
     least = q + 1 - len(counts)
     # The order of a row does not depend on the spread: sort once. Labels-first, so that sums run over long rows. In
@@ -342,11 +358,12 @@ def _log_likelihood(
     # Which of the sizes that do not occur a larger row has makes no difference, unless labels may be missed.
     largest = q if flips.any() else int(np.flatnonzero(counts).max(initial=0)) + least + 2
     wrong = flips.numbers(q) if flips.any() else None
-    score, W = np.empty(len(grid)), np.empty_like(ranked)
-    for k, s in enumerate(grid.tolist()):
-        np.exp(np.multiply(ranked, s, out=W), out=W)
+
+    def at(spread: float) -> float:
+        W = np.exp(ranked * spread)
         size = cardinality((W[:largest] / W.sum(axis=0)).T)
         made = np.bincount(size, minlength=q + 1)[: q + 1]
         simulated = (made if wrong is None else made @ wrong)[least:] + 0.5
-        score[k] = counts @ np.log(simulated / simulated.sum())
-    return score
+        return float(counts @ np.log(simulated / simulated.sum()))
+
+    return lambda spreads: np.array([at(s) for s in spreads.tolist()])

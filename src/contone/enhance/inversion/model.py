@@ -15,12 +15,11 @@ import numpy as np
 from array_api_compat import array_namespace
 from scipy.stats import chi2
 
-from contone.backends import get_backend, like
+from contone.backends import get_backend, like, to_numpy
 from contone.enhance.inversion import logistic_normal
-from contone.enhance.inversion.annotators import Items
 from contone.enhance.inversion.chain import Settings, show_progress
 from contone.enhance.inversion.covariance import FEW_LABELS, Covariance, FactorCovariance
-from contone.enhance.inversion.logistic_normal import NO_FLIPS, Flips, Parameters, Spread
+from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.posterior import Averages, Posterior, joined
 from contone.enhance.inversion.sampler import MANY_ROWS, Rows
 from contone.measurements import IntervalRule
@@ -56,8 +55,6 @@ class Fit:
     split_r_hat: float
     tail: float = math.inf
     """Degrees of freedom of the residuals, as graded rows say; infinite for normal ones."""
-    annotator_deviation: float = 0.0
-    """Standard deviation tau of what one annotator adds to the log weights of an item; 0 where rows are items."""
     withheld: float = 0.0
     """By how much graded rows say that the log of the spread is larger than the answers take it (`least_change`)."""
     n_graded: int = 0
@@ -138,22 +135,16 @@ class Fit:
         X: Array,
         L: Array,
         rng: np.random.Generator,
-        item: np.ndarray | None = None,
         n_samples: int = 0,
     ) -> Posterior:
-        """Posterior of rows with features X (m, d) and labels L (m, q), `max_rows` rows at a time.
-
-        Where annotators share items, X has one row per item, and `item` (n,), rising, says whose labels L (n, q) are.
-        """
+        """Posterior of rows with features X (m, d) and labels L (m, q), `max_rows` rows at a time."""
         backend, m = get_backend(X), X.shape[0]
         size = backend.rows_per_block(X, L.shape[1], self.settings.max_rows)
         starts = range(0, m, size)
 
         def of_block(block: tuple[int, np.random.Generator]) -> Posterior:
             rows = slice(block[0], block[0] + size)
-            L_here, item_here = labels_of(L, item, rows)
-            single = m >= MANY_ROWS
-            return self.posterior_of_block(X[rows], L_here, block[1], n_samples, item=item_here, single=single)
+            return self.posterior_of_block(X[rows], L[rows], block[1], n_samples, single=m >= MANY_ROWS)
 
         # Every block has its own stream of random numbers: which thread is first makes no difference.
         blocks = zip(starts, rng.spawn(len(starts)), strict=True)
@@ -168,32 +159,25 @@ class Fit:
         rng: Any,
         n_samples: int = 0,
         *,
-        item: np.ndarray | None = None,
         single: bool = False,
     ) -> Posterior:
         """The same for all rows at once; `rng` draws uniform and normal numbers, whose shapes end with m."""
         if L.shape[1] == 1:
-            return certain(L[: X.shape[0]])
-        silent = silent_items(self.rule, L, item, self.settings.noise)
+            return certain(L)
+        silent = self.settings.noise.silent(self.rule, L)
         if bool(silent.all()):
             return self.prior(X)
-        found = self._sampled(X, self.settings.noise.forget_silent(self.rule, L), rng, n_samples, item, single)
+        found = self._sampled(X, self.settings.noise.forget_silent(self.rule, L), rng, n_samples, single)
         if not bool(silent.any()):
             return found
         xp, prior = array_namespace(L), self.prior(X)
         where = {a: xp.where(silent[:, None], getattr(prior, a), getattr(found, a)) for a in MOMENTS}
         return replace(found, **where)
 
-    def _sampled(
-        self, X: Array, L: Array, rng: Any, n_samples: int, item: np.ndarray | None, single: bool
-    ) -> Posterior:
+    def _sampled(self, X: Array, L: Array, rng: Any, n_samples: int, single: bool) -> Posterior:
         """The same by a Markov chain."""
         n_sweeps, n_burn = self._chain_length()
-        rows: Rows | Items
-        if item is None:
-            rows = Rows(self.rule, L, self.settings.noise, tail=self.tail, single=single)
-        else:
-            rows = Items(self.rule, L, item, self.annotator_deviation, tail=self.tail)
+        rows = Rows(self.rule, L, self.settings.noise, tail=self.tail, single=single)
         mean, draws = self.mean(X), get_backend(X).draws(rng, X)
         precision = logistic_normal.precision(self._covariance() if rows.takes_factors else self.parameters.covariance)
         averages = Averages(rows.Z, n_samples, n_sweeps - n_burn)
@@ -216,21 +200,6 @@ class Fit:
         kept, few = n_sweeps - n_sweeps // 4, len(self.parameters.covariance) <= FEW_LABELS
         n_burn = min(n_sweeps // 4, BURN_FEW) if few else n_sweeps // 4
         return n_burn + kept, n_burn
-
-
-def labels_of(L: Array, item: np.ndarray | None, chosen: Any) -> tuple[Array, np.ndarray | None]:
-    """The labels of some rows; or those of some items (a slice, or rising numbers), and these numbered from 0."""
-    if item is None:
-        return L[chosen], None
-    numbers = np.arange(item[-1] + 1)[chosen]
-    rows = np.isin(item, numbers)
-    return L[rows], np.searchsorted(numbers, item[rows])
-
-
-def silent_items(rule: IntervalRule, L: Array, item: np.ndarray | None, noise: Flips = NO_FLIPS) -> Array:
-    """Which rows (or items, all of whose rows) have labels that say nothing, bool (m,)."""
-    silent = noise.silent(rule, L)
-    return silent if item is None else np.bincount(item, weights=~silent) == 0
 
 
 def with_tails(normals: np.ndarray, tail: float) -> Array:
@@ -257,6 +226,11 @@ def _within_reach(mean: Array) -> Array:
     xp = array_namespace(mean)
     farthest = 0.45 * math.log(float(xp.finfo(mean.dtype).max))
     return mean * (farthest / xp.clip(xp.max(xp.abs(mean), axis=0, keepdims=True), min=farthest))
+
+
+def on_host(A: Array) -> Array:
+    """The same in NumPy, in double precision; what is sparse stays so."""
+    return A if get_backend(A).name == "sparse" else np.asarray(to_numpy(A), dtype=np.float64)
 
 
 def certain(L: Array) -> Posterior:

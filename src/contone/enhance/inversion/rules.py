@@ -70,16 +70,21 @@ def _choose(rule: str, L: np.ndarray, known: KnownDegrees) -> Measurement:
 
 
 def rank_rules(
-    L: np.ndarray, known: KnownDegrees = NOTHING_KNOWN, named: IntervalRule | None = None
+    L: np.ndarray,
+    known: KnownDegrees = NOTHING_KNOWN,
+    named: IntervalRule | None = None,
+    shares: tuple[float, ...] = SHARES,
+    thresholds: tuple[float, ...] = THRESHOLDS,
 ) -> list[tuple[IntervalRule, float]]:
     """Rules and their posterior probabilities given the cardinalities of L (n, q), the likeliest first.
 
     The likelihood is averaged over the prior of the spread. Graded rows say directly whether a rule makes their labels.
-    A rule that somebody named takes the place of the convention, with its prior probability.
+    A rule that somebody named takes the place of the convention, with its prior probability. Beside these, shares of
+    mass and thresholds, the latter in units of the mean degree, are tried.
     """
     q, named = L.shape[1], named or CumulativeMass()
-    others: list[IntervalRule] = [CumulativeMass(t) for t in (0.5, *SHARES)]
-    others += [Threshold(r / q) for r in THRESHOLDS if r < q]
+    others: list[IntervalRule] = [CumulativeMass(t) for t in (0.5, *shares)]
+    others += [Threshold(r / q) for r in thresholds if r < q]
     others = [rule for rule in (*others, _most_frequent_number(L)) if rule != named]
     rules = [named, *others]
     prior = np.log([CONVENTION, *[(1 - CONVENTION) / len(others)] * len(others)])

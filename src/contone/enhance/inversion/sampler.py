@@ -140,16 +140,6 @@ class Rows:
         bound = ~self.relaxed if self.n_relaxed or self.grades is None else ~(self.relaxed | self.grades.known)
         return backend.transpose(xp.where(bound[None, :], labels, xp.full_like(labels, xp.nan)))
 
-    deviation = 0.0
-    """Standard deviation of what separates the log weights that the labels see from Z: nothing here."""
-
-    def rescale(self, factor: float) -> None:
-        """The parameters were multiplied by a factor; rows have none of their own."""
-
-    def typical_deviation(self, n_sweeps: int) -> float:
-        """`deviation` over the last sweeps."""
-        return self.deviation
-
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """A start for mean (q,) and Sigma (q, q) of z from the labels alone, up to a common scale."""
         if self.by_level and self.levels is not None:
@@ -171,7 +161,8 @@ class Rows:
             elif self.asked is not None:
                 self._propose_completions(mean, matrix, getattr(rng, "aside", rng), 1.0 if root is None else root)
         single = self.Z.dtype == np.float32 and isinstance(rng, np.random.Generator)
-        u, shift = rng.random((q, n), **({"dtype": np.float32} if single else {})), rng.standard_normal(n)
+        how = {"dtype": np.float32} if single else {}
+        u, shift = rng.random((q, n), **how), rng.standard_normal(n, **how)
         self.Z = self.sweeps.sweep(self.Z, self.bound, mean, precision, u, shift, reflect=reflect, root_weights=root)
 
     def run(

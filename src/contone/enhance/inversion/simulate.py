@@ -27,7 +27,7 @@ from scipy.special import ndtri
 
 from contone.backends import get_backend
 from contone.enhance.inversion import logistic_normal
-from contone.enhance.inversion.logistic_normal import Flips, Parameters
+from contone.enhance.inversion.logistic_normal import Flips, Parameters, Spread
 from contone.enhance.inversion.model import Fit, mean_features
 from contone.enhance.inversion.posterior import shape_scores
 from contone.enhance.inversion.sampler import Rows
@@ -70,26 +70,62 @@ def learn_information(fit: Fit, X: np.ndarray, L: np.ndarray, rng: np.random.Gen
     Sums of squares of averages over a chain would be too large by the noise of the averages; products of the averages
     over its two halves are not.
     """
-    phi = mean_features(fit.feature_map, X)
-    mean, precision = fit.parameters.coefficients.T @ phi, logistic_normal.precision(fit.parameters.covariance)
-    _, unwhiten = _whitening(fit.parameters.covariance)
-    whiten = np.linalg.pinv(unwhiten)
+    phi, (n, q) = mean_features(fit.feature_map, X), L.shape
+    product, r = _score_products(fit, X, L, rng), q - 1
+    shape = slice(r, len(product) - q)
+    least = rarest_share(max(fit.n_rows, n))
+    mean = _clipped(product[:r, :r] / n, least, 1.0)
+    return Information(mean, _clipped(product[shape, shape], 0.0, np.inf), phi @ phi.T)
+
+
+def _score_products(fit: Fit, X: Array, L: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Sums over rows of products of E[s | l], for the scores of the mean (r), of the shape, and of the labels' means.
+
+    The last are those of factors exp(b_j) of the means of all rows, (q,).
+    """
+    mean, precision = fit.mean(X), logistic_normal.precision(fit.parameters.covariance)
+    whiten = np.linalg.pinv(_whitening(fit.parameters.covariance)[1])
     first, second = _pairs(len(whiten))
     rows = Rows(fit.rule, fit.settings.noise.forget_silent(fit.rule, L), fit.settings.noise)
     draws = get_backend(X).draws(rng, X)
     half = (N_SWEEPS - N_SWEEPS // 5) // 2
-    averages = np.zeros((2, len(whiten) + len(first), X.shape[0]))
+    averages = np.zeros((2, len(whiten) + len(first) + len(mean), X.shape[0]))
     for k in range(N_SWEEPS // 5 + 2 * half):
         rows.sweep(mean, precision, draws)
         if k >= N_SWEEPS // 5:
             e = whiten @ (rows.Z - rows.Z.mean(axis=0) - mean)
-            scores = np.concatenate([e, shape_scores(e, first, second)])
+            scores = np.concatenate([e, shape_scores(e, first, second), (whiten.T @ e) * mean])
             averages[(k - N_SWEEPS // 5) // half] += scores / half
-    product = averages[0] @ averages[1].T
-    product = 0.5 * (product + product.T)
-    r, n = len(whiten), X.shape[0]
-    least = rarest_share(max(fit.n_rows, n))
-    return Information(_clipped(product[:r, :r] / n, least, 1.0), _clipped(product[r:, r:], 0.0, np.inf), phi @ phi.T)
+    product: np.ndarray = averages[0] @ averages[1].T
+    return 0.5 * product + 0.5 * product.T
+
+
+def free_spread(fit: Fit, X: Array, L: np.ndarray) -> Spread:
+    """The spread of a fit with a deviation that knows of the rest of the model, from rows X (n, d) and L (n, q).
+
+    The histogram of |L| tells the spread with B and the shape of Sigma held. Under a bar these follow the spread: a
+    label is marked where z_j passes a fixed number, so that q frequencies determine q - 1 differences of means *and*
+    the scale, by way of sum_j z_j = 0; and whatever is not known of the scales of single labels is not known of the
+    whole. With the information I of all scores, the prior P of the shape (none of the overall scale) and the slope g of
+    log s, the variance of log s is g^T (I + P)^-1 g; where the prior of the spread knows more, it is that one's.
+    """
+    values, q = _whitening(fit.parameters.covariance)[0], L.shape[1]
+    r, (first, second) = q - 1, _pairs(q - 1)
+    if fit.spread.at_edge():  # as good as not told
+        return Spread(fit.spread.mean, logistic_normal.spread_prior(fit.rule.spread_prior).deviation)
+    information = _score_products(fit, X, L, np.random.default_rng(0))
+    # No direction has negative information: the lowest eigenvalue says how far chance reaches.
+    chance = max(-float(np.linalg.eigvalsh(information)[0]), 0.0)
+    information = _clipped(information - chance * np.eye(len(information)), 0.0, np.inf) * (fit.n_rows / len(L))
+    diagonal = np.concatenate([np.zeros(r), first == second, np.zeros(q)])
+    shape = np.concatenate([np.zeros(r), np.ones(len(first)), np.zeros(q)])
+    prior = fit.settings.worth(q) * (np.diag(shape) - np.outer(diagonal, diagonal) / r)
+    squares = np.concatenate([np.zeros(r), np.zeros(len(first)), 2.0 * np.square(fit.mean(X)).mean(axis=1)])
+    squares[diagonal > 0] = math.sqrt(2.0) * values  # how the mean square of z changes
+    slope = squares / (2.0 * q * fit.spread.mean**2)
+    known = information + prior + 0.5 * np.eye(len(prior))
+    log_deviation = min(math.sqrt(float(slope @ np.linalg.solve(known, slope))), fit.rule.spread_prior[1])
+    return Spread(fit.spread.mean, max(fit.spread.deviation, fit.spread.mean * log_deviation))
 
 
 def rarest_share(n: int) -> float:
@@ -122,8 +158,7 @@ def draw_parameters(
     now, q = fit.parameters, len(fit.parameters.covariance)
     _, unwhiten = _whitening(now.covariance)
     coefficients = now.coefficients + _draw_mean(information, now.theta, rng) @ unwhiten.T
-    strength = float(q) if fit.settings.strength is None else fit.settings.strength
-    covariance = unwhiten @ _draw_shape(information.shape, strength, q - 1, rng) @ unwhiten.T
+    covariance = unwhiten @ _draw_shape(information.shape, fit.settings.worth(q), q - 1, rng) @ unwhiten.T
     drawn = Parameters(coefficients, covariance, now.theta)
     wanted = fit.believed_spread.at(rng.standard_normal() if score is None else score)
     widened = fit.tail / (fit.tail - 2.0) if 2.0 < fit.tail < np.inf else 1.0

@@ -11,6 +11,7 @@ the same entries are hidden in rows that are simulated from the model (`PartialC
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -85,7 +86,7 @@ class PartialCounts:
     masks: np.ndarray
     at_least_one: bool
 
-    def log_likelihood(self, Z: np.ndarray, cardinality: Any, grid: np.ndarray, flips: Flips) -> np.ndarray:
+    def likelihood(self, Z: np.ndarray, cardinality: Any, flips: Flips) -> Callable[[np.ndarray], np.ndarray]:
         """Log likelihood (k,) of the numbers at spreads (k,) of draws Z (m, q) from the model, whose spread is 1."""
         m, q = Z.shape
         order = np.argsort(-Z, axis=1, kind="stable")
@@ -100,9 +101,9 @@ class PartialCounts:
         possible[q, 0] = not self.at_least_one
         present = self.counts > 0
         wrong = [flips.numbers(a) for a in range(q + 1)] if flips.any() else []
-        score = np.empty(len(grid))
-        for k, s in enumerate(grid):
-            W = np.exp(s * ranked)
+
+        def at(spread: float) -> float:
+            W = np.exp(spread * ranked)
             size = cardinality(W / W.sum(axis=1, keepdims=True))
             marked = among[:, np.arange(m), size]
             made = np.bincount((asked * (q + 1) + marked).ravel(), minlength=(q + 1) ** 2).reshape(q + 1, q + 1)
@@ -110,8 +111,9 @@ class PartialCounts:
                 made = np.stack([np.pad(made[a, : a + 1] @ wrong[a], (0, q - a)) for a in range(q + 1)])
             made = np.where(possible, made + 0.5 * MASKS, 0.0)
             share = made / made.sum(axis=1, keepdims=True)
-            score[k] = self.counts[present] @ np.log(np.maximum(share[present], 1e-300))
-        return score
+            return float(self.counts[present] @ np.log(np.maximum(share[present], 1e-300)))
+
+        return lambda spreads: np.array([at(s) for s in spreads.tolist()])
 
 
 def count_among_asked(L: Array, *, at_least_one: bool) -> PartialCounts:

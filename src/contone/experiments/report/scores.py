@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from contone import measures
-from contone.experiments.results import Result, Results
+from contone.experiments.store import Result, Results
 from contone.limits import recovered
 from contone.pages import words
 from contone.pages.blocks import Block, Cell, Column, Fold, Grid, Kind, Row

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import csv
 import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 
@@ -116,3 +118,44 @@ def _pairs(name: str, value: str) -> dict[str, dict[str, float]]:
     for line in _read(name):
         table.setdefault(line["measure"], {})[line["method"]] = float(line[value])
     return table
+
+
+# ------------------------------------------------------------------------------------------------------- counterparts
+
+
+@dataclass(frozen=True)
+class Counterparts:
+    """One experiment of the paper beside ours.
+
+    Attributes
+    ----------
+    rows : dict
+        Rows of ours that re-run a row of the paper, the best one first.
+    reasons : dict
+        Why a row of the paper may differ from ours.
+    suspect : list of dict
+        Figures that are known to be wrong and not compared: method, measure, datasets (the paper's names), reason.
+    floor : str
+        A row of ours, with a standard error, that no published figure can be beyond; empty where there is none.
+    """
+
+    rows: dict[str, list[str]] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+    suspect: list[Record] = field(default_factory=list)
+    floor: str = ""
+
+    def row(self, theirs: str, names: Sequence[str]) -> str | None:
+        """The row of ours, among `names`, that re-runs a row of the paper."""
+        return next((name for name in self.rows.get(theirs, ()) if name in names), None)
+
+    def wrong(self, theirs: str, measure: str, dataset: str) -> str:
+        """Why the figure of a method in a measure on a set (the paper's name) is wrong; empty where it is not known."""
+        found = (s for s in self.suspect if (s["method"], s["measure"]) == (theirs, measure))
+        return next((str(s["reason"]) for s in found if dataset in s["datasets"]), "")
+
+
+@cache
+def counterparts() -> dict[str, Counterparts]:
+    """By experiment."""
+    content = tomllib.loads(FOLDER.joinpath("counterparts.toml").read_text("utf-8"))
+    return {name: Counterparts(**fields) for name, fields in content.items()}

@@ -19,7 +19,7 @@ from contone.tables.exports import argilla, doccano, label_studio, lewidi, prodi
 from contone.tables.exports.back import refuse_unless_returnable, write_back
 from contone.tables.exports.records import read_records
 
-__all__ = ["Answers", "answers_in", "read_answers", "read_export", "refuse_unless_returnable", "write_back"]
+__all__ = ["Answers", "answers_in", "read_export", "refuse_unless_returnable", "write_back"]
 
 
 class Tool(Protocol):
@@ -72,25 +72,6 @@ def _unpacked(value: object) -> object:
         return cast(object, json.loads(value))
     except ValueError:
         return value
-
-
-def read_answers(records: Iterable[object], question: str | None = None) -> Answers:
-    """The same from records in memory: a list of mappings, or a Hugging Face `Dataset`.
-
-    Parameters
-    ----------
-    records : iterable of mappings
-        As the tool has them.
-    question : str or None
-        Which question, where people answered several.
-    """
-    found = _read(((None, record) for record in records), question)
-    if found is None:
-        raise DataError(
-            "These records come from no tool that is known (Label Studio, Argilla, Prodigy, doccano, LeWiDi): give a"
-            " table with one row per answer and the names of its columns for item, person and label."
-        )
-    return found
 
 
 def _read(records: Iterator[tuple[str | None, object]], question: str | None) -> Answers | None:

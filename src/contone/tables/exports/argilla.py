@@ -6,12 +6,15 @@ Responses that were discarded or are drafts do not count. Label, multi-label, ra
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from contone.exceptions import DataError
-from contone.tables.answers import Answers, Collector, Kind
+from contone.tables.answers import Answers, Collector, Kind, choose_question
 
 FLAT = ".responses"
+TAILS = re.compile(r"\.(responses(\.(users|status))?|suggestion(\.(score|agent|type))?)$")
+"""How keys end that are about a question, and not about the record."""
 ABOUT = ("id", "_server_id", "external_id", "status", "inserted_at", "updated_at")
 
 
@@ -26,18 +29,11 @@ def recognise(record: object) -> bool:
 def read(records: Iterable[object], question: str | None = None) -> Answers:
     """The answers to one question; it must be named where there are several."""
     rows = [record for record in records if isinstance(record, dict)]
-    names = sorted({name for row in rows for name in _questions(row)})
-    if question is None and len(names) > 1:
-        raise DataError(f"This Argilla export has {len(names)} questions: {', '.join(names)}. Name one.")
-    if not names or (question is not None and question not in names):
-        raise DataError(
-            f"This Argilla export has no responses to {'any question' if question is None else repr(question)}"
-            f"{f'; it has {chr(44).join(names)}' if names else ''}."
-        )
-    name = names[0] if question is None else question
+    names = {name for row in rows for name in _questions(row)}
+    name = choose_question("Argilla", names, question) if names or question is not None else ""
     found, kind = Collector("Argilla", name), None
     for row in rows:
-        item = found.item(_name(row, len(found.items)), _fields(row))
+        item = found.item(row.get("id", row.get("external_id")), _fields(row))
         for value, person, status in _responses(row, name):
             if status not in (None, "submitted"):
                 found.skip(str(status))
@@ -47,8 +43,7 @@ def read(records: Iterable[object], question: str | None = None) -> Answers:
                 labels, levels, kind = _labels(value, kind)
                 found.add(item, person, labels, levels)
     if kind == "rating":
-        numbers = [int(label) for label in found.labels]
-        found.offer(str(level) for level in range(min(1, *numbers), max(numbers) + 1))
+        found.offer_scale()
     found.asked = kind or ""
     answers: Kind | None = "ranks" if kind == "ranks" else "votes" if kind in ("votes", "rating") else None
     return found.finish(answers)
@@ -80,39 +75,30 @@ def _questions(row: Mapping[str, object]) -> list[str]:
     return [str(key)[: -len(FLAT)] for key, given in row.items() if str(key).endswith(FLAT) and given]
 
 
-def _responses(row: Mapping[str, object], name: str) -> Iterator[tuple[object, str | None, object]]:
+def _responses(row: Mapping[str, object], name: str) -> Iterator[tuple[object, object, object]]:
     """Value, person and status of every response of a record."""
     nested = row.get("responses")
     if isinstance(nested, dict):
         for entry in nested.get(name) or []:
             if isinstance(entry, dict):
-                yield entry.get("value"), _person(entry.get("user_id")), entry.get("status")
+                yield entry.get("value"), entry.get("user_id"), entry.get("status")
     elif isinstance(nested, list):
         for entry in nested:
             values = entry.get("values") if isinstance(entry, dict) else None
             if isinstance(values, dict) and name in values:
                 value = values[name]
                 value = value.get("value") if isinstance(value, dict) else value
-                yield value, _person(entry.get("user_id")), entry.get("status")
+                yield value, entry.get("user_id"), entry.get("status")
     else:
         given = row.get(name + FLAT)
         values = given if isinstance(given, list) else []
         users, status = row.get(f"{name}{FLAT}.users"), row.get(f"{name}{FLAT}.status")
         for i, value in enumerate(values):
-            yield value, _person(_at(users, i)), _at(status, i)
+            yield value, _at(users, i), _at(status, i)
 
 
 def _at(values: object, i: int) -> object:
     return values[i] if isinstance(values, list) and i < len(values) else None
-
-
-def _person(value: object) -> str | None:
-    return None if value is None else str(value)
-
-
-def _name(row: Mapping[str, object], otherwise: int) -> str | int:
-    value = row.get("id", row.get("external_id"))
-    return value if isinstance(value, (str, int)) else otherwise
 
 
 def _fields(row: Mapping[str, object]) -> dict[str, object]:
@@ -120,12 +106,4 @@ def _fields(row: Mapping[str, object]) -> dict[str, object]:
     if isinstance(nested, dict):
         metadata = row.get("metadata")
         return {**nested, **(metadata if isinstance(metadata, dict) else {})}
-    tails = (
-        ".responses",
-        ".responses.users",
-        ".responses.status",
-        ".suggestion",
-        ".suggestion.score",
-        ".suggestion.agent",
-    )
-    return {key: v for key, v in row.items() if key not in ABOUT and not str(key).endswith(tails)}
+    return {key: v for key, v in row.items() if key not in ABOUT and not TAILS.search(str(key))}

@@ -27,6 +27,12 @@ def refuse_unless_returnable(answers: Answers | None) -> None:
         raise ArgumentError(
             f".json goes back into {' or '.join(TOOLS)}, and this table comes from neither: write .jsonl.", "target"
         )
+    if not answers.question:
+        raise ArgumentError(
+            "nobody has answered yet, and the model was not fitted to this tool's answers, so that the question is not "
+            "known: write .jsonl.",
+            "target",
+        )
 
 
 def write_back(answers: Answers | None, D: NDArray[np.float64], path: Path) -> None:

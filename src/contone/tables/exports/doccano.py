@@ -30,8 +30,6 @@ def read(records: Iterable[object], question: str | None = None) -> Answers:
                 " those of places in a text say nothing about all of it."
             )
         fields = {key: value for key, value in record.items() if key not in ABOUT}
-        name = record.get("id")
-        item = found.item(name if isinstance(name, (int, str)) else str(record["text"]), fields)
-        person = record.get("annotator", record.get("username"))
-        found.add(item, person if isinstance(person, (int, str)) else None, list(dict.fromkeys(labels)))
+        item = found.item(str(record["text"]) if record.get("id") is None else record["id"], fields)
+        found.add(item, record.get("annotator", record.get("username")), list(dict.fromkeys(labels)))
     return found.finish()

@@ -27,7 +27,7 @@ def read(records: Iterable[object], question: str | None = None) -> Answers:
         if not isinstance(record, dict) or (question is not None and record.get("split") != question):
             continue
         fields = {name: value for name, value in record.items() if name not in ABOUT}
-        item = found.item(key if key is not None else len(found.items), fields)
+        item = found.item(key, fields)
         people, said = _answers(record)
         if len(people) != len(said):
             raise DataError(
@@ -35,7 +35,7 @@ def read(records: Iterable[object], question: str | None = None) -> Answers:
                 " be as many."
             )
         for person, labels in zip(people, said, strict=True):
-            found.add(item, person or None, labels)
+            found.add(item, person, labels)
     return found.finish()
 
 

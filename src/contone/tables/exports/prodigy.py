@@ -31,7 +31,6 @@ def read(records: Iterable[object], question: str | None = None) -> Answers:
             continue
         item = found.item(_name(record), _fields(record))
         person = record.get("_annotator_id") or record.get("_session_id")
-        person = person if isinstance(person, (int, str)) else None
         answer, options = record.get("answer"), record.get("options")
         if answer not in ("accept", "reject"):
             found.skip("ignored")

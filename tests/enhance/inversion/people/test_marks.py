@@ -53,7 +53,7 @@ def test_degrees_are_nearer_to_all_peoples_shares_than_counting_is(data, fitted)
 
     assert kl(fitted.label_distributions_) < 0.8 * kl(counts)
     assert fitted.expected_error_.mean == pytest.approx(kl(fitted.label_distributions_), rel=0.6)
-    lower, upper = fitted.intervals_(0.9)
+    lower, upper = fitted.intervals(level=0.9)
     assert 0.8 < np.mean((lower < truth) & (truth < upper)) < 0.99
 
 

@@ -58,7 +58,7 @@ def test_answers_are_better_than_shares_and_expect_their_own_error(fitted):
     D = method.label_distributions_
     assert kl(D) < 0.7 * kl(smoothed)
     assert 0.5 < method.expected_error_.mean / kl(D) < 2.0
-    lower, upper = method.intervals_(0.9)
+    lower, upper = method.intervals(level=0.9)
     assert 0.84 < np.mean((lower < truth) & (truth < upper)) < 0.96
     assert kl(method.predict(X)) > kl(method.enhance(X, Y))
 
@@ -206,8 +206,19 @@ def test_odd_answers_are_counted_in_sentences():
         method.fit(X, rows, groups=np.arange(60), annotators=["a"] * 60)
     with pytest.raises(InputError, match="annotators needs groups"):
         method.fit(X, Y, annotators=item)
-    with pytest.raises(InputError, match="persons"):
-        Inversion(degradation="main").fit(X, rows, groups=item, annotators=item)
+    with pytest.raises(InputError, match="orders of several people"):
+        Inversion(degradation="order").fit(X, rows, groups=item, annotators=item)
+
+
+@pytest.mark.parametrize(("reading", "rows"), [("votes", np.eye(3)), ("marks", 1.0 - np.eye(3))])
+def test_labels_of_several_people_are_answers_whatever_the_rule(reading, rows):
+    item = np.repeat(np.arange(30), 2)
+    X = np.random.default_rng(0).normal(size=(30, 2))[item]
+    Y = np.random.default_rng(1).permutation(np.tile(rows, (20, 1)))
+    expected = Inversion(degradation=reading, **SHORT).fit_enhance(X, Y, groups=item)
+    with pytest.warns(LabelWarning, match=f'"{reading}" says the same'):
+        found = Inversion(**SHORT).fit_enhance(X, Y, groups=item)
+    assert_allclose(found, expected)
 
 
 CASES = [(n, k, w, 100, 360) for n in (100, 300, 1000) for k in (1, 3, 10) for w in (0, 12)]

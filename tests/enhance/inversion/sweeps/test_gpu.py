@@ -177,7 +177,7 @@ def test_intervals_of_many_rows_cover(dtype):
     L = CumulativeMass(0.5).apply(D)
     method = Inversion(max_rows=5000, n_sweeps=120, n_burn=40)
     answer = method.fit_enhance(*(torch.tensor(A, dtype=dtype, device="cuda") for A in (X, L)))
-    lower, upper = (A.cpu().numpy() for A in method.intervals_(0.9))
+    lower, upper = (A.cpu().numpy() for A in method.intervals(level=0.9))
     assert 0.87 < np.mean((lower <= D) & (upper >= D)) < 0.93
     assert np.abs(answer.sum(dim=1).cpu().numpy() - 1).max() < 1e-5
     again = Inversion(max_rows=5000, n_sweeps=120, n_burn=40)
@@ -194,7 +194,7 @@ def test_few_rows_of_a_gpu_are_fitted_on_the_host_which_says_so(monkeypatch, sma
     np.testing.assert_allclose(answer.numpy(), expected.fit_enhance(X, L, degrees=degrees), atol=1e-12)
     assert method.solution_.info["computed_on"].startswith("the host")
     assert "computed_on" not in expected.solution_.info
-    assert all(isinstance(A, torch.Tensor) for A in (*method.intervals_(), method.samples_))
+    assert all(isinstance(A, torch.Tensor) for A in (*method.intervals(), method.samples_))
 
 
 @on_gpu

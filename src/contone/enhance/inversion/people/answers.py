@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from contone.backends import get_backend
 from contone.typing import Array
 
 Matrix = NDArray[np.float64]
@@ -57,3 +58,8 @@ class Features(Protocol):
 
     def at(self, spread: float) -> Matrix:
         """(n, q)."""
+
+
+def is_on_gpu(X: Array) -> bool:
+    """Whether X is a tensor outside the memory of the host."""
+    return get_backend(X).name == "torch" and X.device.type != "cpu"

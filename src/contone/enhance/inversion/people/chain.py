@@ -5,8 +5,9 @@
     b_w ~ N(0, tau^2 V), log a_w ~ N(0, kappa^2)                      persons, where they are known
 
 Steps are: items (`rows`), tails, coefficients (normal), shape R (inverse Wishart, corrected for the trace), spread s,
-all of these with the items taken along (`together`), persons (`persons`), and their T = tau^2 V and kappa. A scale given the values that it scales moves little where answers say
-little of these values, and so does the other way round where they say much: scales take both kinds of step in turn
+all of these with the items taken along (`together`), persons (`persons`), and their T = tau^2 V and kappa. A scale
+given the values that it scales moves little where answers say little of these values, and so does the other way round
+where they say much: scales take both kinds of step in turn
 (Yu and Meng's interweaving).
 
 What the answers are is known to `likelihood` alone.
@@ -29,7 +30,7 @@ from contone.enhance.inversion.people.priors import Prior
 from contone.enhance.inversion.people.rows import draw_items, likelihood_of_items, slopes_of_items
 from contone.enhance.inversion.people.slices import slice_step
 from contone.enhance.inversion.people.together import Together
-from contone.runtime.machine import pieces_of, total
+from contone.runtime.machine import for_each, pieces_by_width, total
 
 ACCEPTED = 0.35
 """Share of steps of scales that are to be accepted; their length is chosen so during the burn-in."""
@@ -110,7 +111,8 @@ class Chain:
         P = self.precision()
         seed = int(self.rng.integers(2**62))
         rows = (self.Z, self.mode, self.mean, self.weight, P, self.responses, self.traits, self.free)
-        moved = total(lambda piece: draw_items(*_ends(piece, len(self.Z)), seed, *rows), pieces_of(len(self.Z)))
+        pieces = pieces_by_width(len(self.Z), 64 * len(P))
+        moved = total(lambda piece: draw_items(piece.start, piece.stop, seed, *rows), pieces) if pieces else 0
         self.moved = moved / max(int(self.free.sum()), 1)
         if self.r < len(P):
             self.Z -= self.Z.mean(axis=1, keepdims=True)
@@ -123,13 +125,16 @@ class Chain:
 
     def likelihood(self, Z: Matrix) -> float:
         """Log likelihood of all responses."""
-        n = len(Z)
-        return float(total(lambda p: likelihood_of_items(*_ends(p, n), Z, self.responses, self.traits), pieces_of(n)))
+        told = Z, self.responses, self.traits
+        pieces = pieces_by_width(len(Z), 64 * Z.shape[1])
+        return float(total(lambda p: likelihood_of_items(p.start, p.stop, *told), pieces)) if pieces else 0.0
 
     def slopes(self, Z: Matrix) -> tuple[float, Matrix]:
         """The same, and its slope (n, q) by Z."""
-        n, slope = len(Z), np.empty_like(Z)
-        value = total(lambda p: slopes_of_items(*_ends(p, n), Z, self.responses, self.traits, slope), pieces_of(n))
+        slope = np.empty_like(Z)
+        told = Z, self.responses, self.traits, slope
+        pieces = pieces_by_width(len(Z), 64 * Z.shape[1])
+        value = total(lambda p: slopes_of_items(p.start, p.stop, *told), pieces) if pieces else 0.0
         return float(value), slope
 
     def squares(self, mean: Matrix | None = None) -> NDArray[np.float64]:
@@ -162,8 +167,13 @@ class Chain:
         if not 0 <= other < len(self.prior.tails):
             return
         nu, after = self.prior.tails[self.tail], self.prior.tails[other]
-        rank = gammainc(nu / 2, nu * self.weight / 2)
-        weight = np.maximum(2.0 / after * gammaincinv(after / 2, rank), 1e-9)
+        weight = np.empty_like(self.weight)
+
+        def turn(piece: slice) -> None:
+            rank = gammainc(nu / 2, nu * self.weight[piece] / 2)
+            weight[piece] = np.maximum(2.0 / after * gammaincinv(after / 2, rank), 1e-9)
+
+        for_each(turn, pieces_by_width(len(weight), 512))
         factor = np.where(self.free, np.sqrt(self.weight / weight), 1.0)
         Z = self.mean + factor[:, None] * (self.Z - self.mean)
         held = ~self.free
@@ -265,19 +275,26 @@ class Chain:
         self.Z = mean + (self.Z - self.mean) @ turn
         self.mean, self.spread, self.shape = mean, spread, shape
 
-    def _scale(self, name: str, prior: Callable[[float], float], go: Callable[[float], float]) -> None:
-        """One Metropolis step for the log of a scale, where `go` takes everything that it scales along."""
+    def _scale(
+        self, name: str, prior: Callable[[float], float], go: Callable[[float], float], told: float | None = None
+    ) -> float:
+        """One Metropolis step for the log of a scale, where `go` takes everything that it scales along.
+
+        The log likelihood, `told` before the step if it is known, comes back as it is after it.
+        """
         before = (self.Z, self.mean, self.traits, getattr(self, name))
-        here = self.likelihood(self.Z) + prior(math.log(before[3]))
+        told = self.likelihood(self.Z) if told is None else told
         log_value = math.log(before[3]) + self.steps[name] * self.rng.standard_normal()
         gain = go(math.exp(log_value))
-        ratio = self.likelihood(self.Z) + prior(log_value) + gain - here
+        there = self.likelihood(self.Z)
+        ratio = there + prior(log_value) + gain - told - prior(math.log(before[3]))
         accepted = math.log(self.rng.random()) < ratio
         if not accepted:
             self.Z, self.mean, self.traits = before[:3]
             setattr(self, name, before[3])
         if self.adapting:
             self.steps[name] = min(self.steps[name] * math.exp(0.3 * (float(accepted) - ACCEPTED)), LONGEST_STEP)
+        return there if accepted else told
 
     # Persons
 
@@ -336,8 +353,9 @@ class Chain:
 
         self.tau = math.exp(slice_step(log_density, math.log(self.tau), 0.1, self.rng))
         self.mean = self.mean_at(self.spread, self.tau)
+        told: float | None = None
         for _ in range(N_SCALE_STEPS):
-            self._scale("tau", self.prior.offset.log_density, self._with_tau)
+            told = self._scale("tau", self.prior.offset.log_density, self._with_tau, told)
 
     def _with_tau(self, tau: float) -> float:
         mean = self.mean_at(self.spread, tau)
@@ -382,10 +400,6 @@ class Chain:
         self.traits = self.with_offsets(self.traits.sharpness ** (kappa / self.kappa), self.offsets())
         self.kappa = kappa
         return 0.0
-
-
-def _ends(piece: slice, n: int) -> tuple[int, int]:
-    return piece.start or 0, n if piece.stop is None else piece.stop
 
 
 def draw_shape_of(

@@ -18,9 +18,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
+from contone.backends import get_backend
 from contone.enhance.inversion.sweeps.elementary import compiled
+from contone.typing import Array
 
 SPREADS = np.exp(np.linspace(math.log(0.2), math.log(4.0), 13))
 """Where the map is worked out; in between it is interpolated, linearly in log s."""
@@ -86,22 +89,29 @@ class MatchedChances:
 class MatchedShares:
     """Features whose mean shares are given, M (n, q), at any spread."""
 
-    def __init__(self, M: NDArray[np.float64]) -> None:
-        M = np.maximum(M, SMALLEST)
-        self.log_share = np.log(M / M.sum(axis=1, keepdims=True))
-        self.known: dict[int, NDArray[np.float64]] = {}
+    def __init__(self, M: Array) -> None:
+        """M is a NumPy array, or a tensor on a GPU."""
+        xp = array_namespace(M)
+        M = xp.clip(M, min=SMALLEST)
+        self.log_share = xp.log(M / xp.sum(M, axis=1, keepdims=True))
+        self.known: dict[int, Array] = {}
 
-    def at(self, spread: float) -> NDArray[np.float64]:
+    def at(self, spread: float) -> Array:
         """Features (n, q), rows with sum zero."""
         position = np.interp(math.log(spread), np.log(SPREADS), np.arange(len(SPREADS)))
         g = min(int(position), len(SPREADS) - 2)
         t = position - g
         return (1.0 - t) * self._at_node(g) + t * self._at_node(g + 1)
 
-    def _at_node(self, g: int) -> NDArray[np.float64]:
+    def _at_node(self, g: int) -> Array:
         if g not in self.known:
             near = min(self.known, key=lambda h: abs(h - g)) if self.known else None
-            mu = (self.log_share if near is None else self.known[near]).copy()
-            _match(0, len(mu), self.log_share, float(SPREADS[g]), NODES, WEIGHTS, mu)
+            mu, s = 1.0 * (self.log_share if near is None else self.known[near]), float(SPREADS[g])
+            if get_backend(mu).name == "torch":
+                from contone.enhance.inversion.people.tensors import match
+
+                match(self.log_share, s, NODES, WEIGHTS, mu)
+            else:
+                _match(0, len(mu), self.log_share, s, NODES, WEIGHTS, mu)
             self.known[g] = mu
         return self.known[g]

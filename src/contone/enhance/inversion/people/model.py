@@ -16,9 +16,19 @@ import numpy as np
 from contone.backends import like
 from contone.enhance.inversion.chain import Settings
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
-from contone.enhance.inversion.people.answers import MARKED, VOTES, Features, Matrix, Persons, Responses, Traits
+from contone.enhance.inversion.people.answers import (
+    MARKED,
+    VOTES,
+    Features,
+    Matrix,
+    Persons,
+    Responses,
+    Traits,
+    is_on_gpu,
+)
 from contone.enhance.inversion.posterior import Posterior, joined
 from contone.measurements.base import Answers
+from contone.measurements.levels import Levels
 from contone.numerics.solution import Solution
 from contone.runtime.machine import for_each, pieces_by_width
 from contone.typing import Array
@@ -26,8 +36,6 @@ from contone.typing import Array
 if TYPE_CHECKING:
     from contone.enhance.inversion.people.chain import Chain
 
-N_DIRECTIONS = 16
-"""Points that a row is weighed at, for each draw of the parameters."""
 FEW_DRAWS = 10.0
 """Effective sample size of a typical degree under which the run is called short."""
 
@@ -63,10 +71,10 @@ class Draw(NamedTuple):
             Traits(*(np.concatenate([a, b[1:]]) for a, b in zip(chain.middle(), chain.traits, strict=True))),
         )
 
-    def mean(self, features: Sequence[Features]) -> Matrix:
-        """mu (m, q)."""
-        found = sum(beta * f.at(self.width) for beta, f in zip(self.coefficients, features, strict=True))
-        return np.asarray(self.intercept + found)
+    def mean(self, features: Sequence[Features]) -> Array:
+        """mu (m, q), or (q,) without features."""
+        found = [float(beta) * f.at(self.width) for beta, f in zip(self.coefficients, features, strict=True)]
+        return like(self.intercept, found[0]) + sum(found) if found else self.intercept
 
 
 class FeatureMap(Protocol):
@@ -149,6 +157,8 @@ class PeopleFit:
         numbers from 1, or 0.
         """
         m, size = X.shape[0], self.settings.max_rows
+        if item is None and self.kind == VOTES and is_on_gpu(X):
+            return self._posterior_of_tensors(X, L)
         if item is not None or m <= size:
             return self.posterior_of_block(X, L, item=item, person=person)
         blocks = (slice(start, start + size) for start in range(0, m, size))
@@ -168,6 +178,18 @@ class PeopleFit:
         responses = sort_responses(self.kind, self.rule.coded(L), X.shape[0], item, person)
         found = self.weigh(responses, [f.features(X) for f in self.maps], self.draws[::3])
         return Posterior(*(like(A, L) for A in (found.mean, found.logit_centre, found.logit_width)))
+
+    def _posterior_of_tensors(self, X: Array, L: Array) -> Posterior:
+        """The same for tensors X (m, d), where they lie, and counts L (m, q)."""
+        import torch
+
+        from contone.enhance.inversion.people.tensors import weigh_votes
+
+        self.rule.check_labels(L)
+        counts = torch.as_tensor(L, dtype=torch.float64, device=X.device)
+        D, centre, squares = weigh_votes(counts, [f.features(X) for f in self.maps], self.draws[::3])
+        found = Posterior(D / D.sum(dim=1, keepdim=True), centre, (squares - centre**2).clamp(min=0.0).sqrt())
+        return found.like(L)
 
     def chances(
         self, X: Array, L: Array, *, item: np.ndarray | None = None, person: np.ndarray | None = None, by: int = 0
@@ -189,14 +211,16 @@ class PeopleFit:
         self, responses: Responses, features: Sequence[Features], draws: Sequence[Draw], asked: int, by: int = 0
     ) -> tuple[Matrix, Matrix, Matrix]:
         """Means of the answers of kind `asked`, by all people or person `by`; means and deviations of their logits."""
-        from contone.enhance.inversion.people.new_rows import even_directions, weigh_rows
+        from contone.enhance.inversion.people.new_rows import N_DIRECTIONS, even_directions, weigh_rows
 
         m, q = len(responses.first) - 1, self.n_labels
-        sums = np.zeros((m, q)), np.zeros((m, q)), np.zeros((m, q))
+        sums, modes = (np.zeros((m, q)), np.zeros((m, q)), np.zeros((m, q))), np.zeros((m, q))
         pieces = pieces_by_width(m, 64 * q)
         for number, draw in enumerate(draws):
-            given = (np.ascontiguousarray(draw.mean(features) + np.zeros((m, q))), draw.precision, draw.tail, responses)
-            points = even_directions(N_DIRECTIONS, q, number)
+            mean, points = draw.mean(features) + np.zeros((m, q)), even_directions(N_DIRECTIONS, q, number)
+            if number == 0:  # from one draw to the next they move little
+                modes[:] = mean
+            given = (modes, mean, draw.precision, draw.tail, responses)
 
             people = draw.people if by == 0 else only(draw.traits, by)
 
@@ -223,3 +247,26 @@ def sort_responses(
     by = np.zeros(n, np.intp) if person is None else person.astype(np.intp)
     # a copy: loops are compiled once more for arrays that may not be written to, or lie in memory another way
     return Responses(kind, first, by, np.array(L, dtype=np.float64, order="C"))
+
+
+def simulate_answers(
+    fit: PeopleFit, draw: Draw, mean: Matrix, L: Matrix, rng: np.random.Generator
+) -> tuple[Matrix, Matrix]:
+    """Degrees (m, q) of items whose log weights have the mean (m, q), and answers like L (m, q) that people give them.
+
+    A vote is by somebody else each; all levels of an item are by one person.
+    """
+    from contone.enhance.inversion.people.new_rows import answers
+
+    m, people = len(mean), draw.people
+    normals = rng.standard_normal(mean.shape) @ np.linalg.inv(np.linalg.cholesky(draw.precision))
+    Z = np.ascontiguousarray(mean + normals / np.sqrt(rng.chisquare(draw.tail, (m, 1)) / draw.tail))
+    D = np.empty_like(Z)
+    answers(0, m, Z, fit.kind, people, D)
+    if not isinstance(fit.rule, Levels):
+        return D, fit.rule.simulate(D, rng, L)
+    who = rng.integers(len(people.sharpness), size=m)
+    cuts = people.cuts[who if len(people.cuts) > 1 else np.zeros(m, np.intp)]
+    seen = people.sharpness[who, None] * Z + people.offset[who] + rng.logistic(size=Z.shape)
+    levels = np.asarray(fit.rule.numbers)[(seen[:, :, None] > cuts[:, None, :]).sum(axis=2)]
+    return D, np.where(np.isnan(L), np.nan, levels)

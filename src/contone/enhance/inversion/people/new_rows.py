@@ -24,6 +24,9 @@ from contone.enhance.inversion.people.small import solve_upper
 from contone.enhance.inversion.sweeps.elementary import compiled
 from contone.typing import Array
 
+N_DIRECTIONS = 16
+"""Points that a row is weighed at, for each draw of the parameters."""
+
 
 def even_normals(n: int, width: int, seed: int = 0) -> Array:
     """n standard normal points (n, width), evenly spread (Sobol's sequence)."""
@@ -45,20 +48,18 @@ def _upper(x: Array) -> Array:
 
 
 @compiled
-def weigh_rows(start, stop, mean, P, nu, responses, traits, people, asked, directions, degrees, logits, squares):
+def weigh_rows(start, stop, modes, mean, P, nu, responses, traits, people, asked, directions, degrees, logits, squares):
     """Adds to the sums (n, q) of rows start to stop the means of shares, logits of shares, and their squares.
 
-    mean (n, q), P (q, q) and nu are those of the prior; `traits` are those of persons who are known, the first of them
-    standing for all people; `people` are drawn from all people. `asked` is the kind of answer that is wanted of them.
+    modes (n, q) are where Newton's method starts, and then the modes. mean (n, q), P (q, q) and nu are those of the
+    prior; `traits` are those of persons who are known, the first of them standing for all people; `people` are drawn
+    from all people. `asked` is the kind of answer that is wanted of them.
     """
     q, T = mean.shape[1], len(directions)
     H, gradient, room, step = np.empty((q, q)), np.empty(q), np.empty(q), np.empty(q)
-    z, m, share, weight, all_offered = np.empty(q), np.empty(q), np.empty((T, q)), np.empty(T), np.zeros(q)
+    z, share, weight, all_offered = np.empty(q), np.empty((T, q)), np.empty(T), np.zeros(q)
     for i in range(start, stop):
-        mu = mean[i]
-        for j in range(q):
-            m[j] = mu[j]
-        w = 1.0
+        m, mu, w = modes[i], mean[i], 1.0
         for _ in range(2):
             find_mode(i, m, mu, w, P, responses, traits, gradient, H, room, step)
             w = (nu + q) / (nu + q + 2.0 * half_square(m, mu, P, 1.0))

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist, pdist
 
-from contone.backends import to_numpy
+from contone.backends import like, to_numpy
 from contone.enhance.inversion.model import mean_features
-from contone.enhance.inversion.people.answers import VOTES
+from contone.enhance.inversion.people.answers import VOTES, is_on_gpu
 from contone.enhance.inversion.people.matching import MatchedChances, MatchedShares
 from contone.numerics.scaling import PrincipalMap, principal_map
 from contone.numerics.simplex import softmax
@@ -70,10 +70,11 @@ class Closeness:
         size = math.sqrt(max(float(K.var(axis=0).sum()), 1e-12))
         return replace(raw, mean=K.mean(axis=0) / size, root=raw.root / size)
 
-    def __call__(self, U: Matrix) -> Matrix:
+    def __call__(self, U: Array) -> Array:
         """(m, k) of rows U (m, p)."""
-        K = np.exp(-self.sharpness * cdist(U, self.landmarks, "sqeuclidean"))
-        return np.asarray(K @ self.root - self.mean)
+        xp, landmarks = array_namespace(U), like(self.landmarks, U)
+        squares = xp.sum(U**2, axis=1)[:, None] + xp.sum(landmarks**2, axis=1) - 2.0 * U @ landmarks.T
+        return xp.exp(-self.sharpness * squares) @ like(self.root, U) - like(self.mean, U)
 
 
 @dataclass(frozen=True)
@@ -88,16 +89,18 @@ class Regression:
     """(3,)."""
     kind: int = VOTES
 
+    def __call__(self, X: Array) -> Array:
+        """(m, q) for features X (m, d)."""
+        phi = mean_features(self.feature_map, X).T
+        bent = array_namespace(phi).concat([phi, self.closeness(phi[:, 1:])], axis=1)
+        shares = [_chances(P @ like(W, P), self.kind) for P, W in zip((phi, bent), self.weights, strict=True)]
+        return _mixed(shares, self.mixture)
+
     def features(self, X: Array) -> MatchedShares | MatchedChances:
-        """The feature of the mean of z, of features X (m, d)."""
-        phi = _design(self.feature_map, X)
-        designs = phi, np.hstack([phi, self.closeness(phi[:, 1:])])
-        shares = [_chances(P @ W, self.kind) for P, W in zip(designs, self.weights, strict=True)]
-        return matched(_mixed(shares, self.mixture), self.kind)
-
-
-def _design(feature_map: PrincipalMap, X: Array) -> Matrix:
-    return np.asarray(to_numpy(mean_features(feature_map, X)), dtype=np.float64).T
+        """The feature of the mean of z; of votes, where X lies."""
+        if self.kind == VOTES and is_on_gpu(X):
+            return matched(self(X).double(), self.kind)
+        return matched(np.asarray(to_numpy(self(X)), dtype=np.float64), self.kind)
 
 
 def matched(M: Matrix, kind: int) -> MatchedShares | MatchedChances:
@@ -118,7 +121,7 @@ def fit_regression(
     marks and levels numbers from 0 to 1.
     """
     feature_map = principal_map(X, n_components)
-    phi = _design(feature_map, X)
+    phi = np.asarray(mean_features(feature_map, X), dtype=np.float64).T
     m, q = len(phi), counts.shape[1]
     fold = rng.permutation(m)
     told = np.nansum(counts, axis=1) > 0 if kind == VOTES else ~np.isnan(counts).all(axis=1)
@@ -140,10 +143,10 @@ def fit_regression(
     return Regression(feature_map, closeness, (weights[0], weights[1]), mixture, kind), _mixed(shares, mixture)
 
 
-def _mixed(shares: list[Matrix], mixture: Matrix) -> Matrix:
+def _mixed(shares: list[Array], mixture: Matrix) -> Array:
     """Shares (n, q) of a mixture whose last part chooses anything."""
-    found: Matrix = mixture[-1] / shares[0].shape[1] + sum(p * M for p, M in zip(mixture, shares, strict=False))
-    return found
+    parts = mixture.tolist()
+    return parts[-1] / shares[0].shape[1] + sum(p * M for p, M in zip(parts, shares, strict=False))
 
 
 def find_mixture(shares: list[Matrix], counts: Matrix, kind: int = VOTES) -> tuple[float, Matrix]:

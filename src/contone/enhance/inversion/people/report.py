@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri
 
 from contone.backends import get_backend
 from contone.enhance.inversion.expected_error import ExpectedError
@@ -13,8 +14,8 @@ from contone.enhance.inversion.people.model import PeopleFit
 from contone.enhance.inversion.posterior import Posterior
 from contone.measurements import Measurement
 
-CLEARLY = 1.645
-"""Standard deviations above which a person chooses a label too often."""
+CHANCE = 0.05
+"""Probability that a person who leans to no label is said to choose one too often, whatever the number of labels."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,8 @@ def tell_persons(fit: PeopleFit, names: Sequence[Hashable], labels: Sequence[str
         return {}
     persons = fit.persons
     order = np.argsort(-persons.bits[0], kind="stable")
-    most = (persons.offset - CLEARLY * persons.offset_deviation).argmax(axis=1)
-    clear = (persons.offset - CLEARLY * persons.offset_deviation).max(axis=1) > 0
+    least = persons.offset - float(ndtri(1.0 - CHANCE / len(labels))) * persons.offset_deviation
+    most, clear = least.argmax(axis=1), least.max(axis=1) > 0
     columns: dict[str, list[object]] = {
         "annotator": [names[w] for w in order],
         "answers": [int(persons.answers[w]) for w in order],

@@ -51,7 +51,7 @@ class Together:
         self.root = np.sqrt(chain.weight)[:, None]
         U = (chain.Z - chain.mean) @ chain.basis
         self.noise = solve_triangular(A, U.T, lower=True).T
-        self.A: Matrix = A
+        self.A = np.asarray(A, dtype=np.float64)
         x = np.concatenate([chain.intercept, chain.coefficients])
         if not chain.spread_is_open:
             x = np.concatenate([x, A[self.lower]])

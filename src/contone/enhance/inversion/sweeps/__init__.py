@@ -58,7 +58,7 @@ class Sweeps(ABC):
         reflect: bool = False,
         root_weights: Array | None = None,
     ) -> Array:
-        """One sweep with given draws: new log weights (q, n). `reference.sweep` says what everything is."""
+        """One sweep with given draws: new log weights (q, n). `ReferenceSweeps.sweep` says what everything is."""
 
     def run_chain(
         self, Z: Array, bound: Bound, mean: Array, precision: Precision, draws: Any, length: tuple[int, int], sums: Sums

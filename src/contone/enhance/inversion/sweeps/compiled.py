@@ -18,7 +18,7 @@ import numpy as np
 
 from contone.enhance.inversion.covariance import FactorPrecision, Precision
 from contone.enhance.inversion.sweeps import Bound, Sums, Sweeps
-from contone.enhance.inversion.sweeps.elementary import compiled, exponentials, larger, logarithms, smaller
+from contone.enhance.inversion.sweeps.elementary import compiled, exponentials, larger, logarithms
 from contone.enhance.inversion.sweeps.loops import (
     BOUND,
     FAR,
@@ -39,7 +39,8 @@ from contone.runtime.machine import for_each
 PIECE_ROWS = 4096
 """At most how many rows one thread works on at a time."""
 TILE_NUMBERS = 8192
-"""About how many log weights are in a tile: with what belongs to them they fit into a processor's second cache."""
+"""About how many log weights are in a tile: with what belongs to them they fit into a processor's second cache. The
+calls per label of a tile take as long as some fifty of its rows."""
 MARGIN = {8: 1e-9, 4: 1e-5}
 """How far draws stay clear of the ends of their interval, by item size."""
 
@@ -101,7 +102,7 @@ def pieces_of(n: int) -> Sequence[slice]:
 
 def tile_rows(q: int) -> int:
     """How many rows of q labels to work on at a time."""
-    return min(max(TILE_NUMBERS // q // 16 * 16, 32), 256)
+    return min(max(TILE_NUMBERS // q // 16 * 16, 32), 1024)
 
 
 def _laid_out(A: Any, dtype: Any) -> np.ndarray:
@@ -136,25 +137,23 @@ def _sweep_rows(
     by_factors, of_positive, of_negative = n_factors > 0, 1.0, 1.0
     if kind == MASS:
         of_positive, of_negative = 1.0 - share, -share
+    m = 0
     for a in range(start, stop, size):
-        m = min(size, stop - a)
-        b = a + m
-        Z, R, W, lows, highs = (
-            np.empty((q, m)),
-            np.empty((q, m)),
-            np.empty((q, m)),
-            np.empty((q, m)),
-            np.empty((q, m)),
-        )
-        root, lower, upper, left, right, below, above = (
-            np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
-        )  # fmt: skip
-        centre, side, gradient, fresh, drawn = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
-        balance, count, lowest, highest = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
-        special = False
+        b = min(a + size, stop)
+        if b - a != m:  # the first tile, and a shorter last one
+            m = b - a
+            Z, R, W, lows, highs = (
+                np.empty((q, m)), np.empty((q, m)), np.empty((q, m)), np.empty((q, m)), np.empty((q, m))
+            )  # fmt: skip
+            root, lower, upper, left, right, below, above = (
+                np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+            )  # fmt: skip
+            centre, side, gradient, fresh, drawn = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+            balance, count, lowest, highest = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+        n_special = 0
         for i in range(m):
             root[i] = roots[a + i] if len(roots) > 0 else 1.0
-            special |= state[a + i] != BOUND
+            n_special += 1 if state[a + i] != BOUND else 0
         load(Z_in, mean, a, b, along, shift[a:b], root, Z, R, lowest, highest)
         look_ahead(positive, a, b, of_positive, of_negative, Z, W, lows, highs, balance, count, lowest, highest)
         rows, coefficients = R, matrix
@@ -174,7 +173,7 @@ def _sweep_rows(
             for i in range(m):
                 drawn[i] = u[j, a + i]
             find_ends(kind, share, marked, w, lows[j], highs[j], lowest, highest, count, balance, lower, upper)
-            if special:
+            if n_special > 0:
                 zero = is_zero[j, a:b] if len(is_zero) > 0 else marked
                 replace_ends(
                     state[a:b], marked, zero, highest_zero[a:b], lows[j], highs[j], lowest, highest, lower, upper
@@ -185,10 +184,10 @@ def _sweep_rows(
                 here, variances[j], drawn, reflect, root, lower, upper, centre, left, right, side, below, above,
                 fresh,
             )  # fmt: skip
-            furthest = math.inf
+            n_far = 0
             for i in range(m):
-                furthest = smaller(right[i], furthest)
-            if furthest < -FAR:
+                n_far += 1 if right[i] < -FAR else 0
+            if n_far > 0:
                 draw_far(variances[j], drawn, root, lower, upper, centre, left, right, side, fresh)
             follow = shared[j]
             put(

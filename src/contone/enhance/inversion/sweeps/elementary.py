@@ -23,9 +23,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
-from numba.core.caching import IndexDataCacheFile
+
+from contone.runtime.addresses import check_addresses
+
+check_addresses("numba")
+import numba  # noqa: E402
+from numba.core.caching import IndexDataCacheFile  # noqa: E402
 
 TINY = 2.2250738585072014e-308
 LOG2E, LOG2_HIGH, LOG2_LOW = 1.4426950408889634, 0.6931471803691238, 1.9082149292705877e-10

@@ -1,10 +1,10 @@
 """Sweeps of tensors on a GPU, each as one kernel, or a whole chain as one.
 
-`reference.sweep` says what a sweep is. As operations on tensors it takes about a hundred launches per label, and a GPU
-waits for them. Here a thread takes a row through all labels, and where the parameters stay as they are, through all
-sweeps of a chain; rows do not depend on each other. A chain makes its random numbers itself: Philox numbers, counted by
-row, label and sweep, so that a seed gives the same numbers however the rows are split. The arithmetic is that of the
-operations on tensors, to rounding.
+`ReferenceSweeps.sweep` says what a sweep is. As operations on tensors it takes about a hundred launches per label, and
+a GPU waits for them. Here a thread takes a row through all labels, and where the parameters stay as they are, through
+all sweeps of a chain; rows do not depend on each other. A chain makes its random numbers itself: Philox numbers,
+counted by row, label and sweep, so that a seed gives the same numbers however the rows are split. The arithmetic is
+that of the operations on tensors, to rounding.
 
 Any number of labels will do. What a step asks of the labels before it, a thread carries along; what it asks of those
 after it (masses, lowest positive and highest negative weight) is worked out backwards before the sweep and kept in

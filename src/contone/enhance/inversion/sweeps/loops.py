@@ -1,7 +1,7 @@
 """The steps of a compiled sweep, loops over the rows of a tile.
 
-`reference.sweep` says what a sweep is. What differs here is the bookkeeping, so that a step takes O(1) operations per
-row beside Sigma^-1:
+`ReferenceSweeps.sweep` says what a sweep is. What differs here is the bookkeeping, so that a step takes O(1)
+operations per row beside Sigma^-1:
 
 - what a rule asks of the other labels is a *balance*, a sum of weights with fixed coefficients, kept up to date, and
   the lowest positive and highest negative weight: those of labels not yet visited are found once for all labels, those
@@ -235,24 +235,25 @@ def load(Z_in, mean, a, b, along, shift, root, Z, R, top, pull):
 @compiled
 def look_ahead(positive, a, b, of_positive, of_negative, Z, W, lows, highs, balance, count, lowest, highest):
     """Weights (q, tile), their balance, and the extremes of the labels after each one, from the last label on."""
-    m = len(balance)
-    for i in range(m):
-        lowest[i], highest[i] = math.inf, 0.0
+    m, last = len(balance), len(Z) - 1
     for i in range(m):
         balance[i], count[i] = 0.0, 0.0
-    for j in range(len(Z) - 1, -1, -1):
+    for i in range(m):
+        lows[last, i], highs[last, i] = math.inf, 0.0
+    for j in range(last, -1, -1):
         z, w, marked, low, high = Z[j], W[j], positive[j, a:b], lows[j], highs[j]
         for i in range(m):
             w[i] = z[i]
         exponentials(w)
         for i in range(m):
             balance[i] += w[i] * (of_positive if marked[i] != 0 else of_negative)
-            count[i] += 1.0 if marked[i] != 0 else 0.0
         for i in range(m):
-            low[i] = lowest[i]
-            lowest[i] = smaller(lowest[i], w[i] if marked[i] != 0 else math.inf)
-        for i in range(m):
-            high[i] = highest[i]
-            highest[i] = larger(highest[i], 0.0 if marked[i] != 0 else w[i])
+            count[i] += marked[i]
+        if j > 0:
+            low_before, high_before = lows[j - 1], highs[j - 1]
+            for i in range(m):
+                low_before[i] = smaller(low[i], w[i] if marked[i] != 0 else math.inf)
+            for i in range(m):
+                high_before[i] = larger(high[i], 0.0 if marked[i] != 0 else w[i])
     for i in range(m):
         lowest[i], highest[i] = math.inf, 0.0

@@ -74,6 +74,22 @@ class Weights:
         self._highest[j, :] = xp.where(positive, -far, z)
 
 
+def interval(rule: IntervalRule, bound: Bound, j: int, weights: Weights) -> tuple[Array, Array]:
+    """Ends (n,), (n,) for the log weights of label j, up to the common shift of the row."""
+    lower, upper = rule.interval(weights.without(j), bound.positive[j, :])
+    where, far = array_namespace(lower).where, array_namespace(lower).full_like(lower, float("inf"))
+    if bound.relaxed is not None:
+        levels = array_namespace(lower).astype(bound.positive, lower.dtype) if bound.levels is None else bound.levels
+        order = level_interval(weights.Z, levels, j)
+        lower, upper = where(bound.relaxed, order[0], lower), where(bound.relaxed, order[1], upper)
+    if bound.known is not None:
+        # An empty interval holds a log weight where it is. The largest one of a row is 0 in `sweep`.
+        rows, is_zero, highest_zero = bound.known
+        lower = where(rows, where(is_zero[j, :], -far, far), lower)
+        upper = where(rows, where(is_zero[j, :], highest_zero, -far), upper)
+    return lower, upper
+
+
 @dataclass(frozen=True)
 class ReferenceSweeps(Sweeps):
     """Sweeps under any rule."""
@@ -93,97 +109,66 @@ class ReferenceSweeps(Sweeps):
         reflect: bool = False,
         root_weights: Array | None = None,
     ) -> Array:
-        precision = like(dense(precision), Z)
-        return sweep(Z, self.rule, bound, mean, precision, u, shift, reflect=reflect, root_weights=root_weights)
+        """One Gibbs sweep over the q labels of all n rows.
 
+        Parameters
+        ----------
+        Z : array, (q, n)
+            Current log weights; every row within what its labels allow. Not changed.
+        bound : Bound
+            The labels, and what else binds the rows.
+        mean : array, (q, n)
+            Of the log weights, before the labels.
+        precision : array, (q, q)
+            Sigma^-1, positive definite; factors are multiplied out.
+        u : array, (q, n)
+            Uniform draws in (0, 1).
+        shift : array, (n,)
+            Standard normal draws. A common shift of a row's log weights changes nothing that the labels see, so it is
+            redrawn from the prior first; without that the walk along it is slow.
+        reflect : bool
+            Reflect each log weight at the median of its conditional distribution instead of redrawing it. That
+            leaves the distribution as it is (over-relaxation, Adler 1981, Neal 1998). Every other sweep so, and the
+            errors of an average over sweeps cancel in pairs; reflections alone would not explore.
+        root_weights : array, (n,), or None
+            Square roots of the weights of the rows; a row with the weight w has covariance Sigma / w.
 
-def interval(rule: IntervalRule, bound: Bound, j: int, weights: Weights) -> tuple[Array, Array]:
-    """Ends (n,), (n,) for the log weights of label j, up to the common shift of the row."""
-    lower, upper = rule.interval(weights.without(j), bound.positive[j, :])
-    where, far = array_namespace(lower).where, array_namespace(lower).full_like(lower, float("inf"))
-    if bound.relaxed is not None:
-        levels = array_namespace(lower).astype(bound.positive, lower.dtype) if bound.levels is None else bound.levels
-        order = level_interval(weights.Z, levels, j)
-        lower, upper = where(bound.relaxed, order[0], lower), where(bound.relaxed, order[1], upper)
-    if bound.known is not None:
-        # An empty interval holds a log weight where it is. The largest one of a row is 0 in `sweep`.
-        rows, is_zero, highest_zero = bound.known
-        lower = where(rows, where(is_zero[j, :], -far, far), lower)
-        upper = where(rows, where(is_zero[j, :], highest_zero, -far), upper)
-    return lower, upper
-
-
-def sweep(
-    Z: Array,
-    rule: IntervalRule,
-    bound: Bound,
-    mean: Array,
-    precision: Array,
-    u: Array,
-    shift: Array,
-    *,
-    reflect: bool = False,
-    root_weights: Array | None = None,
-) -> Array:
-    """One Gibbs sweep over the q labels of all n rows.
-
-    Parameters
-    ----------
-    Z : array, (q, n)
-        Current log weights; every row within what its labels allow. Not changed.
-    rule : IntervalRule
-        What made the labels.
-    bound : Bound
-        The labels, and what else binds the rows.
-    mean : array, (q, n)
-        Of the log weights, before the labels.
-    precision : array, (q, q)
-        Sigma^-1, positive definite.
-    u : array, (q, n)
-        Uniform draws in (0, 1).
-    shift : array, (n,)
-        Standard normal draws. A common shift of a row's log weights changes nothing that the labels see, so it is
-        redrawn from the prior first; without that the walk along it is slow.
-    reflect : bool
-        Reflect each log weight at the median of its conditional distribution instead of redrawing it. That leaves
-        the distribution as it is (over-relaxation, Adler 1981, Neal 1998). Every other sweep so, and the errors of an
-        average over sweeps cancel in pairs; reflections alone would not explore.
-    root_weights : array, (n,), or None
-        Square roots of the weights of the rows; a row with the weight w has covariance Sigma / w.
-
-    Returns
-    -------
-    array, (q, n)
-        New log weights, not centred.
-    """
-    xp = array_namespace(Z)
-    margin = 1e-9 if Z.dtype == xp.float64 else 1e-5
-    Z = Z - xp.max(Z, axis=0)
-    along = xp.sum(precision, axis=0)
-    total = xp.sum(along)
-    # r = (z + c) - m with the shift c of each row: intervals are worked out for z, the normal holds for z + c.
-    residual = Z - mean
-    narrowed = total**0.5 if root_weights is None else total**0.5 * root_weights
-    residual += (shift / narrowed - (along @ residual) / total)[None, :]
-    weights = Weights(Z, bound.positive)
-    for j in range(Z.shape[0]):
-        scale = 1.0 / precision[j, j] ** 0.5
-        old = xp.asarray(Z[j, :], copy=True)
-        lower, upper = interval(rule, bound, j, weights)
-        centre = old - (precision[j, :] @ residual) * scale**2
-        if root_weights is not None:
-            scale = scale / root_weights
-        # Ends are ties, which the index order may decide against L: stay clear of them. Rows that have no room (a
-        # pattern that only a tie gives) stay where they are.
-        lower, upper = lower + margin, xp.clip(upper - margin, max=HIGHEST)
-        room = upper > lower
-        lower = xp.where(room, xp.clip(lower, min=LOWEST), old)
-        upper = xp.where(room, upper, old)
-        room = room & (upper > lower)
-        ends = (lower - centre) / scale, (upper - centre) / scale
-        step = reflected_normal(*ends, (old - centre) / scale, u[j, :]) if reflect else truncated_normal(*ends, u[j, :])
-        z = centre + scale * step
-        z = xp.where(room, xp.clip(z, lower, upper), old)
-        residual[j, :] += z - old
-        weights.put(j, z)
-    return Z
+        Returns
+        -------
+        array, (q, n)
+            New log weights, not centred.
+        """
+        xp = array_namespace(Z)
+        P = like(dense(precision), Z)
+        margin = 1e-9 if Z.dtype == xp.float64 else 1e-5
+        Z = Z - xp.max(Z, axis=0)
+        along = xp.sum(P, axis=0)
+        total = xp.sum(along)
+        # r = (z + c) - m with the shift c of each row: intervals are worked out for z, the normal holds for z + c.
+        residual = Z - mean
+        narrowed = total**0.5 if root_weights is None else total**0.5 * root_weights
+        residual += (shift / narrowed - (along @ residual) / total)[None, :]
+        weights = Weights(Z, bound.positive)
+        for j in range(Z.shape[0]):
+            scale = 1.0 / P[j, j] ** 0.5
+            old = xp.asarray(Z[j, :], copy=True)
+            lower, upper = interval(self.rule, bound, j, weights)
+            centre = old - (P[j, :] @ residual) * scale**2
+            if root_weights is not None:
+                scale = scale / root_weights
+            # Ends are ties, which the index order may decide against L: stay clear of them. Rows that have no room (a
+            # pattern that only a tie gives) stay where they are.
+            lower, upper = lower + margin, xp.clip(upper - margin, max=HIGHEST)
+            room = upper > lower
+            lower = xp.where(room, xp.clip(lower, min=LOWEST), old)
+            upper = xp.where(room, upper, old)
+            room = room & (upper > lower)
+            ends = (lower - centre) / scale, (upper - centre) / scale
+            now = (old - centre) / scale
+            z = centre + scale * (
+                reflected_normal(*ends, now, u[j, :]) if reflect else truncated_normal(*ends, u[j, :])
+            )
+            z = xp.where(room, xp.clip(z, lower, upper), old)
+            residual[j, :] += z - old
+            weights.put(j, z)
+        return Z
