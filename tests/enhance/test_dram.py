@@ -64,7 +64,7 @@ def test_ties_are_ordered_at_random_and_one_label_takes_all():
 def test_gradient(tiny):
     theta, phi, draws, _ = tiny
     G = dram.respond(theta, phi, draws)
-    sums = dram.Sums.of(G, draws, np.array([1, 1, 1, 1, 1, 0], dtype=bool))
+    sums = dram.sums_of_draws(G, draws, np.array([1, 1, 1, 1, 1, 0], dtype=bool))
     value, gradient = dram.objective(theta, phi, sums, 0.1)
     assert np.isfinite(value)
     numeric = approx_fprime(theta.ravel(), lambda t: dram.objective(t.reshape(theta.shape), phi, sums, 0.1)[0], 1e-7)
@@ -92,7 +92,7 @@ def test_em_never_lowers_its_objective_while_the_draws_stay(tiny):
     values = [likelihood(theta, phi, draws, 0.01)]
     everyone = np.ones(len(phi), dtype=bool)
     for _ in range(6):
-        sums = dram.Sums.of(dram.respond(theta, phi, draws), draws, everyone)
+        sums = dram.sums_of_draws(dram.respond(theta, phi, draws), draws, everyone)
         theta = lbfgs(lambda t: dram.objective(t, phi, sums, 0.01), theta, tol=1e-9, max_iter=5).value  # noqa: B023
         values.append(likelihood(theta, phi, draws, 0.01))
     assert (np.diff(values) >= -1e-10).all()

@@ -14,11 +14,9 @@ from contone.enhance.glle import (
     GLLE,
     average_equal_rows,
     cross_validated_weight,
-    descend,
     model,
     neighbour_affinity,
     objective,
-    smooth,
     smoothing_weight,
 )
 from contone.numerics.simplex import normalise_rows, softmax
@@ -77,8 +75,8 @@ def test_long_lbfgs_on_the_kernel_model_meets_the_exact_solver(repeated):
     A, *_ = neighbour_affinity(X, 5, 1.0)
     K = np.exp(-cdist(X, X, "sqeuclidean") / (2 * 0.3**2))
     start = rng.uniform(size=(len(X) + 1, 3))
-    lbfgs = descend(K, A, L, 0.5, start, tol=1e-9, max_iter=3000)
-    exact = smooth(A, L, 0.5, average_equal_rows(X), tol=1e-12, max_iter=1000)
+    lbfgs = GLLE(tol=1e-9, max_iter=3000)._descend(K, A, L, 0.5, start, None)
+    exact = GLLE(tol=1e-12)._smooth(A, L, 0.5, average_equal_rows(X), None, L.mean(axis=0))
     assert lbfgs.objective == pytest.approx(exact.objective, rel=1e-8)
     np.testing.assert_allclose(model(K, lbfgs.value), exact.value, atol=1e-5)
     if repeated:  # merged rows share their value
@@ -174,10 +172,10 @@ def test_the_residual_of_the_early_stop_is_relative_to_the_start(small):
         G = objective(model(K, W), A, L, 0.1)[1]
         return np.abs(np.vstack([K @ G, G.sum(axis=0)])).max()
 
-    found = descend(K, A, L, 0.1, start, tol=1e-12, max_iter=5)
+    found = GLLE(tol=1e-12, max_iter=5)._descend(K, A, L, 0.1, start, None)
     assert found.residual == pytest.approx(steepest(found.value) / steepest(start), rel=1e-9)
     assert found.info == {"met_tol": False}
-    assert descend(K, A, L, 0.1, start, tol=1.0, max_iter=5).info == {"met_tol": True}
+    assert GLLE(tol=1.0, max_iter=5)._descend(K, A, L, 0.1, start, None).info == {"met_tol": True}
 
 
 def test_the_choice_of_lambda_waits_until_the_scores_are_known(monkeypatch):

@@ -7,7 +7,7 @@ import proxsuite
 import pytest
 
 from contone import CumulativeMass, measures
-from contone.enhance.ml2 import ML2, numerical_labels
+from contone.enhance.ml2 import ML2
 from contone.numerics.lle import lle_matrix, lle_weights
 
 # Chebyshev, Clark, Canberra, KL(R || D) with infinite rows dropped, cosine: the ML2 row of Kou et al.,
@@ -36,7 +36,7 @@ def test_numerical_labels_meet_a_reference_solver(small, k):
     X, L, _ = small
     M = lle_matrix(lle_weights(X, k))
     assert isinstance(M, np.ndarray) == (k == 20)
-    U = numerical_labels(M, L > 0, margin=1.0, ridge=1e-4).value
+    U = ML2(margin=1.0, ridge=1e-4)._numerical_labels(M, L > 0).value
     for j in range(L.shape[1]):
         expected = reference_solution(M if k == 20 else M.toarray(), 2 * L[:, j] - 1, 1.0, 1e-4)
         np.testing.assert_allclose(U[:, j], expected, atol=1e-6)
@@ -51,7 +51,7 @@ def test_kkt_residual_is_the_certificate(small):
 
 def test_signs_and_margin_hold(small):
     X, L, _ = small
-    U = numerical_labels(lle_matrix(lle_weights(X, 5)), L > 0, margin=0.3, ridge=1e-6).value
+    U = ML2(margin=0.3, ridge=1e-6)._numerical_labels(lle_matrix(lle_weights(X, 5)), L > 0).value
     assert U[L > 0].min() == 0.3
     assert U[L == 0].max() == -0.3
 
@@ -60,14 +60,14 @@ def test_the_margin_is_a_scale(small):
     # So softmax(U) at margin m is softmax(m U) at margin 1.
     X, L, _ = small
     M = lle_matrix(lle_weights(X, 5))
-    one = numerical_labels(M, L > 0, margin=1.0, ridge=1e-6).value
-    tenth = numerical_labels(M, L > 0, margin=0.1, ridge=1e-6).value
+    one = ML2(margin=1.0, ridge=1e-6)._numerical_labels(M, L > 0).value
+    tenth = ML2(margin=0.1, ridge=1e-6)._numerical_labels(M, L > 0).value
     np.testing.assert_allclose(tenth, 0.1 * one, rtol=1e-6)
 
 
 def test_a_label_that_all_rows_share_stays_at_the_margin():
     X = np.random.default_rng(0).normal(size=(30, 4))
-    U = numerical_labels(lle_matrix(lle_weights(X, 5)), np.ones((30, 1), dtype=bool), margin=1.0, ridge=1e-6).value
+    U = ML2(margin=1.0, ridge=1e-6)._numerical_labels(lle_matrix(lle_weights(X, 5)), np.ones((30, 1), dtype=bool)).value
     np.testing.assert_allclose(U, 1.0, atol=1e-6)
 
 

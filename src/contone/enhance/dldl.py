@@ -134,11 +134,11 @@ class DLDL(InductiveMixin, Enhancer):
             X = scaling(X)
         smoothness, about = self._smoothness(X)
         found = self._minimise(X, ~(L == 0), smoothness)  # NaN, an entry that nobody asked about, is open
-        self.coef_, self.intercept_ = found.value.W, found.value.b
+        D, self.coef_, self.intercept_ = found.value
         if self.standardize:
             self.coef_ = self.coef_ / scaling.scale[:, None]
             self.intercept_ = self.intercept_ - scaling.origin @ self.coef_
-        return found.with_value(found.value.D, **about)
+        return found.with_value(D, **about)
 
     def _minimise(self, X: Matrix, mask: Array, smoothness: Smoothness) -> Solution:
         """The minimum of F(W) that L-BFGS finds from W = 0, and D there; mask (n, q) says which labels are marked.
@@ -177,9 +177,7 @@ class DLDL(InductiveMixin, Enhancer):
         b = math.sqrt(q) * Phi[r] - mean @ W if self.fit_intercept else np.zeros(q)
         value = objective(inner.value, X @ W + b, W, smoothness, self.gamma)
         info = {"newton_steps": steps[0], "decrement": inner.residual}
-        return Solution(
-            Answer(inner.value, W, b), value, found.residual, found.n_iter, found.residual <= self.tol, info
-        )
+        return Solution((inner.value, W, b), value, found.residual, found.n_iter, found.residual <= self.tol, info)
 
     def _smoothness(self, X: Matrix) -> tuple[Smoothness, Record]:
         """The quadratic form of D, and what is known about its graph."""
@@ -216,14 +214,6 @@ class Smoothness(NamedTuple):
             return 2.0 * self.beta * D
         diagonal = self.beta + self.alpha * self.graph.row_sums()[:, None]
         return np.asarray(2.0 * (diagonal * D - self.alpha * self.graph.matmul(D)))
-
-
-class Answer(NamedTuple):
-    """D (n, q), W (d, q) and the intercept (q,)."""
-
-    D: Matrix
-    W: Matrix
-    b: Matrix
 
 
 def objective(D: Matrix, Z: Matrix, W: Matrix, smoothness: Smoothness, gamma: float) -> float:

@@ -22,7 +22,7 @@ Reference: Y. Lu, X. Jia. Predicting label distribution from multi-label ranking
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import gammaln, logsumexp, psi
@@ -105,8 +105,7 @@ class DRAM(InductiveMixin, Enhancer):
             # Paper: the code keeps the G of the draws before; they belong to other degrees of the same row.
             if k > 0 and self.responsibilities == "fresh":
                 G = respond(self._theta, phi, log_draws)
-            labelled = np.any(L > 0, axis=1)
-            sums = Sums.of(G, log_draws, labelled)
+            sums = sums_of_draws(G, log_draws, np.any(L > 0, axis=1))
             found = lbfgs(
                 partial(objective, phi=phi, sums=sums, penalty=self.penalty),
                 self._theta,
@@ -153,18 +152,14 @@ def draw_degrees(L: np.ndarray, rng: np.random.Generator) -> Array:
     return scores / scores.sum(axis=1, keepdims=True)
 
 
-class Sums(NamedTuple):
-    """What an M step needs of the draws: means over them of G (n, K) and of G log y (n, K, q)."""
+def sums_of_draws(G: np.ndarray, log_draws: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What an M step needs of the draws: means over them of G (n, K) and of G log y (n, K, q).
 
-    share: np.ndarray
-    logs: np.ndarray
-
-    @classmethod
-    def of(cls, G: np.ndarray, log_draws: np.ndarray, counts: np.ndarray) -> Sums:
-        """From G (J, n, K) and log y (J, n, q); rows that do not count (n,), bool, are left out."""
-        weight = counts / len(G)
-        logs = np.einsum("jik,jiq->ikq", G, log_draws)
-        return cls(G.sum(axis=0) * weight[:, None], logs * weight[:, None, None])
+    From G (J, n, K) and log y (J, n, q); rows that do not count (n,), bool, are left out.
+    """
+    weight = counts / len(G)
+    logs = np.einsum("jik,jiq->ikq", G, log_draws)
+    return G.sum(axis=0) * weight[:, None], logs * weight[:, None, None]
 
 
 def mixture(theta: np.ndarray, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -184,18 +179,21 @@ def respond(theta: np.ndarray, phi: np.ndarray, log_draws: np.ndarray) -> Array:
     return np.exp(scores - logsumexp(scores, axis=2, keepdims=True))
 
 
-def objective(theta: np.ndarray, phi: np.ndarray, sums: Sums, penalty: float) -> tuple[float, np.ndarray]:
+def objective(
+    theta: np.ndarray, phi: np.ndarray, sums: tuple[np.ndarray, np.ndarray], penalty: float
+) -> tuple[float, np.ndarray]:
     """The M step's objective, to be minimised, and its gradient (p, K, 1 + q)."""
+    share, logs = sums
     log_weights, alpha = mixture(theta, phi)
     weights, total, n, K = np.exp(log_weights), alpha.sum(axis=2), len(phi), theta.shape[1]
-    gain = sums.share * (np.log(weights + FLOOR) + gammaln(total) - gammaln(alpha).sum(axis=2))
-    gain += ((alpha - 1.0) * sums.logs).sum(axis=2)
+    gain = share * (np.log(weights + FLOOR) + gammaln(total) - gammaln(alpha).sum(axis=2))
+    gain += ((alpha - 1.0) * logs).sum(axis=2)
     # Paper: the code's penalty is n K lambda against a sum over rows; biases are in it, the weights w are not.
     slopes = theta[:, :, 1:]
     value = penalty * K * float(np.square(slopes).sum()) - float(gain.sum()) / n
-    pull = sums.share * weights / (weights + FLOOR)
+    pull = share * weights / (weights + FLOOR)
     by_gate = pull - weights * pull.sum(axis=1, keepdims=True)
-    by_alpha = sums.share[:, :, None] * (psi(total)[:, :, None] - psi(alpha)) + sums.logs
+    by_alpha = share[:, :, None] * (psi(total)[:, :, None] - psi(alpha)) + logs
     # The slope of softplus is 1 - exp(-softplus).
     by_raw = np.concatenate([by_gate[:, :, None], by_alpha * -np.expm1(FLOOR - alpha)], axis=2)
     gradient = -np.tensordot(phi.T, by_raw, axes=1) / n

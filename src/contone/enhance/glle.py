@@ -55,7 +55,7 @@ from contone.numerics.optimise import lbfgs
 from contone.numerics.scaling import standardisation, unscaled
 from contone.numerics.simplex import softmax, to_distributions
 from contone.numerics.solution import Solution
-from contone.typing import Array, Domains, Operator, Presets, Record
+from contone.typing import Array, Domains, Operator, Presets
 from contone.validation import silent_rows
 
 GRID = np.logspace(-2, 2, 41)
@@ -169,19 +169,67 @@ class GLLE(InductiveMixin, Enhancer):
         if exact:
             masked = None if asked is None else in_order(asked, order)
             equal = average_equal_rows(X[order])
-            how: Record = {"tol": self.tol, "max_iter": self.max_iter}
-            solution = smooth(A, local, lambda_, equal, masked, neutral, **how)
+            solution = self._smooth(A, local, lambda_, equal, masked, neutral)
             P = put_back(solution.value, order)
         else:
             self._width = mean_pairwise_distance(X) or 1.0
             start = check_random_state(self.random_state).uniform(size=(X.shape[0] + 1, L.shape[1]))
             K = gaussian_matrix(X, self._width)
-            solution = descend(K, A, L, lambda_, start, asked, tol=self.tol, max_iter=self.max_iter)
+            solution = self._descend(K, A, L, lambda_, start, asked)
             self._W = like(solution.value, X)
             P = model(K, self._W)
         self.scores_ = P
         info = {"lambda": lambda_, "sigma": self._sigma, "neighbours": search}
         return solution.with_value(self._normalised(P), **info)
+
+    def _smooth(
+        self,
+        A: Graph,
+        L: Array,
+        lambda_: float,
+        equal: tuple[int, Operator | None],
+        asked: Array | None,
+        neutral: np.ndarray,
+    ) -> Solution:
+        """The minimiser P of the objective over all P that are equal on equal rows.
+
+        `equal` has the number of distinct rows and V -> E V, which takes means over equal rows; without duplicates
+        E = I. P = E P solves (I + lambda E G) P = E L. With a mask M = `asked` (n, q) a label by itself has
+        (E M + lambda E G) p = E M l; as G 1 = 0, L and P are counted from the values `neutral` (q,), which stand where
+        nothing was asked.
+        """
+        n_distinct, average = equal
+        mean: Operator = average or (lambda V: V)
+        degree = A.row_sums()
+        origin: Array = 0.0
+        if asked is None:
+            system = A.diagonal_plus(1.0 + lambda_ * degree, -lambda_)
+            right, own = mean(L), 1.0
+        else:
+            origin, laplacian = like(neutral, L)[None, :], A.diagonal_plus(lambda_ * degree, -lambda_)
+            system = lambda V: asked * V + laplacian(V)  # noqa: E731
+            right, own = mean(asked * (L - origin)), array_namespace(L).mean(asked, axis=1)
+        jacobi = mean((own + lambda_ * degree)[:, None])[:, 0]
+        jacobi = jacobi if asked is None else array_namespace(L).clip(jacobi, min=1e-6)
+        apply = system if average is None else (lambda V: mean(system(V)))
+        solution = conjugate_gradient(apply, right, diagonal=jacobi, tol=self.tol, max_iter=self.max_iter)
+        P = mean(solution.value) + origin
+        value, _ = objective(P, A, L, lambda_, asked)
+        return replace(solution, value=P, objective=value, info={"n_distinct": n_distinct})
+
+    def _descend(self, K: Array, A: Graph, L: Array, lambda_: float, start: Array, asked: Array | None) -> Solution:
+        """At most `max_iter` steps of L-BFGS on W, from `start` (n + 1, q); the value is W."""
+
+        def value_and_gradient(W: np.ndarray) -> tuple[float, np.ndarray]:
+            value, g = objective(model(K, like(W, L)), A, L, lambda_, asked)
+            return value, np.vstack([to_numpy(K @ g), to_numpy(g.sum(axis=0))])  # K is symmetric
+
+        first = float(np.abs(value_and_gradient(start)[1]).max())
+        tol, max_iter = self.tol * first, self.max_iter
+        found = lbfgs(value_and_gradient, start, tol=tol, max_iter=max_iter, n_pairs=N_PAIRS, min_decrease=0.0)
+        residual = found.residual / first if first > 0 else 0.0
+        # Stopping early is the point of this mode, so that an unmet tolerance is not a failure.
+        return replace(found, residual=residual, converged=True, info={"met_tol": residual <= self.tol})
 
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
         kernel = 2 * 8.0 * n * n if self.solver == "lbfgs" else 0.0  # K, and exponents while it is made
@@ -263,44 +311,6 @@ def objective(P: Array, A: Graph, L: Array, lambda_: float, asked: Array | None 
     return value, 2.0 * (residual + lambda_ * smoothness)
 
 
-def smooth(
-    A: Graph,
-    L: Array,
-    lambda_: float,
-    equal: tuple[int, Operator | None],
-    asked: Array | None = None,
-    neutral: np.ndarray | None = None,
-    *,
-    tol: float,
-    max_iter: int,
-) -> Solution:
-    """The minimiser P of the objective over all P that are equal on equal rows.
-
-    `equal` has the number of distinct rows and V -> E V, which takes means over equal rows; without duplicates E = I.
-    P = E P solves (I + lambda E G) P = E L. With a mask M = `asked` (n, q) a label by itself has (E M + lambda E G) p =
-    E M l; as G 1 = 0, L and P are counted from the values `neutral` (q,), which stand where nothing was asked.
-    """
-    n_distinct, average = equal
-    mean: Operator = average or (lambda V: V)
-    degree = A.row_sums()
-    origin: Array = 0.0
-    if asked is None:
-        system = A.diagonal_plus(1.0 + lambda_ * degree, -lambda_)
-        right, own = mean(L), 1.0
-    else:
-        assert neutral is not None
-        origin, laplacian = like(neutral, L)[None, :], A.diagonal_plus(lambda_ * degree, -lambda_)
-        system = lambda V: asked * V + laplacian(V)  # noqa: E731
-        right, own = mean(asked * (L - origin)), array_namespace(L).mean(asked, axis=1)
-    jacobi = mean((own + lambda_ * degree)[:, None])[:, 0]
-    jacobi = jacobi if asked is None else array_namespace(L).clip(jacobi, min=1e-6)
-    apply = system if average is None else (lambda V: mean(system(V)))
-    solution = conjugate_gradient(apply, right, diagonal=jacobi, tol=tol, max_iter=max_iter)
-    P = mean(solution.value) + origin
-    value, _ = objective(P, A, L, lambda_, asked)
-    return replace(solution, value=P, objective=value, info={"n_distinct": n_distinct})
-
-
 def average_equal_rows(X: Array) -> tuple[int, Operator | None]:
     """How many distinct rows X (n, d) has, and the map that gives each row of V (n, q) the mean over all rows that are
     equal in X; None where no two are."""
@@ -345,27 +355,3 @@ def labelled_scores(distances: Array, indices: Array, L: Array, scores: Array, s
 def model(K: Array, W: Array) -> Array:
     """P = [K 1] W for K (m, n) and W (n + 1, q), the last row of W being the bias."""
     return K @ W[:-1] + W[-1]
-
-
-def descend(
-    K: Array,
-    A: Graph,
-    L: Array,
-    lambda_: float,
-    start: Array,
-    asked: Array | None = None,
-    *,
-    tol: float,
-    max_iter: int,
-) -> Solution:
-    """At most `max_iter` steps of L-BFGS on W, from `start` (n + 1, q); the value is W."""
-
-    def value_and_gradient(W: np.ndarray) -> tuple[float, np.ndarray]:
-        value, g = objective(model(K, like(W, L)), A, L, lambda_, asked)
-        return value, np.vstack([to_numpy(K @ g), to_numpy(g.sum(axis=0))])  # K is symmetric
-
-    first = float(np.abs(value_and_gradient(start)[1]).max())
-    found = lbfgs(value_and_gradient, start, tol=tol * first, max_iter=max_iter, n_pairs=N_PAIRS, min_decrease=0.0)
-    residual = found.residual / first if first > 0 else 0.0
-    # Stopping early is the point of this mode, so that an unmet tolerance is not a failure.
-    return replace(found, residual=residual, converged=True, info={"met_tol": residual <= tol})

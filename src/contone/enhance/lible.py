@@ -20,6 +20,7 @@ Reference: Q. Zheng, J. Zhu, H. Tang. Label information bottleneck for label enh
 from __future__ import annotations
 
 import math
+from functools import partial
 from numbers import Integral
 from typing import ClassVar
 
@@ -151,25 +152,13 @@ class LIBLE(InductiveMixin, Enhancer):
             for steps, asked in zip(AUTO_STEPS, (self.pretrain_epochs, self.epochs), strict=True)
         )
         # The networks of the degrees have no part in J1, so that their gradient is 0 and Adam leaves them alone.
-        before = networks.train(
-            lambda w, rows: loss(w, rows, beta=0.0),
-            w,
-            n_rows=n,
-            epochs=first,
-            batch_size=self.batch_size,
-            rates=lambda _: self.pretrain_learning_rate,
-            rng=rng,
+        train = partial(networks.train, n_rows=n, batch_size=self.batch_size, rng=rng)
+        before = train(
+            lambda w, rows: loss(w, rows, beta=0.0), w, epochs=first, rates=lambda _: self.pretrain_learning_rate
         )
         every = DECAY_EVERY if self.decay == "epochs" else DECAY_EVERY / per_epoch
-        trained = networks.train(
-            loss,
-            before.w,
-            n_rows=n,
-            epochs=second,
-            batch_size=self.batch_size,
-            rates=lambda epoch: self.learning_rate * DECAY ** (epoch // every),
-            rng=rng,
-        )
+        falling = lambda epoch: self.learning_rate * DECAY ** (epoch // every)  # noqa: E731
+        trained = train(loss, before.w, epochs=second, rates=falling)
         self._w = to_numpy(trained.w)
         value, slope = networks.value_and_slope(loss, trained.w, n, self.batch_size)
         info = {"epochs": [first, second], "code_bits": self._code_bits(features)}

@@ -90,37 +90,27 @@ class ML2(Enhancer):
         k = L.shape[1] + 1 if self.n_neighbors is None else self.n_neighbors
         # Paper: the Gram matrices are regularised only where K > d; duplicate rows make that fail, so here always.
         M = lle_matrix(lle_weights(X, k, regularization=self.regularization))
-        solution = numerical_labels(
-            M, L > 0, margin=self.margin, ridge=self.ridge, tol=self.tol, max_iter=self.max_iter
-        )
+        solution = self._numerical_labels(M, L > 0)
         U = solution.value
         # A row of confidences always has a positive entry, so that the positive part has mass.
         D = normalise_rows(expit(U)) if self.output == "sigmoid" else to_distributions(U, self.output)
         return solution.with_value(D, largest_numerical_label=float(np.abs(U).max()))
 
+    def _numerical_labels(self, M: sp.csr_array | np.ndarray, relevant: np.ndarray) -> Solution:
+        """The minimiser U (n, q) of tr(U^T M U) + ridge ||U||^2 with the signs of `relevant`, a bool matrix (n, q)."""
+        # Paper: mu^T M mu has constants in its null space, so its minimiser is not unique; the ridge picks the
+        # smallest.
+        n = M.shape[0]
+        if isinstance(M, np.ndarray):
+            H = 2.0 * M
+            H[np.diag_indices(n)] += 2.0 * self.ridge
+        else:
+            H = (2.0 * (M + self.ridge * sp.eye_array(n, format="csr"))).tocsr()
+        lower = np.where(relevant, self.margin, -np.inf)
+        upper = np.where(relevant, np.inf, -self.margin)
+        return solve_box_qp(H, np.zeros(relevant.shape), lower, upper, tol=self.tol, max_iter=self.max_iter)
+
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
         k = min(q + 1 if self.n_neighbors is None else self.n_neighbors, n)
         # M, and H made from it: a row meets the neighbours of its neighbours. A third copy where few are bound.
         return super()._fit_bytes(n, d, q) + 3 * 12.0 * n * min(n, k * k)
-
-
-def numerical_labels(
-    M: sp.csr_array | np.ndarray,
-    relevant: np.ndarray,
-    *,
-    margin: float,
-    ridge: float,
-    tol: float = 1e-8,
-    max_iter: int = 500,
-) -> Solution:
-    """The minimiser U (n, q) of tr(U^T M U) + ridge ||U||^2 with the signs of `relevant`, a bool matrix (n, q)."""
-    # Paper: mu^T M mu has constants in its null space, so its minimiser is not unique; the ridge picks the smallest.
-    n = M.shape[0]
-    if isinstance(M, np.ndarray):
-        H = 2.0 * M
-        H[np.diag_indices(n)] += 2.0 * ridge
-    else:
-        H = (2.0 * (M + ridge * sp.eye_array(n, format="csr"))).tocsr()
-    lower = np.where(relevant, margin, -np.inf)
-    upper = np.where(relevant, np.inf, -margin)
-    return solve_box_qp(H, np.zeros(relevant.shape), lower, upper, tol=tol, max_iter=max_iter)

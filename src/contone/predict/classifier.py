@@ -99,10 +99,8 @@ class FromClassifier(DistributionLearner):
         if np.count_nonzero(self._mass) == 1:  # classifiers refuse a single class
             self.estimator_ = None
             return Solution(None)
-        if self.estimator is None:
-            estimator: EstimatorLike = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-        else:
-            estimator = clone(self.estimator)
+        default = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+        estimator: EstimatorLike = default if self.estimator is None else clone(self.estimator)
         weight_name = weight_parameter(estimator)
         self.targets_ = self._choice(estimator, weight_name)
         if self.targets_ == "native":
