@@ -143,7 +143,7 @@ def _tiled_product(
 
 def _for_tiles(X: Array, work: Callable[[slice, slice], Result], tile: int) -> Iterator[tuple[slice, slice, Result]]:
     """(rows, columns, work(rows, columns)) of all tiles of X (n, d) with itself, in their order."""
-    parts = [slice(i, i + tile) for i in range(0, X.shape[0], tile)]
+    parts = [slice(i, min(i + tile, X.shape[0])) for i in range(0, X.shape[0], tile)]
     tiles = combinations_with_replacement(parts, 2)  # on and above the diagonal
     while some := list(islice(tiles, TILES_AT_ONCE)):
         for (rows, columns), done in zip(some, get_backend(X).map_blocks(lambda t: work(*t), some), strict=True):

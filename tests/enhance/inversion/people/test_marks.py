@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 
 from contone import Inversion, Levels, Marks, label_chances
-from contone.exceptions import InputError, LabelError
+from contone.exceptions import InputError, LabelError, LabelWarning
 from contone.models import load_model, save_model
 
 SHORT = {"n_sweeps": 60, "n_burn": 30}
@@ -95,8 +95,9 @@ def test_a_bar_with_persons_is_a_bar_each(data, fitted):
     method = Inversion(degradation="bar", **SHORT).fit(X[item], Y, groups=item, annotators=who)
     assert isinstance(method.degradation_, Marks)
     np.testing.assert_array_equal(method.label_distributions_, fitted.label_distributions_)
-    with pytest.raises(InputError, match="marks"):
-        Inversion(degradation="main", **SHORT).fit(X[item], Y, groups=item, annotators=who)
+    with pytest.warns(LabelWarning, match='"marks" says the same'):
+        D = Inversion(degradation="main", **SHORT).fit_enhance(X[item], Y, groups=item, annotators=who)
+    np.testing.assert_array_equal(D, fitted.label_distributions_)
 
 
 def test_grades_of_items_without_persons():
