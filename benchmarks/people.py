@@ -11,7 +11,7 @@ features; at k = 1 shares with 1/q added) has the same log loss. *Cover* is the 
 votes inside of 90 % predictive intervals; where an end falls on a tie, chance says on which side.
 
 A cell is SET/k/SEED/METHOD and a line of results/people.jsonl, written when it is finished. crowd-kit (Dawid-Skene,
-MACE, GLAD) is optional: ``--methods DawidSkene MACE GLAD`` asks for it.
+MACE, GLAD) and cleanlab (CROWDLAB) are optional: ``--methods DawidSkene MACE GLAD CROWDLAB`` asks for them.
 """
 
 from __future__ import annotations
@@ -103,6 +103,26 @@ def crowd(name: str) -> Callable[[Answers], np.ndarray]:
     return answer
 
 
+def crowdlab(given: Answers) -> np.ndarray:
+    """CROWDLAB's chances of each item's label; votes without a name are by a first person, a second and so on."""
+    from cleanlab.multiannotator import _get_consensus_stats
+
+    n_before = np.arange(len(given.item)) - np.searchsorted(np.sort(given.item), np.sort(given.item))
+    worker = given.worker.copy()
+    if (worker < 0).any():
+        worker[np.argsort(given.item, kind="stable")] = n_before
+    number = np.unique(worker, return_inverse=True)[1]
+    table = np.full((len(given.X), int(number.max()) + 1), np.nan)
+    table[given.item, number] = given.label
+    P, counts = regressed(given.X, given.counts()), given.counts()
+    told = counts.sum(axis=1) > 0
+    majority = (counts + 1e-6 * P).argmax(axis=1)
+    n = counts.sum(axis=1).astype(int)
+    found = _get_consensus_stats(table[told], P[told], n[told], majority[told], verbose=False)
+    P[told] = found[2]
+    return P
+
+
 METHODS: dict[str, Callable[[Answers, Answers, int], dict[str, float]]] = {
     "counting": by(lambda given: shares(given.counts())),
     "Dirichlet": by(lambda given: dirichlet_multinomial(given.counts())),
@@ -112,7 +132,7 @@ METHODS: dict[str, Callable[[Answers, Answers, int], dict[str, float]]] = {
     "contone": contone,
     "contone, counts": counts_only,
 }
-PEERS = {name: by(crowd(name)) for name in ("DawidSkene", "MACE", "GLAD")}
+PEERS = {**{name: by(crowd(name)) for name in ("DawidSkene", "MACE", "GLAD")}, "CROWDLAB": by(crowdlab)}
 
 
 def read_results() -> dict[str, dict[str, float]]:

@@ -249,7 +249,6 @@ BRIEF: dict[str, dict[str, Any]] = {
     "GLEMR": {"max_iter": 10},
     "GLESC": {"max_iter": 10},
     "Inversion": TINY,
-    "LCdr": {"epochs": 2},
     "LDLForest": {"n_trees": 2, "max_iter": 5},
     "LEIC": {"epochs": 2},
     "LEVI": {"epochs": 2},

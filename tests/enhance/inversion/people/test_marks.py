@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 
 from contone import Inversion, Levels, Marks, label_chances
-from contone.exceptions import InputError, LabelError
+from contone.exceptions import InputError, LabelError, LabelWarning
 from contone.models import load_model, save_model
 
 SHORT = {"n_sweeps": 60, "n_burn": 30}
@@ -82,10 +82,12 @@ def test_new_rows_and_files(data, fitted, tmp_path):
 
 
 def test_no_answer_and_all_zeros_differ(fitted, data):
-    """Nothing marked is an answer: chances fall."""
+    """Nothing marked is an answer: chances fall, but for the error of weighing rows at a few points."""
     X = data[0]
-    nothing = label_chances(fitted, X, np.zeros((len(X), 3)))
-    assert (nothing < label_chances(fitted, X)).all()
+    change = label_chances(fitted, X, np.zeros((len(X), 3))) - label_chances(fitted, X)
+    assert change.max() < 0.005
+    assert (change < 0).mean() > 0.99
+    assert change.mean() < -0.02
 
 
 def test_a_bar_with_persons_is_a_bar_each(data, fitted):
@@ -93,8 +95,9 @@ def test_a_bar_with_persons_is_a_bar_each(data, fitted):
     method = Inversion(degradation="bar", **SHORT).fit(X[item], Y, groups=item, annotators=who)
     assert isinstance(method.degradation_, Marks)
     np.testing.assert_array_equal(method.label_distributions_, fitted.label_distributions_)
-    with pytest.raises(InputError, match="marks"):
-        Inversion(degradation="main", **SHORT).fit(X[item], Y, groups=item, annotators=who)
+    with pytest.warns(LabelWarning, match='"marks" says the same'):
+        D = Inversion(degradation="main", **SHORT).fit_enhance(X[item], Y, groups=item, annotators=who)
+    np.testing.assert_array_equal(D, fitted.label_distributions_)
 
 
 def test_grades_of_items_without_persons():

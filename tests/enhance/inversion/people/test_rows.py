@@ -78,7 +78,7 @@ def test_draws_of_persons_follow_their_posterior():
     by_person = sort_by_person(responses, N_ROWS)
     offset, log_sharpness = 0.0, 0.0
     for k in range(60 + N_DRAWS):
-        draw_persons(k, tau, kappa, USUAL, Z, responses, traits, by_person)
+        draw_persons(k, tau * BASIS, kappa, USUAL, Z, responses, traits, by_person)
         if k >= 60:
             offset = offset + traits.offset[1:].mean(0) / N_DRAWS
             log_sharpness += np.log(traits.sharpness[1:]).mean() / N_DRAWS

@@ -2,11 +2,12 @@
 
     z_i = mu_i + w_i^-1/2 e_i,   e_i ~ N(0, s^2 R),  tr R = r      items; w_i ~ Gamma(nu/2, nu/2)
     mu_i = b + sum_m beta_m f_mi(m)                                 features, whose mean shares are given (`matching`)
-    b_w ~ N(0, tau^2), log a_w ~ N(0, kappa^2)                      persons, where they are known
+    b_w ~ N(0, tau^2 V), log a_w ~ N(0, kappa^2)                      persons, where they are known
 
 Steps are: items (`rows`), tails, coefficients (normal), shape R (inverse Wishart, corrected for the trace), spread s,
-persons (`persons`), and their tau and kappa. A scale given the values that it scales moves little where answers say
-little of these values, and so does the other way round where they say much: scales take both kinds of step in turn
+all of these with the items taken along (`together`), persons (`persons`), and their T = tau^2 V and kappa. A scale
+given the values that it scales moves little where answers say little of these values, and so does the other way round
+where they say much: scales take both kinds of step in turn
 (Yu and Meng's interweaving).
 
 What the answers are is known to `likelihood` alone.
@@ -26,8 +27,9 @@ from scipy.stats import invwishart
 from contone.enhance.inversion.people.answers import VOTES, Features, Matrix, Responses, Traits
 from contone.enhance.inversion.people.persons import draw_persons, sort_by_person
 from contone.enhance.inversion.people.priors import Prior
-from contone.enhance.inversion.people.rows import draw_items, likelihood_of_items
+from contone.enhance.inversion.people.rows import draw_items, likelihood_of_items, slopes_of_items
 from contone.enhance.inversion.people.slices import slice_step
+from contone.enhance.inversion.people.together import Together
 from contone.runtime.machine import for_each, pieces_by_width, total
 
 ACCEPTED = 0.35
@@ -61,9 +63,9 @@ class Chain:
         self.basis: Matrix = helmert(q).T if centred else np.eye(q)
         self.r = self.basis.shape[1]
         along = self.basis.T @ np.linspace(-1.0, 1.0, q)
-        along = np.outer(along, along) * (self.r / max(float(along @ along), 1e-12))
-        self.believed: Matrix = (1.0 - prior.axis) * np.eye(self.r) + prior.axis * along
-        self.spread, self.shape = prior.spread.median, self.believed.copy()
+        self.along = np.outer(along, along) * (self.r / max(float(along @ along), 1e-12))
+        self.believed = self.belief(prior.axes[-1] if len(prior.axes) == 1 else 0.0)
+        self.spread, self.shape, self.offset_shape = prior.spread.median, self.believed.copy(), self.believed.copy()
         self.tail = len(prior.tails) // 2
         self.weight = np.ones(n)
         self.intercept, self.coefficients = np.zeros(self.r), np.full(len(features), 1.0 / max(len(features), 1))
@@ -80,7 +82,8 @@ class Chain:
         weight = np.nansum(responses.values, axis=1) if responses.kind == VOTES else told.astype(float)
         n_answers = np.bincount(np.repeat(np.arange(n), np.diff(responses.first)), weight, n)
         self.spread_is_open = bool(self.free.all() and (n_answers > 1).sum() < TWICE * (n_answers > 0).sum())
-        self.steps = {"spread": 0.1, "tau": 0.1, "kappa": 0.2}
+        self.steps = {"tau": 0.1, "kappa": 0.2}
+        self.together = Together(self)
         self.adapting = True
         self.moved = 1.0
 
@@ -88,13 +91,18 @@ class Chain:
         """Every step once."""
         self.draw_items()
         self.draw_tails()
-        self.draw_coefficients()
         self.draw_shape()
         self.draw_spread()
+        # one vote per item has told its features, which have its mean shares, all it knows of the mean
+        if not (self.spread_is_open and self.features and self.n_persons == 0 and self.r < len(self.basis)):
+            self.draw_coefficients()
+            self.together.step()
         if self.n_persons:
             self.draw_persons()
             self.draw_tau()
             self.draw_kappa()
+            if self.free.all() and self.by_person.first[1] == 0:
+                self.draw_level()
 
     # Items
 
@@ -121,6 +129,14 @@ class Chain:
         pieces = pieces_by_width(len(Z), 64 * Z.shape[1])
         return float(total(lambda p: likelihood_of_items(p.start, p.stop, *told), pieces)) if pieces else 0.0
 
+    def slopes(self, Z: Matrix) -> tuple[float, Matrix]:
+        """The same, and its slope (n, q) by Z."""
+        slope = np.empty_like(Z)
+        told = Z, self.responses, self.traits, slope
+        pieces = pieces_by_width(len(Z), 64 * Z.shape[1])
+        value = total(lambda p: slopes_of_items(p.start, p.stop, *told), pieces) if pieces else 0.0
+        return float(value), slope
+
     def squares(self, mean: Matrix | None = None) -> NDArray[np.float64]:
         """(n,): (z - mu)' R^-1 (z - mu)."""
         white = self.basis @ np.linalg.cholesky(np.linalg.inv(self.shape))
@@ -130,7 +146,8 @@ class Chain:
 
     def draw_tails(self) -> None:
         """Degrees of freedom nu among those of the prior, weights summed out, and then the weights of items."""
-        tails, r = self.prior.tails, self.r
+        # with the spread open they are nearly normal, as those that features are matched to
+        tails, r = self.prior.tails[-1 if self.spread_is_open else 0 :], self.r
         Q = self.squares() / self.spread**2
         log_p = np.array([
             len(Q) * (gammaln((nu + r) / 2) - gammaln(nu / 2) - r / 2 * math.log(nu))
@@ -138,10 +155,11 @@ class Chain:
             for nu in tails
         ])  # fmt: skip
         p = np.exp(log_p - log_p.max())
-        self.tail = int(self.rng.choice(len(tails), p=p / p.sum()))
-        nu = tails[self.tail]
+        nu = float(self.rng.choice(tails, p=p / p.sum()))
+        self.tail = int(np.flatnonzero(self.prior.tails == nu)[0])
         self.weight = self.rng.gamma((nu + r) / 2, 2.0 / (nu + Q))
-        self._turn_tails(Q)
+        if len(tails) > 1:
+            self._turn_tails(Q)
 
     def _turn_tails(self, Q: NDArray[np.float64]) -> None:
         """To the next nu, with the same e and the same ranks of weights."""
@@ -198,20 +216,43 @@ class Chain:
 
     # Sigma = s^2 R
 
+    def belief(self, axis: float) -> Matrix:
+        """What R is believed to be where a share `axis` of the variance lies along the order of the labels."""
+        found: Matrix = (1.0 - axis) * np.eye(self.r) + axis * self.along
+        return found
+
+    def draw_axis(self) -> None:
+        """That share, given R and V."""
+        shapes = [self.shape] * (not self.spread_is_open) + [self.offset_shape] * (self.n_persons > 0)
+        if len(self.prior.axes) == 1 or self.r == 1 or not shapes:
+            return
+        n0 = self.r - 1 + self.prior.shape
+        log_p = np.zeros(len(self.prior.axes))
+        for k, axis in enumerate(self.prior.axes):
+            B = self.belief(axis)
+            for R in shapes:
+                log_p[k] += 0.5 * n0 * (np.linalg.slogdet(B)[1] - self.r * math.log(np.trace(np.linalg.solve(R, B))))
+        p = np.exp(log_p - log_p.max())
+        self.believed = self.belief(float(self.rng.choice(self.prior.axes, p=p / p.sum())))
+
     def draw_shape(self) -> None:
         """R given z."""
+        self.draw_axis()
+        if self.spread_is_open:
+            return
         E = (self.Z - self.mean) @ self.basis
         S = (self.weight[:, None] * E).T @ E / self.spread**2
         self.shape = draw_shape_of(S, len(E), self.shape, self.prior.shape, self.rng, self.believed)
 
     def draw_spread(self) -> None:
-        """s: given z, and then several times given e = (z - mu) / s; from its prior where answers leave it open.
+        """s given z; from its prior where answers leave it open.
 
         Persons do not follow such a jump at once, so that s stays at its median where they are known.
         """
         if self.spread_is_open:
-            if self.n_persons == 0:
-                self._with_spread(self.prior.spread.draw(self.rng))
+            spread = self.prior.spread.draw(self.rng) if self.n_persons == 0 else self.spread
+            none = np.zeros((self.r, self.r))
+            self._go(spread, draw_shape_of(none, 0, self.shape, self.prior.shape, self.rng, self.believed))
             return
         n, r, white = len(self.Z), self.r, self.basis @ np.linalg.cholesky(np.linalg.inv(self.shape))
         root = np.sqrt(self.weight)[:, None]
@@ -225,22 +266,14 @@ class Chain:
 
         self.spread = math.exp(slice_step(log_density, math.log(self.spread), 0.1, self.rng))
         self.mean = self.mean_at(self.spread, self.tau)
-        told: float | None = None
-        for _ in range(N_SCALE_STEPS):
-            told = self._scale("spread", self.prior.spread.log_density, self._with_spread, told)
 
-    def _with_spread(self, spread: float) -> float:
-        """Go there with e kept; what the log density of z that are known gains."""
+    def _go(self, spread: float, shape: Matrix) -> None:
+        """To another s and R, with e kept."""
+        before, after = (s * np.linalg.cholesky(R) for s, R in ((self.spread, self.shape), (spread, shape)))
+        turn = self.basis @ np.linalg.solve(before.T, after.T) @ self.basis.T
         mean = self.mean_at(spread, self.tau)
-        held, factor = ~self.free, spread / self.spread
-        gain = 0.0
-        if held.any():
-            gain += 0.5 * float((self.weight * self.squares())[held].sum()) / self.spread**2
-            gain -= 0.5 * float((self.weight * self.squares(mean))[held].sum()) / spread**2
-            gain -= int(held.sum()) * self.r * math.log(factor)
-        self.Z = np.where(held[:, None], self.Z, mean + factor * (self.Z - self.mean))
-        self.mean, self.spread = mean, spread
-        return gain
+        self.Z = mean + (self.Z - self.mean) @ turn
+        self.mean, self.spread, self.shape = mean, spread, shape
 
     def _scale(
         self, name: str, prior: Callable[[float], float], go: Callable[[float], float], told: float | None = None
@@ -269,7 +302,21 @@ class Chain:
         """Offsets and sharpness of everybody."""
         for _ in range(N_PERSON_STEPS):
             seed = int(self.rng.integers(2**62))
-            draw_persons(seed, self.tau, self.kappa, self.usual, self.Z, self.responses, self.traits, self.by_person)
+            draw_persons(
+                seed,
+                self.root_of_offsets(),
+                self.kappa,
+                self.usual,
+                self.Z,
+                self.responses,
+                self.traits,
+                self.by_person,
+            )
+
+    def root_of_offsets(self) -> Matrix:
+        """(q, r): makes offsets of normal numbers."""
+        found: Matrix = self.tau * self.basis @ np.linalg.cholesky(self.offset_shape)
+        return found
 
     def offsets(self) -> Matrix:
         """b (W + 1, q), beside what a person who is less sharp chooses as usual."""
@@ -285,8 +332,7 @@ class Chain:
         q = len(self.basis)
         if self.n_persons == 0:
             return Traits(np.ones(1), np.zeros((1, q)))
-        b = normals[:, :q] - normals[:, :q].mean(axis=1, keepdims=True)
-        return self.with_offsets(np.exp(self.kappa * normals[:, q]), self.tau * b)
+        return self.with_offsets(np.exp(self.kappa * normals[:, q]), normals[:, : self.r] @ self.root_of_offsets().T)
 
     def middle(self) -> Traits:
         """One person who answers about as all people do: their offsets make a vote less certain."""
@@ -294,12 +340,11 @@ class Chain:
         return Traits(np.full(1, (1.0 + math.pi / 4 * self.tau**2) ** -0.5), np.zeros((1, len(self.basis))))
 
     def draw_tau(self) -> None:
-        """tau: given offsets, and then given offsets / tau."""
-        b = self.offsets()[1:]
-        self._draw_tau_given(len(b) * (b.shape[1] - 1), float(np.vdot(b, b)))
-
-    def _draw_tau_given(self, count: int, size: float) -> None:
-        """tau where `size` is the sum of squares of `count` numbers with variance tau^2."""
+        """T = tau^2 V: V and tau given offsets, and then tau given offsets / tau."""
+        b = self.offsets()[1:] @ self.basis
+        S, worth = b.T @ b / self.tau**2, self.prior.shape
+        self.offset_shape = draw_shape_of(S, len(b), self.offset_shape, worth, self.rng, self.believed)
+        count, size = b.size, float(np.vdot(b @ np.linalg.inv(self.offset_shape), b))
 
         def log_density(log_tau: float) -> float:
             tau = math.exp(log_tau)
@@ -322,6 +367,21 @@ class Chain:
         self.traits = self.with_offsets(self.traits.sharpness, self.offsets() * (tau / self.tau))
         self.mean, self.tau = mean, tau
         return gain
+
+    def draw_level(self) -> None:
+        """What no answer sees: z + d for all items, and b_w - a_w d for all persons."""
+        a, b = self.traits.sharpness[1:], self.offsets()[1:] @ self.basis
+        precision, held = np.linalg.inv(self.offset_shape) / self.tau**2, 1.0 / self.prior.coefficient**2
+        A = held * np.eye(self.r) + float(a @ a) * precision
+        c = precision @ (a @ b) - held * self.intercept
+        root = np.linalg.cholesky(A)
+        d = np.linalg.solve(root.T, np.linalg.solve(root, c) + self.rng.standard_normal(self.r))
+        self.intercept = self.intercept + d
+        d = self.basis @ d
+        self.Z, self.mean, self.mode = self.Z + d, self.mean + d, self.mode + d
+        offset = self.traits.offset - self.traits.sharpness[:, None] * d
+        offset[0] = 0.0
+        self.traits = self.traits._replace(offset=offset)
 
     def draw_kappa(self) -> None:
         """kappa: given the log of sharpness, and then given that over kappa."""

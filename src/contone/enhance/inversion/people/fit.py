@@ -126,7 +126,7 @@ def _start(
     """The chain for a kind of answers."""
     if isinstance(rule, Levels):  # known degrees say nothing of the level of z, so that they have no part here
         return LevelsChain(responses, features, LevelsPrior(), rng, worth=rule.worth, n_persons=n_persons)
-    prior = Prior(axis=ON_THE_SCALE if isinstance(rule, Votes) and rule.ordered else 0.0)
+    prior = Prior(axes=(ON_THE_SCALE,)) if isinstance(rule, Votes) and rule.ordered else Prior()
     return Chain(responses, features, prior, rng, n_persons=n_persons, known=known)
 
 

@@ -74,7 +74,8 @@ def add_terms_of_levels(z, levels, a, b, cuts, gradient, information):
             above = logistic(cuts[y] - m) if y < len(cuts) else 1.0
             below = logistic(cuts[y - 1] - m) if y > 0 else 0.0
             gradient[j] += a * (above + below - 1.0)
-            information[j, j] += a * a * (above * (1.0 - above) + below * (1.0 - below))
+            if len(information) > 0:
+                information[j, j] += a * a * (above * (1.0 - above) + below * (1.0 - below))
     return total
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contone.enhance.inversion.people.answers import Features, Matrix, Responses, Traits
-from contone.enhance.inversion.people.chain import Chain, draw_shape_of
+from contone.enhance.inversion.people.chain import Chain
 from contone.enhance.inversion.people.levels import cut_value, draw_traits
 from contone.enhance.inversion.people.priors import LevelsPrior
 from contone.enhance.inversion.people.slices import slice_step
@@ -42,10 +42,9 @@ class LevelsChain(Chain):
         n_persons: int = 0,
     ) -> None:
         """`worth` (K + 1,) is what each level counts."""
-        q, n_cuts = responses.values.shape[1], len(worth) - 1
+        n_cuts = len(worth) - 1
         self.gaps = _first_gaps(responses.values, n_cuts)
         self.log_stretch = np.zeros(n_persons + 1)
-        self.offset_shape: Matrix = np.eye(q)
         self.gamma = prior.stretch.median if n_persons else 0.0
         super().__init__(responses, features, prior, rng, n_persons=n_persons, centred=False)
         self.traits = self.traits._replace(cuts=self.cuts(), worth=np.asarray(worth, dtype=np.float64)[None, :])
@@ -62,8 +61,6 @@ class LevelsChain(Chain):
         super().sweep()
         if len(self.gaps):
             self.draw_cuts()
-        if self.n_persons and self.by_person.first[1] == 0:
-            self.draw_level()
 
     def draw_persons(self) -> None:
         """Offsets, sharpness and stretch of everybody."""
@@ -93,13 +90,6 @@ class LevelsChain(Chain):
         factor = (1.0 + math.pi / 8 * self.tau**2) ** -0.5
         cuts: Matrix = factor * self.traits.cuts[:1]
         return Traits(np.full(1, factor), np.zeros((1, len(self.basis))), cuts, self.traits.worth)
-
-    def draw_tau(self) -> None:
-        """T = tau^2 V: V and tau given offsets, and then tau given offsets / tau."""
-        b = self.traits.offset[1:]
-        self.offset_shape = draw_shape_of(b.T @ b / self.tau**2, len(b), self.offset_shape, self.prior.shape, self.rng)
-        size = float(np.vdot(b @ np.linalg.inv(self.offset_shape), b))
-        self._draw_tau_given(b.size, size)
 
     def draw_kappa(self) -> None:
         """kappa and gamma."""
@@ -139,20 +129,6 @@ class LevelsChain(Chain):
             common[k] = slice_step(log_density, float(common[k]), width, self.rng)
         self.gaps = np.diff(common)
         self.traits = self.traits._replace(cuts=self.cuts())
-
-    def draw_level(self) -> None:
-        """What no answer sees: z_j + d_j for all items, and b_wj - a_w d_j for all persons."""
-        a, b = self.traits.sharpness[1:], self.traits.offset[1:]
-        precision, held = np.linalg.inv(self.offset_shape) / self.tau**2, 1.0 / self.prior.coefficient**2
-        A = held * np.eye(self.r) + float(a @ a) * precision
-        c = precision @ (a @ b) - held * self.intercept
-        root = np.linalg.cholesky(A)
-        d = np.linalg.solve(root.T, np.linalg.solve(root, c) + self.rng.standard_normal(self.r))
-        self.intercept = self.intercept + d
-        self.Z, self.mean, self.mode = self.Z + d, self.mean + d, self.mode + d
-        offset = self.traits.offset - self.traits.sharpness[:, None] * d
-        offset[0] = 0.0
-        self.traits = self.traits._replace(offset=offset)
 
 
 def _first_gaps(levels: Matrix, n_cuts: int) -> NDArray[np.float64]:

@@ -41,7 +41,7 @@ def log_likelihood(z, r, responses, traits):
 def add_terms(z, r, responses, traits, room, gradient, information):
     """The same; adds its gradient (q,) by z and minus its second derivative (q, q), of which the lower triangle.
 
-    `room` (q,) is overwritten.
+    `room` (q,) is overwritten; an `information` without rows is left alone.
     """
     w = responses.person[r]
     if responses.kind == LEVELS:
@@ -152,7 +152,8 @@ def _add_terms_of_vote(z, counts, a, b, p, gradient, information):
         if not math.isnan(counts[j]):
             p[j] *= share
             gradient[j] += a * (counts[j] - n * p[j])
-            information[j, j] += weight * p[j]
-            for k in range(j + 1):
-                information[j, k] -= weight * p[j] * p[k]
+            if len(information) > 0:
+                information[j, j] += weight * p[j]
+                for k in range(j + 1):
+                    information[j, k] -= weight * p[j] * p[k]
     return chosen - n * math.log(total)

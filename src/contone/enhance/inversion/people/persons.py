@@ -1,6 +1,6 @@
 """Draws of persons: offsets b_w and log sharpness by elliptical slice sampling, which needs the likelihood alone.
 
-    b_w ~ N(0, tau^2 (I - 11'/q)),   log a_w ~ N(0, kappa^2),   chances softmax(a_w (z - c) + c + b_w)
+    b_w ~ N(0, tau^2 V),   log a_w ~ N(0, kappa^2),   chances softmax(a_w (z - c) + c + b_w)
 
 `Traits.offset` holds b_w + (1 - a_w) c: somebody who does not look at the item (a_w = 0) chooses as is usual, c.
 
@@ -51,21 +51,23 @@ def likelihood_of_person(w, Z, responses, traits, by_person):
 
 
 @compiled
-def draw_persons(seed, tau, kappa, usual, Z, responses, traits, by_person):
-    """One step for everybody but person 0; `traits` are changed in place."""
-    q = Z.shape[1]
+def draw_persons(seed, root, kappa, usual, Z, responses, traits, by_person):
+    """One step for everybody but person 0; `traits` are changed in place.
+
+    `root` (q, r) makes offsets of normal numbers.
+    """
+    q, r = root.shape
     state = np.zeros(1, np.uint64)
-    drawn, was = np.empty(q + 1), np.empty(q + 1)
+    normal, drawn, was = np.empty(r + 1), np.empty(q + 1), np.empty(q + 1)
     for w in range(1, len(traits.sharpness)):
         start_stream(state, seed, w)
-        fill_normal(state, drawn)
-        level = 0.0
+        fill_normal(state, normal)
         for j in range(q):
-            level += drawn[j] / q
-        for j in range(q):
-            drawn[j] = tau * (drawn[j] - level)
+            drawn[j] = 0.0
+            for k in range(r):
+                drawn[j] += root[j, k] * normal[k]
             was[j] = traits.offset[w, j] - (1.0 - traits.sharpness[w]) * usual[j]
-        drawn[q] *= kappa
+        drawn[q] = kappa * normal[r]
         was[q] = math.log(traits.sharpness[w])
         height = likelihood_of_person(w, Z, responses, traits, by_person) + math.log(uniform(state))
         angle = 2.0 * math.pi * uniform(state)

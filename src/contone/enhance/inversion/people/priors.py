@@ -40,11 +40,11 @@ class Prior:
     """s: root mean square of a coordinate of z - mu."""
     shape: float = 12.0
     """How many rows the belief is worth that labels are alike and unrelated, beside one per coordinate."""
-    axis: float = 0.0
-    """Share of the variance of z that is believed to lie along the order of the labels, where they have one."""
+    axes: tuple[float, ...] = (0.0, 0.4, 0.8)
+    """Share of the variance of z that is believed to lie along the order of the labels: one of these."""
     tails: NDArray[np.float64] = field(default_factory=lambda: np.array([4.0, 6.0, 10.0, 20.0, 60.0, 200.0]))
     """Degrees of freedom of the residuals, each as likely as the others; none near 2."""
-    coefficient: float = 0.3
+    coefficient: float = 0.1
     """Standard deviation of coefficients around 1 (the regression is right), and of intercepts around 0."""
     offset: LogNormal = LogNormal(0.7, 0.5)
     """tau."""
@@ -57,6 +57,7 @@ class LevelsPrior(Prior):
     """What is believed of marks and levels before any is seen: measured, as for votes, in `benchmarks/marks.py`."""
 
     spread: LogNormal = LogNormal(1.7, 0.35)
+    axes: tuple[float, ...] = (0.0,)
     coefficient: float = 1.0
     stretch: LogNormal = LogNormal(0.3, 0.7)
     """gamma: standard deviation of the log of how far apart a person's cut points are."""

@@ -3,22 +3,24 @@
     P(vote j | x) = softmax(W^T phi(x))_j  over the labels on offer,    penalty  lambda / 2 |W|^2
     P(mark of j | x) = F(W^T phi(x))_j     each label by itself
 
-A share of the votes, the lapse, is by people who chose anything: it keeps labels that the regression rules out
-possible, and is the one with which left-out votes are most likely. phi are the principal components of the
-standardised features. An item's own answers must not tell its feature, or they
-would count twice: shares of training items come from a fit to the other folds. lambda is the one with which these
-shares tell the left-out answers best.
+phi are the principal components of the standardised features; a second regression has, beside them, how close a row
+is to some others. Shares are a mixture of both and of people who choose anything, which keeps possible what the
+regressions rule out: the one with which left-out votes are most likely. An item's own answers must not tell its
+feature, or they would count twice: shares of training items come from a fit to the other folds. lambda is the one with
+which these shares tell the left-out answers best.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
-from scipy.optimize import minimize, minimize_scalar
+from scipy.optimize import minimize
+from scipy.spatial.distance import cdist, pdist
 
 from contone.backends import like, to_numpy
 from contone.enhance.inversion.model import mean_features
@@ -31,26 +33,68 @@ from contone.typing import Array
 Matrix = NDArray[np.float64]
 Loss = Callable[[Matrix, Matrix, NDArray[np.bool_] | None], tuple[float, Matrix]]
 N_FOLDS = 5
-PENALTIES = 10.0 ** np.arange(3.0, -2.5, -0.5)
+"""In which lambda is chosen."""
+MORE_FOLDS = 15
+"""In which shares are cross-fitted: a fit to four fifths of the answers tells visibly less than one to all."""
+MIXTURE_STEPS = 50
+N_LANDMARKS = 100
+"""Rows that others are compared with, for what is not linear."""
+PENALTIES = 10.0 ** np.arange(3.0, -4.0, -0.5)
 """lambda, tried from the strongest until the left-out answers are told worse again."""
 MOST_TRIED = 4000
 """Answers that lambda is chosen on."""
 
 
 @dataclass(frozen=True)
+class Closeness:
+    """How close rows are to some of them, k(x, l) = exp(-g |x - l|^2): what a linear function of x cannot tell.
+
+    In coordinates whose inner products are k (Nystroem's approximation), with variances that sum to one.
+    """
+
+    landmarks: Matrix
+    sharpness: float
+    mean: Matrix
+    root: Matrix
+
+    @classmethod
+    def of(cls, U: Matrix, rng: np.random.Generator) -> Closeness:
+        """To rows of U (m, p) that are drawn; the typical distance of two of them is the unit."""
+        landmarks = U[np.sort(rng.permutation(len(U))[:N_LANDMARKS])]
+        typical = float(np.median(pdist(landmarks, "sqeuclidean"))) if len(landmarks) > 1 else 1.0
+        sharpness = 1.0 / max(typical, 1e-12)
+        values, vectors = np.linalg.eigh(np.exp(-sharpness * cdist(landmarks, landmarks, "sqeuclidean")))
+        some = values > 1e-6 * values[-1]
+        raw = cls(landmarks, sharpness, np.zeros(int(some.sum())), vectors[:, some] / np.sqrt(values[some]))
+        K = raw(U)
+        size = math.sqrt(max(float(K.var(axis=0).sum()), 1e-12))
+        return replace(raw, mean=K.mean(axis=0) / size, root=raw.root / size)
+
+    def __call__(self, U: Array) -> Array:
+        """(m, k) of rows U (m, p)."""
+        xp, landmarks = array_namespace(U), like(self.landmarks, U)
+        squares = xp.sum(U**2, axis=1)[:, None] + xp.sum(landmarks**2, axis=1) - 2.0 * U @ landmarks.T
+        return xp.exp(-self.sharpness * squares) @ like(self.root, U) - like(self.mean, U)
+
+
+@dataclass(frozen=True)
 class Regression:
-    """Shares of answers from features."""
+    """Shares of answers from features: a mixture of a linear model, one with closeness, and choosing anything."""
 
     feature_map: PrincipalMap
-    weights: Matrix
-    """W (p, q), a constant first."""
+    closeness: Closeness
+    weights: tuple[Matrix, Matrix]
+    """W (p, q) of both models, a constant first."""
+    mixture: Matrix
+    """(3,)."""
     kind: int = VOTES
-    lapse: float = 0.0
 
     def __call__(self, X: Array) -> Array:
         """(m, q) for features X (m, d)."""
         phi = mean_features(self.feature_map, X).T
-        return _with_lapse(_chances(phi @ like(self.weights, phi), self.kind), self.lapse)
+        bent = array_namespace(phi).concat([phi, self.closeness(phi[:, 1:])], axis=1)
+        shares = [_chances(P @ like(W, P), self.kind) for P, W in zip((phi, bent), self.weights, strict=True)]
+        return _mixed(shares, self.mixture)
 
     def features(self, X: Array) -> MatchedShares | MatchedChances:
         """The feature of the mean of z; of votes, where X lies."""
@@ -77,53 +121,68 @@ def fit_regression(
     marks and levels numbers from 0 to 1.
     """
     feature_map = principal_map(X, n_components)
-    phi = np.asarray(mean_features(feature_map, X)).T
+    phi = np.asarray(mean_features(feature_map, X), dtype=np.float64).T
     m, q = len(phi), counts.shape[1]
-    fold = rng.permutation(m) % N_FOLDS
-    loss = _loss if kind == VOTES else _loss_of_marks
+    fold = rng.permutation(m)
     told = np.nansum(counts, axis=1) > 0 if kind == VOTES else ~np.isnan(counts).all(axis=1)
     counts, item = counts[told], item[told]
     tried = np.sort(rng.permutation(len(item))[:MOST_TRIED])
-    penalty = _choose_penalty(phi, counts[tried], item[tried], fold, loss) * max(len(item) / len(tried), 1.0) ** 0.5
-    weights = _fit(phi[item], counts, penalty, np.zeros((phi.shape[1], q)), loss)
-    shares = np.empty((m, q))
-    for k in range(N_FOLDS):
-        train, test = fold[item] != k, fold == k
-        shares[test] = _chances(phi[test] @ _fit(phi[item[train]], counts[train], penalty, weights, loss), kind)
-    lapse = _find_lapse(shares[item], counts) if kind == VOTES else 0.0
-    return Regression(feature_map, weights, kind, lapse), _with_lapse(shares, lapse)
+    closeness = Closeness.of(phi[:, 1:], rng)
+    weights, shares = [], []
+    for P in (phi, np.hstack([phi, closeness(phi[:, 1:])])):
+        penalty = _choose_penalty(P, counts[tried], item[tried], fold % N_FOLDS, kind)
+        penalty *= max(len(item) / len(tried), 1.0) ** 0.5
+        W = _fit(P[item], counts, penalty, np.zeros((P.shape[1], q)), kind)
+        M = np.empty((m, q))
+        for k in range(MORE_FOLDS):
+            train, test = fold[item] % MORE_FOLDS != k, fold % MORE_FOLDS == k
+            M[test] = _chances(P[test] @ _fit(P[item[train]], counts[train], penalty, W, kind), kind)
+        weights.append(W)
+        shares.append(M)
+    mixture = find_mixture([M[item] for M in shares], counts, kind)[1]
+    return Regression(feature_map, closeness, (weights[0], weights[1]), mixture, kind), _mixed(shares, mixture)
 
 
-def _with_lapse(shares: Array, lapse: float) -> Array:
-    return (1.0 - lapse) * shares + lapse / shares.shape[1]
+def _mixed(shares: list[Array], mixture: Matrix) -> Array:
+    """Shares (n, q) of a mixture whose last part chooses anything."""
+    parts = mixture.tolist()
+    return parts[-1] / shares[0].shape[1] + sum(p * M for p, M in zip(parts, shares, strict=False))
 
 
-def _find_lapse(shares: Matrix, counts: Matrix) -> float:
-    """The share of people who chose anything with which votes (n, q) are most likely, given cross-fitted shares."""
-    offered, votes = ~np.isnan(counts), np.nan_to_num(counts)
-    total = votes.sum(axis=1)
+def find_mixture(shares: list[Matrix], counts: Matrix, kind: int = VOTES) -> tuple[float, Matrix]:
+    """Minus the log likelihood of answers (n, q), given cross-fitted shares, and the mixture that has the least.
 
-    def loss(lapse: float) -> float:
-        chances = np.where(offered, np.maximum(_with_lapse(shares, lapse), 1e-300), 0.0)
-        chosen = np.log(np.where(offered, chances, 1.0))
-        return -float((votes * chosen).sum() - total @ np.log(chances.sum(axis=1)))
+    Parts are the shares and, of votes, choosing anything; expectation maximisation finds how much there is of each.
+    """
+    parts = np.stack([*shares, np.full(counts.shape, 1.0 / counts.shape[1])])
+    if kind == VOTES:
+        parts = np.where(np.isnan(counts), 0.0, parts)
+        parts /= parts.sum(axis=2, keepdims=True)
+        said = counts > 0
+        P, n = parts[:, said], counts[said]
+    else:
+        said = ~np.isnan(counts)
+        P = np.concatenate([parts[:, said], 1.0 - parts[:, said]], axis=1)
+        n = np.concatenate([counts[said], 1.0 - counts[said]])
+    anything = 0.01 if kind == VOTES else 0.0  # where it starts: what is nothing stays nothing
+    mixture = np.append(np.full(len(shares), (1.0 - anything) / len(shares)), anything)
+    for _ in range(MIXTURE_STEPS):
+        mixture = mixture * (P @ (n / np.maximum(mixture @ P, 1e-300))) / max(float(n.sum()), 1e-300)
+    return -float(n @ np.log(np.maximum(mixture @ P, 1e-300))), mixture
 
-    return float(minimize_scalar(loss, bounds=(0.0, 0.5), method="bounded", options={"xatol": 1e-4}).x)
 
-
-def _choose_penalty(
-    phi: Matrix, counts: Matrix, item: NDArray[np.intp], fold: NDArray[np.intp], loss_of: Loss
-) -> float:
-    """lambda whose fits tell left-out answers best."""
+def _choose_penalty(phi: Matrix, counts: Matrix, item: NDArray[np.intp], fold: NDArray[np.intp], kind: int) -> float:
+    """lambda that tells left-out answers best."""
     starts = [np.zeros((phi.shape[1], counts.shape[1]))] * N_FOLDS
     best, chosen, n_worse = np.inf, float(PENALTIES[0]), 0
     for penalty in PENALTIES:
-        loss = 0.0
+        Z = np.zeros(counts.shape)
         for k in range(N_FOLDS):
             train, test = fold[item] != k, fold[item] == k
             if train.any() and test.any():
-                starts[k] = _fit(phi[item[train]], counts[train], penalty, starts[k], loss_of)
-                loss += loss_of(phi[item[test]] @ starts[k], counts[test], None)[0]
+                starts[k] = _fit(phi[item[train]], counts[train], penalty, starts[k], kind)
+                Z[test] = phi[item[test]] @ starts[k]
+        loss = find_mixture([_chances(Z, kind)], counts, kind)[0]
         if loss < best:
             best, chosen, n_worse = loss, float(penalty), 0
         else:
@@ -133,9 +192,10 @@ def _choose_penalty(
     return chosen
 
 
-def _fit(phi: Matrix, counts: Matrix, penalty: float, start: Matrix, loss_of: Loss) -> Matrix:
+def _fit(phi: Matrix, counts: Matrix, penalty: float, start: Matrix, kind: int) -> Matrix:
     """W (p, q) with the least penalised loss; each feature in a unit in which the loss is about as curved as any."""
-    n = np.nansum(counts, axis=1) if loss_of is _loss else np.ones(len(counts))
+    loss_of = _loss if kind == VOTES else _loss_of_marks
+    n = np.nansum(counts, axis=1) if kind == VOTES else np.ones(len(counts))
     squares = np.square(phi * np.sqrt(n)[:, None]).sum(axis=0)
     held = np.full(len(squares), penalty)
     held[0] = 1e-2  # the constant is free, but for labels that nobody chose
@@ -151,7 +211,7 @@ def _fit(phi: Matrix, counts: Matrix, penalty: float, start: Matrix, loss_of: Lo
 
     found = minimize(loss, (start / unit[:, None]).ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 200})
     W: Matrix = found.x.reshape(start.shape) * unit[:, None]
-    if loss_of is _loss:
+    if kind == VOTES:
         W -= W.mean(axis=1, keepdims=True)
     return W
 

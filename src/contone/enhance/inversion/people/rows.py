@@ -47,6 +47,17 @@ def likelihood_of_items(start, stop, Z, responses, traits):
 
 
 @compiled
+def slopes_of_items(start, stop, Z, responses, traits, slope):
+    """The same, and its slope (n, q) by Z."""
+    total, room, none = 0.0, np.empty(Z.shape[1]), np.empty((0, 0))
+    for i in range(start, stop):
+        slope[i] = 0.0
+        for r in range(responses.first[i], responses.first[i + 1]):
+            total += add_terms(Z[i], r, responses, traits, room, slope[i], none)
+    return total
+
+
+@compiled
 def half_square(z, mean, P, w):
     """(z - mean)' w P (z - mean) / 2."""
     total = 0.0
