@@ -316,6 +316,7 @@ class Inversion(InductiveMixin, Enhancer):
         self.rule_report_: RuleReport | AnswersReport
         self._expected_error: ExpectedError | None = None
         if isinstance(rule, Answers):
+            _warn_of_little(labels, X_some.shape[0])
             from contone.enhance.inversion.people.fit import fit_people  # compiled loops, which take a second to load
 
             self.fit_, self.posterior_ = fit_people(X_some, labels, rule, settings, rng, grades, item, person)
@@ -478,6 +479,22 @@ def _read_answers(rule: Measurement | str, L: np.ndarray) -> Answers:
             LabelWarning,
         )
     return reading
+
+
+def _warn_of_little(L: np.ndarray, n_items: int) -> None:
+    """Say where answers L (n, q) about some items leave something to beliefs alone."""
+    unchosen = np.flatnonzero(np.nansum(L, axis=0) == 0)
+    if len(unchosen) and np.nansum(L) > 0:
+        warn(
+            f"Nobody ever chose {len(unchosen)} of {L.shape[1]} labels (first: label number {unchosen[0]}, from 0): "
+            "their degrees are small and come from what is believed of any label. Leave out labels that were not on offer.",
+            LabelWarning,
+        )
+    if n_items == 1:
+        warn(
+            "There is one item only: how items differ is not learnt, and its degrees lean on what is believed of any.",
+            LabelWarning,
+        )
 
 
 class NoRuleError(InputError, AttributeError):

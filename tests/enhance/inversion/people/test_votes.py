@@ -210,6 +210,17 @@ def test_odd_answers_are_counted_in_sentences():
         Inversion(degradation="order").fit(X, rows, groups=item, annotators=item)
 
 
+def test_what_answers_leave_to_beliefs_is_said():
+    X, Y = np.random.default_rng(0).normal(size=(20, 2)), np.tile([[2.0, 1.0, 0.0]], (20, 1))
+    with pytest.warns(LabelWarning, match="Nobody ever chose 1 of 3 labels .first: label number 2"):
+        D = Inversion(degradation="votes", **SHORT).fit_enhance(X, Y)
+    assert (D[:, 2] > 0).all()
+    assert (D[:, 2] < D[:, 1]).all()
+    with pytest.warns(LabelWarning, match="one item only"):
+        D = Inversion(degradation="votes", **SHORT).fit_enhance(X[[0, 0, 0]], np.eye(3), groups=["a"] * 3)
+    assert D.shape == (1, 3)
+
+
 @pytest.mark.parametrize(("reading", "rows"), [("votes", np.eye(3)), ("marks", 1.0 - np.eye(3))])
 def test_labels_of_several_people_are_answers_whatever_the_rule(reading, rows):
     item = np.repeat(np.arange(30), 2)

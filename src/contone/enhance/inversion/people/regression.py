@@ -28,14 +28,16 @@ from contone.enhance.inversion.people.answers import VOTES, is_on_gpu
 from contone.enhance.inversion.people.matching import MatchedChances, MatchedShares
 from contone.numerics.scaling import PrincipalMap, principal_map
 from contone.numerics.simplex import softmax
+from contone.runtime.machine import for_each
 from contone.typing import Array
 
 Matrix = NDArray[np.float64]
 Loss = Callable[[Matrix, Matrix, NDArray[np.bool_] | None], tuple[float, Matrix]]
 N_FOLDS = 5
 """In which lambda is chosen."""
-MORE_FOLDS = 15
-"""In which shares are cross-fitted: a fit to four fifths of the answers tells visibly less than one to all."""
+MORE_FOLDS, MANY_ITEMS = 15, 10_000
+"""In which shares are cross-fitted, up to so many items: a fit to four fifths of few answers tells visibly less than
+one to all."""
 MIXTURE_STEPS = 50
 N_LANDMARKS = 100
 """Rows that others are compared with, for what is not linear."""
@@ -123,7 +125,7 @@ def fit_regression(
     feature_map = principal_map(X, n_components)
     phi = np.asarray(mean_features(feature_map, X), dtype=np.float64).T
     m, q = len(phi), counts.shape[1]
-    fold = rng.permutation(m)
+    fold, n_folds = rng.permutation(m), MORE_FOLDS if m <= MANY_ITEMS else N_FOLDS
     told = np.nansum(counts, axis=1) > 0 if kind == VOTES else ~np.isnan(counts).all(axis=1)
     counts, item = counts[told], item[told]
     tried = np.sort(rng.permutation(len(item))[:MOST_TRIED])
@@ -134,9 +136,12 @@ def fit_regression(
         penalty *= max(len(item) / len(tried), 1.0) ** 0.5
         W = _fit(P[item], counts, penalty, np.zeros((P.shape[1], q)), kind)
         M = np.empty((m, q))
-        for k in range(MORE_FOLDS):
-            train, test = fold[item] % MORE_FOLDS != k, fold % MORE_FOLDS == k
+
+        def cross_fit(k: int, P: Matrix = P, M: Matrix = M, W: Matrix = W, penalty: float = penalty) -> None:
+            train, test = fold[item] % n_folds != k, fold % n_folds == k
             M[test] = _chances(P[test] @ _fit(P[item[train]], counts[train], penalty, W, kind), kind)
+
+        for_each(cross_fit, range(n_folds))
         weights.append(W)
         shares.append(M)
     mixture = find_mixture([M[item] for M in shares], counts, kind)[1]
