@@ -487,7 +487,8 @@ def _warn_of_little(L: np.ndarray, n_items: int) -> None:
     if len(unchosen) and np.nansum(L) > 0:
         warn(
             f"Nobody ever chose {len(unchosen)} of {L.shape[1]} labels (first: label number {unchosen[0]}, from 0): "
-            "their degrees are small and come from what is believed of any label. Leave out labels that were not on offer.",
+            "their degrees are small and come from what is believed of any label. Leave out labels that were not on "
+            "offer.",
             LabelWarning,
         )
     if n_items == 1:
