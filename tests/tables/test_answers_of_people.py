@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import contone
-from contone.exceptions import ArgumentError, ContoneError, DataError
+from contone.exceptions import ArgumentError, ContoneError, DataError, LabelWarning
 from contone.tables.reading import read_table
 
 ANSWERS = [(i, w, "abc"[(i * w + w) % 3]) for i in range(4) for w in range(3)]
@@ -292,3 +292,17 @@ def test_ranks_of_several_people_are_levels(tmp_path, monkeypatch):
     done = contone.enhance_file("e.json", "o.csv", method=contone.Inversion(n_sweeps=40, n_burn=10))
     mean = pl.read_csv("o.csv").select(done.degrees).to_numpy().mean(axis=0)
     assert mean[0] > mean[1] > mean[2]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_one_class_per_row_is_one_vote_per_row(folder, stream):
+    rng = np.random.default_rng(0)
+    classes = [None, *rng.choice(["a", "b", "c"], 39)]  # the first row has none
+    pl.DataFrame({"x": rng.normal(size=40), "y": classes}).write_csv("classes.csv")
+    how = {"labels": ["y"], "stream": stream, "overwrite": True}
+    with pytest.warns(LabelWarning, match="without any label"):
+        done = contone.tables.enhance_file("classes.csv", "soft.csv", **how)
+    assert done.method.degradation_ == contone.Votes()
+    with pytest.warns(LabelWarning, match="without any label"):
+        done = contone.tables.enhance_file("classes.csv", "soft.csv", rule="main", **how)
+    assert done.method.degradation_ == contone.CumulativeMass(0.5)

@@ -41,6 +41,7 @@ class Rescaled(Mapped):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from contone import Temperature
     >>> X, L = [[0.0], [1.0]], [[1, 0], [0, 1]]
     >>> one, other = Rescaled(Temperature(c=0.5), t=2.0).fit_enhance(X, L), Temperature(c=1.0).fit_enhance(X, L)

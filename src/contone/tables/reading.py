@@ -316,9 +316,11 @@ def _rule(problem: Problem, note: Callable[[str], None]) -> str | None:
         return problem.reading.rule
     Y, kind = problem.Y.to_numpy().astype(np.float64), problem.answers and problem.answers.kind
     are_counts = np.nanmax(Y, initial=0.0) > 1.0 and np.array_equal(Y, Y.round(), equal_nan=True)
-    if problem.groups is None and not are_counts:
+    if problem.groups is None and not are_counts and not are_classes(Y):
         return None  # marks or confidences of one source, which the method knows how to read
-    if kind in ("levels", "ranks"):
+    if problem.groups is None and not are_counts:
+        proposal = ONE_CLASS
+    elif kind in ("levels", "ranks"):
         proposal = Proposal("levels", f"the question asks for {kind}: read as levels")
     else:
         proposal = propose_reading(Y, problem.groups)
@@ -329,6 +331,15 @@ def _rule(problem: Problem, note: Callable[[str], None]) -> str | None:
             proposal = Proposal("levels", "each person puts the labels in an order: read as levels")
     note(f"{proposal.sentence}; --rule says otherwise")
     return proposal.rule
+
+
+ONE_CLASS = Proposal("votes", "each row has exactly one label: read as one vote per row")
+
+
+def are_classes(Y: NDArray[np.float64]) -> bool:
+    """Whether every row that has a label has exactly one of several: one vote per row."""
+    Y = Y[np.nansum(Y, axis=1) > 0]
+    return len(Y) > 0 and Y.shape[1] > 1 and bool(np.isin(Y, (0.0, 1.0)).all() and (Y.sum(axis=1) == 1.0).all())
 
 
 def _refuse_negative_counts(Y: NDArray[np.float64], problem: Problem) -> None:

@@ -33,10 +33,10 @@ from contone.runtime.progress import Progress
 from contone.tables import checkpoint, formats, pieces
 from contone.tables.columns import Columns
 from contone.tables.encoder import described
-from contone.tables.fitting import FittedRows, intervals_of, refuse_without_features
+from contone.tables.fitting import FittedRows, intervals_of, read_by, refuse_without_features
 from contone.tables.labels import LabelReading
 from contone.tables.model_file import TableModel, load_table_model, path_of
-from contone.tables.reading import encode, encoder_for, features_of, understand
+from contone.tables.reading import ONE_CLASS, are_classes, encode, encoder_for, features_of, understand
 from contone.tables.settings import STDOUT, Reading, Streaming, Writing
 from contone.tables.table import Table, refuse_missing
 from contone.tables.writing import answer_frame, new_columns
@@ -154,6 +154,7 @@ def _started(request: Request, folder: Path) -> Job:
     """
     progress, reading = request.progress, request.reading
     plan, model = _unfinished(request, folder)
+    fingerprint = request.fingerprint()
     state = formats.state_of(request.source)
     with progress.working(f"looking at {request.source}"):
         source = pieces.cut(request.source, request.streaming.chunk_rows, reading, progress)
@@ -171,6 +172,9 @@ def _started(request: Request, folder: Path) -> Job:
     encoder = encoder_for(reading, chosen).fit(features)
     for line in described(encoder, features):
         progress.note(f"  {line}")
+    if reading.rule is None and are_classes(Y.to_numpy().astype(np.float64)):
+        progress.note(f"  {ONE_CLASS.sentence}; --rule says otherwise")
+        read_by(request.method, ONE_CLASS.rule)
     with progress.fitting(f"fitting {type(request.method).__name__} on {len(numbers):,} rows"):
         X = encode(encoder, features, len(numbers))
         request.method.fit(X, Y)
@@ -178,7 +182,7 @@ def _started(request: Request, folder: Path) -> Job:
     model = TableModel(request.method, chosen, read.names, read.is_set, encoder, len(numbers))
     job = Job(request, source, read, model, state, secrets.token_hex(8), sample)
     if request.writing.target != STDOUT and _keep_model(job, folder):
-        checkpoint.write_plan(folder, {"fingerprint": request.fingerprint(), "token": job.token})
+        checkpoint.write_plan(folder, {"fingerprint": fingerprint, "token": job.token})
     return job
 
 
