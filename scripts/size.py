@@ -34,7 +34,7 @@ LINES = {
     "predict": 710,
     "reproduction": 840,
     "runtime": 500,
-    "tables": 4100,  # exports of annotation tools both ways, answers of people in any table, next answers, embeddings
+    "tables": 4110,  # exports of annotation tools both ways, answers of people in any table, next answers, embeddings
     "trust": 2590,  # the verdict, answers of people and their page; rehearsals of votes and levels
     "validation": 840,
 }
