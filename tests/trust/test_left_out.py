@@ -71,7 +71,24 @@ def test_votes_are_checked_by_answers_left_out_and_too_few_are_said():
     assert found.verdict in ("use", "use with care")
     assert "each person chose one label" in str(found)
     assert "rule_fit_" not in dir(method)
-    one = Inversion(degradation="votes", **QUICK).fit(X, Y[::4])
-    assert "too few" in check(one, X, Y[::4]).not_checked[0]
-    with pytest.raises(InputError, match="two answers"):
-        leave_out(one, X, Y[::4])
+    few = Inversion(degradation="votes", **QUICK).fit(X[:30], Y[::4][:30])
+    assert "too few" in check(few, X[:30], Y[::4][:30]).not_checked[0]
+    with pytest.raises(InputError, match="too few"):
+        leave_out(few, X[:30], Y[::4][:30])
+
+
+@pytest.mark.parametrize("features_tell", [True, False])
+def test_one_answer_per_item_is_checked_by_items_left_out(features_tell):
+    """Rows that are left out are told by their features: better than by how often labels are chosen, or not at all."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(300, 3))
+    likely = (np.exp(2.0 * X) if features_tell else np.ones((300, 3))) * [1.0, 1.0, 0.3]
+    Y = np.stack([rng.multinomial(1, p) for p in likely / likely.sum(axis=1, keepdims=True)]).astype(float)
+    method = Inversion(degradation="votes", **QUICK).fit(X, Y)
+    left = leave_out(method, X, Y)
+    assert len(left.answers) == 60
+    assert not left.are_beside
+    found = check(method, X, Y)
+    assert found.verdict == "use with care"
+    assert ("left-out" in found.decision.names) is not features_tell
+    assert "people" in found.decision.names

@@ -26,7 +26,7 @@ from contone.exceptions import ArgumentError, InputError
 from contone.numerics.simplex import kl_divergence
 from contone.runtime.progress import reported
 from contone.trust import method_checks, model_checks
-from contone.trust.check_result import DOUBTFUL, FINE, OFF, Check, DoubtfulEntry, Finding
+from contone.trust.check_result import DOUBTFUL, FINE, OFF, UNTOLD, Check, DoubtfulEntry, Finding
 from contone.trust.hidden_labels import are_given_away, feature_finding, find_hidden_labels
 from contone.trust.left_out import leave_out, left_out_findings
 from contone.trust.open_rule import OverRules, average_over_rules, gain_finding, rule_finding
@@ -205,6 +205,10 @@ def _check_answers(subject: Subject) -> Check:
     method, D = subject.model, subject.D
     error, not_checked = method.expected_error_, list[str]()
     findings = [data_finding(subject.L, subject.names)]
+    several, n = method.rule_report_.n_several, method.rule_report_.n_items
+    if several < 0.25 * n:
+        said = f"Answers per item: {several} of {n} items have several; how far people differ about one is a prior's."
+        findings.append(Finding("people", "Do people agree about an item?", UNTOLD, several / max(n, 1), said))
     try:
         findings += left_out_findings(leave_out(method, subject.X, subject.L, seed=subject.seed))
     except InputError as why:

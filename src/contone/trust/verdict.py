@@ -51,6 +51,10 @@ SIMPLER = (
     "Take the labels as they are, or compare methods on data like yours: contone compare.",
 )
 COUNT = ("Count the answers, or ask more people per item; columns that tell something of the items help, too.",) * 2
+ASK = (
+    "Have a second person answer some of the items.",
+    "Have a second person answer some of the items: contone suggest --rule votes names them.",
+)
 FEATURES = (
     "Check that X and Y are of the same rows; add features that tell something, or use features=False.",
     "Check that labels and features are of the same rows; add columns that tell something.",
@@ -66,6 +70,7 @@ TABLE = {
     "data": Consequence(CARE, NEVER, USE, "the rows and labels are too few, or too much alike, to learn from", *ROWS),
     "gain": Consequence(CARE, NEVER, USE, "the answer is hardly expected to be better than a simple one", *SIMPLER),
     "left-out": Consequence(CARE, NEVER, CARE, "answers left out are predicted no better than by counting", *COUNT),
+    "people": Consequence(CARE, CARE, CARE, "one answer per item does not tell how far people differ about it", *ASK),
     "shares": Consequence(USE, CARE, USE, "degrees are not the shares that come true", *INTERVALS),
     "cardinality": Consequence(CARE, NEVER, USE, "the rule does not make such numbers of labels per row", *RULE),
     "rule": Consequence(CARE, CARE, USE, "most of the expected error is that nobody knows how labels were made", *RULE),
