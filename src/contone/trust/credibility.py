@@ -21,6 +21,7 @@ from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.assessment import ErrorSample, report_rule
 from contone.enhance.inversion.expected_error import ExpectedError, expect_error
 from contone.enhance.inversion.fit import choose_rows
+from contone.enhance.inversion.people.report import AnswersReport
 from contone.enhance.inversion.posterior import Posterior
 from contone.exceptions import ArgumentError, InputError
 from contone.numerics.simplex import kl_divergence
@@ -205,7 +206,9 @@ def _check_answers(subject: Subject) -> Check:
     method, D = subject.model, subject.D
     error, not_checked = method.expected_error_, list[str]()
     findings = [data_finding(subject.L, subject.names)]
-    several, n = method.rule_report_.n_several, method.rule_report_.n_items
+    report = method.rule_report_
+    assert isinstance(report, AnswersReport)
+    several, n = report.n_several, report.n_items
     if several < 0.25 * n:
         said = f"Answers per item: {several} of {n} items have several; how far people differ about one is a prior's."
         findings.append(Finding("people", "Do people agree about an item?", UNTOLD, several / max(n, 1), said))
@@ -216,7 +219,7 @@ def _check_answers(subject: Subject) -> Check:
     uniform = float(np.mean(kl_divergence(D, np.full(D.shape, 1.0 / D.shape[1])))) + error.mean
     lower, upper = (taken(end, subject.rows) for end in method.intervals(level=0.9))
     over = OverRules(error, 0.0, {"equal degrees": uniform}, {}, lower, upper, {})
-    row_errors, weight = taken(error.rows, subject.rows), method.rule_report_.yes_weight
+    row_errors, weight = taken(error.rows, subject.rows), report.yes_weight
     return _result(subject, findings, over, error, row_errors, [], not_checked, None, weight)
 
 

@@ -19,7 +19,7 @@ from sklearn.base import clone
 from contone.enhance import counting
 from contone.enhance.inversion import Inversion
 from contone.exceptions import InputError
-from contone.measurements import Votes
+from contone.measurements import Answers, Votes
 from contone.trust.check_result import DOUBTFUL, FINE, OFF, UNTOLD, Finding, graded
 from contone.typing import Matrix
 
@@ -50,10 +50,12 @@ def leave_out(
 
     With `item` (n,) a row is an answer, by `person` (n,) where that is known; else a row holds the votes for an item.
     """
-    rng, is_vote = np.random.default_rng(seed), isinstance(method.degradation_, Votes)
+    rng, rule = np.random.default_rng(seed), method.degradation_
+    assert isinstance(rule, Answers)
+    is_vote = isinstance(rule, Votes)
     fresh = clone(method).set_params(degradation=method.degradation_, n_samples=0, verbose=False)
     if item is None:
-        given, left = method.degradation_.count_answers(L), L.copy()
+        given, left = rule.count_answers(L), L.copy()
         places = np.flatnonzero(given >= 2)
         if len(places) >= LEAST_LEFT_OUT:
             votes = np.nan_to_num(L[places])

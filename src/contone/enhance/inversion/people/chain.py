@@ -82,6 +82,8 @@ class Chain:
         weight = np.nansum(responses.values, axis=1) if responses.kind == VOTES else told.astype(float)
         n_answers = np.bincount(np.repeat(np.arange(n), np.diff(responses.first)), weight, n)
         self.spread_is_open = bool(self.free.all() and (n_answers > 1).sum() < TWICE * (n_answers > 0).sum())
+        # an answer about every label tells which of them go together; one choice does not
+        self.shape_is_open = self.spread_is_open and centred
         self.steps = {"tau": 0.1, "kappa": 0.2}
         self.together = Together(self)
         self.adapting = True
@@ -94,7 +96,7 @@ class Chain:
         self.draw_shape()
         self.draw_spread()
         # one vote per item has told its features, which have its mean shares, all it knows of the mean
-        if not (self.spread_is_open and self.features and self.n_persons == 0 and self.r < len(self.basis)):
+        if not (self.shape_is_open and self.features and self.n_persons == 0):
             self.draw_coefficients()
             self.together.step()
         if self.n_persons:
@@ -147,7 +149,7 @@ class Chain:
     def draw_tails(self) -> None:
         """Degrees of freedom nu among those of the prior, weights summed out, and then the weights of items."""
         # with the spread open they are nearly normal, as those that features are matched to
-        tails, r = self.prior.tails[-1 if self.spread_is_open else 0 :], self.r
+        tails, r = self.prior.tails[-1 if self.shape_is_open else 0 :], self.r
         Q = self.squares() / self.spread**2
         log_p = np.array([
             len(Q) * (gammaln((nu + r) / 2) - gammaln(nu / 2) - r / 2 * math.log(nu))
@@ -223,7 +225,7 @@ class Chain:
 
     def draw_axis(self) -> None:
         """That share, given R and V."""
-        shapes = [self.shape] * (not self.spread_is_open) + [self.offset_shape] * (self.n_persons > 0)
+        shapes = [self.shape] * (not self.shape_is_open) + [self.offset_shape] * (self.n_persons > 0)
         if len(self.prior.axes) == 1 or self.r == 1 or not shapes:
             return
         n0 = self.r - 1 + self.prior.shape
@@ -238,7 +240,7 @@ class Chain:
     def draw_shape(self) -> None:
         """R given z."""
         self.draw_axis()
-        if self.spread_is_open:
+        if self.shape_is_open:
             return
         E = (self.Z - self.mean) @ self.basis
         S = (self.weight[:, None] * E).T @ E / self.spread**2
@@ -251,8 +253,10 @@ class Chain:
         """
         if self.spread_is_open:
             spread = self.prior.spread.draw(self.rng) if self.n_persons == 0 else self.spread
-            none = np.zeros((self.r, self.r))
-            self._go(spread, draw_shape_of(none, 0, self.shape, self.prior.shape, self.rng, self.believed))
+            shape, none = self.shape, np.zeros((self.r, self.r))
+            if self.shape_is_open:
+                shape = draw_shape_of(none, 0, shape, self.prior.shape, self.rng, self.believed)
+            self._go(spread, shape)
             return
         n, r, white = len(self.Z), self.r, self.basis @ np.linalg.cholesky(np.linalg.inv(self.shape))
         root = np.sqrt(self.weight)[:, None]
