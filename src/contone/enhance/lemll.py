@@ -13,6 +13,7 @@ Reference: Shao, Xu and Geng, "Multi-Label Learning with Label Enhancement", ICD
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
@@ -191,6 +192,8 @@ def minimise(p: Problem, *, tol: float, max_iter: int) -> Solution:
         return s * V[:n], solve_triangular(C, V[n:], lower=True, trans="T")
 
     def value_and_gradient(V: np.ndarray) -> tuple[float, np.ndarray]:
+        if not np.isfinite(V).all():  # a step beyond all numbers: back
+            return math.inf, np.zeros_like(V)
         value, in_U, in_Theta = objective(p, *split(V))
         return value, np.vstack([s * in_U, solve_triangular(C, in_Theta, lower=True)])
 

@@ -36,6 +36,8 @@ RANGE = (0.02, 12.0)
 """Spreads (root mean square of the centred log degrees) that are considered, from nearly uniform to nearly one-hot."""
 LEAST_STRENGTH = 1e-8
 """Least strength of the prior per row of the data: with none at all, a few rows of many labels leave Sigma singular."""
+NOTHING = 1e-30
+"""Variance that is added where Sigma has an inverse: labels that all rows share may leave none of it."""
 NEAR_EDGE = 1.15
 """A spread within this factor of an end of its range is called one at the edge."""
 PULL = 2.0
@@ -73,7 +75,8 @@ def precision(covariance: Covariance) -> Array:
     if isinstance(covariance, FactorCovariance):
         return covariance.precision()
     q = len(covariance)
-    return np.linalg.inv(covariance + np.trace(covariance) / (q * max(q - 1, 1)))
+    level = np.trace(covariance) / (q * max(q - 1, 1))
+    return np.linalg.inv(covariance + level + NOTHING * np.eye(q))
 
 
 def square_root(covariance: np.ndarray) -> Array:
