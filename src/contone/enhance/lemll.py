@@ -189,13 +189,13 @@ def minimise(p: Problem, *, tol: float, max_iter: int) -> Solution:
     C = cholesky(curvature, lower=True, overwrite_a=True)
 
     def split(V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return s * V[:n], solve_triangular(C, V[n:], lower=True, trans="T")
+        return s * V[:n], solve_triangular(C, V[n:], lower=True, trans="T", check_finite=False)
 
     def value_and_gradient(V: np.ndarray) -> tuple[float, np.ndarray]:
-        if not np.isfinite(V).all():  # a step beyond all numbers: back
-            return math.inf, np.zeros_like(V)
         value, in_U, in_Theta = objective(p, *split(V))
-        return value, np.vstack([s * in_U, solve_triangular(C, in_Theta, lower=True)])
+        if not math.isfinite(value):  # a step beyond all numbers: back
+            return math.inf, np.zeros_like(V)
+        return value, np.vstack([s * in_U, solve_triangular(C, in_Theta, lower=True, check_finite=False)])
 
     start = np.vstack([p.Y / s, solve_triangular(C, p.Phi.T @ p.Y, lower=True)])
     first = 2.0 * p.closeness * float(np.max(s * np.abs(p.Y))) or 1.0  # of the gradient at U = 0, Theta = 0
