@@ -1,13 +1,19 @@
-"""document -> files: a page, JSON, Markdown (every word and table) or LaTeX (the tables, for papers: booktabs)."""
+"""document -> files: a page, JSON, Markdown (every word and table) or LaTeX (the tables, for papers: booktabs).
+
+All but JSON are templates; a page has the shared style and script, and everything it needs, inside.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from contone.exceptions import InputError
-from contone.pages import html
+from contone.pages import escape
 from contone.pages.blocks import Block, Charts, Document, Fold, Pictures
 from contone.runtime.files import replacing
 from contone.runtime.plain import plain
@@ -23,7 +29,7 @@ def render(report: Document, form: str) -> str:
     """The report as one text; `form` is one of the values of `FORMATS`."""
     if form == "json":
         return json.dumps(as_plain(report), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    return html.page(report, form)
+    return fill(f"report.{form}.j2", title=report.title, document=report)
 
 
 def as_plain(report: Document) -> dict[str, object]:
@@ -37,12 +43,54 @@ def _without_pictures(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
     return tuple(replace(b, blocks=_without_pictures(b.blocks)) if isinstance(b, Fold) else b for b in kept)
 
 
-def save(report: Document, path: Path) -> Path:
+def save(report: Document, path: str | os.PathLike[str], *, overwrite: bool = True) -> Path:
     """Write the report, whole or not at all, in the format of its suffix."""
-    form = FORMATS.get(path.suffix.lower())
+    form = FORMATS.get(Path(path).suffix.lower())
     if form is None:
         raise InputError(f"path={str(path)!r}: the suffix must be one of {', '.join(FORMATS)}.")
     text = render(report, form)
-    with replacing(path) as temporary:
+    with replacing(path, overwrite=overwrite) as temporary:
         temporary.write_text(text, encoding="utf-8")
-    return path
+    return Path(path)
+
+
+def fill(template: str, **values: Any) -> str:
+    """A template with its values filled in, as one text; nothing outside the file is needed to show it.
+
+    Parameters
+    ----------
+    template : str
+        File name of the template, in the folder ``templates``: "report.html.j2" makes HTML.
+    **values
+        What the template prints. Texts are escaped, in Markdown and LaTeX by ``| text``; the template computes nothing.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    form = template.split(".")[1]
+    environment = Environment(
+        loader=PackageLoader("contone.pages"),
+        autoescape=form == "html",
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        finalize=_unbroken if form == "html" else None,
+    )
+    environment.filters |= {"text": getattr(escape, form), "identifier": escape.identifier, "code": _code}
+    return escape.printable(environment.get_template(template).render(**values).strip()) + "\n"
+
+
+def _code(text: str) -> str:
+    """Text in the type of code of Markdown, whatever backticks it holds.
+
+    Examples
+    --------
+    >>> _code("a"), _code("a`b")
+    ('`a`', '``a`b``')
+    """
+    fence = "`" * (1 + max((len(run) for run in re.findall(r"`+", text)), default=0))
+    return f"{fence}{' '.join(text.split(chr(10)))}{fence}"
+
+
+def _unbroken(value: Any) -> Any:
+    """No line ends between a number and its per cent sign."""
+    return value.replace(" %", "\N{NO-BREAK SPACE}%") if type(value) is str else value
