@@ -170,7 +170,7 @@ class Rehearsal:
         if isinstance(fit, PeopleFit):
             drawn = _draw_answers(fit, *how)
         else:
-            drawn = _draw_labels(fit, *how, n_graded=len(known.rows))
+            drawn = draw_labels(fit, *how, n_graded=len(known.rows))
         replicates = tuple(Replicate(*each, degrees=_graded(each[0], known.rows)) for each in drawn)
         self.X, self.labels, self.rows, self.label_names = X_some, L_some, rows, tuple(border.label_names)
         self.model, self.replicates = fitted, replicates
@@ -223,8 +223,8 @@ Drawn = Iterator[tuple[Matrix, Matrix, Parameters | Draw]]
 """Degrees (m, q), labels (m, q), and what made them."""
 
 
-def _draw_labels(
-    fit: Fit, X: Matrix, L: Matrix, n_replicates: int, rng: np.random.Generator, *, n_graded: int
+def draw_labels(
+    fit: Fit, X: Matrix, L: Matrix, n_replicates: int, rng: np.random.Generator, *, n_graded: int = 0
 ) -> Drawn:
     """Replicates of rows X (m, d) with labels L (m, q) that a rule made, some of them graded."""
     unasked = np.isnan(L)
