@@ -74,7 +74,7 @@ TABLE = {
     "shares": Consequence(USE, CARE, USE, "degrees are not the shares that come true", *INTERVALS),
     "cardinality": Consequence(CARE, NEVER, USE, "the rule does not make such numbers of labels per row", *RULE),
     "rule": Consequence(CARE, CARE, USE, "most of the expected error is that nobody knows how labels were made", *RULE),
-    "features": Consequence(CARE, CARE, CARE, "the features tell nothing of the labels", *FEATURES),
+    "features": Consequence(CARE, CARE, CARE, "the features tell nothing of the labels, or there are none", *FEATURES),
     "entries": Consequence(USE, CARE, USE, "hidden labels are predicted worse than by equal degrees", *NOISE),
     "rehearsal": Consequence(CARE, NEVER, USE, "on data like these a method without features does better", *METHOD),
     "order": Consequence(CARE, NEVER, USE, "labels marked no often get more weight than labels marked yes", *METHOD),
