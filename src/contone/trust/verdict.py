@@ -51,10 +51,7 @@ SIMPLER = (
     "Take the labels as they are, or compare methods on data like yours: contone compare.",
 )
 COUNT = ("Count the answers, or ask more people per item; columns that tell something of the items help, too.",) * 2
-ASK = (
-    "Have a second person answer some of the items.",
-    "Have a second person answer some of the items: contone suggest --rule votes names them.",
-)
+ASK = ("Have a second person answer some of the items; where people vote, contone suggest names them.",) * 2
 FEATURES = (
     "Check that X and Y are of the same rows; add features that tell something, or use features=False.",
     "Check that labels and features are of the same rows; add columns that tell something.",
