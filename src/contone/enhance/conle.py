@@ -139,11 +139,7 @@ class ConLE(Enhancer):
 
 def network_sizes(d: int, q: int, n_code: int, n_hidden: int) -> dict[str, tuple[int, ...]]:
     """Widths of f, g and h."""
-    return {
-        "features": (d, n_hidden, n_code),
-        "labels": (q, n_hidden, n_code),
-        "degrees": (2 * n_code, n_hidden, q),
-    }
+    return {"features": (d, n_hidden, n_code), "labels": (q, n_hidden, n_code), "degrees": (2 * n_code, n_hidden, q)}
 
 
 def codes(w: Tensor, sizes: Sizes, X: Tensor, L: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -109,7 +109,7 @@ class GLERB(Enhancer):
             "bounded_shape": True,
             "max_iter": 201,
             "random_state": 123,
-        },
+        }
     }
     SEARCH: ClassVar[Domains] = {"rate": [0.2, 0.4, 0.6, 0.8, "cap"]}
     rate: float | str = parameter(Interval(Real, 0, 1, closed="both"), {"cap", "learned"}, default="cap")

@@ -79,10 +79,7 @@ class GLESC(Enhancer):
 
     reference = "Zheng, Zhu, Tang, Liu, Li, Lu. Generalized Label Enhancement with Sample Correlations. TKDE 2021."
     PRESETS: ClassVar[Presets] = {"original_code": {"row_order": "given"}}
-    SEARCH: ClassVar[Domains] = {
-        "lambda_": [0.1, 0.5, 1.0, 4.0, 10.0, 30.0, 100.0],
-        "beta": [1e-3, 0.1, 10.0],
-    }
+    SEARCH: ClassVar[Domains] = {"lambda_": [0.1, 0.5, 1.0, 4.0, 10.0, 30.0, 100.0], "beta": [1e-3, 0.1, 10.0]}
     beta: float = parameter(POSITIVE, default=10.0)
     lambda_: float = parameter(NOT_NEGATIVE, default=10.0)
     row_order: str = parameter({"random", "given"}, default="random")

@@ -75,10 +75,7 @@ class LESC(Enhancer):
 
     reference = "Tang, Zhu, Zheng, Wang, Pang, Li. Label Enhancement with Sample Correlations. AAAI 2020."
     PRESETS: ClassVar[Presets] = {"paper": {"solver": "alm", "transpose_fix": False}}
-    SEARCH: ClassVar[Domains] = {
-        "lambda_": [0.1, 0.5, 1.0, 4.0, 10.0, 30.0, 100.0],
-        "beta": [None, 1e-3, 0.1],
-    }
+    SEARCH: ClassVar[Domains] = {"lambda_": [0.1, 0.5, 1.0, 4.0, 10.0, 30.0, 100.0], "beta": [None, 1e-3, 0.1]}
     beta: float | None = parameter(None, POSITIVE, default=None)
     lambda_: float = parameter(NOT_NEGATIVE, default=4.0)
     solver: str = parameter({"exact", "alm"}, default="exact")

@@ -27,17 +27,7 @@ from typing import ClassVar
 import numpy as np
 
 from contone.backends import like, to_numpy
-from contone.base import (
-    COUNT,
-    NOT_NEGATIVE,
-    POSITIVE,
-    WHOLE,
-    Enhancer,
-    InductiveMixin,
-    Interval,
-    estimator,
-    parameter,
-)
+from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, WHOLE, Enhancer, InductiveMixin, Interval, estimator, parameter
 from contone.numerics import networks
 from contone.numerics.networks import Sizes, Tensor
 from contone.numerics.scaling import standardisation
