@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 
@@ -70,9 +71,10 @@ def test_the_answer_is_a_neighbourhood_whatever_the_engine(X, small_limit):
 
 
 def test_independent_noise_takes_more_probes_for_the_same_recall():
-    easy = neighbours_faiss.nearest_neighbours(surface(8000, d=16), 10)
-    hard = neighbours_faiss.nearest_neighbours(np.random.default_rng(0).normal(size=(8000, 16)), 10)
-    assert easy.settings.probes < hard.settings.probes
+    easy = neighbours_faiss.search(surface(8000, d=16), None, 10)
+    hard = neighbours_faiss.search(np.random.default_rng(0).normal(size=(8000, 16)), None, 10)
+    few, many = (int(re.search(r"(\d+) probes", found.engine)[1]) for found in (easy, hard))
+    assert few < many
     assert min(easy.recall, hard.recall) >= GOOD_RECALL
 
 
@@ -83,11 +85,11 @@ def test_two_searches_are_the_same_with_any_number_of_threads(X, monkeypatch):
         for n in (1, 2):
             faiss.omp_set_num_threads(n)
             monkeypatch.setenv("OMP_NUM_THREADS", str(n))
-            found.append(neighbours_faiss.nearest_neighbours(X, 10))
+            found.append(neighbours_faiss.search(X, None, 10))
     finally:
         faiss.omp_set_num_threads(threads)
     assert np.array_equal(found[0].indices, found[1].indices)
-    assert found[0].settings == found[1].settings
+    assert found[0].engine == found[1].engine
 
 
 def test_duplicates_are_neighbours_at_zero_and_a_row_is_never_its_own(small_limit):
@@ -141,7 +143,7 @@ def test_new_rows_find_their_neighbours_among_many(X, small_limit):
 
 
 def test_a_single_query_is_tuned_and_checked_by_itself(X):
-    found = neighbours_faiss.query_neighbours(X, X[7:8], 3)
+    found = neighbours_faiss.search(X, X[7:8], 3)
     assert found.recall == 1.0
     exact = neighbours.NearestNeighbors(n_neighbors=3).fit(X).kneighbors(X[7:8])
     np.testing.assert_allclose(found.distances, exact[0], atol=1e-9)

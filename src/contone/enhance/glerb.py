@@ -165,10 +165,6 @@ class GLERB(Enhancer):
         trained = 8.0 * n * (2 * d + 30 * q) if self.rate == "learned" else 0.0
         return super()._fit_bytes(n, d, q) + trained
 
-    def __sklearn_is_fitted__(self) -> bool:
-        # By its trailing underscore scikit-learn would take the parameter `lambda_` for the result of a fit.
-        return hasattr(self, "label_distributions_")
-
 
 # ----------------------------------------------------------------------------------------------------- propagation
 

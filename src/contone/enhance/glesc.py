@@ -106,10 +106,6 @@ class GLESC(Enhancer):
         # Z, G, W and three of their size while a step is made, two of them complex: tensors (2, n, n).
         return super()._fit_bytes(n, d, q) + 8 * 8.0 * 2.0 * n * n
 
-    def __sklearn_is_fitted__(self) -> bool:
-        # By its trailing underscore scikit-learn would take the parameter `lambda_` for the result of a fit.
-        return hasattr(self, "label_distributions_")
-
 
 class Representation(NamedTuple):
     """Z_v^T (2, n, n), what it leaves of the views, E_v^T (n, m_v), and the multipliers of the constraints (n, m_v)."""

@@ -240,10 +240,6 @@ class GLLE(InductiveMixin, Enhancer):
         P = labelled_scores(neighbours.distances, neighbours.indices, L, scores, self._sigma, lambda_)
         return self._normalised(P)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        # By its trailing underscore scikit-learn would take the parameter `lambda_` for the result of a fit.
-        return hasattr(self, "label_distributions_")
-
     def _normalised(self, P: Array) -> Array:
         return to_distributions(P, self.output)
 

@@ -94,10 +94,6 @@ class LESC(Enhancer):
         info = {"representation_objective": representation.objective, **representation.info}
         return replace(representation, value=softmax(P), objective=objective, info=info)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        # By its trailing underscore scikit-learn would take the parameter `lambda_` for the result of a fit.
-        return hasattr(self, "label_distributions_")
-
 
 def smooth_labels(C: LowRank, L: np.ndarray, lambda_: float, *, transpose_fix: bool = False) -> np.ndarray:
     """P (n, q) with (I + lambda (I-C)^T (I-C)) P = L, or with C^T in the place of C.

@@ -41,6 +41,10 @@ LEAST_GAP = 1e-6
 DECAY, DECAY_EVERY = 0.9, 20
 """The learning rate of J2 falls to nine tenths every 20 epochs (or batches)."""
 
+ORIGINAL = {"noise": "multiplicative", "n_code": 256, "n_hidden": 256, "pretrain_epochs": 200, "epochs": 100,
+            "decay": "batches"}  # fmt: skip
+"""What the authors' program has for all sets."""
+
 
 @estimator
 class LIBLE(InductiveMixin, Enhancer):
@@ -94,17 +98,8 @@ class LIBLE(InductiveMixin, Enhancer):
     reference = "Zheng, Zhu & Tang, CVPR 2023"
     kinds = frozenset({"torch", "unasked"})
     PRESETS: ClassVar[Presets] = {
-        name: {
-            "alpha": alpha,
-            "beta": beta,
-            "noise": "multiplicative",
-            "n_code": 256,
-            "n_hidden": 256,
-            "pretrain_epochs": 200,
-            "epochs": 100,
-            "decay": "batches",
-        }
-        for name, alpha, beta in (("original_sjaffe", 1.0, 0.001), ("original_yeast", 10.0, 1.0))
+        "original_sjaffe": {"alpha": 1.0, "beta": 0.001, **ORIGINAL},
+        "original_yeast": {"alpha": 10.0, "beta": 1.0, **ORIGINAL},
     }
     SEARCH: ClassVar[Domains] = {"alpha": [0.01, 0.1, 1.0], "beta": [0.1, 1.0]}
     alpha: float = parameter(NOT_NEGATIVE, default=0.1)
