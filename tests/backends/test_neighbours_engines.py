@@ -23,7 +23,6 @@ from contone.numerics.graphs import (
 )
 
 faiss = pytest.importorskip("faiss")
-from contone.backends.numpy import faiss_lists  # noqa: E402
 from contone.backends.numpy import faiss_search as neighbours_faiss  # noqa: E402
 
 
@@ -124,13 +123,6 @@ def test_every_row_is_in_one_list_near_it():
     assert np.array_equal(index.X, X[index.order])
     nearest = index._inverted.quantizer.assign(index._points, 1)[:, 0]
     assert np.mean(nearest == index._member) > 0.98
-
-
-def test_the_smallest_numbers_of_a_row_are_found_with_their_places():
-    A = np.random.default_rng(0).uniform(size=(50, 300)).astype(np.float32)
-    smallest, places = faiss_lists.smallest(A.copy(), 7)
-    assert np.array_equal(np.sort(places, axis=1), np.sort(np.argsort(A, axis=1)[:, :7], axis=1))
-    np.testing.assert_allclose(smallest, np.take_along_axis(A, places, axis=1), rtol=1e-4)
 
 
 def test_new_rows_find_their_neighbours_among_many(X, small_limit):
