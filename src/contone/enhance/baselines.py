@@ -21,8 +21,8 @@ from contone.measurements import asked_frequencies, fill_unasked
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
 from contone.typing import Array
-from contone.validation import silent_rows
 from contone.validation.containers import default_names
+from contone.validation.training import silent_rows
 
 LARGEST_C = 30.0
 """Where L / |L| is reached to twelve digits."""

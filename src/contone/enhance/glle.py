@@ -43,7 +43,7 @@ from contone.numerics.scaling import standardisation, unscaled
 from contone.numerics.simplex import softmax, to_distributions
 from contone.numerics.solution import Solution
 from contone.typing import Array, Domains, Operator, Presets
-from contone.validation import silent_rows
+from contone.validation.training import silent_rows
 
 GRID = np.logspace(-2, 2, 41)
 """Candidates for lambda times the mean degree: from a hundredth to a hundred times as much weight as a row's labels."""

@@ -15,7 +15,8 @@ from sklearn.utils.metaestimators import available_if
 from contone.backends import get_backend, like
 from contone.base import Enhancer, InductiveMixin
 from contone.typing import Array, Data, EstimatorLike, Record
-from contone.validation import KnownDegrees, Training, check_degrees
+from contone.validation.degrees import KnownDegrees, check_degrees
+from contone.validation.training import Training
 
 
 class Graded(Enhancer):
