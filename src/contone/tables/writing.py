@@ -21,7 +21,7 @@ from contone.tables.labels import LabelReading
 from contone.tables.reading import Problem
 from contone.tables.settings import STDOUT, Writing, WritingOptions
 from contone.tables.table import Table
-from contone.validation import check_distributions
+from contone.validation.distributions import check_distributions
 
 ONE_COLUMN = "degrees"
 """What the column is called that holds all degrees of a row."""

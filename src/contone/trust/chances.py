@@ -31,9 +31,9 @@ from contone.enhance.inversion.people.model import PeopleFit
 from contone.exceptions import ArgumentError, InputError
 from contone.measurements import Order
 from contone.typing import Data, EstimatorLike
-from contone.validation import Border, check_annotators, check_features, check_groups, check_training
-from contone.validation.containers import index_of, open_border
-from contone.validation.training import check_new_labels
+from contone.validation.containers import Border, index_of, open_border
+from contone.validation.groups import check_annotators, check_groups
+from contone.validation.training import check_features, check_new_labels, check_training
 
 Noise = float | tuple[float, float]
 USUAL_NOISE = 0.05
