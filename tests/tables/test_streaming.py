@@ -137,10 +137,10 @@ def test_the_sample_is_drawn_evenly_from_the_whole_file():
         Path("none"), LCdr(), Reading(), Writing("none.csv"), Streaming(sample_rows=200), Progress()
     )
     reading = LabelReading(["a", "b"], {"a": None, "b": None})
-    X, L, numbers = streaming.draw_sample(source, Columns(["a", "b"], ["x"], []), reading, request)
-    drawn = X["x"].to_numpy()
-    np.testing.assert_array_equal(drawn, numbers)
-    assert len(drawn) == len(L) == len(set(drawn)) == 200
+    sample = streaming.draw_sample(source, Columns(["a", "b"], ["x"], []), reading, request)
+    drawn = sample.table.stored["x"].to_numpy()
+    np.testing.assert_array_equal(drawn, sample.numbers)
+    assert len(drawn) == len(sample.Y) == len(set(drawn)) == 200
     assert (np.diff(drawn) > 0).all()
     assert 60 <= (drawn < 400).sum() <= 100  # 80 expected
 

@@ -148,7 +148,7 @@ def write_page(done: EnhancedFile, report: str, file: Path, *, overwrite: bool, 
     from contone.trust.table_check import check_rows
 
     if done.fitted is not None and done.fitted.problem.groups is not None:
-        asked = done.fitted.problem.subset(done.fitted.fitted_rows)
+        asked = done.fitted.rows()
         names, who = asked.item_names, asked.annotators
         with terminal.fitting("checking the answer"):
             people = page.write_people_page(

@@ -13,9 +13,7 @@ from contone.exceptions import ArgumentError, MemoryEstimateError
 from contone.runtime import machine
 from contone.runtime.progress import Progress
 from contone.tables import formats, pieces
-from contone.tables.answers import CALLED
 from contone.tables.fitting import (
-    FittedProblem,
     fit_problem,
     named_method,
     refuse_without_persons,
@@ -117,7 +115,7 @@ def enhance_file(
     fitted = fit_problem(problem, fresh, said)
     write_problem(problem, fitted.D, writing, fitted.intervals(writing.intervals))
     if save_to is not None:
-        model_of(fitted).save(save_to)
+        TableModel.of(fitted).save(save_to)
     if annotators is not None:
         formats.write(table_of_persons(fitted), str(annotators), overwrite=writing.overwrite)
     names, beside = problem.label_names, problem.beside.columns
@@ -143,16 +141,8 @@ def fit_file(
     check_targets([source, *reading.files], {"target": model}, overwrite=overwrite)
     fresh = named_method(method, graded=reading.graded is not None)
     fitted = fit_problem(read_problem(Path(source), reading, said), fresh, said)
-    model_of(fitted).save(str(model))
+    TableModel.of(fitted).save(str(model))
     return load_table_model(model, trusted=[path_of(fitted.method)])
-
-
-def model_of(fitted: FittedProblem) -> TableModel:
-    """The model of a fitted problem."""
-    problem, n_rows = fitted.problem, int(fitted.fitted_rows.sum())
-    is_set, given = problem.label_reading.is_set, problem.answers
-    question = {} if given is None else {name: str(getattr(given, name) or "") for name in ("tool", *CALLED)}
-    return TableModel(fitted.method, problem.columns, problem.label_names, is_set, problem.encoder, n_rows, question)
 
 
 # ----------------------------------------------------------------------------------------------- which way it goes

@@ -42,31 +42,6 @@ class GivesIntervals(Protocol):
 
 
 @dataclass(frozen=True)
-class FittedRows:
-    """The rows that a method was fitted on.
-
-    Attributes
-    ----------
-    X : (m, d)
-        Features, encoded.
-    Y : frame (m, q)
-        Labels.
-    numbers : (m,)
-        Which rows of the file they are, counted from 0.
-    n_rows : int
-        Rows of the file.
-    is_sample : bool
-        Whether the file was streamed, and the method fitted on a sample of its rows.
-    """
-
-    X: Matrix
-    Y: pl.DataFrame
-    numbers: NDArray[np.int64]
-    n_rows: int
-    is_sample: bool = False
-
-
-@dataclass(frozen=True)
 class FittedProblem:
     """A problem with a method that is fitted to it, and the degrees D (n, q) of its rows."""
 
@@ -89,11 +64,9 @@ class FittedProblem:
         ends[:, ~self.fitted_rows] = method.intervals(self.problem.item_features[~self.fitted_rows], None, level)
         return ends[0], ends[1]
 
-    def rows(self) -> FittedRows:
+    def rows(self) -> Problem:
         """The rows of the fit."""
-        keep, problem = self.fitted_rows, self.problem
-        labelled = problem.subset(keep)
-        return FittedRows(labelled.X, labelled.Y, labelled.numbers, len(problem.numbers))
+        return self.problem.subset(self.fitted_rows)
 
     def judged_by_reference(self) -> tuple[int, int] | None:
         """How many items have their reference answer as the first label, and how many have one; None for none."""
@@ -115,7 +88,7 @@ class FittedProblem:
         with progress.working("fitting once more without the graded rows, to compare"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the first fit has said it
             again = clone(self.method)
-            _fit(replace(self.problem.subset(self.fitted_rows), graded=None), again)
+            _fit(replace(self.rows(), graded=None), again)
             return float(again.expected_error_), float(found[2])
 
 

@@ -24,7 +24,15 @@ from contone.tables import columns, embeddings, labels
 from contone.tables.answers import CALLED, Answers, Kind, gather
 from contone.tables.columns import Columns
 from contone.tables.encoder import ColumnEncoder
-from contone.tables.fitting import Ends, Matrix, intervals_of, posterior_of_answers, takes_answers, with_intervals
+from contone.tables.fitting import (
+    Ends,
+    FittedProblem,
+    Matrix,
+    intervals_of,
+    posterior_of_answers,
+    takes_answers,
+    with_intervals,
+)
 from contone.tables.labels import LabelReading
 from contone.tables.reading import Problem, answered, check_input, encode, read_file
 from contone.tables.settings import AnswerOptions, Reading, split_options
@@ -46,6 +54,14 @@ class TableModel:
     question: dict[str, str] = field(default_factory=dict)
     """What the annotation tool calls the question that was answered (`Answers.called`); empty for a plain table."""
     contone_version: str = ""
+
+    @classmethod
+    def of(cls, fitted: FittedProblem) -> TableModel:
+        """The model of a fitted problem."""
+        problem, n_rows = fitted.problem, int(fitted.fitted_rows.sum())
+        is_set, given = problem.label_reading.is_set, problem.answers
+        question = {} if given is None else {name: str(getattr(given, name) or "") for name in ("tool", *CALLED)}
+        return cls(fitted.method, problem.columns, problem.label_names, is_set, problem.encoder, n_rows, question)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the method with what is needed to apply it to another table."""

@@ -70,6 +70,8 @@ class Problem:
         How columns become features.
     answers : Answers or None
         The answers of people as they were read.
+    sample_of : int or None
+        Rows of the file that these are a sample of; None where they are all that was read.
     """
 
     item_features: NDArray[np.float64]
@@ -87,6 +89,7 @@ class Problem:
     beside: pl.DataFrame = field(default_factory=pl.DataFrame, repr=False)
     notes: tuple[str, ...] = field(default=(), repr=False)
     answers: Answers | None = field(default=None, repr=False)
+    sample_of: int | None = None
 
     @cached_property
     def X(self) -> NDArray[np.float64]:
@@ -256,7 +259,7 @@ def pose(source: Table | Answers, reading: Reading, progress: Progress) -> Probl
     table, read, chosen = problem.table, problem.label_reading, problem.columns
     if blank := int(problem.Y.null_count().sum_horizontal().item()):
         note(f"{blank:,} entries of label columns are blank: taken as unasked, neither yes nor no")
-    problem = replace(problem, rule=_rule(problem, note))
+    problem = replace(problem, rule=rule_of(problem, note))
     if reading.graded is not None:
         graded = grading.read_graded(Path(reading.graded), table, read.names, reading.ids)
         note(f"{int((~np.isnan(graded[:, 0])).sum()):,} graded rows from {reading.graded}")
@@ -265,13 +268,16 @@ def pose(source: Table | Answers, reading: Reading, progress: Progress) -> Probl
          f"{columns.listed(chosen.features) or 'none'}")  # fmt: skip
     if chosen.carried:
         note(f"carried along: {columns.listed(chosen.carried)}")
-    problem = _without_gaps(problem, note)
-    features = features_of(problem.table, chosen)
+    return replace(encoded(_without_gaps(problem, note), note), notes=tuple(notes))
+
+
+def encoded(problem: Problem, note: Callable[[str], None]) -> Problem:
+    """The problem with its features as numbers; what became of its columns is said."""
+    features = features_of(problem.table, problem.columns)
     problem.encoder.fit(features)
-    for line in described(problem.encoder, features, ask=not table.label_names):
+    for line in described(problem.encoder, features, ask=not problem.table.label_names):
         note(line)
-    encoded = encode(problem.encoder, features, problem.table.n_rows)
-    return replace(problem, item_features=encoded, notes=tuple(notes))
+    return replace(problem, item_features=encode(problem.encoder, features, problem.table.n_rows))
 
 
 def _of_table(table: Table, reading: Reading, note: Callable[[str], None]) -> Problem:
@@ -310,7 +316,7 @@ def answered(problem: Problem, answers: Answers) -> Problem:
     )
 
 
-def _rule(problem: Problem, note: Callable[[str], None]) -> str | None:
+def rule_of(problem: Problem, note: Callable[[str], None]) -> str | None:
     """The rule that was asked for; else that of the tool's question, or the one that answers and numbers ask for."""
     if problem.reading.rule is not None:
         return problem.reading.rule

@@ -17,13 +17,12 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from contone import __version__
 from contone.base import Enhancer
@@ -32,11 +31,10 @@ from contone.runtime.files import replacing
 from contone.runtime.progress import Progress
 from contone.tables import checkpoint, formats, pieces
 from contone.tables.columns import Columns
-from contone.tables.encoder import described
-from contone.tables.fitting import FittedRows, intervals_of, read_by, refuse_without_features
+from contone.tables.fitting import fit_problem, intervals_of, refuse_without_features
 from contone.tables.labels import LabelReading
 from contone.tables.model_file import TableModel, load_table_model, path_of
-from contone.tables.reading import ONE_CLASS, are_classes, encode, encoder_for, features_of, understand
+from contone.tables.reading import Problem, encode, encoded, encoder_for, features_of, rule_of, understand
 from contone.tables.settings import STDOUT, Reading, Streaming, Writing
 from contone.tables.table import Table, refuse_missing
 from contone.tables.writing import answer_frame, new_columns
@@ -87,17 +85,17 @@ class Job:
     model: TableModel
     state: tuple[int, ...]
     token: str
-    sample: FittedRows | None = field(default=None, repr=False)
+    sample: Problem | None = field(default=None, repr=False)
     """The rows of the fit; None where it was that of an earlier run."""
 
-    def rows(self) -> FittedRows:
+    def rows(self) -> Problem:
         """The rows of the fit; drawn again, the same ones, where an earlier run drew them."""
         if self.sample is not None:
             return self.sample
         formats.refuse_changed(self.request.source, self.state)
-        features, Y, numbers = draw_sample(self.source, self.model.columns, self.labels, self.request)
-        X = encode(self.model.encoder, features, len(numbers))
-        return FittedRows(X, Y, numbers, self.source.n_rows, is_sample=True)
+        drawn = draw_sample(self.source, self.model.columns, self.labels, self.request)
+        features = features_of(drawn.table, self.model.columns)
+        return replace(drawn, item_features=encode(self.model.encoder, features, len(features)))
 
 
 def stream_file(request: Request, save_to: str | None = None) -> Job:
@@ -152,13 +150,13 @@ def _started(request: Request, folder: Path) -> Job:
 
     A file that is what it was is cut and understood as it was.
     """
-    progress, reading = request.progress, request.reading
+    progress, note = request.progress, lambda line: request.progress.note(f"  {line}")
     plan, model = _unfinished(request, folder)
     fingerprint = request.fingerprint()
     state = formats.state_of(request.source)
     with progress.working(f"looking at {request.source}"):
-        source = pieces.cut(request.source, request.streaming.chunk_rows, reading, progress)
-        chosen, read = understand(source, reading, lambda line: progress.note(f"  {line}"))
+        source = pieces.cut(request.source, request.streaming.chunk_rows, request.reading, progress)
+        chosen, read = understand(source, request.reading, note)
         new_columns(request.writing, chosen, read.names)
         formats.refuse_unwritable(source.head(), request.writing.target)
         refuse_without_features(request.method, chosen)
@@ -167,19 +165,10 @@ def _started(request: Request, folder: Path) -> Job:
     )
     if model is not None:
         return Job(request, source, read, model, state, plan["token"])
-    features, Y, numbers = draw_sample(source, chosen, read, request)
+    drawn = draw_sample(source, chosen, read, request)
     formats.refuse_changed(request.source, state)
-    encoder = encoder_for(reading, chosen).fit(features)
-    for line in described(encoder, features):
-        progress.note(f"  {line}")
-    if reading.rule is None and are_classes(Y.to_numpy().astype(np.float64)):
-        progress.note(f"  {ONE_CLASS.sentence}; --rule says otherwise")
-        read_by(request.method, ONE_CLASS.rule)
-    with progress.fitting(f"fitting {type(request.method).__name__} on {len(numbers):,} rows"):
-        X = encode(encoder, features, len(numbers))
-        request.method.fit(X, Y)
-    sample = FittedRows(X, Y, numbers, source.n_rows, is_sample=True)
-    model = TableModel(request.method, chosen, read.names, read.is_set, encoder, len(numbers))
+    sample = encoded(replace(drawn, rule=rule_of(drawn, note)), note)
+    model = TableModel.of(fit_problem(sample, request.method, progress))
     job = Job(request, source, read, model, state, secrets.token_hex(8), sample)
     if request.writing.target != STDOUT and _keep_model(job, folder):
         checkpoint.write_plan(folder, {"fingerprint": fingerprint, "token": job.token})
@@ -221,12 +210,10 @@ def _keep_model(job: Job, folder: Path) -> bool:
 # ------------------------------------------------------------------------------------------------------ the sample
 
 
-def draw_sample(
-    source: pieces.Pieces, chosen: Columns, read: LabelReading, request: Request
-) -> tuple[pl.DataFrame, pl.DataFrame, NDArray[np.int64]]:
-    """Rows drawn evenly from the whole file (the smallest of random keys), while every row of it is checked.
+def draw_sample(source: pieces.Pieces, chosen: Columns, read: LabelReading, request: Request) -> Problem:
+    """Rows drawn evenly from the whole file (the smallest of random keys), the same ones each time.
 
-    Their features, their labels and their numbers; the same ones each time.
+    Every row of the file is checked on the way. Features are still to be encoded.
     """
     wanted = min(request.streaming.sample_rows or SAMPLE_ROWS, source.n_rows)
     rng = np.random.default_rng(0)
@@ -234,9 +221,8 @@ def draw_sample(
     with request.progress.counting("checking all rows and drawing a sample", len(source)) as step:
         for i, piece in source.read():
             with _located(source, i):
-                features, Y = features_of(piece, chosen), read.read(piece)
-                _check_rows(request, features, Y)
-            frame = pl.concat([features, Y], how="horizontal")
+                _check_rows(request, features_of(piece, chosen), read.read(piece))
+            frame = piece.stored.select(chosen.labels + chosen.features)
             keys = np.concatenate([keys, rng.random(len(frame))])
             numbers = np.concatenate([numbers, source.starts[i] + np.arange(len(frame))])
             drawn = pl.concat([drawn, frame]) if len(drawn) else frame
@@ -244,7 +230,10 @@ def draw_sample(
                 rows = np.sort(np.argpartition(keys, wanted - 1)[:wanted])
                 keys, numbers, drawn = keys[rows], numbers[rows], drawn[rows]
             step()
-    return drawn.select(chosen.features), drawn.select(read.names), numbers
+    table, reading = Table(drawn, source.is_text, source.kinds or None, source.dialect), request.reading
+    nothing, encoder = np.empty((len(drawn), 0)), encoder_for(reading, chosen)
+    made = Problem(nothing, read.read(table), numbers, table, chosen, reading, read, encoder)
+    return replace(made, sample_of=source.n_rows)
 
 
 def _check_rows(request: Request, features: pl.DataFrame, Y: pl.DataFrame) -> None:

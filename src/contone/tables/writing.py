@@ -16,7 +16,7 @@ from contone.exceptions import ArgumentError
 from contone.runtime.files import replacing
 from contone.tables import excel, exports, formats
 from contone.tables.columns import Columns, listed, shown
-from contone.tables.fitting import Ends, FittedProblem, FittedRows, Matrix
+from contone.tables.fitting import Ends, FittedProblem, Matrix
 from contone.tables.labels import LabelReading
 from contone.tables.reading import Problem
 from contone.tables.settings import STDOUT, Writing, WritingOptions
@@ -209,7 +209,7 @@ class EnhancedFile:
     method: Enhancer
     streamed: bool = False
     fitted: FittedProblem | None = field(default=None, repr=False, compare=False)
-    fitted_rows: Callable[[], FittedRows] | None = field(default=None, repr=False, compare=False)
+    fitted_rows: Callable[[], Problem] | None = field(default=None, repr=False, compare=False)
 
     def in_words(self) -> str:
         """What was written, in one sentence: where, how much, which columns are new."""
