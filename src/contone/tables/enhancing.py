@@ -99,7 +99,7 @@ def enhance_file(
     check_format(writing)
     targets = {"target": writing.target, "save_model": save_to, "annotators": annotators}
     check_targets([path, *reading.files], targets, overwrite=writing.overwrite, over_source=path)
-    fresh = named_method(method, graded=reading.graded is not None)
+    fresh = named_method(method, reading)
     if writing.intervals is not None:
         with_intervals(fresh)
     request = Request(path, fresh, reading, writing, Streaming(chunk_rows, sample_rows), said)
@@ -139,7 +139,7 @@ def fit_file(
     reading, said = Reading(**options), progress or Progress()
     check_input(Path(source))
     check_targets([source, *reading.files], {"target": model}, overwrite=overwrite)
-    fresh = named_method(method, graded=reading.graded is not None)
+    fresh = named_method(method, reading)
     fitted = fit_problem(read_problem(Path(source), reading, said), fresh, said)
     TableModel.of(fitted).save(str(model))
     return load_table_model(model, trusted=[path_of(fitted.method)])

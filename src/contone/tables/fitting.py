@@ -24,6 +24,7 @@ from contone.runtime.progress import Progress
 from contone.tables.answers import Answers
 from contone.tables.columns import Columns
 from contone.tables.reading import Problem, refuse_few_labelled
+from contone.tables.settings import Reading
 
 Matrix = NDArray[np.float64]
 Ends = tuple[Matrix, Matrix]
@@ -92,10 +93,11 @@ class FittedProblem:
             return float(again.expected_error_), float(found[2])
 
 
-def named_method(method: str | Enhancer, *, graded: bool = False) -> Enhancer:
+def named_method(method: str | Enhancer, reading: Reading | None = None) -> Enhancer:
     """A fresh, unfitted method of that name, of the class at ``module:Class``, or like the one given.
 
-    Where there are graded rows, a method that takes no degrees is calibrated by them.
+    It reads labels by the rule that was asked for. Where there are graded rows, one that takes no degrees is calibrated
+    by them.
     """
     if isinstance(method, str):
         known = enhance.methods()
@@ -104,7 +106,10 @@ def named_method(method: str | Enhancer, *, graded: bool = False) -> Enhancer:
         fresh = plugins.load(method)() if plugins.is_path(method) else known[method.lower()]()
     else:
         fresh = cast(Enhancer, clone(method))
-    return Calibrated(fresh) if graded and not takes_degrees(fresh) else fresh
+    if reading is not None and reading.rule is not None and not read_by(fresh, reading.rule, always=True):
+        raise ArgumentError(f"{type(fresh).__name__} assumes no rule: leave it out, or use inversion.", "rule")
+    is_graded = reading is not None and reading.graded is not None
+    return Calibrated(fresh) if is_graded and not takes_degrees(fresh) else fresh
 
 
 def with_intervals(method: object) -> GivesIntervals:
@@ -125,13 +130,17 @@ def refuse_without_features(method: Enhancer, chosen: Columns) -> None:
         )
 
 
-def read_by(method: Enhancer, rule: str) -> None:
-    """Let a method, and what it stands around, read the labels by a rule, if it has one that nobody has set."""
+def read_by(method: Enhancer, rule: str, *, always: bool = False) -> bool:
+    """Let a method, and what it stands around, read labels by a rule; whether it assumes any.
+
+    A rule that somebody has set stays, but where it should `always` be this one.
+    """
     known = method.get_params(deep=True)
-    unset = [name for name in ("degradation", "enhancer__degradation") if known.get(name) == UNSET]
-    method.set_params(**dict.fromkeys(unset, rule))
-    if known.get("model", ...) is None:  # chosen on a rehearsal, whose model makes labels by the rule
+    rules = [name for name in ("degradation", "enhancer__degradation") if name in known]
+    method.set_params(**{name: rule for name in rules if always or known[name] == UNSET})
+    if "model" in known and (always or known["model"] is None):  # chosen on a rehearsal: the model makes the labels
         method.set_params(model=Inversion(degradation=rule))
+    return bool(rules) or "model" in known
 
 
 def reads_people(method: Enhancer) -> bool:
@@ -172,7 +181,7 @@ def fit_problem(problem: Problem, method: Enhancer, progress: Progress) -> Fitte
     if problem.rule is not None:
         read_by(method, problem.rule)
     labelled, is_answered = problem.labelled, problem.groups is not None
-    with progress.fitting(f"enhancing with {type(method).__name__}"):
+    with progress.working(f"enhancing with {type(method).__name__}"):
         if (problem.reading.unlabelled == "predict" or is_answered) and not labelled.all():
             return _fit_labelled(problem, method, labelled, progress)
         try:

@@ -58,7 +58,7 @@ def enhance_table(
     for name in ("missing", "unlabelled"):
         if getattr(reading, name) == "drop":
             raise ArgumentError("'drop' would change the number of rows: drop these rows before.", name)
-    stored, fresh = opened(table), named_method(method)
+    stored, fresh = opened(table), named_method(method, reading)
     if writing.intervals is not None:
         with_intervals(fresh)
     if stored.stored.is_empty():

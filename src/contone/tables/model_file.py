@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Unpack, cast
+from typing import Unpack
 
 import numpy as np
 import polars as pl
@@ -21,7 +21,7 @@ from contone.exceptions import ArgumentError, ContoneError, DataError, LabelErro
 from contone.models import read_model, save_model
 from contone.runtime.progress import Progress
 from contone.tables import columns, embeddings, labels
-from contone.tables.answers import CALLED, Answers, Kind, gather
+from contone.tables.answers import UNKNOWN, Answers, Question, gather
 from contone.tables.columns import Columns
 from contone.tables.encoder import ColumnEncoder
 from contone.tables.fitting import (
@@ -51,8 +51,8 @@ class TableModel:
     is_set: bool
     encoder: ColumnEncoder
     n_rows: int
-    question: dict[str, str] = field(default_factory=dict)
-    """What the annotation tool calls the question that was answered (`Answers.called`); empty for a plain table."""
+    question: Question = UNKNOWN
+    """The question to an annotation tool that was answered; empty for a plain table."""
     contone_version: str = ""
 
     @classmethod
@@ -60,7 +60,7 @@ class TableModel:
         """The model of a fitted problem."""
         problem, n_rows = fitted.problem, int(fitted.fitted_rows.sum())
         is_set, given = problem.label_reading.is_set, problem.answers
-        question = {} if given is None else {name: str(getattr(given, name) or "") for name in ("tool", *CALLED)}
+        question = UNKNOWN if given is None else given.question
         return cls(fitted.method, problem.columns, problem.label_names, is_set, problem.encoder, n_rows, question)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -71,7 +71,7 @@ class TableModel:
             "is_set": self.is_set,
             "encoder": self.encoder,
             "n_rows": self.n_rows,
-            "question": self.question,
+            "question": asdict(self.question),
         }
         save_model(self.method, path, details=details)
 
@@ -93,7 +93,7 @@ def load_table_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = (
             is_set=bool(details["is_set"]),
             encoder=details["encoder"],
             n_rows=int(details["n_rows"]),
-            question={name: str(details.get("question", {}).get(name, "")) for name in ("tool", *CALLED)},
+            question=Question(**details.get("question", {})),
             contone_version=stored.contone_version,
         )
     except (KeyError, TypeError, ValueError) as error:
@@ -166,10 +166,8 @@ def read_for(model: TableModel, source: Table | Answers, reading: Reading, progr
     problem = Problem(X, Y, np.arange(table.n_rows), table, chosen, reading, read, model.encoder)
     if isinstance(given, Table):
         return problem
-    if given.tool == model.question["tool"] and not given.question:
-        called = model.question
-        kind = cast("Kind | None", called["kind"] or None)
-        given = replace(given, question=called["question"], kind=kind, asked=called["asked"], shown=called["shown"])
+    if given.question.tool == model.question.tool and not given.question.name:
+        given = replace(given, question=model.question)
     progress.note(f"  {given.in_words()}")
     if not takes_answers(model.method):
         progress.warn("  the model was not fitted to answers of people: theirs are not used, items are predicted")

@@ -320,7 +320,7 @@ def rule_of(problem: Problem, note: Callable[[str], None]) -> str | None:
     """The rule that was asked for; else that of the tool's question, or the one that answers and numbers ask for."""
     if problem.reading.rule is not None:
         return problem.reading.rule
-    Y, kind = problem.Y.to_numpy().astype(np.float64), problem.answers and problem.answers.kind
+    Y, kind = problem.Y.to_numpy().astype(np.float64), problem.answers and problem.answers.question.kind
     are_counts = np.nanmax(Y, initial=0.0) > 1.0 and np.array_equal(Y, Y.round(), equal_nan=True)
     if problem.groups is None and not are_counts and not are_classes(Y):
         return None  # marks or confidences of one source, which the method knows how to read

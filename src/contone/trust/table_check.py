@@ -63,7 +63,7 @@ def check_rows(
     shape = getattr(getattr(method, "label_distributions_", None), "shape", None)
     # One from an interrupted run's file has no answer to its rows, and is fitted to them once more.
     fitted = method if shape == rows.Y.shape else clone(method)
-    with (progress or Progress()).fitting("checking the answer"):
+    with (progress or Progress()).working("checking the answer"):
         found = check(fitted, rows.X, rows.Y, model=model, max_rows=max_rows)
     found = replace(
         found,
