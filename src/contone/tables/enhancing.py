@@ -106,8 +106,8 @@ def enhance_file(
     if is_streamed(request, stream):
         refuse_unless_streamable(request)
         job = stream_file(request, save_to)
-        done = what_was_written(writing, job.source.n_rows, job.model.columns, job.model.labels, job.model.method)
-        return replace(done, streamed=True, fitted_rows=job.rows)
+        done = what_was_written(writing, job.blank, job.model.method)
+        return replace(done, n_rows=job.source.n_rows, streamed=True, fitted_rows=job.rows)
     problem = read_problem(path, reading, said)
     if annotators is not None:
         refuse_without_persons(problem)
@@ -118,9 +118,7 @@ def enhance_file(
         TableModel.of(fitted).save(save_to)
     if annotators is not None:
         formats.write(table_of_persons(fitted), str(annotators), overwrite=writing.overwrite)
-    names, beside = problem.label_names, problem.beside.columns
-    done = what_was_written(writing, len(fitted.D), problem.columns, names, fitted.method, beside)
-    return replace(done, fitted=fitted, fitted_rows=fitted.rows)
+    return replace(what_was_written(writing, problem, fitted.method), fitted=fitted, fitted_rows=fitted.rows)
 
 
 def fit_file(

@@ -149,14 +149,6 @@ def reads_people(method: Enhancer) -> bool:
     return (rule if isinstance(rule, str) else type(rule).__name__.lower()) in PEOPLE
 
 
-def intervals_of(method: object, X: Matrix, Y: pl.DataFrame | None, level: float | None) -> Ends | None:
-    """Lower and upper ends for rows that the method was not fitted on; None where no level is asked for."""
-    if level is None:
-        return None
-    low, high = with_intervals(method).intervals(X, Y, level)
-    return np.asarray(low), np.asarray(high)
-
-
 def takes_answers(method: object) -> bool:
     """Whether a fitted method can say more of new items by what people said of them."""
     return isinstance(getattr(method, "fit_", None), PeopleFit)

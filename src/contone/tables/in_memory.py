@@ -65,13 +65,12 @@ def enhance_table(
         raise ArgumentError("the table has no rows.", "table")
     answers = None if reading.labels or reading.worker else exports.answers_in(stored.stored, reading.question)
     problem = pose(answers or stored, reading, said)
-    new_columns(writing, problem.columns, problem.label_names, problem.beside.columns)
+    new_columns(writing, problem)
     fitted = fit_problem(problem, fresh, said)
     ends = fitted.intervals(writing.intervals)
     if problem.groups is not None or reading.item is not None:  # one row per item comes out
-        read, beside = problem.label_reading, problem.beside
-        return _like(table, answer_frame(writing, problem.table, problem.columns, read, fitted.D, ends, beside))
-    return _with_columns(table, added_columns(writing, problem.columns, problem.label_names, fitted.D, ends))
+        return _like(table, answer_frame(writing, problem, fitted.D, ends))
+    return _with_columns(table, added_columns(writing, problem, fitted.D, ends))
 
 
 def is_dataset(table: Any) -> bool:

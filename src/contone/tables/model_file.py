@@ -28,7 +28,6 @@ from contone.tables.fitting import (
     Ends,
     FittedProblem,
     Matrix,
-    intervals_of,
     posterior_of_answers,
     takes_answers,
     with_intervals,
@@ -136,10 +135,9 @@ def apply_model(
     what = "answers of people" if problem.groups is not None else "labels"
     said.note(f"  {problem.table.n_rows:,} rows, {'with' if problem.Y.height else 'without'} {what}")
     with said.working(f"applying {type(fitted.method).__name__}"), _undamaged(fitted):
-        D, ends = _degrees(fitted, problem, writing.intervals)
+        D, ends = degrees_of(fitted, problem, writing.intervals)
     write_problem(problem, D, writing, ends)
-    names, beside = problem.label_names, problem.beside.columns
-    return what_was_written(writing, len(D), problem.columns, names, fitted.method, beside)
+    return what_was_written(writing, problem, fitted.method)
 
 
 def read_for(model: TableModel, source: Table | Answers, reading: Reading, progress: Progress) -> Problem:
@@ -223,7 +221,7 @@ def _undamaged(model: TableModel) -> Iterator[None]:
         ) from error
 
 
-def _degrees(model: TableModel, problem: Problem, level: float | None) -> tuple[Matrix, Ends | None]:
+def degrees_of(model: TableModel, problem: Problem, level: float | None) -> tuple[Matrix, Ends | None]:
     """The degrees (n, q) of new rows, and the ends of their intervals where a level is asked for."""
     method, Y = model.method, problem.Y if problem.Y.width and problem.groups is None else None
     name, enhance, predict = type(method).__name__, *(getattr(method, n, None) for n in ("enhance", "predict"))
@@ -239,7 +237,10 @@ def _degrees(model: TableModel, problem: Problem, level: float | None) -> tuple[
         )
     if np.shape(D) != (len(problem.item_features), len(model.labels)):
         raise DataError(f"the model cannot be applied: it names {len(model.labels)} labels, {name} has others.")
-    ends = intervals_of(method, problem.item_features, Y, level)
+    ends = None
+    if level is not None:
+        low, high = with_intervals(method).intervals(problem.item_features, Y, level)
+        ends = np.asarray(low), np.asarray(high)
     if problem.groups is None or not takes_answers(method):
         return np.asarray(D), ends
     there = problem.labelled

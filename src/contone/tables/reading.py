@@ -283,9 +283,7 @@ def encoded(problem: Problem, note: Callable[[str], None]) -> Problem:
 def _of_table(table: Table, reading: Reading, note: Callable[[str], None]) -> Problem:
     """A row per item; features are still to be encoded."""
     table = embeddings.join(table, reading, None)
-    chosen, read = understand(table, reading, note)
-    nothing, numbers = np.empty((table.n_rows, 0)), np.arange(table.n_rows)
-    return Problem(nothing, read.read(table), numbers, table, chosen, reading, read, encoder_for(reading, chosen))
+    return problem_of(table, *understand(table, reading, note), reading)
 
 
 def _of_people(answers: Answers, reading: Reading, note: Callable[[str], None]) -> Problem:
@@ -295,9 +293,22 @@ def _of_people(answers: Answers, reading: Reading, note: Callable[[str], None]) 
     table = embeddings.join(answers.table, reading, answers.key or None)
     ids = (*reading.ids, *([Exact(answers.key)] if answers.key else []))
     chosen = choose_columns(table, replace(reading, labels=(), ids=ids), labels_elsewhere=True)
-    nothing, numbers, read = np.empty((table.n_rows, 0)), np.arange(table.n_rows), LabelReading(answers.labels)
-    encoder = encoder_for(reading, chosen)
-    return answered(Problem(nothing, pl.DataFrame(), numbers, table, chosen, reading, read, encoder), answers)
+    return answered(problem_of(table, chosen, LabelReading(answers.labels), reading), answers)
+
+
+def problem_of(
+    table: Table, chosen: Columns, read: LabelReading, reading: Reading, encoder: ColumnEncoder | None = None
+) -> Problem:
+    """What a table asks whose columns are understood; without a fitted encoder, features are still to be encoded."""
+    X = np.empty((table.n_rows, 0))
+    if encoder is not None:
+        X = encode(encoder, features_of(table, chosen), table.n_rows)
+    fresh = ColumnEncoder(
+        categorical=tuple(chosen.categories),
+        text=tuple(chosen.texts),
+        missing="error" if reading.missing == "error" else "impute",
+    )
+    return Problem(X, read.read(table), np.arange(table.n_rows), table, chosen, reading, read, encoder or fresh)
 
 
 def answered(problem: Problem, answers: Answers) -> Problem:
@@ -461,12 +472,3 @@ def features_of(table: Table, chosen: Columns) -> pl.DataFrame:
 def encode(encoder: ColumnEncoder, features: pl.DataFrame, n_rows: int) -> NDArray[np.float64]:
     """Features (n, d) as numbers; a column of zeros, which says nothing, where there are none."""
     return encoder.transform(features) if features.width else np.zeros((n_rows, 1))
-
-
-def encoder_for(reading: Reading, chosen: Columns) -> ColumnEncoder:
-    """The encoder that these columns ask for, not fitted."""
-    return ColumnEncoder(
-        categorical=tuple(chosen.categories),
-        text=tuple(chosen.texts),
-        missing="error" if reading.missing == "error" else "impute",
-    )

@@ -30,14 +30,13 @@ from contone.exceptions import ArgumentError, ContoneError, DataError, InputErro
 from contone.runtime.files import replacing
 from contone.runtime.progress import Progress
 from contone.tables import checkpoint, formats, pieces
-from contone.tables.columns import Columns
-from contone.tables.fitting import fit_problem, intervals_of, refuse_without_features
-from contone.tables.labels import LabelReading
-from contone.tables.model_file import TableModel, load_table_model, path_of
-from contone.tables.reading import Problem, encode, encoded, encoder_for, features_of, rule_of, understand
+from contone.tables.encoder import ColumnEncoder
+from contone.tables.fitting import fit_problem, refuse_without_features
+from contone.tables.model_file import TableModel, degrees_of, load_table_model, path_of
+from contone.tables.reading import Problem, encoded, features_of, problem_of, rule_of, understand
 from contone.tables.settings import STDOUT, Reading, Streaming, Writing
 from contone.tables.table import Table, refuse_missing
-from contone.tables.writing import answer_frame, new_columns
+from contone.tables.writing import answer_frame, check_answer
 from contone.validation import check_new_labels
 
 SAMPLE_ROWS = 50_000
@@ -81,7 +80,8 @@ class Job:
 
     request: Request
     source: pieces.Pieces
-    labels: LabelReading
+    blank: Problem
+    """What every piece asks, without its rows."""
     model: TableModel
     state: tuple[int, ...]
     token: str
@@ -93,9 +93,7 @@ class Job:
         if self.sample is not None:
             return self.sample
         formats.refuse_changed(self.request.source, self.state)
-        drawn = draw_sample(self.source, self.model.columns, self.labels, self.request)
-        features = features_of(drawn.table, self.model.columns)
-        return replace(drawn, item_features=encode(self.model.encoder, features, len(features)))
+        return draw_sample(self.source, self.blank, self.request, self.model.encoder)
 
 
 def stream_file(request: Request, save_to: str | None = None) -> Job:
@@ -157,19 +155,19 @@ def _started(request: Request, folder: Path) -> Job:
     with progress.working(f"looking at {request.source}"):
         source = pieces.cut(request.source, request.streaming.chunk_rows, request.reading, progress)
         chosen, read = understand(source, request.reading, note)
-        new_columns(request.writing, chosen, read.names)
-        formats.refuse_unwritable(source.head(), request.writing.target)
+        blank = problem_of(source.head(), chosen, read, request.reading)
+        check_answer(request.writing, blank)
         refuse_without_features(request.method, chosen)
     progress.note(
         f"  {source.n_rows:,} rows in {len(source)} parts; {len(read.names)} labels, {len(chosen.features)} features"
     )
     if model is not None:
-        return Job(request, source, read, model, state, plan["token"])
-    drawn = draw_sample(source, chosen, read, request)
+        return Job(request, source, blank, model, state, plan["token"])
+    drawn = draw_sample(source, blank, request)
     formats.refuse_changed(request.source, state)
     sample = encoded(replace(drawn, rule=rule_of(drawn, note)), note)
     model = TableModel.of(fit_problem(sample, request.method, progress))
-    job = Job(request, source, read, model, state, secrets.token_hex(8), sample)
+    job = Job(request, source, blank, model, state, secrets.token_hex(8), sample)
     if request.writing.target != STDOUT and _keep_model(job, folder):
         checkpoint.write_plan(folder, {"fingerprint": fingerprint, "token": job.token})
     return job
@@ -210,11 +208,14 @@ def _keep_model(job: Job, folder: Path) -> bool:
 # ------------------------------------------------------------------------------------------------------ the sample
 
 
-def draw_sample(source: pieces.Pieces, chosen: Columns, read: LabelReading, request: Request) -> Problem:
+def draw_sample(
+    source: pieces.Pieces, blank: Problem, request: Request, encoder: ColumnEncoder | None = None
+) -> Problem:
     """Rows drawn evenly from the whole file (the smallest of random keys), the same ones each time.
 
-    Every row of the file is checked on the way. Features are still to be encoded.
+    Every row of the file is checked on the way. Without a fitted encoder, features are still to be encoded.
     """
+    chosen, read = blank.columns, blank.label_reading
     wanted = min(request.streaming.sample_rows or SAMPLE_ROWS, source.n_rows)
     rng = np.random.default_rng(0)
     keys, numbers, drawn = np.empty(0), np.empty(0, dtype=np.int64), pl.DataFrame()
@@ -230,10 +231,8 @@ def draw_sample(source: pieces.Pieces, chosen: Columns, read: LabelReading, requ
                 rows = np.sort(np.argpartition(keys, wanted - 1)[:wanted])
                 keys, numbers, drawn = keys[rows], numbers[rows], drawn[rows]
             step()
-    table, reading = Table(drawn, source.is_text, source.kinds or None, source.dialect), request.reading
-    nothing, encoder = np.empty((len(drawn), 0)), encoder_for(reading, chosen)
-    made = Problem(nothing, read.read(table), numbers, table, chosen, reading, read, encoder)
-    return replace(made, sample_of=source.n_rows)
+    made = problem_of(source.table(drawn), chosen, read, request.reading, encoder)
+    return replace(made, numbers=numbers, sample_of=source.n_rows)
 
 
 def _check_rows(request: Request, features: pl.DataFrame, Y: pl.DataFrame) -> None:
@@ -275,14 +274,11 @@ def _write_parts(job: Job, folder: Path) -> dict[int, checkpoint.Part]:
 
 def _write_part(job: Job, folder: Path, i: int, piece: Table) -> checkpoint.Part:
     """The answer to one piece, by the fitted method, as a file."""
-    method, chosen = job.model.method, job.model.columns
+    writing, model = job.request.writing, job.model
     with _located(job.source, i), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit has said what there is to say
-        X = encode(job.model.encoder, features_of(piece, chosen), piece.n_rows)
-        Y = job.labels.read(piece)
-        D = np.asarray(method.enhance(X, Y))
-        ends = intervals_of(method, X, Y, job.request.writing.intervals)
-    frame = answer_frame(job.request.writing, piece, chosen, job.labels, D, ends)
+        problem = problem_of(piece, model.columns, job.blank.label_reading, job.request.reading, model.encoder)
+        frame = answer_frame(writing, problem, *degrees_of(model, problem, writing.intervals))
     write = partial(formats.write_frame, frame, suffix=job.request.suffix, header=i == 0, dialect=job.source.dialect)
     return checkpoint.add_part(folder, i, job.token, frame.height, job.request.suffix, write)
 
