@@ -32,7 +32,7 @@ LINES = {
     "numerics": 1120,
     "pages": 580,
     "predict": 710,
-    "reproduction": 840,
+    "reproduction": 750,
     "runtime": 500,
     "tables": 4110,  # exports of annotation tools both ways, answers of people in any table, next answers, embeddings
     "trust": 2620,  # the verdict, answers of people and their page; rehearsals of votes and levels

@@ -121,8 +121,7 @@ def published_figures(results: Results, experiment: str, tables: paper.Table) ->
     known = counterparts().get(experiment, Counterparts())
     names, available = list(results.kinds(experiment)), results.datasets(experiment)
     found = []
-    cells = ((measure, row, *cell) for measure, rows in tables.items() for row in rows for cell in rows[row].items())
-    for measure, theirs, name, printed in cells if names else ():
+    for measure, theirs, name, printed in paper.cells(tables) if names else ():
         row, dataset = known.row(theirs, names) or theirs, paper.DATASETS[name]
         convention = paper.KL_CONVENTION.get(theirs.removeprefix("LCdr-"), "kl_reversed_drop")
         read_as = convention if measure == "kl" else measure

@@ -43,7 +43,7 @@ def make_report(store: Store) -> Report:
     curves = charts.curves(results)
     more: dict[str, Sequence[Block]] = {
         "recovery": [Heading(SHARES), shares] if shares.rows else [],
-        "augmentation": [Charts(partial(charts.augmentation, results))],
+        "augmentation": [Charts(partial(charts.augmentation, results, figures["augmentation"]))],
         "ablation": [Charts(partial(charts.ablation, results, figures["ablation"]))],
         "prediction": [Text(every["prediction"].note)],
     }
