@@ -7,9 +7,9 @@ import pytest
 
 from contone import Temperature
 from contone.experiments import run as estimating
-from contone.experiments.benchmark import make_spec, plan_benchmark
+from contone.experiments.benchmark import make_spec
 from contone.experiments.describe import describe
-from contone.experiments.plan import Cell
+from contone.experiments.plan import Cell, make_plan
 from contone.experiments.run import PROBE_ROWS, Progress, estimate, run
 from contone.experiments.sources import load
 from contone.experiments.store import Store
@@ -56,7 +56,7 @@ def test_what_is_in_the_store_is_not_tried_again(tmp_path, monkeypatch):
 
 def test_a_real_trial_leaves_nothing_behind(tmp_path):
     store = Store(tmp_path)
-    plan = plan_benchmark(make_spec(["Temperature"]), "artificial", store)
+    plan = make_plan([make_spec(["Temperature"])], dataset_names=["artificial"])
     found = estimate([c for c in plan.cells if c.row != "Limit"], store)
     assert all(np.isfinite(v) and v >= 0 for v in found.cells.values())
     assert len(store) == 0
