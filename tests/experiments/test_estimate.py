@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -41,7 +43,7 @@ def test_a_run_is_not_shorter_than_its_longest_cell(tmp_path, monkeypatch):
 
 
 def test_a_row_that_fails_is_named_and_taken_as_typical(tmp_path, monkeypatch):
-    monkeypatch.setattr(estimating, "seconds_on", lambda cell, n: None if cell.row == "row 1" else 3.0)
+    monkeypatch.setattr(estimating, "seconds_on", lambda cell, n: math.nan if cell.row == "row 1" else 3.0)
     found = estimate(cells(2), Store(tmp_path))
     assert found.unknown == ("row 1",)
     assert found.cells[cells(2)[1].key] == found.cells[cells(2)[0].key]

@@ -179,7 +179,7 @@ def _missing_references(spec: Spec) -> list[Record]:
     """The references and baselines that a spec does not name itself: they stand beside every comparison."""
     if spec.learner is not None:
         return []  # a predictive experiment has references of its own
-    there = {row.cell.row for row in spec_rows(spec) if row.cell.baseline or row.estimator is None}
+    there = {row.row for row in spec_rows(spec) if row.baseline or "estimator" not in row.task}
     references: dict[str, Record] = {
         "Limit": {"task": "limit", "name": "Limit", "oracle": True, "learners": list(STRONG)},
         "Mean of truth": {"task": "mean_of_truth", "name": "Mean of truth", "oracle": True},

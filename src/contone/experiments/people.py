@@ -10,8 +10,9 @@ from pathlib import Path
 from contone.base import Enhancer
 from contone.enhance import Inversion
 from contone.exceptions import InputError
+from contone.experiments.describe import describe
 from contone.experiments.judging import COUNTERS
-from contone.experiments.plan import Cell, MethodRow, Plan, check_max_rows, plan_rows
+from contone.experiments.plan import Cell, Plan, check_max_rows, plan_rows
 from contone.experiments.report import make
 from contone.experiments.report.scores import as_grid
 from contone.experiments.sources import Source
@@ -55,7 +56,7 @@ def plan_people(
     return plan_rows([row for k in answers for row in _rows(methods, k)], sources, lambda row: seeds)
 
 
-def _rows(methods: Mapping[str, Enhancer], k: int) -> Iterator[MethodRow]:
+def _rows(methods: Mapping[str, Enhancer], k: int) -> Iterator[Cell]:
     asked: dict[str, tuple[Record, Enhancer | None]] = {name: ({"counts": name}, None) for name in COUNTERS}
     asked["Inversion (votes)"] = {"reading": "votes"}, Inversion(degradation=Votes())
     for name, method in methods.items():
@@ -64,9 +65,8 @@ def _rows(methods: Mapping[str, Enhancer], k: int) -> Iterator[MethodRow]:
             asked[f"{name} (any)"] = {"reading": "any"}, method
     for name, (how, estimator) in asked.items():
         cls = name if estimator is None else type(estimator).__name__
-        place: Record = {"row": name, "method": cls, "setting": {"k": k}, "baseline": estimator is None}
-        blank: Record = {"experiment": NAME, "dataset": "", "data_hash": "", "degradation": {}}
-        yield MethodRow(Cell(**place, **blank, task={"kind": NAME, "k": k, **how}), estimator)
+        task = {"kind": NAME, "k": k, **how} | ({} if estimator is None else {"estimator": describe(estimator)})
+        yield Cell(NAME, name, cls, task=task, setting={"k": k}, baseline=estimator is None)
 
 
 # ------------------------------------------------------------------------------------------------------------ report

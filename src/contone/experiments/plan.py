@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 from sklearn.base import BaseEstimator, clone
 
@@ -21,7 +21,7 @@ from contone import datasets
 from contone.enhance import methods as all_methods
 from contone.exceptions import DataError, InputError
 from contone.experiments.compute import TASKS, modules_of
-from contone.experiments.describe import build, describe, digest, fingerprint, named, random_parameters
+from contone.experiments.describe import build, describe, digest, fingerprint, named, seeded
 from contone.experiments.sources import Data, Source, as_source, load
 from contone.experiments.spec import Spec
 from contone.typing import Record
@@ -68,10 +68,10 @@ class Cell:
     experiment: str
     row: str
     method: str
-    dataset: str
-    data_hash: str
-    task: Record
-    degradation: Record
+    dataset: str = ""
+    data_hash: str = ""
+    task: Record = field(default_factory=dict)
+    degradation: Record = field(default_factory=dict)
     seed: int | None = None
     setting: Record = field(default_factory=dict)
     baseline: bool = False
@@ -83,6 +83,11 @@ class Cell:
         """The content key: equal keys mean equal numbers."""
         content = {"task": self.task, "data": self.data_hash, "degradation": self.degradation, "seed": self.seed}
         return digest({**content, "measures": MEASURES_VERSION, "code": fingerprint(*modules_of(self.task))})
+
+    @property
+    def names(self) -> set[str]:
+        """What the row may be asked for by."""
+        return {self.method.lower(), self.row.lower()}
 
     def plain(self) -> Record:
         """The cell and its key as plain values."""
@@ -102,18 +107,6 @@ class Plan:
     missing_data: dict[str, str] = field(default_factory=dict)
     duplicates: dict[str, str] = field(default_factory=dict)
     """Data sets with the content of another one, which stands for both."""
-
-
-class MethodRow(NamedTuple):
-    """A row of a table before it meets data: a cell without any, and its estimator; None for a reference."""
-
-    cell: Cell
-    estimator: BaseEstimator | None = None
-
-    @property
-    def names(self) -> set[str]:
-        """What the row may be asked for by."""
-        return {self.cell.method.lower(), self.cell.row.lower()}
 
 
 def make_plan(
@@ -152,7 +145,7 @@ def make_plan(
         rows = list(spec_rows(spec))
         seen |= {name for row in rows for name in row.names}
         # Every score is to be shown beside baselines and references.
-        rows = [r for r in rows if not wanted or r.cell.baseline or r.estimator is None or r.names & wanted]
+        rows = [r for r in rows if not wanted or r.baseline or "estimator" not in r.task or r.names & wanted]
         names = dataset_names or spec.datasets
         if not names:
             raise InputError("datasets: name at least one data set or file.")
@@ -170,8 +163,8 @@ def make_plan(
     return plan
 
 
-def plan_rows(rows: Sequence[MethodRow], sources: Iterable[Source], seeds_of: Callable[[str], int]) -> Plan:
-    """Rows, with their seeds by name, on the data sets that are available locally."""
+def plan_rows(rows: Sequence[Cell], sources: Iterable[Source], seeds_of: Callable[[str], int]) -> Plan:
+    """Rows, which are cells without data, with their seeds by name, on the data sets that are available locally."""
     plan, first = Plan([]), dict[str, str]()
     for source in dict.fromkeys(sources):
         is_known = not source.file and source.name in datasets.names()
@@ -196,7 +189,7 @@ def plan_rows(rows: Sequence[MethodRow], sources: Iterable[Source], seeds_of: Ca
         where = source.plain() if source.file or data.title != source.name else {}
         place: Record = {"dataset": data.title, "source": where, "data_hash": data.content}
         for row in rows:
-            plan.cells.extend(_cells(row, place, seeds_of(row.cell.row)))
+            plan.cells.extend(_cells(row, place, seeds_of(row.row)))
     return plan
 
 
@@ -206,13 +199,12 @@ def check_max_rows(max_rows: int | None) -> None:
         raise InputError(f"max_rows={max_rows!r}: must be a whole number of at least 2.")
 
 
-def _cells(row: MethodRow, place: Record, seeds: int) -> Iterator[Cell]:
-    random = random_parameters(row.estimator) if row.estimator is not None else []
-    for seed in range(seeds) if random or row.cell.task["kind"] in DRAWN else (None,):
-        task = dict(row.cell.task)
-        if row.estimator is not None:
-            task["estimator"] = describe(clone(row.estimator).set_params(**dict.fromkeys(random, seed)))
-        yield replace(row.cell, **place, task=task, seed=seed)
+def _cells(row: Cell, place: Record, seeds: int) -> Iterator[Cell]:
+    estimator = row.task.get("estimator")
+    is_random = seeded(estimator, 0) != seeded(estimator, 1)
+    for seed in range(seeds) if is_random or row.task["kind"] in DRAWN else (None,):
+        task = row.task if estimator is None else {**row.task, "estimator": seeded(estimator, seed)}
+        yield replace(row, **place, task=task, seed=seed)
 
 
 # --------------------------------------------------------------------------------------------------------------- rows
@@ -221,20 +213,21 @@ _Marked = tuple[Record, BaseEstimator | None]
 """The fields of a cell that a row decides, and its estimator."""
 
 
-def spec_rows(spec: Spec) -> Iterator[MethodRow]:
-    """The rows of a spec."""
+def spec_rows(spec: Spec) -> Iterator[Cell]:
+    """The rows of a spec: cells without data, and without a seed."""
     for row in spec.rows:
         expand = next((expand for key, expand in FORMS.items() if key in row), None)
         if expand is None:
             raise InputError(f"{spec.name}: a row needs {', '.join(FORMS)}; it has {sorted(row)}.")
         for marks, estimator in expand(row):
-            task = marks.get("task", {"kind": "enhance"})
+            task = marks.pop("task", {"kind": "enhance"})
             if estimator is not None and spec.learner is not None:
                 # In a predictive experiment the enhancer's answer goes on to the spec's learner.
                 task = {"kind": "predict", "report": "recovered", **spec.learner, **row.get("task_options", {})}
                 task["learner"] = describe(build(spec.learner["learner"]))
-            blank = {"experiment": spec.name, "dataset": "", "data_hash": "", "degradation": spec.degradation}
-            yield MethodRow(Cell(**{**blank, **marks, "task": task}), estimator)
+            if estimator is not None:
+                task = {**task, "estimator": describe(estimator)}
+            yield Cell(spec.name, **marks, task=task, degradation=spec.degradation)
 
 
 def _task_row(row: Mapping[str, Any]) -> Iterator[_Marked]:
