@@ -153,7 +153,7 @@ def make_spec(
             raise InputError(f"spec={str(path)!r} cannot be read: {error}.") from error
     if degradation is not None:
         made = replace(made, degradation=describe(degradation))
-    return replace(made, rows=(*_missing_references(made), *made.rows))
+    return with_references(made)
 
 
 def about_run(plan: Plan, spec: Spec, command: str = "contone.benchmark(...)") -> Record:
@@ -175,10 +175,10 @@ def _rows(methods: Method | Sequence[Method] | Mapping[str, Enhancer]) -> list[R
     return rows
 
 
-def _missing_references(spec: Spec) -> list[Record]:
-    """The references and baselines that a spec does not name itself: they stand beside every comparison."""
+def with_references(spec: Spec) -> Spec:
+    """The spec with the references and baselines that it does not name itself: they stand beside every comparison."""
     if spec.learner is not None:
-        return []  # a predictive experiment has references of its own
+        return spec  # a predictive experiment has references of its own
     there = {row.row for row in spec_rows(spec) if row.baseline or "estimator" not in row.task}
     references: dict[str, Record] = {
         "Limit": {"task": "limit", "name": "Limit", "oracle": True, "learners": list(STRONG)},
@@ -186,4 +186,5 @@ def _missing_references(spec: Spec) -> list[Record]:
     }
     baselines = [cls.__name__ for cls in all_methods().values() if cls.baseline]
     references |= {name: {"methods": [name], "presets": []} for name in baselines}
-    return [row for name, row in references.items() if name not in there]
+    missing = [row for name, row in references.items() if name not in there]
+    return replace(spec, rows=(*missing, *spec.rows))

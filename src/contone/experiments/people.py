@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from contone.base import Enhancer
@@ -14,7 +13,7 @@ from contone.experiments.describe import describe
 from contone.experiments.judging import COUNTERS
 from contone.experiments.plan import Cell, Plan, check_max_rows, plan_rows
 from contone.experiments.report import make
-from contone.experiments.report.scores import as_grid
+from contone.experiments.report.scores import as_grid, best_first
 from contone.experiments.sources import Source
 from contone.experiments.store import Results, Store, load_results
 from contone.measurements import Votes
@@ -91,15 +90,13 @@ def make_report(store: Store) -> make.Report:
 
 def table(results: Results, k: int, measure: str) -> Grid:
     """Mean scores of all rows on all sets, given k answers; the best mean first, rows that lack a set last."""
-    datasets, lines = results.datasets(NAME), []
-    for row, kind in results.kinds(NAME).items():
-        values = [results.score(NAME, dataset, row, measure, {"k": k}) for dataset in datasets]
-        if any(value is not None for value in values):
-            lines.append((row, kind, [blocks.Cell(_three(v), v) for v in values], None))
+
+    def cell(row: str, dataset: str) -> blocks.Cell:
+        value = results.score(NAME, dataset, row, measure, {"k": k})
+        return blocks.Cell(_three(value), value)
+
     title = f"Log loss of the left-out answers, given {words.count(k, 'answer')} per item"
-    grid = as_grid(title, datasets, lines, _three, False, with_shares=False)
-    order = sorted(grid.rows, key=lambda row: math.inf if row.cells[0].value is None else row.cells[0].value)
-    return replace(grid, rows=tuple(order))
+    return best_first(as_grid(title, results.datasets(NAME), results.kinds(NAME), cell, _three, False))
 
 
 def _three(value: float | None) -> str:

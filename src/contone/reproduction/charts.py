@@ -14,7 +14,7 @@ from contone.experiments.store import Results
 from contone.pages import svg, words
 from contone.pages.svg import Chart
 from contone.reproduction import paper
-from contone.reproduction.published import MAIN, Published
+from contone.reproduction.published import Published
 from contone.typing import Record
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _scores(results: Results, experiment: str, figures: Sequence[Published], mea
 def _panels(results: Results, experiment: str, measure: str, panels: Mapping[str, Panel], about: str) -> list[Chart]:
     """Panels side by side, with a mark per series and data set that was measured, as multiples of uniform's score."""
     done = [result.dataset for result in results.of(experiment) if result.status == "done"]
-    found = {d: results.score(MAIN, d, "Uniform", measure) for d in done}
+    found = {d: results.score(experiment, d, "Uniform", measure) for d in done}
     uniform = {d: score for d, score in found.items() if score}
     relative = {name: {s: _relative(values, uniform) for s, values in p.items()} for name, p in panels.items()}
     shown = {name: panel for name, panel in relative.items() if any(panel.values())}
@@ -130,7 +130,7 @@ def curves(results: Results, experiment: str = "sensitivity") -> list[Curve]:
         for parameter, value in result.setting.items():
             found.setdefault((result.row, result.dataset, parameter), {})[value] = result.scores.get("kl")
     return [
-        Curve(*place, points, results.score(MAIN, place[1], "Uniform", "kl"))
+        Curve(*place, points, results.score(experiment, place[1], "Uniform", "kl"))
         for place, points in found.items()
         if any(score is not None for score in points.values())
     ]

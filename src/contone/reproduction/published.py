@@ -197,7 +197,7 @@ def comparison(results: Results, experiment: str, measure: str, figures: Sequenc
         rows = []
         for dataset in dict.fromkeys(figure.dataset for figure in done):
             cells = {figure.method: _pair(figure) for figure in done if figure.dataset == dataset}
-            beside = ends(results, experiment, dataset, measure, MAIN)
+            beside = ends(results, experiment, dataset, measure)
             row = [*(cells.get(method, Cell()) for method in methods), *(Cell(words.number(v), v) for v in beside)]
             rows.append(Row(short(dataset), tuple(row)))
         columns = tuple(map(Column, (*methods, *ENDS)))

@@ -99,7 +99,7 @@ def scored(experiment: str, row: str, dataset: str, value: float) -> Result:
 
 
 def test_augmentation_has_a_panel_per_method_that_was_run():
-    ends = [scored("recovery", "Uniform", name, 0.1) for name in ("yeast-cdc", "yeast-elu")]
+    ends = [scored("augmentation", "Uniform", "yeast-cdc", 0.1)]
     measured = [scored("augmentation", "GLLE", "yeast-cdc", 0.2), scored("augmentation", "LCdr-GLLE", "yeast-cdc", 0.1)]
     measured.append(scored("augmentation", "ML2", "yeast-cdc", math.inf))
     table = {"clark": {"GLLE": {"cdc": 0.3, "elu": 9.0}}}
@@ -112,7 +112,7 @@ def test_augmentation_has_a_panel_per_method_that_was_run():
 
 
 def test_ablation_is_relative_to_uniform():
-    ends = [scored("recovery", "Uniform", name, 0.1) for name in ("yeast-cdc", "yeast-elu")]
+    ends = [scored("ablation", "Uniform", "yeast-cdc", 0.1)]
     measured = [scored("ablation", "LF+LC", "yeast-cdc", 0.05), Result("ablation", "yeast-elu", "LF+LC", "x", "method")]
     table = {"chebyshev": {"LF+LC": {"cdc": 0.2, "elu": 0.1}}}
     results = Results([*ends, *measured])
