@@ -10,10 +10,10 @@ Which ones are tried depends on the seed alone, so that a second run continues t
 and default values are choices: they are left alone. What else may be changed without harm is listed in `mutants.toml`,
 with the reason.
 
-A room's tests and the examples in its docstrings run once, traced, to find which of them reach which line. A fault is then judged by the test files that
-reach its line: first the tests that do, the quick ones first, until one fails or `--seconds` of CPU time are used up
-(measured without a fault). Real data are not used. Everything happens in a copy, `.mutants/src` (the environment
-variable MUTANTS names another folder).
+A room's tests and the examples in its docstrings run once, traced, to find which of them reach which line. A fault is
+then judged by the test files that reach its line: first the tests that do, the quick ones first, until one fails or
+`--seconds` of CPU time are used up (measured without a fault). Real data are not used. Everything happens in a copy,
+`.mutants/src` (the environment variable MUTANTS names another folder).
 
 mutmut and cosmic-ray do not serve here. mutmut (3.x) puts a switch into every function, which numba cannot compile, and
 finds tests by import path, which pytest's importlib mode does not give. cosmic-ray edits the working tree and runs one
