@@ -83,7 +83,7 @@ def test_counting_needs_many_votes(dirichlet):
 
 
 def test_counting_has_the_pseudo_votes_of_the_items():
-    """Of a Dirichlet distribution, one vote for j leaves the mean (a + e_j) / (a_0 + 1), and its entropy is the loss."""
+    """Of Dirichlet degrees, one vote for j leaves the mean (a + e_j) / (a_0 + 1), and its entropy is the loss."""
     a = np.array([2.0, 1.0, 0.5])
     D = np.random.default_rng(0).dirichlet(a, size=(20, 4000))
     after = (a + np.eye(3)) / (a.sum() + 1)
