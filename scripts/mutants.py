@@ -375,12 +375,12 @@ def judge(fault: Fault, tests: list[str], seconds: float) -> str:
         # Another second for every fault: what Python and numba keep of a file goes by its time.
         stamp = 1_000_000_000 + int(hashlib.sha256(fault.key.encode()).hexdigest()[:7], 16)
         os.utime(path, (stamp, stamp))
-        code = pytest_in_a_fork([f"@{listed}"], 20 + 5 * seconds, fresh=fault.compiled)
+        code = pytest_in_a_fork([f"@{listed}"], 10 + 3 * seconds, fresh=fault.compiled)
     finally:
         path.write_bytes(source)
         os.utime(path, (status.st_atime, status.st_mtime))
     # A file that cannot be imported has no tests, which is an error of use; so is a test that is not there any more.
-    if code == USAGE_ERROR == pytest_in_a_fork([f"@{listed}", "--collect-only"], 20 + 5 * seconds):
+    if code == USAGE_ERROR == pytest_in_a_fork([f"@{listed}", "--collect-only"], 10 + 3 * seconds):
         sys.exit(f"{fault.file}: its tests are not those that were traced. Trace them again (--again).")
     return "unnoticed" if code == 0 else "noticed"
 
