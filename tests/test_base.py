@@ -74,6 +74,8 @@ def test_rounding_in_the_answer_is_repaired():
     answer = method.fit_enhance(X, L)
     assert answer.min() >= 0
     np.testing.assert_allclose(answer.sum(axis=1), 1, rtol=1e-15)
+    single = Says(answer=(D * (1 + 1e-5)).astype(np.float32)).fit_enhance(X, L)  # rounds more
+    np.testing.assert_allclose(single, D, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -82,6 +84,7 @@ def test_rounding_in_the_answer_is_repaired():
         (D[:3], r"shape \(3, 2\) \(expected \(4, 2\)\)"),
         (D[:, :1], r"shape \(4, 1\)"),
         (D * np.nan, "NaN in it"),
+        (D * (1 + 1e-5), "rows that are not distributions"),
         (D * 2, "rows that are not distributions; this is a defect in the method"),
         (D - [0.5, -0.5], "rows that are not distributions"),
     ],
@@ -111,9 +114,16 @@ def test_predictions_are_checked_too():
 def test_lazy_rows_get_lazy_answers():
     """Predicted block by block, and the summary of a lazy answer does not compute it."""
     da = pytest.importorskip("dask.array")
-    rows = da.from_array(X, chunks=(2, 3))
-    found = Mean().fit(X, D).predict(rows)
+    rows, given = da.from_array(X, chunks=(2, 3)), []
+
+    class Blocks(Mean):
+        def _predict(self, X):
+            given.append(X)
+            return super()._predict(X)
+
+    found = Blocks().fit(X, D).predict(rows)
     assert isinstance(found, da.Array)
+    assert all(isinstance(block, np.ndarray) and len(block) <= 2 for block in given)
     assert found.shape == (4, 2)
     np.testing.assert_allclose(found.compute(), np.tile(D.mean(axis=0), (4, 1)))
 
@@ -240,10 +250,12 @@ def test_what_a_fit_needs_is_held_to_what_there_is(monkeypatch):
     needed = 1000 + 8 * 4 * (3 + 2)
     for limit in (needed, needed - 1):
         monkeypatch.setenv("CONTONE_MEMORY_LIMIT", str(limit))
-        with pytest.raises(MemoryEstimateError) if limit < needed else nullcontext():
+        with pytest.raises(MemoryEstimateError, match="4 rows of a dask array") if limit < needed else nullcontext():
             refuse_too_large(method, lazy, 2)
+    monkeypatch.setenv("CONTONE_MEMORY_LIMIT", "0.5")
+    with pytest.raises(MemoryEstimateError, match=r"4 rows with 3 features and 2 labels needs about 1 kB.* --stream"):
+        refuse_too_large(method, X, 2)
     Needs.kinds = frozenset({"dask"})
-    monkeypatch.setenv("CONTONE_MEMORY_LIMIT", "1")
     refuse_too_large(method, lazy, 2)
 
 
