@@ -234,7 +234,7 @@ def test_a_face_is_left_at_a_lower_point_or_not_at_all(pull):
         for out, length in zip(tried, qp.PROJECTED_LENGTHS, strict=True):
             qp._project_part_way(out, F, free, length)
         lower = [T for T in tried if optimality(programme, T)[0] < optimality(programme, F)[0]]
-        found, used, inside = qp._descend_on_face(programme, point, 0.0, 1e-3, 30)
+        found, _, inside = qp._descend_on_face(programme, point, 0.0, 1e-3, 30)
         assert inside == (free >= 0).all()
         np.testing.assert_array_equal(found.F, free if inside else [*lower, F][0])
         np.testing.assert_allclose(found.H, qp._half_gradient(programme, found.F), atol=1e-12)

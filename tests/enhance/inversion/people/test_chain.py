@@ -163,7 +163,7 @@ def test_steps_grow_where_they_are_taken_and_shrink_where_not(chain):
     for uniform, grows in ((1e-300, True), (1.0 - 1e-12, False)):
         state = copy.copy(chain)
         state.rng, state.steps = Told([3.0], uniform), dict(chain.steps)
-        state._scale("kappa", lambda log_value: 0.0 if grows else -1e3 * log_value, state._with_kappa)
+        state._scale("kappa", lambda x, grows=grows: 0.0 if grows else -1e3 * x, state._with_kappa)
         assert (state.steps["kappa"] > chain.steps["kappa"]) == grows
 
 
