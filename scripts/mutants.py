@@ -69,7 +69,7 @@ SWAPS: dict[type[ast.AST], type[ast.AST]] = {
 ALSO = {  # tests of a room that do not lie where its name says
     "enhance/inversion": ("tests/enhance/test_inversion.py", "tests/trust/test_chances.py"),
     "base": ("tests/test_estimators.py", "tests/test_unasked.py"),
-    "pages": ("tests/trust/test_page.py", "tests/reproduction/report", "tests/tables/test_grading.py"),
+    "pages": ("tests/reproduction/report/test_charts.py",),
     "testing": ("tests/enhance/test_plugins.py", "tests/test_estimators.py"),
 }
 USAGE_ERROR = 4
