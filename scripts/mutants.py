@@ -74,6 +74,8 @@ ALSO = {  # tests of a room that do not lie where its name says
 }
 USAGE_ERROR = 4
 """Of pytest."""
+WAIT = 6
+"""Seconds of the clock for every CPU second that is allowed: a test may wait for what never comes."""
 BESIDE = ("measures", "models", "limits", "pipeline", "train", "testing")
 """Files beside the rooms, each a room of its own here."""
 
@@ -228,7 +230,8 @@ class Meter:
         self.seconds: dict[str, float] = defaultdict(float)
         self.failed: set[str] = set()
         self._switch, self._since, self._limit = switch, 0.0, limit
-        signal.signal(signal.SIGPROF, _too_long)
+        for timer in (signal.SIGPROF, signal.SIGALRM):
+            signal.signal(timer, _too_long)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.failed:
@@ -238,9 +241,11 @@ class Meter:
         self._since = time.process_time()
         self._switch(_address(nodeid, location))
         signal.setitimer(signal.ITIMER_PROF, self._limit)  # what takes longer would not judge a fault anyway
+        signal.setitimer(signal.ITIMER_REAL, WAIT * self._limit)
 
     def pytest_runtest_logfinish(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
         signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
         self.seconds[_address(nodeid, location)] += time.process_time() - self._since
         self._switch("")
 
@@ -263,6 +268,7 @@ def pytest_in_a_fork(arguments: list[str], seconds: float, trace: Path | None = 
     limit = (3600 if trace else int(seconds + time.process_time())) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.alarm(WAIT * limit)
     os.chdir(ROOT)
     sys.path.insert(0, str(COPY))
     os.environ.update(PYTHONPATH=str(COPY), OMP_NUM_THREADS="1")
