@@ -8,7 +8,7 @@ import typer
 
 from contone.cli import options, terminal
 from contone.cli.enhance import check_page
-from contone.cli.method import Method, checked_rule
+from contone.cli.method import Method
 from contone.cli.options import flag
 
 
@@ -61,21 +61,10 @@ def check(
 
     check_page(output, "--output")
     check_targets([file], {"target": output}, overwrite=force)
-    rule, method.rule = method.rule, None
     chosen, model = method.chosen(), None
-    if rule is not None and "degradation" in chosen.get_params(deep=False):
-        chosen.set_params(degradation=checked_rule(rule))
-    elif rule is not None:
-        model = Inversion(degradation=checked_rule(rule))
-    found = terminal.run(
-        check_file,
-        file,
-        method=chosen,
-        model=model,
-        max_rows=max_rows,
-        **reading.given(),
-        rule=rule,
-    )
+    if reading.rule is not None and "degradation" not in chosen.get_params(deep=False):
+        model = Inversion(degradation=reading.rule)
+    found = terminal.run(check_file, file, method=chosen, model=model, max_rows=max_rows, **reading.given())
     if as_json:
         terminal.print_json(found.to_dict())
     else:

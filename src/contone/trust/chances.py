@@ -30,8 +30,9 @@ from contone.enhance.inversion.people.model import PeopleFit
 from contone.exceptions import ArgumentError, InputError
 from contone.measurements import Order
 from contone.typing import Data, EstimatorLike
-from contone.validation import Border, Training, check_annotators, check_features, check_groups, check_new_rows
-from contone.validation.containers import index_of, open_border
+from contone.validation.containers import Border, index_of, open_border
+from contone.validation.groups import check_annotators, check_groups
+from contone.validation.training import Training, check_features, check_new_rows
 
 Noise = float | tuple[float, float]
 USUAL_NOISE = 0.05

@@ -38,7 +38,7 @@ from contone.trust.subject import Subject, find_doubtful, summarize_labels, summ
 from contone.trust.trial import quiet
 from contone.trust.verdict import decide
 from contone.typing import Array, Matrix
-from contone.validation import check_training, silent_rows
+from contone.validation.training import check_training, silent_rows
 
 FLOOR = 1e-12
 """Degrees below this count as this much where rows are put in order."""

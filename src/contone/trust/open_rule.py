@@ -28,7 +28,7 @@ from contone.numerics.simplex import kl_divergence
 from contone.trust.check_result import Finding, graded
 from contone.trust.subject import SHORT
 from contone.typing import Matrix
-from contone.validation import NOTHING_KNOWN
+from contone.validation.degrees import NOTHING_KNOWN
 
 LEAST_WEIGHT = 0.05
 """Probability from which on a rule is one that the labels allow."""

@@ -42,7 +42,8 @@ from contone.exceptions import ArgumentError, LabelWarning
 from contone.measurements import Measurement
 from contone.runtime.warnings import warn
 from contone.typing import Array, Data, Matrix
-from contone.validation import NOTHING_KNOWN, KnownDegrees, check_degrees, check_training
+from contone.validation.degrees import NOTHING_KNOWN, KnownDegrees, check_degrees
+from contone.validation.training import check_training
 
 MISFIT = 0.1
 """Total-variation distance of the numbers of labels per row, real against rehearsed, from which a rehearsal warns,
