@@ -33,7 +33,7 @@ from contone.measurements.order import in_order_of
 from contone.numerics.simplex import kl_divergence
 from contone.trust.check_result import DOUBTFUL, FINE, OFF, UNTOLD, Finding, graded
 from contone.trust.rehearsal import cardinality_shares, draw_labels
-from contone.trust.subject import SHOWN, Subject
+from contone.trust.subject import SHORT, SHOWN, Subject
 from contone.typing import Function, Matrix
 
 ENOUGH_DRAWS = 20
@@ -233,6 +233,7 @@ def interval_finding(ranks: np.ndarray) -> Finding:
 def spread_finding(subject: Subject) -> Finding:
     """How far the answer moves when the spread does, by one posterior deviation up and down."""
     method, fit = subject.model, subject.model.rule_fit_
+    fit = replace(fit, settings=replace(fit.settings, n_sweeps=SHORT["n_sweeps"], n_burn=SHORT["n_burn"]))
     X, L, r = subject.X[subject.few], subject.L[subject.few], min(fit.spread_deviation, 0.9)
 
     def answer(factor: float) -> Matrix:
