@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
+from scipy.sparse.linalg import LinearOperator, svds
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
@@ -173,16 +174,26 @@ def _largest(X: Array) -> Array:
 
 
 def _map_of_sparse(X: Data, n_components: int) -> PrincipalMap:
-    from sklearn.decomposition import PCA
-
     n, d = X.shape
     mean, variance = mean_variance_axis(X, axis=0)
     scale = np.sqrt(variance)
     rounding = np.finfo(float).eps * _largest(X)
     scaling = Scaling(mean, np.where(scale <= CONSTANT * rounding, 1.0, scale))
     k = min(n_components, n, d)
-    few = k >= n and d > EXACT  # so few rows that all of them may be dense
-    solver = "full" if few else "covariance_eigh" if d <= EXACT else "arpack"
-    scores = _divided(X, scaling.scale)
-    found = PCA(k, svd_solver=solver, random_state=0).fit(scores.toarray() if few else scores)
-    return _scaled_map(scaling, found.components_.T, np.square(found.singular_values_), n)
+    if d <= EXACT:
+        gram = (X.T @ X).toarray() - n * np.outer(mean, mean)
+        values, vectors = np.linalg.eigh(gram / np.outer(scaling.scale, scaling.scale))
+        return _scaled_map(scaling, vectors[:, ::-1][:, :k], np.maximum(values[::-1][:k], 0.0), n)
+    if k >= n:  # so few rows that all of them may be dense
+        _, singular, rows = np.linalg.svd(scaling(X.toarray()), full_matrices=False)
+        return _scaled_map(scaling, rows[:k].T, np.square(singular[:k]), n)
+    offset = mean / scaling.scale
+    operator = LinearOperator(
+        (n, d),
+        matvec=lambda v: X @ (v.ravel() / scaling.scale) - offset @ v.ravel(),
+        rmatvec=lambda u: (X.T @ u.ravel()) / scaling.scale - offset * u.sum(),
+        dtype=float,
+    )
+    _, singular, rows = svds(operator, k, v0=np.ones(min(n, d)), maxiter=50 * k)
+    order = np.argsort(-singular, kind="stable")
+    return _scaled_map(scaling, rows[order].T, np.square(singular[order]), n)
