@@ -54,6 +54,7 @@ def check(
         Overwrite existing files.
     """
     from contone.enhance.inversion import Inversion
+    from contone.pages.render import save
     from contone.tables.targets import check_targets
     from contone.trust import page
     from contone.trust.table_check import check_file
@@ -70,5 +71,5 @@ def check(
         width = terminal.out().width if terminal.out().is_terminal else 0
         typer.echo(terminal.clean(found.text(commands=True, width=width)))
     if output is not None:
-        page.write(found, output, file.name, overwrite=force, commands=True)
+        save(page.document(found, file.name, commands=True), output, overwrite=force)
         terminal.say(f"wrote {output}")

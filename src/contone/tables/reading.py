@@ -27,7 +27,7 @@ from contone.tables.settings import COLUMN_LISTS, Reading, ReadingOptions
 from contone.tables.table import Table, numeric_columns
 from contone.tables.targets import check_source
 from contone.tables.text import ColumnKind
-from contone.validation import silent_rows
+from contone.validation.training import silent_rows
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from contone.tables.reading import Problem, are_counts, encoded, features_of, pr
 from contone.tables.settings import STDOUT, Reading, Streaming, Writing
 from contone.tables.table import Table, refuse_missing
 from contone.tables.writing import answer_frame, check_answer
-from contone.validation import check_new_labels
+from contone.validation.training import check_new_labels
 
 SAMPLE_ROWS = 50_000
 """Rows that the method is fitted on: neighbours among them are still found exactly."""

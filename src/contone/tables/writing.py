@@ -19,7 +19,7 @@ from contone.tables.columns import listed, shown
 from contone.tables.fitting import Ends, FittedProblem, Matrix
 from contone.tables.reading import Problem
 from contone.tables.settings import STDOUT, Writing, WritingOptions
-from contone.validation import check_distributions
+from contone.validation.distributions import check_distributions
 
 ONE_COLUMN = "degrees"
 """What the column is called that holds all degrees of a row."""
