@@ -121,9 +121,9 @@ def report(
     form = form or by_name or "html"
     if form not in FORMATS:
         raise terminal.usage_error(f"no format {form!r}; there are: {', '.join(FORMATS)}.", "--format")
-    if not Store(store).exists():
-        raise DataError(f"{store} holds no results: run 'contone reproduce --store {store}' first, or name another.")
     folder = Store(store)
+    if not folder.exists():
+        raise DataError(f"{store} holds no results: run 'contone reproduce --store {store}' first, or name another.")
     suffix = next(s for s, f in render.FORMATS.items() if f == form)
     target = out if out is not None else Path(f"report{suffix}")
     if str(target) == "-":

@@ -245,10 +245,8 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         missing = len(numbers) - len(there)
         self._refuse(name, missing)
         kind = "date" if column.dtype.is_temporal() else "number"
-        if there.size == 0 or (there == there[0]).all():
-            if not 0 < missing < len(numbers):
-                return ColumnStep(name, "constant", n_missing=missing)
-            return ColumnStep(name, kind, float(there[0]), True, n_missing=missing)
+        if there.size == 0 or (not missing and (there == there[0]).all()):
+            return ColumnStep(name, "constant", n_missing=missing)
         return ColumnStep(name, kind, float(np.median(there)), missing > 0, n_missing=missing)
 
     def _refuse(self, name: str, missing: int) -> None:
