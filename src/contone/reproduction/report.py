@@ -16,7 +16,6 @@ from contone.reproduction import charts, paper, published
 from contone.reproduction.errata import Evidence, errata
 from contone.reproduction.published import FULL_TO_SHORT, MAIN, RULES, Published, published_figures
 from contone.reproduction.specs import specs
-from contone.typing import Record
 
 TITLE = "Data augmentation for label enhancement, re-run"
 TABLES = {
@@ -55,8 +54,7 @@ def make_report(store: Store) -> Report:
     sections["sensitivity"] = _section("sensitivity", drawn if curves else [])
     absent = [name for name in TABLES if not results.of(name)] + ([] if curves else ["sensitivity"])
     terms = {**{name.capitalize(): f"{text}." for name, text in RULES.items()}, "Sets": SETS}
-    how: Record = {"absent": absent, "terms": terms, "published": FULL_TO_SHORT}
-    summary = make.summary_section(results, sentences, shares, "contone reproduce", **how)
+    summary = make.summary_section(results, sentences, shares, "contone reproduce", absent=absent, terms=terms)
     fill = "contone reproduce --only recovery --datasets artificial"
     instances, manifold, *last = make.closing_sections(results, MAIN, shares, fill)
     ranked = ranks.section(every["ranks"], _rank_groups(results))

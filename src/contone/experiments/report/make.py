@@ -181,7 +181,6 @@ def summary_section(
     *,
     absent: Sequence[str] = (),
     terms: Mapping[str, str] | None = None,
-    published: Mapping[str, str] | None = None,
 ) -> Section:
     """What came out, what is missing, how to read it, and the data sets.
 
@@ -199,8 +198,6 @@ def summary_section(
         Experiments without results.
     terms : dict or None
         More words to explain.
-    published : dict or None
-        The names that a paper has for data sets.
     """
     missing = _missing(results, command, absent)
     described = {
@@ -215,7 +212,7 @@ def summary_section(
         *([Items(tuple(missing), "missing", "Not everything is here, or up to date.")] if missing else []),
         Fold("How to read the tables", (Terms(tuple(explained.items())),), style="plain"),
     ]
-    grid = _dataset_grid(results, published)
+    grid = _dataset_grid(results)
     return Section("summary", "Summary", (*blocks, *([Fold("Data sets", (grid,), style="plain")] if grid.rows else [])))
 
 
@@ -255,7 +252,7 @@ def _failures(results: Results) -> list[tuple[str, Record]]:
     return found
 
 
-def _dataset_grid(results: Results, published: Mapping[str, str] | None) -> Grid:
+def _dataset_grid(results: Results) -> Grid:
     found: dict[str, Record] = {}
     for result in results:
         if result.records and result.dataset not in found:
@@ -263,8 +260,6 @@ def _dataset_grid(results: Results, published: Mapping[str, str] | None) -> Grid
             sizes = {"Instances": data["n"], "Features": data["d"], "Labels": data["q"]}
             per_row = Cell(f"{data['labels_per_row']:.2f}", data["labels_per_row"])
             found[result.dataset] = {"Name": result.dataset, **sizes, "Labels per row": per_row}
-            if published is not None:
-                found[result.dataset]["In the paper"] = published.get(result.dataset, "no")
     return as_table("Data sets", list(found.values()))
 
 
