@@ -48,10 +48,10 @@ def test_start_is_used_and_not_changed(problem):
 
 
 def test_too_few_steps_are_reported(problem):
-    A, B = problem
-    solution = conjugate_gradient(lambda V: A @ V, B, tol=1e-12, max_iter=2)
+    (A, B), products = problem, []
+    solution = conjugate_gradient(lambda V: products.append(1) or A @ V, B, tol=1e-12, max_iter=3)
     assert not solution.converged
-    assert solution.n_iter == 2
+    assert solution.n_iter == len(products) == 3
     true = np.linalg.norm(B - A @ solution.value, axis=0) / np.linalg.norm(B, axis=0)
     assert solution.residual == pytest.approx(true.max(), rel=1e-8)
 

@@ -27,9 +27,11 @@ def test_fits_and_loops_are_in_the_log(caplog):
     with caplog.at_level("INFO", logger="contone"):
         KM().fit(np.eye(4), np.tile(np.eye(2), (2, 1)))
         list(reported("abc", 3, "letters"))
-    first, last = (record.getMessage() for record in caplog.records)
+        list(reported("", 0, "none"))
+    first, last, none = (record.getMessage() for record in caplog.records)
     assert first.startswith("KM: 4 rows, 4 features, 2 labels")
     assert last.startswith("letters: 3 of 3 steps in ")
+    assert none.startswith("none: 0 of 0 steps in ")
 
 
 def test_a_loop_that_breaks_off_is_forgotten():
@@ -57,7 +59,7 @@ def test_inversion_tells_its_sweeps_and_answers_the_same():
 def test_a_fit_has_a_bar_on_a_terminal_only(monkeypatch, is_terminal):
     stream = io.StringIO()
     monkeypatch.setattr(terminal, "messages", lambda: Console(file=stream, force_terminal=is_terminal, highlight=False))
-    with terminal.fitting("enhancing with Inversion"):
+    with terminal.working("enhancing with Inversion"):
         assert is_heard() == is_terminal
         list(reported(range(8), 8, "Inversion"))
     assert ("0:00:00" in stream.getvalue()) == is_terminal

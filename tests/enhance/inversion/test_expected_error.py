@@ -58,6 +58,10 @@ def test_rows_have_the_mean_and_the_same_answer_comes_twice(fitted):
 def test_one_label_leaves_no_error():
     method = Inversion(n_sweeps=10, n_burn=2).fit(np.zeros((4, 1)), np.ones((4, 1)))
     assert method.expected_error_.mean == method.expected_error_.upper == 0.0
+    assert method.fit_.spread == Spread(0.0, 0.0)
+    parameters = method.fit_.parameters
+    assert not parameters.coefficients.any()
+    assert (parameters.covariance, parameters.theta) == ([[0.0]], 0.0)
 
 
 def test_the_second_order_is_right_where_posteriors_are_narrow():
