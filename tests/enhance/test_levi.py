@@ -63,7 +63,9 @@ def test_gradient(decoder_output):
     masks = [torch.from_numpy((rng.uniform(size=(6, 4)) > 0.3) / 0.7) for _ in range(4)]
     noise = Noise(torch.from_numpy(rng.normal(size=(6, 3))), masks[:2], masks[2:])
     w = torch.from_numpy(levi.networks.initial_parameters(sizes, rng, bias=0.01)).requires_grad_(True)
-    assert torch.autograd.gradcheck(lambda w: levi.objective(w, sizes, X, L, noise, 0.3, 0.7, decoder_output), (w,))
+    assert torch.autograd.gradcheck(
+        lambda w: levi.objective(levi.networks.unpack(w, sizes), X, L, noise, 0.3, 0.7, decoder_output), (w,)
+    )
 
 
 def test_the_objective_is_the_evidence_bound():
@@ -74,7 +76,7 @@ def test_the_objective_is_the_evidence_bound():
     X, L = torch.from_numpy(rng.uniform(size=(6, d))), torch.from_numpy(rng.integers(0, 2, (6, q)).astype(float))
     eps = torch.from_numpy(rng.normal(size=(6, k)))
     w = torch.from_numpy(levi.networks.initial_parameters(sizes, rng))
-    found = levi.objective(w, sizes, X, L, Noise(eps, [], []), k / q, d / (2 * q))
+    found = levi.objective(levi.networks.unpack(w, sizes), X, L, Noise(eps, [], []), k / q, d / (2 * q))
     nets = levi.networks.unpack(w, sizes)
     mean, deviation = levi.encode(nets["encoder"], X, L)
     z = mean + deviation * eps
@@ -100,7 +102,7 @@ def test_a_line_search_with_fixed_noise_lowers_the_objective():
 
     def closure():
         optimiser.zero_grad()
-        value = levi.objective(w, sizes, X, L, noise, 1.0, 1.0)
+        value = levi.objective(levi.networks.unpack(w, sizes), X, L, noise, 1.0, 1.0)
         value.backward()
         return value
 

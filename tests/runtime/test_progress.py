@@ -72,7 +72,7 @@ def test_inversion_tells_its_sweeps_and_answers_the_same():
 def test_a_fit_has_a_bar_on_a_terminal_only(monkeypatch, is_terminal):
     stream = io.StringIO()
     monkeypatch.setattr(terminal, "messages", lambda: Console(file=stream, force_terminal=is_terminal, highlight=False))
-    with terminal.fitting("enhancing with Inversion"):
+    with terminal.working("enhancing with Inversion"):
         assert is_heard() == is_terminal
         list(reported(range(8), 8, "Inversion"))
     assert ("0:00:00" in stream.getvalue()) == is_terminal

@@ -188,7 +188,7 @@ def test_two_runs_on_one_output_do_not_mix(folder):
 def test_an_input_that_changes_meanwhile_is_refused(folder, moment):
     class Change(Progress):
         def working(self, message):
-            if moment == "before the parts" and message.startswith("fitting"):
+            if moment == "before the parts" and message.startswith("enhancing"):
                 Path("in.csv").write_text(ROWS.replace("3,1,1", "4,1,1"))
             return super().working(message)
 

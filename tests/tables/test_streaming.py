@@ -20,6 +20,7 @@ from contone.tables import formats as tables
 from contone.tables import pieces, streaming, text
 from contone.tables.columns import Columns
 from contone.tables.labels import LabelReading
+from contone.tables.reading import problem_of
 from contone.tables.settings import Reading, Streaming, Writing
 from contone.tables.table import Table
 
@@ -137,10 +138,11 @@ def test_the_sample_is_drawn_evenly_from_the_whole_file():
         Path("none"), LCdr(), Reading(), Writing("none.csv"), Streaming(sample_rows=200), Progress()
     )
     reading = LabelReading(["a", "b"], {"a": None, "b": None})
-    X, L, numbers = streaming.draw_sample(source, Columns(["a", "b"], ["x"], []), reading, request)
-    drawn = X["x"].to_numpy()
-    np.testing.assert_array_equal(drawn, numbers)
-    assert len(drawn) == len(L) == len(set(drawn)) == 200
+    blank = problem_of(Table(frame[:0]), Columns(["a", "b"], ["x"], []), reading, Reading())
+    sample = streaming.draw_sample(source, blank, request)
+    drawn = sample.table.stored["x"].to_numpy()
+    np.testing.assert_array_equal(drawn, sample.numbers)
+    assert len(drawn) == len(sample.Y) == len(set(drawn)) == 200
     assert (np.diff(drawn) > 0).all()
     assert 60 <= (drawn < 400).sum() <= 100  # 80 expected
 

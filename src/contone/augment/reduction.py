@@ -26,7 +26,8 @@ from contone.exceptions import FeatureError, RankWarning
 from contone.numerics.eigen import Eigenpairs, thin_generalised_eigen
 from contone.runtime.warnings import warn
 from contone.typing import Array, Data
-from contone.validation import check_features, check_supervision, refuse_beyond_squares
+from contone.validation.containers import refuse_beyond_squares
+from contone.validation.training import check_features, check_supervision
 
 
 @estimator

@@ -206,6 +206,10 @@ class Enhancer(Estimator, ABC):
             warn_if_short(solution, self)
             return self.wrapped(border, X, self.label_distributions_)
 
+    def __sklearn_is_fitted__(self) -> bool:
+        # By its trailing underscore scikit-learn would take a parameter such as `lambda_` for the result of a fit.
+        return any(name.endswith("_") for name in vars(self).keys() - self._get_param_names())
+
     def summary(self) -> str:
         """What a fit found, in a few lines for people."""
         check_is_fitted(self)

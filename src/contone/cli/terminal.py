@@ -134,19 +134,7 @@ class _Task(NamedTuple):
 
 @contextmanager
 def working(message: str) -> Iterator[None]:
-    """Show that something goes on: a spinner and a clock on a terminal; the message stays."""
-    if messages().is_terminal:
-        with bar(message):
-            yield
-        say(message)
-    else:
-        say(message)
-        yield
-
-
-@contextmanager
-def fitting(message: str) -> Iterator[None]:
-    """Around a fit: on a terminal a bar with the time that is left."""
+    """Show that something goes on: on a terminal a bar, with the time that is left where that is known."""
     if not messages().is_terminal:
         say(message)
         yield
@@ -183,7 +171,6 @@ class TerminalProgress(FileProgress):
 
     note = staticmethod(say)
     working = staticmethod(working)
-    fitting = staticmethod(fitting)
     counting = staticmethod(counting)
 
     def warn(self, message: str) -> None:

@@ -33,7 +33,7 @@ from contone.numerics.optimise import lbfgs
 from contone.numerics.simplex import kl_divergence, softmax
 from contone.numerics.solution import Solution
 from contone.typing import Array, EstimatorLike
-from contone.validation import NOTHING_KNOWN, KnownDegrees
+from contone.validation.degrees import NOTHING_KNOWN, KnownDegrees
 
 FLOOR = 1e-4
 """Degrees of an answer below this count as this much: a method's exact zero is no evidence of a factor of 1e12."""

@@ -123,7 +123,7 @@ class GLEMR(Enhancer):
             solution = self._train(X, L)
             self.means_, self.variances_ = self._posterior(X, L)
             D = expected_softmax(self.means_, self.variances_)
-        return Solution(D, solution.objective, solution.residual, solution.n_iter, solution.converged)
+        return solution.with_value(D)
 
     def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
         L = (L > 0).astype(float)
@@ -184,9 +184,9 @@ def softplus(A: np.ndarray) -> Array:
     return np.logaddexp(0.0, A)
 
 
-def log_label_law(L: np.ndarray, P: np.ndarray) -> Array:
-    """log Pr(l_i | p_i) + q log 2 = log(l.p + 1 - |l|/q), (n,), for L and P (n, q)."""
-    return np.log(np.sum(L * P, axis=1) + 1.0 - L.sum(axis=1) / L.shape[1])
+def label_law(L: np.ndarray, P: np.ndarray) -> Array:
+    """2^q Pr(l_i | p_i) = l.p + 1 - |l|/q, (n,), for L and P (n, q)."""
+    return np.sum(L * P, axis=1) + 1.0 - L.sum(axis=1) / L.shape[1]
 
 
 def expected_softmax(mu: np.ndarray, v: np.ndarray) -> Array:
@@ -319,7 +319,7 @@ def _sum_over_rows(parameters: list[np.ndarray], eps: np.ndarray, model: Model) 
     """What some rows add to the objective, and then to its gradient, in one vector."""
     W_mu, b_mu, W_v, b_v, a, a0, b, b0 = parameters
     X, L, lz = model.X, model.L, model.lz
-    (n, d), q = X.shape, L.shape[1]
+    n, d = X.shape
     feature_weight, label_weight = 1.0 / (1.0 + model.ly), model.ly / (1.0 + model.ly)
 
     inputs = np.hstack([X, L])
@@ -334,7 +334,7 @@ def _sum_over_rows(parameters: list[np.ndarray], eps: np.ndarray, model: Model) 
     loglik = terms.reshape(n, d, model.n_components).sum(axis=1)
     share = softmax(loglik)
     rho = share + FLOOR
-    law = np.sum(L * P, axis=1) + 1.0 - L.sum(axis=1) / q
+    law = label_law(L, P)
     gain = (
         feature_weight * np.sum(rho * loglik)
         + label_weight * np.sum(np.log(law))

@@ -109,7 +109,7 @@ class GLERB(Enhancer):
             "bounded_shape": True,
             "max_iter": 201,
             "random_state": 123,
-        },
+        }
     }
     SEARCH: ClassVar[Domains] = {"rate": [0.2, 0.4, 0.6, 0.8, "cap"]}
     rate: float | str = parameter(Interval(Real, 0, 1, closed="both"), {"cap", "learned"}, default="cap")
@@ -164,10 +164,6 @@ class GLERB(Enhancer):
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
         trained = 8.0 * n * (2 * d + 30 * q) if self.rate == "learned" else 0.0
         return super()._fit_bytes(n, d, q) + trained
-
-    def __sklearn_is_fitted__(self) -> bool:
-        # By its trailing underscore scikit-learn would take the parameter `lambda_` for the result of a fit.
-        return hasattr(self, "label_distributions_")
 
 
 # ----------------------------------------------------------------------------------------------------- propagation

@@ -79,10 +79,7 @@ class GLESC(Enhancer):
 
     reference = "Zheng, Zhu, Tang, Liu, Li, Lu. Generalized Label Enhancement with Sample Correlations. TKDE 2021."
     PRESETS: ClassVar[Presets] = {"original_code": {"row_order": "given"}}
-    SEARCH: ClassVar[Domains] = {
-        "lambda_": [0.1, 0.5, 1.0, 4.0, 10.0, 30.0, 100.0],
-        "beta": [1e-3, 0.1, 10.0],
-    }
+    SEARCH: ClassVar[Domains] = {"lambda_": [0.1, 0.5, 1.0, 4.0, 10.0, 30.0, 100.0], "beta": [1e-3, 0.1, 10.0]}
     beta: float = parameter(POSITIVE, default=10.0)
     lambda_: float = parameter(NOT_NEGATIVE, default=10.0)
     row_order: str = parameter({"random", "given"}, default="random")
@@ -108,10 +105,6 @@ class GLESC(Enhancer):
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
         # Z, G, W and three of their size while a step is made, two of them complex: tensors (2, n, n).
         return super()._fit_bytes(n, d, q) + 8 * 8.0 * 2.0 * n * n
-
-    def __sklearn_is_fitted__(self) -> bool:
-        # By its trailing underscore scikit-learn would take the parameter `lambda_` for the result of a fit.
-        return hasattr(self, "label_distributions_")
 
 
 class Representation(NamedTuple):

@@ -30,13 +30,7 @@ from array_api_compat import array_namespace
 
 from contone.backends import Graph
 from contone.base import COUNT, POSITIVE, Enhancer, Interval, estimator, parameter
-from contone.numerics.graphs import (
-    in_order,
-    nearest_neighbours,
-    neighbour_affinity,
-    normalize_graph,
-    put_back,
-)
+from contone.numerics.graphs import in_order, nearest_neighbours, neighbour_affinity, normalize_graph, put_back
 from contone.numerics.kernel import KEEP_TILES_ROWS, gaussian_operator, knn_width, operator_bytes
 from contone.numerics.linear import conjugate_gradient
 from contone.numerics.scaling import standardisation

@@ -17,8 +17,9 @@ from array_api_compat import array_namespace, device
 
 from contone.measurements.base import Measurement
 from contone.typing import Array
-from contone.validation import check_distributions, examine, judge_labels, silent_rows
 from contone.validation.containers import default_names
+from contone.validation.distributions import check_distributions
+from contone.validation.training import examine, judge_labels, silent_rows
 
 
 class Others(NamedTuple):

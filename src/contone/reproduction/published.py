@@ -121,8 +121,7 @@ def published_figures(results: Results, experiment: str, tables: paper.Table) ->
     known = counterparts().get(experiment, Counterparts())
     names, available = list(results.kinds(experiment)), results.datasets(experiment)
     found = []
-    cells = ((measure, row, *cell) for measure, rows in tables.items() for row in rows for cell in rows[row].items())
-    for measure, theirs, name, printed in cells if names else ():
+    for measure, theirs, name, printed in paper.cells(tables) if names else ():
         row, dataset = known.row(theirs, names) or theirs, paper.DATASETS[name]
         convention = paper.KL_CONVENTION.get(theirs.removeprefix("LCdr-"), "kl_reversed_drop")
         read_as = convention if measure == "kl" else measure
@@ -198,7 +197,7 @@ def comparison(results: Results, experiment: str, measure: str, figures: Sequenc
         rows = []
         for dataset in dict.fromkeys(figure.dataset for figure in done):
             cells = {figure.method: _pair(figure) for figure in done if figure.dataset == dataset}
-            beside = ends(results, experiment, dataset, measure, MAIN)
+            beside = ends(results, experiment, dataset, measure)
             row = [*(cells.get(method, Cell()) for method in methods), *(Cell(words.number(v), v) for v in beside)]
             rows.append(Row(short(dataset), tuple(row)))
         columns = tuple(map(Column, (*methods, *ENDS)))

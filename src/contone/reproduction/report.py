@@ -43,7 +43,7 @@ def make_report(store: Store) -> Report:
     curves = charts.curves(results)
     more: dict[str, Sequence[Block]] = {
         "recovery": [Heading(SHARES), shares] if shares.rows else [],
-        "augmentation": [Charts(partial(charts.augmentation, results))],
+        "augmentation": [Charts(partial(charts.augmentation, results, figures["augmentation"]))],
         "ablation": [Charts(partial(charts.ablation, results, figures["ablation"]))],
         "prediction": [Text(every["prediction"].note)],
     }
@@ -68,7 +68,7 @@ def make_report(store: Store) -> Report:
 
 def _experiment(results: Results, name: str, figures: Sequence[Published], more: Sequence[Block]) -> Section:
     below = {measure: published.comparison(results, name, measure, figures) for measure in TABLES[name][1]}
-    folds = score_folds(results, name, MAIN, below)
+    folds = score_folds(results, name, below)
     counted = published.overview(figures)
     table: list[Block] = [Heading(counted.title), counted] if counted.rows else []
     return _section(name, [*more, *table, Heading("All scores"), *folds] if folds else [])

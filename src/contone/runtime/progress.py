@@ -103,12 +103,8 @@ class Progress:
         """Something that the user may want to act on."""
 
     def working(self, message: str) -> AbstractContextManager[None]:
-        """Around a step of unknown length."""
+        """Around a step, which may tell how far it is (`contone.runtime.progress`)."""
         return nullcontext()
-
-    def fitting(self, message: str) -> AbstractContextManager[None]:
-        """Around a fit, which may tell how far it is (`contone.runtime.progress`)."""
-        return self.working(message)
 
     def counting(self, message: str, total: int, done: int = 0) -> AbstractContextManager[Callable[[], None]]:
         """Around `total` equal steps of which `done` are there; call what it gives after each."""

@@ -13,9 +13,7 @@ from contone.exceptions import ArgumentError, MemoryEstimateError
 from contone.runtime import machine
 from contone.runtime.progress import Progress
 from contone.tables import formats, pieces
-from contone.tables.answers import CALLED
 from contone.tables.fitting import (
-    FittedProblem,
     fit_problem,
     named_method,
     refuse_without_persons,
@@ -101,15 +99,15 @@ def enhance_file(
     check_format(writing)
     targets = {"target": writing.target, "save_model": save_to, "annotators": annotators}
     check_targets([path, *reading.files], targets, overwrite=writing.overwrite, over_source=path)
-    fresh = named_method(method, graded=reading.graded is not None)
+    fresh = named_method(method, reading)
     if writing.intervals is not None:
         with_intervals(fresh)
     request = Request(path, fresh, reading, writing, Streaming(chunk_rows, sample_rows), said)
     if is_streamed(request, stream):
         refuse_unless_streamable(request)
         job = stream_file(request, save_to)
-        done = what_was_written(writing, job.source.n_rows, job.model.columns, job.model.labels, job.model.method)
-        return replace(done, streamed=True, fitted_rows=job.rows)
+        done = what_was_written(writing, job.blank, job.model.method)
+        return replace(done, n_rows=job.source.n_rows, streamed=True, fitted_rows=job.rows)
     problem = read_problem(path, reading, said)
     if annotators is not None:
         refuse_without_persons(problem)
@@ -117,12 +115,10 @@ def enhance_file(
     fitted = fit_problem(problem, fresh, said)
     write_problem(problem, fitted.D, writing, fitted.intervals(writing.intervals))
     if save_to is not None:
-        model_of(fitted).save(save_to)
+        TableModel.of(fitted).save(save_to)
     if annotators is not None:
         formats.write(table_of_persons(fitted), str(annotators), overwrite=writing.overwrite)
-    names, beside = problem.label_names, problem.beside.columns
-    done = what_was_written(writing, len(fitted.D), problem.columns, names, fitted.method, beside)
-    return replace(done, fitted=fitted, fitted_rows=fitted.rows)
+    return replace(what_was_written(writing, problem, fitted.method), fitted=fitted, fitted_rows=fitted.rows)
 
 
 def fit_file(
@@ -141,18 +137,10 @@ def fit_file(
     reading, said = Reading(**options), progress or Progress()
     check_input(Path(source))
     check_targets([source, *reading.files], {"target": model}, overwrite=overwrite)
-    fresh = named_method(method, graded=reading.graded is not None)
+    fresh = named_method(method, reading)
     fitted = fit_problem(read_problem(Path(source), reading, said), fresh, said)
-    model_of(fitted).save(str(model))
+    TableModel.of(fitted).save(str(model))
     return load_table_model(model, trusted=[path_of(fitted.method)])
-
-
-def model_of(fitted: FittedProblem) -> TableModel:
-    """The model of a fitted problem."""
-    problem, n_rows = fitted.problem, int(fitted.fitted_rows.sum())
-    is_set, given = problem.label_reading.is_set, problem.answers
-    question = {} if given is None else {name: str(getattr(given, name) or "") for name in ("tool", *CALLED)}
-    return TableModel(fitted.method, problem.columns, problem.label_names, is_set, problem.encoder, n_rows, question)
 
 
 # ----------------------------------------------------------------------------------------------- which way it goes

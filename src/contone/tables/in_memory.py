@@ -58,20 +58,19 @@ def enhance_table(
     for name in ("missing", "unlabelled"):
         if getattr(reading, name) == "drop":
             raise ArgumentError("'drop' would change the number of rows: drop these rows before.", name)
-    stored, fresh = opened(table), named_method(method)
+    stored, fresh = opened(table), named_method(method, reading)
     if writing.intervals is not None:
         with_intervals(fresh)
     if stored.stored.is_empty():
         raise ArgumentError("the table has no rows.", "table")
     answers = None if reading.labels or reading.worker else exports.answers_in(stored.stored, reading.question)
     problem = pose(answers or stored, reading, said)
-    new_columns(writing, problem.columns, problem.label_names, problem.beside.columns)
+    new_columns(writing, problem)
     fitted = fit_problem(problem, fresh, said)
     ends = fitted.intervals(writing.intervals)
     if problem.groups is not None or reading.item is not None:  # one row per item comes out
-        read, beside = problem.label_reading, problem.beside
-        return _like(table, answer_frame(writing, problem.table, problem.columns, read, fitted.D, ends, beside))
-    return _with_columns(table, added_columns(writing, problem.columns, problem.label_names, fitted.D, ends))
+        return _like(table, answer_frame(writing, problem, fitted.D, ends))
+    return _with_columns(table, added_columns(writing, problem, fitted.D, ends))
 
 
 def is_dataset(table: Any) -> bool:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Unpack, cast
+from typing import Unpack
 
 import numpy as np
 import polars as pl
@@ -21,10 +21,17 @@ from contone.exceptions import ArgumentError, ContoneError, DataError, LabelErro
 from contone.models import read_model, save_model
 from contone.runtime.progress import Progress
 from contone.tables import columns, embeddings, labels
-from contone.tables.answers import CALLED, Answers, Kind, gather
+from contone.tables.answers import UNKNOWN, Answers, Question, gather
 from contone.tables.columns import Columns
 from contone.tables.encoder import ColumnEncoder
-from contone.tables.fitting import Ends, Matrix, intervals_of, posterior_of_answers, takes_answers, with_intervals
+from contone.tables.fitting import (
+    Ends,
+    FittedProblem,
+    Matrix,
+    posterior_of_answers,
+    takes_answers,
+    with_intervals,
+)
 from contone.tables.labels import LabelReading
 from contone.tables.reading import Problem, answered, check_input, encode, read_file
 from contone.tables.settings import AnswerOptions, Reading, split_options
@@ -43,9 +50,17 @@ class TableModel:
     is_set: bool
     encoder: ColumnEncoder
     n_rows: int
-    question: dict[str, str] = field(default_factory=dict)
-    """What the annotation tool calls the question that was answered (`Answers.called`); empty for a plain table."""
+    question: Question = UNKNOWN
+    """The question to an annotation tool that was answered; empty for a plain table."""
     contone_version: str = ""
+
+    @classmethod
+    def of(cls, fitted: FittedProblem) -> TableModel:
+        """The model of a fitted problem."""
+        problem, n_rows = fitted.problem, int(fitted.fitted_rows.sum())
+        is_set, given = problem.label_reading.is_set, problem.answers
+        question = UNKNOWN if given is None else given.question
+        return cls(fitted.method, problem.columns, problem.label_names, is_set, problem.encoder, n_rows, question)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the method with what is needed to apply it to another table."""
@@ -55,7 +70,7 @@ class TableModel:
             "is_set": self.is_set,
             "encoder": self.encoder,
             "n_rows": self.n_rows,
-            "question": self.question,
+            "question": asdict(self.question),
         }
         save_model(self.method, path, details=details)
 
@@ -77,7 +92,7 @@ def load_table_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = (
             is_set=bool(details["is_set"]),
             encoder=details["encoder"],
             n_rows=int(details["n_rows"]),
-            question={name: str(details.get("question", {}).get(name, "")) for name in ("tool", *CALLED)},
+            question=Question(**details.get("question", {})),
             contone_version=stored.contone_version,
         )
     except (KeyError, TypeError, ValueError) as error:
@@ -120,10 +135,9 @@ def apply_model(
     what = "answers of people" if problem.groups is not None else "labels"
     said.note(f"  {problem.table.n_rows:,} rows, {'with' if problem.Y.height else 'without'} {what}")
     with said.working(f"applying {type(fitted.method).__name__}"), _undamaged(fitted):
-        D, ends = _degrees(fitted, problem, writing.intervals)
+        D, ends = degrees_of(fitted, problem, writing.intervals)
     write_problem(problem, D, writing, ends)
-    names, beside = problem.label_names, problem.beside.columns
-    return what_was_written(writing, len(D), problem.columns, names, fitted.method, beside)
+    return what_was_written(writing, problem, fitted.method)
 
 
 def read_for(model: TableModel, source: Table | Answers, reading: Reading, progress: Progress) -> Problem:
@@ -150,10 +164,8 @@ def read_for(model: TableModel, source: Table | Answers, reading: Reading, progr
     problem = Problem(X, Y, np.arange(table.n_rows), table, chosen, reading, read, model.encoder)
     if isinstance(given, Table):
         return problem
-    if given.tool == model.question["tool"] and not given.question:
-        called = model.question
-        kind = cast("Kind | None", called["kind"] or None)
-        given = replace(given, question=called["question"], kind=kind, asked=called["asked"], shown=called["shown"])
+    if given.question.tool == model.question.tool and not given.question.name:
+        given = replace(given, question=model.question)
     progress.note(f"  {given.in_words()}")
     if not takes_answers(model.method):
         progress.warn("  the model was not fitted to answers of people: theirs are not used, items are predicted")
@@ -209,7 +221,7 @@ def _undamaged(model: TableModel) -> Iterator[None]:
         ) from error
 
 
-def _degrees(model: TableModel, problem: Problem, level: float | None) -> tuple[Matrix, Ends | None]:
+def degrees_of(model: TableModel, problem: Problem, level: float | None) -> tuple[Matrix, Ends | None]:
     """The degrees (n, q) of new rows, and the ends of their intervals where a level is asked for."""
     method, Y = model.method, problem.Y if problem.Y.width and problem.groups is None else None
     name, enhance, predict = type(method).__name__, *(getattr(method, n, None) for n in ("enhance", "predict"))
@@ -225,7 +237,10 @@ def _degrees(model: TableModel, problem: Problem, level: float | None) -> tuple[
         )
     if np.shape(D) != (len(problem.item_features), len(model.labels)):
         raise DataError(f"the model cannot be applied: it names {len(model.labels)} labels, {name} has others.")
-    ends = intervals_of(method, problem.item_features, Y, level)
+    ends = None
+    if level is not None:
+        low, high = with_intervals(method).intervals(problem.item_features, Y, level)
+        ends = np.asarray(low), np.asarray(high)
     if problem.groups is None or not takes_answers(method):
         return np.asarray(D), ends
     there = problem.labelled

@@ -93,7 +93,7 @@ def suggest_file(
         As in `read_table`; rows ``graded`` before inform the choice and are not suggested again.
     """
     path, place, reading, said = Path(source), str(target), Reading(**options), progress or Progress()
-    fresh = named_method(method)
+    fresh = named_method(method, reading)
     if not place.lower().endswith((*PAGES, *SHEETS)):
         raise ArgumentError(f"{place} must end in .html, for a page, or in .csv or .tsv, for a spreadsheet.", "target")
     if k < 1:
@@ -203,7 +203,8 @@ def plan_file(
     """
     said = progress or Progress()
     check_input(Path(source))
-    fitted, D = sampled(read_problem(Path(source), Reading(**options), said), named_method(method), said)
+    reading = Reading(**options)
+    fitted, D = sampled(read_problem(Path(source), reading, said), named_method(method, reading), said)
     with said.working("looking ahead"):
         given = int(votes_given(fitted.problem).sum())
         now = given / D.shape[1]

@@ -20,6 +20,7 @@ from contone.enhance import counting
 from contone.enhance.inversion import Inversion
 from contone.exceptions import InputError
 from contone.measurements import Answers, Votes
+from contone.trust.agreement import mean_over_pairs
 from contone.trust.check_result import DOUBTFUL, FINE, OFF, UNTOLD, Finding, graded
 from contone.typing import Matrix
 
@@ -96,11 +97,7 @@ def losses(L: Matrix, D: Matrix, *, are_votes: bool) -> Matrix:
     P = np.maximum(np.where(np.isnan(L), 0.0, D), 1e-9)
     if are_votes:
         return np.asarray(-np.log((np.nan_to_num(L) * P).sum(axis=1) / P.sum(axis=1)))
-    above = L[:, :, None] > L[:, None, :]
-    each = -np.log(P[:, :, None] / (P[:, :, None] + P[:, None, :]))
-    pairs = above.sum(axis=(1, 2))
-    found: Matrix = np.divide((above * each).sum(axis=(1, 2)), pairs, out=np.full(len(L), np.nan), where=pairs > 0)
-    return found
+    return mean_over_pairs(L, P, lambda a, b: -np.log(a / (a + b)), axis=1)[0]
 
 
 def left_out_findings(found: LeftOut) -> list[Finding]:

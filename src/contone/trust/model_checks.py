@@ -1,7 +1,7 @@
 """Checks of `Inversion`: does its model make such labels, and does the answer depend on what nobody knows?
 
 *Posterior predictive.* A summary of L is compared with the same summary of replicates L*, drawn from the model with its
-own uncertainty (`contone.enhance.inversion.simulate`). The distance of the given labels from the mean of the replicates
+own uncertainty (`contone.trust.rehearsal`). The distance of the given labels from the mean of the replicates
 is judged by the distances that replicates have among themselves: p is the share of replicates at least as far.
 
 *Simulation-based calibration.* Are intervals right on data that the model itself made, at the size of the data? The
@@ -25,14 +25,14 @@ from scipy.special import logit, ndtr, ndtri
 from sklearn.base import clone
 
 from contone.backends import to_numpy
-from contone.enhance.inversion import Inversion, simulate
+from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.expected_error import find_votes
 from contone.enhance.inversion.model import Fit
 from contone.measurements import Order
 from contone.measurements.order import in_order_of
 from contone.numerics.simplex import kl_divergence
 from contone.trust.check_result import DOUBTFUL, FINE, OFF, UNTOLD, Finding, graded
-from contone.trust.rehearsal import cardinality_shares
+from contone.trust.rehearsal import cardinality_shares, draw_labels
 from contone.trust.subject import SHOWN, Subject
 from contone.typing import Matrix
 
@@ -82,11 +82,8 @@ def replicate_labels(
 
     Where the rule takes the number of labels as given, so do the replicates; entries that are unasked stay so.
     """
-    information = simulate.learn_information(fit, X, L, rng)
     labels, distributions = [], []
-    for stream in rng.spawn(n_replicates):
-        parameters = simulate.draw_parameters(fit, information, X, stream)
-        D, made, _ = simulate.draw_rows(fit, parameters, X, stream, L)
+    for D, made, _ in draw_labels(fit, X, L, n_replicates, rng):
         if not fit.rule.scale_matters and not fit.settings.noise.any():
             made = in_order_of(D, L if isinstance(fit.rule, Order) else np.where(np.isnan(L), np.nan, L > 0))
         labels.append(np.where(np.isnan(L), np.nan, made))

@@ -19,7 +19,7 @@ from contone.trust.rehearsal import Rehearsal
 from contone.trust.search import Found, search
 from contone.trust.trial import counting_methods, named_methods, reads
 from contone.typing import Array, EstimatorLike, Record
-from contone.validation import NOTHING_KNOWN, KnownDegrees
+from contone.validation.degrees import NOTHING_KNOWN, KnownDegrees
 
 DEFAULT_METHODS = ("temperature", "lp", "glle", "lesc", "lemll", "inversion")
 """What `Best` chooses from unless it is told: one method of every kind, all of them fast."""

@@ -21,7 +21,8 @@ from contone.measurements.order import has_levels
 from contone.numerics.simplex import softmax
 from contone.runtime.warnings import warn
 from contone.typing import Array
-from contone.validation import KnownDegrees, silent_rows
+from contone.validation.degrees import KnownDegrees
+from contone.validation.training import silent_rows
 
 SAMPLE_ROWS, SAMPLE_ENTRIES, LEAST_SAMPLE = 500, 20_000, 100
 """At most how many rows, or label entries, errors are estimated on; and rows that are always looked at."""

@@ -19,7 +19,7 @@ from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.people.model import PeopleFit
 from contone.enhance.inversion.posterior import Posterior
 from contone.typing import Array
-from contone.validation import NOTHING_KNOWN, KnownDegrees
+from contone.validation.degrees import NOTHING_KNOWN, KnownDegrees
 
 
 def take_sample(X: Array, L: Array, max_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -79,20 +79,10 @@ from contone.numerics.solution import Solution
 from contone.runtime.machine import one_blas_thread
 from contone.runtime.warnings import warn
 from contone.typing import Array
-from contone.validation import (
-    NOTHING_KNOWN,
-    KnownDegrees,
-    Training,
-    as_table,
-    check_annotators,
-    check_degrees,
-    check_degrees_of_items,
-    check_features,
-    check_groups,
-    check_new_rows,
-    check_training,
-    open_border,
-)
+from contone.validation.containers import as_table, open_border
+from contone.validation.degrees import NOTHING_KNOWN, KnownDegrees, check_degrees, check_degrees_of_items
+from contone.validation.groups import check_annotators, check_groups
+from contone.validation.training import Training, check_features, check_new_rows, check_training
 
 
 @estimator

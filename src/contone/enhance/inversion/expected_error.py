@@ -105,7 +105,7 @@ def expect_error(
     reach = float(ndtri(0.5 + LEVEL / 2)) * math.sqrt(float(log_means.var(ddof=1)) + chance**2)
     centre = float(log_means.mean())
     # E KL(d || a) = E KL(d || d^) + KL(d^ || a), where d^ is the posterior's mean.
-    rows = _second_order(posterior) + (0.0 if answer is None else kl_divergence(posterior.mean, answer))
+    rows = second_order(posterior) + (0.0 if answer is None else kl_divergence(posterior.mean, answer))
     level = mean / max(float(get_backend(rows).compute(rows.mean())[0]), 1e-300)
     return ExpectedError(mean, math.exp(centre - reach), math.exp(centre + reach), rows * level)
 
@@ -213,7 +213,7 @@ def find_votes(degrees: np.ndarray) -> int | None:
     return None
 
 
-def _second_order(posterior: Posterior) -> Array:
+def second_order(posterior: Posterior) -> Array:
     """sum_j var(d_j) / (2 d^_j) (n,), with var(d_j) = (d (1 - d))^2 times the variance of the logit."""
     D, width = posterior.mean, posterior.logit_width
     return 0.5 * (D * (1.0 - D) ** 2 * width**2).sum(axis=1)

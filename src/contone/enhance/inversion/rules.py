@@ -19,8 +19,8 @@ from contone.measurements import CumulativeMass, IntervalRule, Measurement, Thre
 from contone.runtime import progress
 from contone.runtime.warnings import warn
 from contone.typing import Array
-from contone.validation import silent_rows
 from contone.validation.degrees import NOTHING_KNOWN, KnownDegrees
+from contone.validation.training import silent_rows
 
 TRIAL_ROWS, TRIAL_SWEEPS, TRIAL_LABELS = 1000, 40, 60
 """At most how many rows, and how many sweeps, each candidate of "auto" is fitted with; with more labels than this,

@@ -90,7 +90,7 @@ def make_report(store: Store) -> Report:
     about: Record = next((r["report"] for r in reversed(results.runs) if isinstance(r.get("report"), dict)), {})
     experiment = str(about.get("experiment", "benchmark"))
     shares, kinds, datasets = share_grid(results, experiment), results.kinds(experiment), results.datasets(experiment)
-    folds = score_folds(results, experiment, experiment)
+    folds = score_folds(results, experiment)
     blocks: list[Block] = [Text(str(about["note"]))] if about.get("note") else []
     blocks += [Heading(SHARES), shares] if shares.rows else []
     blocks += [Heading("All scores"), *folds] if folds else [Text("No results are in this store yet.")]

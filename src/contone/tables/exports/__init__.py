@@ -61,7 +61,7 @@ def answers_in(frame: pl.DataFrame, question: str | None = None) -> Answers | No
     if not any(tool.recognise(dict.fromkeys(frame.columns)) for tool in (label_studio, argilla)):
         return None
     rows = ({name: _unpacked(value) for name, value in row.items()} for row in frame.iter_rows(named=True))
-    return _read(((None, row) for row in rows), question)
+    return _read(rows, question)
 
 
 def _unpacked(value: object) -> object:
@@ -74,12 +74,11 @@ def _unpacked(value: object) -> object:
         return value
 
 
-def _read(records: Iterator[tuple[str | None, object]], question: str | None) -> Answers | None:
+def _read(records: Iterator[object], question: str | None) -> Answers | None:
     first = next(records, None)
     if first is None:
         raise DataError("This export is empty: it holds no records.")
-    tool = next((tool for tool in TOOLS if tool.recognise(first[1])), None)
+    tool = next((tool for tool in TOOLS if tool.recognise(first)), None)
     if tool is None:
         return None
-    every = chain([first], records)
-    return tool.read(every if tool is lewidi else (record for _, record in every), question)
+    return tool.read(chain([first], records), question)

@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
 
 from contone.exceptions import DataError
@@ -13,8 +14,8 @@ from contone.exceptions import DataError
 SPACE = re.compile(r"[\s,]*")
 
 
-def read_records(path: Path) -> Iterator[tuple[str | None, object]]:
-    """Every record of a JSON or JSON lines file, with its key where the file is one mapping of records.
+def read_records(path: Path) -> Iterator[object]:
+    """Every record of a JSON or JSON lines file; where the file is one mapping of records, their keys are their ids.
 
     Records are decoded one after the other, so that a large file takes its own size in memory, and not that of all its
     objects.
@@ -24,30 +25,19 @@ def read_records(path: Path) -> Iterator[tuple[str | None, object]]:
         text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8-sig")
     except (UnicodeDecodeError, EOFError, OSError, ValueError) as error:
         raise DataError(f"{path.name} is not UTF-8 text ({error}): export it again as JSON.") from None
-    decode = json.JSONDecoder().raw_decode
     at = _skip(text, 0)
-    if text[at : at + 1] == "[":
-        yield from ((None, record) for record in _entries(text, at + 1, "]", decode, path))
-        return
-    try:
-        first, end = decode(text, at)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path.name} is not JSON: {_place(text, error)}.") from None
-    if _skip(text, end) >= len(text) and isinstance(first, dict) and _is_mapping_of_records(first):
-        yield from first.items()
-        return
-    yield None, first
-    yield from ((None, record) for record in _entries(text, end, "", decode, path))
+    closing = "]" if text.startswith("[", at) else ""
+    records = _entries(text, at + len(closing), closing, path)
+    first = [] if closing else list(islice(records, 2))
+    if len(first) == 1 and isinstance(first[0], dict) and _is_mapping_of_records(first[0]):
+        yield from ({"id": key, **record} for key, record in first[0].items())
+    else:
+        yield from chain(first, records)
 
 
-def _entries(text: str, at: int, closing: str, decode: object, path: Path) -> Iterator[object]:
-    assert callable(decode)
-    while True:
-        at = _skip(text, at)
-        if at >= len(text):
-            if closing:
-                raise DataError(f"{path.name} ends in the middle of a list: it was not copied whole. Export it again.")
-            return
+def _entries(text: str, at: int, closing: str, path: Path) -> Iterator[object]:
+    decode = json.JSONDecoder().raw_decode
+    while (at := _skip(text, at)) < len(text):
         if closing and text[at] == closing:
             return
         try:
@@ -55,6 +45,8 @@ def _entries(text: str, at: int, closing: str, decode: object, path: Path) -> It
         except (ValueError, RecursionError) as error:
             raise DataError(f"{path.name} is not JSON: {_place(text, error)}.") from None
         yield record
+    if closing:
+        raise DataError(f"{path.name} ends in the middle of a list: it was not copied whole. Export it again.")
 
 
 def _skip(text: str, at: int) -> int:
