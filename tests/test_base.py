@@ -85,7 +85,7 @@ def test_rounding_in_the_answer_is_repaired():
         (D[:, :1], r"shape \(4, 1\)"),
         (D * np.nan, "NaN in it"),
         (D * (1 + 1e-5), "rows that are not distributions"),
-        (D + [[0, 0], [0, 0], [0, 0], [1e-8, -1e-8]], "rows that are not distributions"),
+        (D + np.array([[0, 0], [0, 0], [0, 0], [1e-8, -1e-8]]), "rows that are not distributions"),
         (D * 2, "rows that are not distributions; this is a defect in the method"),
         (D - [0.5, -0.5], "rows that are not distributions"),
     ],
