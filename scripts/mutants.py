@@ -70,6 +70,7 @@ ALSO = {  # tests of a room that do not lie where its name says
     "enhance/inversion": ("tests/enhance/test_inversion.py", "tests/trust/test_chances.py"),
     "base": ("tests/test_estimators.py", "tests/test_unasked.py"),
     "pages": ("tests/reproduction/report/test_charts.py",),
+    "experiments": ("tests/reproduction/report",),
     "testing": ("tests/enhance/test_plugins.py", "tests/test_estimators.py"),
 }
 USAGE_ERROR = 4
