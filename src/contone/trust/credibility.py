@@ -265,7 +265,7 @@ def data_finding(L: Matrix, names: tuple[str, ...]) -> Finding:
 def expected_error_of(fitted: Inversion, X: Matrix, L: Matrix, D: Matrix) -> tuple[ExpectedError, Matrix]:
     """The expected KL of an answer under models that the labels allow, and a finite one (m,) of each row."""
     answer = np.maximum(D, FLOOR)
-    sample = ErrorSample.of(X, L, answer, fitted.rule_fit_.rule)
+    sample = ErrorSample.of(fitted.rule_fit_, X, L, answer)
     found = expect_error(fitted.rule_fit_, sample, fitted.posterior_, answer=answer)
     rows = np.asarray(to_numpy(found.rows))
     return (ExpectedError(math.inf, math.inf, math.inf, rows) if (D <= 0).any() else found), rows
