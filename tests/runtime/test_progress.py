@@ -10,7 +10,7 @@ from rich.console import Console
 
 from contone import KM, Inversion
 from contone.cli import terminal
-from contone.runtime.progress import Report, listener, listening, reported
+from contone.runtime.progress import Report, listener, listening, reported, show_progress
 
 
 def test_every_step_is_told_once():
@@ -32,6 +32,19 @@ def test_fits_and_loops_are_in_the_log(caplog):
     assert first.startswith("KM: 4 rows, 4 features, 2 labels")
     assert last.startswith("letters: 3 of 3 steps in ")
     assert none.startswith("none: 0 of 0 steps in ")
+    assert 0 <= float(last.split()[-2]) < 60
+
+
+@pytest.mark.parametrize("verbose", [None, False, True])
+def test_a_bar_is_shown_where_it_was_asked_for_or_nobody_else_listens(capsys, verbose):
+    """Without a word about it, on a terminal only; where somebody listens, the steps are told and not shown."""
+    assert list(show_progress(iter("abc"), 3, "letters", verbose)) == list("abc")
+    assert ("letters" in capsys.readouterr().err) == (verbose is True)
+    heard: list[Report] = []
+    with listening(heard.append):
+        assert list(show_progress(iter("abc"), 3, "letters", verbose)) == list("abc")
+    assert [report.done for report in heard] == [1, 2, 3]
+    assert capsys.readouterr().err == ""
 
 
 def test_a_loop_that_breaks_off_is_forgotten():
