@@ -110,7 +110,7 @@ def test_models_have_the_spread_of_its_posterior(fitted, monkeypatch, tail):
     method, _ = fitted
     fit, sample = method.fit_, method._error_sample
     believed = Spread(0.7, 0.2)
-    monkeypatch.setattr(expected_error, "estimate_spread", lambda *_: believed)
+    monkeypatch.setattr(expected_error, "spread_posterior", lambda *_: believed)
 
     def spread(parameters):
         mean = replace(fit, parameters=parameters).mean(sample.X)

@@ -279,7 +279,8 @@ def test_zeros_are_drawn_below_what_the_grader_could_have_given():
     degrees = np.array([[0.7, 0.3, 0.0]])
     grades = evidence.place_grades(np.array([1]), degrees, L)
     assert grades.bound == 0.15
-    rows, rng = Rows(CumulativeMass(), L, grades=grades), np.random.default_rng(0)
+    rows, rng = Rows(CumulativeMass(), L), np.random.default_rng(0)
+    rows.hold(grades)
     for _ in range(20):
         rows.sweep(np.zeros((3, 2)), np.eye(3), rng)
         ratios = np.exp(rows.Z[:, 1] - rows.Z[0, 1])

@@ -36,9 +36,8 @@ from scipy.special import ndtri
 from contone.backends import get_backend
 from contone.enhance.inversion import logistic_normal, simulate
 from contone.enhance.inversion.assessment import ErrorSample
-from contone.enhance.inversion.chain import estimate_spread, simulated_rows
-from contone.enhance.inversion.evidence import variance_factor
-from contone.enhance.inversion.logistic_normal import Parameters
+from contone.enhance.inversion.chain import simulated_rows
+from contone.enhance.inversion.logistic_normal import Parameters, spread_posterior, variance_factor
 from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.posterior import Posterior
 from contone.enhance.inversion.sampler import Rows
@@ -164,9 +163,8 @@ def _with_spread(
     if math.isfinite(tail):
         normals /= np.sqrt(rng.chisquare(tail, m) / tail)[:, None]
     Z = mean[rng.integers(0, len(mean), m)] + normals
-    spread = (
-        fit.believed_spread if fit.n_graded else estimate_spread(fit.rule, Z / size, sample.counts, fit.settings.noise)
-    )
+    noise = fit.settings.noise
+    spread = fit.believed_spread if fit.n_graded else spread_posterior(fit.rule, Z / size, sample.counts, noise)
     return shape.scaled(spread.at(score) / size)
 
 
