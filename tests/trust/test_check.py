@@ -115,6 +115,7 @@ def test_any_method_is_checked(method):
     assert names >= {"order", "rehearsal", "solver"}
     assert ("entries" in names) == (type(method) is not LP)
     assert any("no model of how labels are made" in said for said in found.not_checked)
+    assert any("degrees are exactly 0" in said for said in found.not_checked) == (type(method) is Logical)
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["method"] == type(method).__name__
     assert np.isfinite(found.expected_error.mean) == (type(method) is not Logical)
 
