@@ -70,10 +70,13 @@ ALSO = {  # tests of a room that do not lie where its name says
     "enhance/inversion": ("tests/enhance/test_inversion.py", "tests/trust/test_chances.py"),
     "base": ("tests/test_estimators.py", "tests/test_unasked.py"),
     "pages": ("tests/reproduction/report/test_charts.py",),
+    "experiments": ("tests/reproduction/report",),
     "testing": ("tests/enhance/test_plugins.py", "tests/test_estimators.py"),
 }
 USAGE_ERROR = 4
 """Of pytest."""
+CLUSTERS = "not worker and not client_never and not dask_runs"
+"""Not those that start a cluster, whose workers wait forever in a fork."""
 WAIT = 6
 """Seconds of the clock for every CPU second that is allowed: a test may wait for what never comes."""
 BESIDE = ("measures", "models", "limits", "pipeline", "train", "testing")
@@ -293,6 +296,8 @@ def pytest_in_a_fork(arguments: list[str], seconds: float, trace: Path | None = 
             "--import-mode=importlib",
             "-m",
             "not exhaustive",
+            "-k",
+            CLUSTERS,
             "-q",
             "-p",
             "no:cacheprovider",

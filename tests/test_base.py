@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn import config_context
@@ -85,6 +86,7 @@ def test_rounding_in_the_answer_is_repaired():
         (D[:, :1], r"shape \(4, 1\)"),
         (D * np.nan, "NaN in it"),
         (D * (1 + 1e-5), "rows that are not distributions"),
+        (D + np.array([[0, 0], [0, 0], [0, 0], [1e-8, -1e-8]]), "rows that are not distributions"),
         (D * 2, "rows that are not distributions; this is a defect in the method"),
         (D - [0.5, -0.5], "rows that are not distributions"),
     ],
@@ -257,6 +259,14 @@ def test_what_a_fit_needs_is_held_to_what_there_is(monkeypatch):
         refuse_too_large(method, X, 2)
     Needs.kinds = frozenset({"dask"})
     refuse_too_large(method, lazy, 2)
+
+
+def test_set_output_says_the_container_until_it_is_said_anew():
+    method = Says(answer=D)
+    for said, kind in ((None, np.ndarray), ("pandas", pd.DataFrame), (None, pd.DataFrame), ("default", np.ndarray)):
+        assert isinstance(method.set_output(transform=said).fit_enhance(X, L), kind)
+    with pytest.raises(InputError, match="transform must be .*; got 'excel'"):
+        method.set_output(transform="excel")
 
 
 def test_presets_are_documented_settings_that_can_be_overridden():

@@ -112,6 +112,15 @@ def test_a_line_search_with_fixed_noise_lowers_the_objective():
     assert values == sorted(values, reverse=True)
 
 
+def test_elbo_are_the_weights_of_the_evidence_bound_per_label(small):
+    """k / q of the divergence of k latent variables, d / 2 q of the squared error of d features."""
+    X, L, _ = small
+    (d, q), brief = (X.shape[1], L.shape[1]), {"epochs": 3, "n_hidden": 5, "n_latent": 6}
+    expected = LEVI(alpha=6 / q, beta=d / (2 * q), **brief).fit_enhance(X, L)
+    np.testing.assert_array_equal(LEVI(alpha="elbo", beta="elbo", **brief).fit_enhance(X, L), expected)
+    assert np.abs(LEVI(alpha=6 / q, beta=1.0, **brief).fit_enhance(X, L) - expected).max() > 0
+
+
 def test_no_two_labels_differ_by_more_than_e(small):
     X, L, _ = small
     D = LEVI(alpha=1e-6, beta=0.0, epochs=60).fit_enhance(X, L)

@@ -47,6 +47,9 @@ def test_a_row_that_fails_is_named_and_taken_as_typical(tmp_path, monkeypatch):
     found = estimate(cells(2), Store(tmp_path))
     assert found.unknown == ("row 1",)
     assert found.cells[cells(2)[1].key] == found.cells[cells(2)[0].key]
+    monkeypatch.setattr(estimating, "seconds_on", lambda cell, n: math.nan)  # nothing is known of any
+    nothing = estimate(cells(2), Store(tmp_path))
+    assert (nothing.seconds, {*nothing.cells.values()}, len(nothing.unknown)) == (0.0, {0.0}, 2)
 
 
 def test_what_is_in_the_store_is_not_tried_again(tmp_path, monkeypatch):

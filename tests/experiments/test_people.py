@@ -202,7 +202,7 @@ def test_the_comparison_goes_on_where_it_stopped(votes, tmp_path):
     assert compute(cell)["scores"]["log_loss"] == pytest.approx(by_hand)
     counted = min(three["Counting"], three["Dirichlet-multinomial"])
     said = make_report(store).sentences[1]
-    assert all((f"{name} (1)" in said) == (three[name] < counted) for name in ("Uniform", "Temperature"))
+    assert all((f"{name} on 1" in said) == (three[name] < counted) for name in ("Uniform", "Temperature"))
 
 
 def test_votes_of_known_people_are_read_with_their_names(votes, tmp_path):

@@ -120,6 +120,7 @@ def test_degenerate_features(X):
         assert solution.converged
         if not X.any():
             assert solution.objective == 0.0
+            assert solution.info.get("gap", 0.0) == 0.0
 
 
 @pytest.mark.parametrize(("position", "most"), [(0.2, 120), (0.5, 60), (0.8, 380)])

@@ -186,3 +186,12 @@ def test_a_folder_that_cannot_hold_results_is_refused_before_any_work(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="not a folder"):
         check_folder(tmp_path / "file" / "new")
+
+
+def test_own_files_are_regular_ones_of_this_user(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    found = [files.is_own_file(tmp_path / name) for name in ("file", "link", ".", "missing")]
+    assert found == [True, False, False, False]
+    monkeypatch.setattr(files.os, "geteuid", lambda: os.getuid() + 1)
+    assert not files.is_own_file(tmp_path / "file")

@@ -64,6 +64,16 @@ def test_a_size_is_shown_in_the_unit_that_it_reaches(unit):
         assert machine.parse_size(machine.shown(number * size)) == pytest.approx(number * size)
 
 
+def test_a_sparse_table_is_refused_where_its_zeros_do_not_fit(monkeypatch):
+    needed = int(machine.table_bytes(1000, 50, is_text=False))
+    monkeypatch.setenv("CONTONE_MEMORY_LIMIT", str(needed))
+    machine.refuse_dense("a.svm", 1000, 50)
+    assert machine.table_bytes(1000, 50, is_text=True) == 2 * needed
+    monkeypatch.setenv("CONTONE_MEMORY_LIMIT", str(needed - 1))
+    with pytest.raises(MemoryEstimateError, match=r"a.svm is sparse: its 1,000 rows and 50 columns .* about 2 MB"):
+        machine.refuse_dense("a.svm", 1000, 50)
+
+
 def test_this_machine_has_some_memory(monkeypatch):
     monkeypatch.delenv(machine.LIMIT_VARIABLE, raising=False)
     assert 1e7 < machine.available_bytes() <= math.inf

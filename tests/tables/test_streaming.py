@@ -6,13 +6,14 @@ import gzip
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-from contone import LCdr, enhance
+from contone import Inversion, LCdr, enhance, enhance_file
 from contone.exceptions import DataError
 from contone.runtime import machine
 from contone.runtime.progress import Progress
@@ -316,3 +317,23 @@ def test_existing_output_is_left_alone_and_stdout_works(folder, run, flat):
     assert Path("out.csv").read_text() == "precious"
     result = run(*command("t.csv", "-", "--chunk-rows", "100"))
     assert len(read(result.stdout.encode())) == 500
+
+
+def test_a_streamed_table_of_counts_is_read_as_votes_like_one_in_memory(folder):
+    rng = np.random.default_rng(0)
+    counts = np.array([rng.multinomial(5, rng.dirichlet(np.ones(3))) for _ in range(30)])
+    pl.DataFrame({"x": rng.normal(size=30), "a": counts[:, 0], "b": counts[:, 1], "c": counts[:, 2]}).write_csv("n.csv")
+    method = Inversion(n_sweeps=20, n_burn=5)
+    whole = enhance_file("n.csv", "whole.csv", labels="a,b,c", method=method)
+    said = []
+
+    class Notes(Progress):
+        def note(self, message):
+            said.append(message)
+
+    parts = enhance_file("n.csv", "parts.csv", labels="a,b,c", method=method, chunk_rows=10, progress=Notes())
+    assert parts.streamed
+    assert parts.method.degradation == whole.method.degradation == "votes"
+    assert any("read as votes" in line for line in said)
+    rows = replace(parts.fitted_rows.__self__, sample=None).rows()  # as after an interruption
+    np.testing.assert_array_equal(rows.Y.to_numpy(), counts)

@@ -118,7 +118,7 @@ def benchmark(
         plan = make_plan([made], dataset_names=made.datasets or experiment.listed(datasets), **reading)
         about = about_run(plan, made, experiment.command())
     expected = None
-    if estimate and plan.cells and people is None:
+    if estimate and plan.cells:
         expected = _estimate(plan, folder, run.jobs, show=dry_run)
     if dry_run:
         if expected is None:
@@ -158,11 +158,9 @@ def _estimate(plan: Plan, store: Any, jobs: int, *, show: bool) -> dict[str, flo
     if not found.cells:
         terminal.say("everything is in the store already")
         return {}
-    longest = found.longest
     terminal.say(
         f"{words.count(len(found.cells), 'cell')} to compute, about {words.duration(found.seconds)} on "
-        f"{words.count(workers, 'core')}"
-        + (f"; the longest: {longest}, {words.duration(found.cells[longest.key])}" if longest else "")
+        f"{words.count(workers, 'core')}; the longest: {found.longest}, {words.duration(max(found.cells.values()))}"
     )
     if found.unknown:
         terminal.say(f"no estimate for {', '.join(found.unknown)}: the trial failed", style="yellow")

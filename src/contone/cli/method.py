@@ -33,8 +33,27 @@ class Settings(Group):
     seed: Annotated[int | None, flag("--seed N", min=0)] = None
 
     def build(self, name: str = "inversion", preset: str | None = None, *, tune: bool = False) -> Enhancer:
-        """The method of that name with these settings."""
-        method = build_method(name, preset, self.param or [], tune=tune)
+        """The method of that name with these settings, checked as far as possible before any data is read."""
+        from contone.base import InvalidParameterError
+        from contone.trust import Best, Tuned
+
+        cls = Best if name.lower() == "best" else find_method(name, "--method")
+        if preset is not None and preset not in cls.PRESETS:
+            known = ", ".join(cls.PRESETS) or "none"
+            raise usage_error(f"{name} has no preset {preset!r}; it has: {known}.", "--preset")
+        settings = dict(parse_param(entry) for entry in self.param or [])
+        method: Enhancer = cls.preset(preset) if preset is not None else cls()
+        known_params = method.get_params(deep=True)
+        unknown = [k for k in settings if k not in known_params]
+        if unknown:
+            listed = ", ".join(known_params) or "none"
+            raise usage_error(f"{name} has no parameter {unknown[0]!r}; it has: {listed}.", "--param")
+        try:
+            method.set_params(**settings)
+            method._validate_params()
+        except (InvalidParameterError, ValueError, TypeError) as error:
+            raise usage_error(str(error), "--param") from error
+        method = Tuned(method) if tune and cls is not Best else method
         if self.seed is not None:
             states = [k for k in method.get_params(deep=True) if k.rpartition("__")[2] == "random_state"]
             if not states:
@@ -90,30 +109,6 @@ def find_method(name: str, option: str) -> type[Enhancer]:
             option,
         )
     return known[name.lower()]
-
-
-def build_method(name: str, preset: str | None, typed: list[str], *, tune: bool = False) -> Enhancer:
-    """The method with its settings, checked as far as possible before any data is read."""
-    from contone.base import InvalidParameterError
-    from contone.trust import Best, Tuned
-
-    cls = Best if name.lower() == "best" else find_method(name, "--method")
-    if preset is not None and preset not in cls.PRESETS:
-        known = ", ".join(cls.PRESETS) or "none"
-        raise usage_error(f"{name} has no preset {preset!r}; it has: {known}.", "--preset")
-    settings = dict(parse_param(entry) for entry in typed)
-    method = cls.preset(preset) if preset is not None else cls()
-    known_params = method.get_params(deep=True)
-    unknown = [k for k in settings if k not in known_params]
-    if unknown:
-        listed = ", ".join(known_params) or "none"
-        raise usage_error(f"{name} has no parameter {unknown[0]!r}; it has: {listed}.", "--param")
-    try:
-        method.set_params(**settings)
-        method._validate_params()
-    except (InvalidParameterError, ValueError, TypeError) as error:
-        raise usage_error(str(error), "--param") from error
-    return Tuned(method) if tune and cls is not Best else method
 
 
 def parse_param(entry: str) -> tuple[str, Any]:

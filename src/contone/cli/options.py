@@ -85,7 +85,6 @@ File = Annotated[Path, argument("FILE")]
 Output = Annotated[str, flag("--output -o OUT")]
 Force = Annotated[bool, flag("--force")]
 AsJson = Annotated[bool, flag("--json")]
-Store = Annotated[Path, typer.Option()]
 Graded = Annotated[Path | None, flag("--graded GRADED", exists=True, dir_okay=False)]
 Trust = Annotated[Names, flag("--trust MODULE:CLASS")]
 

@@ -24,6 +24,7 @@ from scipy.linalg import solve
 from sklearn.utils import check_random_state
 
 from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, Enhancer, Interval, estimator, parameter
+from contone.numerics.lowrank import shrink_rows
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
@@ -132,7 +133,8 @@ def represent(
         for v, V in enumerate(views):
             G[v] += (Y[v] / penalty + V - E[v]) @ V.T
             Z[v] = solvers[v](G[v])
-            E = _shrunk_rows([U - R @ U + M / penalty for U, R, M in zip(views, Z, Y, strict=True)], beta / penalty)
+            noise = [U - R @ U + M / penalty for U, R, M in zip(views, Z, Y, strict=True)]
+            E = np.hsplit(shrink_rows(np.hstack(noise), beta / penalty), [views[0].shape[1]])
         left = [V - R @ V - N for V, R, N in zip(views, Z, E, strict=True)]
         Y = [M + penalty * N for M, N in zip(Y, left, strict=True)]
         G = shrink_slices(Z + W / penalty, 1.0 / penalty)
@@ -174,13 +176,6 @@ def shrink_slices(Z: np.ndarray, by: float) -> np.ndarray:
 def _gram(slices: np.ndarray) -> np.ndarray:
     """A^H A (k, 2, 2) of the slices A (n, 2) of an array (2, n, k)."""
     return np.array([[np.sum(A.conj() * B, axis=0) for B in slices] for A in slices]).transpose(2, 0, 1)
-
-
-def _shrunk_rows(parts: list[np.ndarray], by: float) -> list[np.ndarray]:
-    """Arrays (n, m_v) of which each row, over all of them, is shorter by `by` and not below 0."""
-    lengths = np.sqrt(sum(np.sum(part**2, axis=1) for part in parts))
-    kept = np.maximum(1.0 - by / np.maximum(lengths, 1e-300), 0.0)
-    return [kept[:, None] * part for part in parts]
 
 
 def _resolvent(V: np.ndarray) -> Any:

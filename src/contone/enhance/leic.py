@@ -109,7 +109,7 @@ class LEIC(Enhancer):
             return total
 
         phase = Phase(loss, self.epochs, lambda _: self.learning_rate)
-        trained = networks.train([phase], sizes, start, scaled, batch_size=None, rng=rng)
+        trained = networks.train([phase], sizes, start, scaled)
         shape = encode(networks.unpack(like(trained.value, scaled), sizes), rows, weight).shape
         return trained.with_value(like(shape / shape.sum(dim=1, keepdim=True), X))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from contone.datasets.archive import read_arrays
+from contone.datasets.dataset import read_arrays
 from contone.exceptions import DataError
 from contone.runtime.files import check_regular
 from contone.typing import Matrix

@@ -67,7 +67,8 @@ def _outcome(cell: Cell, n_rows: int | None) -> Record:
     if not isinstance(rule, IntervalRule) and answers is None:
         raise InputError(f"{cell.degradation} is not a degradation.")
     L = rule.apply(D).astype(float) if answers is None else D
-    answer = TASKS[cell.task["kind"]].work(cell, Given(X, L, D, answers))
+    shown = answers and answers.sample(n_rows or 0)
+    answer = TASKS[cell.task["kind"]].work(cell, Given(X, L, D, shown))
     outcome: Record = {
         "scores": answer.scores if answer.distributions is None else score(D, answer.distributions) | answer.scores,
         "solution": answer.solution,

@@ -28,6 +28,11 @@ COUNTING = ("Counting", "Dirichlet-multinomial")
 """The rows that a method has to beat: without features."""
 
 TITLE = "Methods judged by answers of people"
+ABOUT = (
+    "Methods are given a few answers per item and judged by those that were left out, in nats. A method of 0/1 labels "
+    "gets those that more than half of its answers name, or, (any), those that anybody names. Counting is the better "
+    "one of Counting and Dirichlet-multinomial."
+)
 
 
 # ---------------------------------------------------------------------------------------------------------------- cells
@@ -81,11 +86,10 @@ def make_report(store: Store) -> make.Report:
         question = "The log loss of the left-out answers: less is better. Baselines read the counts of the answers."
         sections.append(Section(f"answers-{k}", f"Given {words.count(k, 'answer')} per item", (loss, fold), question))
         said.append(f"Given {words.count(k, 'answer')} per item, {_verdict(loss)}")
-    about = "Methods are given a few answers per item and judged by the answers that were left out, in nats."
     first = sections[0].grids()[0] if sections else Grid("", (), ())
     summary = Section("summary", "Summary", (Items(tuple(said or ["No results are here yet."])),))
     order = summary, *sections, make.failed(results), make.provenance(results)
-    return make.as_report(results, TITLE, about, order, said, first)
+    return make.as_report(results, TITLE, ABOUT, order, said, first)
 
 
 def table(results: Results, k: int, measure: str) -> Grid:
@@ -109,6 +113,7 @@ def _verdict(loss: Grid) -> str:
     best = [min(pair) for pair in zip(*(rows[name] for name in COUNTING), strict=True)]
     methods = [row.name for row in loss.rows if row.kind == "method"]
     wins = {name: sum(v < b for v, b in zip(rows[name], best, strict=True)) for name in methods}
-    ahead = ", ".join(f"{name} ({n})" for name, n in sorted(wins.items(), key=lambda pair: -pair[1]) if n)
-    what = f"beat counting (the better of its two rows), on how many of {words.count(len(best), 'set')}"
-    return f"these {what}: {ahead}." if ahead else "no method beats counting on any set."
+    ahead = [f"{name} on {n}" for name, n in sorted(wins.items(), key=lambda pair: -pair[1]) if n]
+    if not ahead:
+        return "no method beats counting on any set."
+    return f"counting is beaten by {', '.join(ahead)} of {words.count(len(best), 'set')}."

@@ -57,7 +57,7 @@ class Source:
     of_people: bool = False
 
     def plain(self) -> Record:
-        """As plain values; `from_plain` is the way back."""
+        """As plain values, which `load` takes."""
         return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items() if v}
 
 
@@ -81,7 +81,8 @@ class Loaded(NamedTuple):
 
 def load(name: str, source: Mapping[str, Any] | None = None) -> Loaded:
     """The data of a cell, kept in memory for the next one; `source` says where they are, where that is not a name."""
-    return _load(from_plain(name, source or {}))
+    fields: Record = {key: tuple(value) if isinstance(value, list) else value for key, value in (source or {}).items()}
+    return _load(Source(**{"name": name, **fields}))
 
 
 @lru_cache(maxsize=4)
@@ -103,13 +104,6 @@ def content_hash(*arrays: np.ndarray) -> str:
         total.update(str(array.shape).encode())
         total.update(np.ascontiguousarray(array, dtype="<f8").tobytes())
     return total.hexdigest()[:24]
-
-
-def from_plain(name: str, content: Mapping[str, Any]) -> Source:
-    """The source behind plain values; a bare name where there are none."""
-    fields: Record = {"name": name, **content}
-    fields |= {key: tuple(v) for key, v in fields.items() if isinstance(v, list)}
-    return Source(**fields)
 
 
 def as_source(

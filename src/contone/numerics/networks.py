@@ -168,8 +168,8 @@ def train(
     start: np.ndarray,
     model: Tensor,
     *,
-    batch_size: int | None,
-    rng: np.random.Generator,
+    batch_size: int | None = None,
+    rng: np.random.Generator | None = None,
     weight_decay: float = 0.0,
 ) -> Solution:
     """Steps of Adam on one batch after the other, each epoch in a new order of the rows.
@@ -186,8 +186,8 @@ def train(
         The rows; weights are where these are.
     batch_size : int or None
         Rows per step; None takes all.
-    rng : Generator
-        Source of the order of the rows.
+    rng : Generator or None
+        Source of the order of the rows, of which there is one where a step takes all.
     weight_decay : float
         Adds weight_decay / 2 ||w||^2 to the objective.
 

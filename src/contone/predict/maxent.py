@@ -89,7 +89,7 @@ class LinearSoftmax(DistributionLearner):
                 if extra is not None:
                     added, by_P = extra(P, rows)
                     value, gradient = value + added, gradient + (through_softmax(P, by_P) @ white[rows]).T
-                return join([np.array(value), gradient])
+                return join([value, gradient])
 
             sums = total(of_piece, pieces)
             shrunk = weight * Phi

@@ -218,7 +218,9 @@ class Collector:
         if kind is None:
             kind = "votes" if (np.bincount(answer, minlength=m) == 1).all() else "marks"
         names = list(dict.fromkeys(name for fields in self.fields for name in fields))
-        item = _free("item", set(names))
+        item = "item"
+        while item in names:
+            item += "_"
         known = {name: [fields.get(name) for fields in self.fields] for name in names}
         return Answers(
             pl.DataFrame([_column(item, list(self.items)), *(_column(name, known[name]) for name in names)]),
@@ -265,14 +267,6 @@ def in_order(names: list[str]) -> list[str]:
         return sorted(names)
 
 
-def _free(name: str, taken: set[str]) -> str:
-    """The name, or one like it that is not taken; it is from then on."""
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    return name
-
-
 def _column(name: str, values: list[object]) -> pl.Series:
     """Values as a column: numbers where all of them are, text otherwise; lists and objects as JSON."""
     kinds = {type(value) for value in values if value is not None}
@@ -316,7 +310,8 @@ def gather(table: Table, reading: Reading, note: Callable[[str], None]) -> Answe
         return _row_per_label(table, roles[0], people, names[0], reading, note)
     Y = labels.LabelReading(names, labels.meanings(table.words(names), table.numeric)).read(table)
     items, place = _items(table.stored, roles[0], roles, note)
-    return Answers(items, place, *_people(table.stored, people), names, _matrix(Y), key=roles[0], source=table)
+    given = Y.cast(pl.Float32).fill_null(float("nan")).to_numpy()
+    return Answers(items, place, *_people(table.stored, people), names, given, key=roles[0], source=table)
 
 
 def _row_per_label(
@@ -417,7 +412,3 @@ def _named(column: pl.Series) -> pl.Series:
         return column
     text = column.cast(pl.String)
     return text.str.strip_suffix(".0") if text.drop_nulls().str.contains(r"^\s*(-?\d+\.0)?\s*$").all() else text
-
-
-def _matrix(Y: pl.DataFrame) -> NDArray[np.float32]:
-    return Y.cast(pl.Float32).fill_null(float("nan")).to_numpy()

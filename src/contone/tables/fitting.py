@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections import Counter
 from dataclasses import dataclass, replace
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import polars as pl
@@ -21,7 +22,6 @@ from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.people.model import PeopleFit
 from contone.exceptions import ArgumentError, LabelError
 from contone.runtime.progress import Progress
-from contone.tables.answers import Answers
 from contone.tables.columns import Columns
 from contone.tables.reading import Problem, refuse_few_labelled
 from contone.tables.settings import Reading
@@ -230,23 +230,17 @@ def table_of_persons(fitted: FittedProblem) -> pl.DataFrame:
     """One row per person, the most informative first; with reference answers, how many were judged and were right."""
     if not reads_people(fitted.method):
         raise ArgumentError("persons are told apart by the rules votes, marks and levels.", "annotators")
-    table = fitted.method.annotators_
-    names = list(table) if isinstance(table, dict) else list(table.columns)
-    frame = pl.DataFrame({name: list(table[name]) for name in names}, strict=False)
+    table: Any = fitted.method.annotators_
+    frame = pl.DataFrame({name: list(table[name]) for name in getattr(table, "columns", table)}, strict=False)
     answers = fitted.problem.answers
     if answers is None or not answers.reference:
         return frame
-    judged, right = _judged(answers)
-    rows = [answers.workers.index(str(name)) if str(name) in answers.workers else -1 for name in frame["annotator"]]
-    counts = [(int(judged[i]), int(right[i])) if i >= 0 else (0, 0) for i in rows]
-    return frame.with_columns(pl.Series("judged", [c[0] for c in counts]), pl.Series("right", [c[1] for c in counts]))
-
-
-def _judged(answers: Answers) -> tuple[np.ndarray, np.ndarray]:
-    """Of each person, the answers about items with a reference, and those that say the same."""
-    judged, right = np.zeros(len(answers.workers) + 1, dtype=int), np.zeros(len(answers.workers) + 1, dtype=int)
-    for i, who, said in zip(answers.item.tolist(), answers.worker.tolist(), answers.Y, strict=True):
+    judged, right = Counter[str](), Counter[str]()
+    for i, name, said in zip(answers.item.tolist(), answers.annotators or (), answers.Y, strict=True):
         if i in answers.reference:
-            judged[who] += 1
-            right[who] += {answers.labels[j] for j in np.flatnonzero(said > 0)} == set(answers.reference[i])
-    return judged, right
+            judged[name] += 1
+            right[name] += {answers.labels[j] for j in np.flatnonzero(said > 0)} == set(answers.reference[i])
+    people = [str(name) for name in frame["annotator"]]
+    return frame.with_columns(
+        judged=pl.Series([judged[n] for n in people]), right=pl.Series([right[n] for n in people])
+    )

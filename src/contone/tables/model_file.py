@@ -24,16 +24,9 @@ from contone.tables import columns, embeddings, labels
 from contone.tables.answers import UNKNOWN, Answers, Question, gather
 from contone.tables.columns import Columns
 from contone.tables.encoder import ColumnEncoder
-from contone.tables.fitting import (
-    Ends,
-    FittedProblem,
-    Matrix,
-    posterior_of_answers,
-    takes_answers,
-    with_intervals,
-)
+from contone.tables.fitting import Ends, FittedProblem, Matrix, posterior_of_answers, takes_answers, with_intervals
 from contone.tables.labels import LabelReading
-from contone.tables.reading import Problem, answered, check_input, encode, read_file
+from contone.tables.reading import Problem, answered, encode, features_of, read_file
 from contone.tables.settings import AnswerOptions, Reading, split_options
 from contone.tables.table import Table
 from contone.tables.targets import check_targets
@@ -64,14 +57,8 @@ class TableModel:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the method with what is needed to apply it to another table."""
-        details = {
-            "columns": asdict(self.columns),
-            "labels": self.labels,
-            "is_set": self.is_set,
-            "encoder": self.encoder,
-            "n_rows": self.n_rows,
-            "question": asdict(self.question),
-        }
+        as_they_are = {name: getattr(self, name) for name in ("labels", "is_set", "encoder", "n_rows")}
+        details = {**as_they_are, "columns": asdict(self.columns), "question": asdict(self.question)}
         save_model(self.method, path, details=details)
 
 
@@ -85,7 +72,9 @@ def load_table_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = (
     stored = read_model(path, trusted=trusted)
     details = stored.details
     try:
-        model = TableModel(
+        if not isinstance(details["encoder"], ColumnEncoder):
+            raise TypeError
+        return TableModel(
             method=stored.method,
             columns=Columns(**details["columns"]),
             labels=[str(name) for name in details["labels"]],
@@ -97,9 +86,6 @@ def load_table_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = (
         )
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{path} is a model without a table: contone fit writes those that can be applied.") from error
-    if not isinstance(model.encoder, ColumnEncoder):
-        raise DataError(f"{path} is a model without a table: contone fit writes those that can be applied.")
-    return model
 
 
 # ------------------------------------------------------------------------------------------------- to another table
@@ -124,7 +110,6 @@ def apply_model(
     """
     fitted, said = load_table_model(model, trusted=trusted), progress or Progress()
     reading, writing = split_options(options, target)
-    check_input(Path(source))
     check_format(writing)
     check_targets([source, model], {"target": target}, overwrite=writing.overwrite, over_source=source)
     if writing.intervals is not None:
@@ -173,20 +158,15 @@ def read_for(model: TableModel, source: Table | Answers, reading: Reading, progr
 
 
 def _features(table: Table, model: TableModel) -> pl.DataFrame:
-    """The model's features, found by name; numbers must be numbers."""
+    """The model's features, found by name; a text file may leave a column of numbers blank."""
     absent = [name for name in model.columns.features if name not in table.schema]
     if absent:
         shown = ", ".join(map(repr, absent[:5]))
         raise DataError(f"the table lacks {len(absent)} columns that the model was fitted on: {shown}.")
-    as_written, found = set(model.columns.as_written), []
-    for name in model.columns.features:
-        column = (table.stored if name in as_written else table.values)[name]
-        if name not in as_written and column.dtype == pl.String:
-            if (column.fill_null("").str.strip_chars() != "").any():
-                raise DataError(f"the column {name!r} must hold numbers, as it did when the model was fitted.")
-            column = pl.Series(name, [None] * len(column), dtype=pl.Float64)
-        found.append(column)
-    return pl.DataFrame(found)
+    features = features_of(table, model.columns)
+    texts = [c for c in features if c.dtype == pl.String and c.name not in model.columns.as_written]
+    blank = [c.name for c in texts if (c.fill_null("").str.strip_chars() == "").all()]
+    return features.with_columns(pl.lit(None, pl.Float64).alias(name) for name in blank)
 
 
 def _labels(table: Table, there: list[str], model: TableModel, reading: Reading) -> pl.DataFrame:

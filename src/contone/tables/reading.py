@@ -23,7 +23,7 @@ from contone.tables.columns import Columns
 from contone.tables.encoder import ColumnEncoder, described
 from contone.tables.labels import Exact, LabelReading, Words, expand
 from contone.tables.pieces import Pieces
-from contone.tables.settings import Reading, ReadingOptions
+from contone.tables.settings import COLUMN_LISTS, Reading, ReadingOptions
 from contone.tables.table import Table, numeric_columns
 from contone.tables.targets import check_source
 from contone.tables.text import ColumnKind
@@ -215,7 +215,6 @@ def read_table(
 
 def read_problem(source: Path, reading: Reading, progress: Progress) -> Problem:
     """The problem that a file poses; the file must stay as it is meanwhile."""
-    check_input(source)
     with progress.working(f"reading {source}"):
         return pose(read_file(source, reading, progress), reading, progress)
 
@@ -229,6 +228,7 @@ def check_input(source: Path) -> None:
 
 def read_file(source: Path, reading: Reading, progress: Progress) -> Table | Answers:
     """The table in a file, or the answers where it is the export of a tool; it must not change while it is read."""
+    check_input(source)
     before = formats.state_of(source)
     found: Table | Answers | None = None
     if formats.suffix_of(source) in formats.JSON and not reading.labels:
@@ -253,7 +253,8 @@ def pose(source: Table | Answers, reading: Reading, progress: Progress) -> Probl
 
     given = gather(source, reading, note) if isinstance(source, Table) else source
     if isinstance(given, Table):
-        problem = _of_table(given, reading, note)
+        table = embeddings.join(given, reading, None)
+        problem = problem_of(table, *understand(table, reading, note), reading)
     else:
         problem = _of_people(given.by_item(), reading, note)
     table, read, chosen = problem.table, problem.label_reading, problem.columns
@@ -278,12 +279,6 @@ def encoded(problem: Problem, note: Callable[[str], None]) -> Problem:
     for line in described(problem.encoder, features, ask=not problem.table.label_names):
         note(line)
     return replace(problem, item_features=encode(problem.encoder, features, problem.table.n_rows))
-
-
-def _of_table(table: Table, reading: Reading, note: Callable[[str], None]) -> Problem:
-    """A row per item; features are still to be encoded."""
-    table = embeddings.join(table, reading, None)
-    return problem_of(table, *understand(table, reading, note), reading)
 
 
 def _of_people(answers: Answers, reading: Reading, note: Callable[[str], None]) -> Problem:
@@ -332,10 +327,9 @@ def rule_of(problem: Problem, note: Callable[[str], None]) -> str | None:
     if problem.reading.rule is not None:
         return problem.reading.rule
     Y, kind = problem.Y.to_numpy().astype(np.float64), problem.answers and problem.answers.question.kind
-    are_counts = np.nanmax(Y, initial=0.0) > 1.0 and np.array_equal(Y, Y.round(), equal_nan=True)
-    if problem.groups is None and not are_counts and not are_classes(Y):
+    if problem.groups is None and not are_counts(Y) and not are_classes(Y):
         return None  # marks or confidences of one source, which the method knows how to read
-    if problem.groups is None and not are_counts:
+    if problem.groups is None and not are_counts(Y):
         proposal = ONE_CLASS
     elif kind in ("levels", "ranks"):
         proposal = Proposal("levels", f"the question asks for {kind}: read as levels")
@@ -351,6 +345,11 @@ def rule_of(problem: Problem, note: Callable[[str], None]) -> str | None:
 
 
 ONE_CLASS = Proposal("votes", "each row has exactly one label: read as one vote per row")
+
+
+def are_counts(Y: NDArray[np.float64]) -> bool:
+    """Whether labels are whole numbers, some of them above 1."""
+    return bool(np.nanmax(Y, initial=0.0) > 1.0) and np.array_equal(Y, Y.round(), equal_nan=True)
 
 
 def are_classes(Y: NDArray[np.float64]) -> bool:
@@ -400,16 +399,9 @@ def choose_columns(source: Table | Pieces, reading: Reading, *, labels_elsewhere
     dates = [name for name, kind in schema.items() if kind in (pl.Date, pl.Datetime)] if reading.features else []
     # A file may declare 0 and 1 as the two classes of an attribute: a number as good as any.
     numbers = {*numeric, *dates}
-    chosen = columns.choose(
-        list(schema),
-        numbers,
-        labels=typed,
-        features=reading.features,
-        ids=reading.ids,
-        categorical=reading.categorical,
-        text=reading.text,
-        declared=[name for name in source.categories if name not in numbers],
-    )
+    declared = [name for name in source.categories if name not in numbers]
+    asked = {name: getattr(reading, name) for name in COLUMN_LISTS} | {"labels": typed}
+    chosen = columns.choose(list(schema), numbers, declared=declared, **asked)
     if not reading.features:
         _refuse_mostly_numbers(chosen.carried, source.kinds, reading.ids)
     return chosen

@@ -31,9 +31,9 @@ from contone.runtime.files import replacing
 from contone.runtime.progress import Progress
 from contone.tables import checkpoint, formats, pieces
 from contone.tables.encoder import ColumnEncoder
-from contone.tables.fitting import fit_problem, refuse_without_features
+from contone.tables.fitting import fit_problem, read_by, refuse_without_features
 from contone.tables.model_file import TableModel, degrees_of, load_table_model, path_of
-from contone.tables.reading import Problem, encoded, features_of, problem_of, rule_of, understand
+from contone.tables.reading import Problem, are_counts, encoded, features_of, problem_of, rule_of, understand
 from contone.tables.settings import STDOUT, Reading, Streaming, Writing
 from contone.tables.table import Table, refuse_missing
 from contone.tables.writing import answer_frame, check_answer
@@ -122,25 +122,18 @@ def _work_folder(request: Request) -> Iterator[Path]:
     with checkpoint.work_folder(Path(request.writing.target)) as folder:
         try:
             yield folder
-        except KeyboardInterrupt:
-            _say_what_stays(request, folder, "interrupted")
+        except DataError:  # the input cannot be used as it is: its parts are of no use
+            checkpoint.empty(folder)
             raise
-        except OSError as error:
-            if not isinstance(error, ContoneError):
-                error = OutputError(f"Cannot write in {folder}: {error.strerror or error}.")
-            _say_what_stays(request, folder, "stopped")
-            raise error from error.__cause__
-        except ContoneError as error:
-            if isinstance(error, DataError):  # the input cannot be used as it is: its parts are of no use
+        except (KeyboardInterrupt, OSError) as error:
+            why = "interrupted" if isinstance(error, KeyboardInterrupt) else "stopped"
+            if checkpoint.read_plan(folder) is None:
                 checkpoint.empty(folder)
+            else:
+                request.progress.warn(f"{why}; what is done is kept in {folder}: the same command resumes there")
+            if isinstance(error, OSError) and not isinstance(error, ContoneError):
+                raise OutputError(f"Cannot write in {folder}: {error.strerror or error}.") from error
             raise
-
-
-def _say_what_stays(request: Request, folder: Path, why: str) -> None:
-    if checkpoint.read_plan(folder) is not None:
-        request.progress.warn(f"{why}; what is done is kept in {folder}: the same command resumes there")
-    else:
-        checkpoint.empty(folder)
 
 
 def _started(request: Request, folder: Path) -> Job:
@@ -163,6 +156,9 @@ def _started(request: Request, folder: Path) -> Job:
     )
     if model is not None:
         return Job(request, source, blank, model, state, plan["token"])
+    first = problem_of(next(source.read([0]))[1], chosen, read, request.reading)
+    if are_counts(first.Y.to_numpy()) and (rule := rule_of(first, lambda _: None)) is not None:
+        read_by(request.method, rule)  # its rows are checked by the rule
     drawn = draw_sample(source, blank, request)
     formats.refuse_changed(request.source, state)
     sample = encoded(replace(drawn, rule=rule_of(drawn, note)), note)
@@ -213,7 +209,7 @@ def draw_sample(
 ) -> Problem:
     """Rows drawn evenly from the whole file (the smallest of random keys), the same ones each time.
 
-    Every row of the file is checked on the way. Without a fitted encoder, features are still to be encoded.
+    Without a fitted encoder, features are still to be encoded, and every row of the file is checked on the way.
     """
     chosen, read = blank.columns, blank.label_reading
     wanted = min(request.streaming.sample_rows or SAMPLE_ROWS, source.n_rows)
@@ -221,8 +217,9 @@ def draw_sample(
     keys, numbers, drawn = np.empty(0), np.empty(0, dtype=np.int64), pl.DataFrame()
     with request.progress.counting("checking all rows and drawing a sample", len(source)) as step:
         for i, piece in source.read():
-            with _located(source, i):
-                _check_rows(request, features_of(piece, chosen), read.read(piece))
+            if encoder is None:
+                with _located(source, i):
+                    _check_rows(request, features_of(piece, chosen), read.read(piece))
             frame = piece.stored.select(chosen.labels + chosen.features)
             keys = np.concatenate([keys, rng.random(len(frame))])
             numbers = np.concatenate([numbers, source.starts[i] + np.arange(len(frame))])
@@ -297,7 +294,13 @@ def _merge(done: list[checkpoint.Part], job: Job) -> None:
         return
     with replacing(job.request.writing.target, overwrite=job.request.writing.overwrite) as temporary:
         if job.request.suffix in formats.PARQUET:
-            _merge_parquet(done, temporary, max(part.n_rows for part in done))
+            for part in done:
+                part.read()  # it must be what was written
+            try:  # polars' own reader and writer take one part after the other
+                merged, most_rows = pl.scan_parquet([p.path for p in done], glob=False), max(p.n_rows for p in done)
+                merged.sink_parquet(temporary, row_group_size=most_rows)
+            except pl.exceptions.PolarsError as error:
+                raise OutputError(f"Cannot merge the parts: {str(error).strip().splitlines()[0]}.") from error
             found = int(pl.scan_parquet(temporary, glob=False).select(pl.len()).collect().item())
             if found != job.source.n_rows:
                 raise OutputError(f"{found:,} rows were written, the input has {job.source.n_rows:,}: run again.")
@@ -305,13 +308,3 @@ def _merge(done: list[checkpoint.Part], job: Job) -> None:
         with open(temporary, "wb") as whole:
             for part in done:
                 whole.write(part.read())
-
-
-def _merge_parquet(done: list[checkpoint.Part], path: Path, most_rows: int) -> None:
-    """The parts, each as it was written, through polars' own reader and writer, which take one after the other."""
-    for part in done:
-        part.read()
-    try:
-        pl.scan_parquet([part.path for part in done], glob=False).sink_parquet(path, row_group_size=most_rows)
-    except pl.exceptions.PolarsError as error:
-        raise OutputError(f"Cannot merge the parts: {str(error).strip().splitlines()[0]}.") from error

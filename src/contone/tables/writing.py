@@ -86,7 +86,8 @@ def added_columns(writing: Writing, problem: Problem, D: Matrix, ends: Ends | No
         new += [pl.Series(end[:, j]) for j in range(len(names)) for end in ends or ()]
     else:
         new = [*(_in_one(names, values, way) for values in (D, *(ends or ()))), pl.Series(entropy(D))]
-    texts = [_quoted(name) if is_text(writing.target) else name for name in names]
+    # No spreadsheet runs a text with an apostrophe in front.
+    texts = [f"'{name}" if is_text(writing.target) and name.startswith(FORMULA) else name for name in names]
     tops = range(min(writing.top or 0, len(names)))
     new += [pl.Series([texts[j] for j in first[:, k]], dtype=pl.String) for k in tops]
     called = [*degrees, *more[problem.beside.width :]]
@@ -117,11 +118,6 @@ def rounded(D: Matrix, digits: int) -> Matrix:
 def is_text(target: str) -> bool:
     """Whether a target is a text file."""
     return formats.target_suffix(target) in formats.SEPARATORS
-
-
-def _quoted(text: str) -> str:
-    """A text that no spreadsheet runs: with an apostrophe in front where it would be a formula."""
-    return f"'{text}" if text.startswith(FORMULA) else text
 
 
 def _in_one(names: Sequence[str], values: Matrix, way: str) -> pl.Series:

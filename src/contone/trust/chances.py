@@ -255,7 +255,13 @@ def doubtful_labels(
     ([10], [1], [True])
     """
     noise = read_noise("doubtful_labels", method, noise, USUAL_NOISE)
-    _check_arguments(noise, min_probability, k)
+    if not Flips.of(noise).any():
+        raise ArgumentError("doubtful_labels: with noise=0 no label is wrong; give a share above 0, or None.", "noise")
+    if not isinstance(min_probability, Real) or not 0 <= float(min_probability) <= 1:
+        raise ArgumentError(
+            f"doubtful_labels: min_probability must be from 0 to 1; got {min_probability!r}.", "min_probability"
+        )
+    check_whole_numbers("doubtful_labels", {"k": 1}, k=1 if k is None else k)
     rng = _generator("doubtful_labels", method, n_sweeps, random_state)
     fit, rows = _open("doubtful_labels", method, X, Y, noise)
     P = probability_wrong(fit, rows.X, rows.labels, noise, n_sweeps, rng)
@@ -293,13 +299,3 @@ def _ranked(
         L[row, label] > 0,
         P[row, label],
     )
-
-
-def _check_arguments(noise: Noise, min_probability: Any, k: Any) -> None:
-    if not Flips.of(noise).any():
-        raise ArgumentError("doubtful_labels: with noise=0 no label is wrong; give a share above 0, or None.", "noise")
-    if not isinstance(min_probability, Real) or not 0 <= float(min_probability) <= 1:
-        raise ArgumentError(
-            f"doubtful_labels: min_probability must be from 0 to 1; got {min_probability!r}.", "min_probability"
-        )
-    check_whole_numbers("doubtful_labels", {"k": 1}, k=1 if k is None else k)

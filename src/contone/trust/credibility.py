@@ -18,6 +18,7 @@ from sklearn.base import clone
 
 from contone.backends import to_numpy
 from contone.base import Enhancer, check_whole_numbers
+from contone.enhance import counting
 from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.assessment import ErrorSample, report_rule
 from contone.enhance.inversion.expected_error import ExpectedError, expect_error
@@ -204,9 +205,11 @@ def _check_answers(subject: Subject) -> Check:
         findings += left_out_findings(leave_out(method, subject.X, subject.L, seed=subject.seed))
     except InputError as why:
         not_checked.append(f"Answers left out: {why}")
-    uniform = float(np.mean(kl_divergence(D, np.full(D.shape, 1.0 / D.shape[1])))) + error.mean
+    counts = np.nan_to_num(subject.L - getattr(method.degradation_, "lowest", 0.0))
+    simple = {"equal degrees": np.full(D.shape, 1.0 / D.shape[1]), "counting": counting.shares(counts)}
+    baselines = {name: float(np.mean(kl_divergence(D, A))) + error.mean for name, A in simple.items()}
     lower, upper = (taken(end, subject.rows) for end in method.intervals(level=0.9))
-    over = OverRules(error, 0.0, {"equal degrees": uniform}, {}, lower, upper, {})
+    over = OverRules(error, 0.0, baselines, {}, lower, upper, {})
     row_errors = taken(error.rows, subject.rows)
     return _result(subject, findings, over, error, row_errors, not_checked, None, report.yes_weight)
 

@@ -118,14 +118,13 @@ def score_hidden_entries(
             "method",
         )
     by_rows = not takes_unasked(method) or are_given_away(L)
-    rng, found = np.random.default_rng(seed), []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about entries that were hidden here
-        for hidden in hidden_parts(L, SHARE, n_splits, rng, by_rows=by_rows):
-            found.append(_chances_of_all(method, X, L, hidden))
-    labels = np.concatenate([part.pop("labels") for part in found] or [np.empty(0, dtype=bool)])
+    parts = hidden_parts(L, SHARE, n_splits, np.random.default_rng(seed), by_rows=by_rows)
+    labels = np.concatenate([L[hidden] > 0 for hidden in parts])
     if len(labels) < LEAST_HIDDEN:
         raise InputError(f"only {len(labels)} label entries could be hidden: too few to say anything.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about entries that were hidden here
+        found = [_chances_of_all(method, X, L, hidden) for hidden in parts]
     losses = {name: log_losses(labels, np.concatenate([part[name] for part in found])) for name in found[0]}
     own = losses.pop(OWN)
     error = float(np.std(own - losses[FREQUENCIES]) / np.sqrt(len(own)))
@@ -153,7 +152,7 @@ def hidden_parts(
 
 
 def _chances_of_all(method: Enhancer, X: np.ndarray, L: np.ndarray, hidden: np.ndarray) -> dict[str, np.ndarray]:
-    """Chances (m,) of the hidden entries by the method and by baselines, with the labels (m,), bool."""
+    """Chances (m,) of the hidden entries by the method and by baselines."""
     masked, fresh = np.where(hidden, np.nan, L), clone(method)
     D = np.full(L.shape, 1.0 / L.shape[1])
     if takes_unasked(method):
@@ -166,7 +165,6 @@ def _chances_of_all(method: Enhancer, X: np.ndarray, L: np.ndarray, hidden: np.n
     else:
         own = _through_map(D, L, hidden)
     return {
-        "labels": L[hidden] > 0,
         OWN: own,
         FREQUENCIES: np.broadcast_to(asked_frequencies(masked), L.shape)[hidden],
         "temperature": _through_map(Temperature(c=1.0).fit_enhance(X, masked), L, hidden),
@@ -265,12 +263,14 @@ def hidden_finding(found: HiddenEntries, who: str) -> Finding:
 
 def feature_finding(model: Inversion, X: np.ndarray, L: np.ndarray, seed: int) -> Finding:
     """Do the features help?"""
-    title = "Do the features help?"
-    there = bool(np.ptp(X, axis=0).any())
-    found = score_features(model, X, L, seed) if model.features and there else None
+    title, found = "Do the features help?", None
+    if not model.features:
+        why = "they are not used (features=False)"
+    elif not np.ptp(X, axis=0).any():
+        why = "there are none"
+    else:
+        why, found = "too few rows to hide some", score_features(model, X, L, seed)
     if found is None:
-        why = "too few rows to hide some" if model.features else "they are not used (features=False)"
-        why = why if there else "there are none"
         return Finding("features", title, UNTOLD, 1.0, f"Features: whether they help was not tried: {why}.")
     helps = found.p <= CLEAR and found.loss < found.without
     said = (

@@ -53,7 +53,7 @@ def leave_out(
     """
     rng, rule = np.random.default_rng(seed), method.degradation_
     assert isinstance(rule, Answers)
-    is_vote = isinstance(rule, Votes)
+    is_vote, lowest = isinstance(rule, Votes), getattr(rule, "lowest", 0.0)
     fresh = clone(method).set_params(degradation=method.degradation_, n_samples=0, verbose=False)
     if item is None:
         given, left = rule.count_answers(L), L.copy()
@@ -67,18 +67,18 @@ def leave_out(
             single = np.flatnonzero(given == 1)
             places = np.sort(rng.permutation(single)[: len(single) // 5])
             answers, left[places] = L[places], np.nan
-        total, fit = np.nan_to_num(left), {"X": X, "Y": left}
+        total, fit = np.nan_to_num(left - lowest), {"X": X, "Y": left}
     else:
         order = rng.permutation(len(L))
         _, first = np.unique(item[order], return_index=True)
         out = order[first]
         out = np.sort(out[np.bincount(item)[item[out]] >= 2])
         kept = np.delete(np.arange(len(L)), out)
-        names, places = np.unique(item[kept], return_inverse=True)
         order_of = {name: k for k, name in enumerate(dict.fromkeys(item[kept].tolist()))}  # as the answer has them
-        total = np.zeros((len(names), L.shape[1]))
-        np.add.at(total, [order_of[i] for i in item[kept].tolist()], np.nan_to_num(L[kept]))
-        answers, places = L[out], np.array([order_of[i] for i in item[out].tolist()], dtype=int)
+        place_of = np.vectorize(order_of.get, otypes=[int])
+        total = np.zeros((len(order_of), L.shape[1]))
+        np.add.at(total, place_of(item[kept]), np.nan_to_num(L[kept] - lowest))
+        answers, places = L[out], place_of(item[out])
         fit = {"X": X[kept], "Y": L[kept], "groups": item[kept]}
         fit |= {} if person is None else {"annotators": person[kept]}
     if len(answers) < LEAST_LEFT_OUT:

@@ -99,11 +99,7 @@ class People:
 
 
 def look_at_people(
-    method: Inversion,
-    Y: Data,
-    groups: Sequence[Hashable],
-    annotators: Sequence[Hashable] | None = None,
-    X: Data = None,
+    method: Inversion, Y: Data, groups: Sequence[Hashable], annotators: Sequence[Hashable] | None = None, X: Data = None
 ) -> People:
     """What answers Y (n, q) about items `groups` (n,) by `annotators` (n,) say, of a method that was fitted to them.
 

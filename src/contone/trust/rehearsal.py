@@ -162,7 +162,9 @@ class Rehearsal:
         fitted = clone(model) if model is not None else Inversion()
         X_checked, L_checked, border = check_training(fitted, X, Y)
         n = L_checked.shape[0]
-        known = _read_degrees(degrees, border.label_names, n, X, Y)
+        known = NOTHING_KNOWN if degrees is None else degrees
+        if not isinstance(known, KnownDegrees):
+            known = check_degrees(degrees, border.label_names, n, X, Y)
         rows = choose_rows(n, max_rows, np.random.default_rng(random_state), known.rows)
         X_some, L_some = rows_in_memory(X_checked, L_checked, rows)
         known = known.among(rows)
@@ -205,12 +207,6 @@ def rows_in_memory(X: Array, L: Array, rows: np.ndarray) -> tuple[Matrix, Matrix
     if not get_backend(X).in_memory:
         return take_rows(X, L, rows)
     return to_numpy(X[rows]).astype(np.float64), to_numpy(L[rows]).astype(np.float64)
-
-
-def _read_degrees(degrees: Data, names: list[str], n: int, X: Data, Y: Data) -> KnownDegrees:
-    if degrees is None:
-        return NOTHING_KNOWN
-    return degrees if isinstance(degrees, KnownDegrees) else check_degrees(degrees, names, n, X, Y)
 
 
 def _graded(D: Matrix, rows: np.ndarray) -> Matrix | None:

@@ -57,13 +57,7 @@ class _Rehearsed(Graded):
         return inside if isinstance(inside, Inversion) and inside.reads_answers() else Inversion()
 
     def _choose(
-        self,
-        X: Array,
-        L: Array,
-        known: KnownDegrees,
-        space: Record | None = None,
-        *,
-        temperature: bool = True,
+        self, X: Array, L: Array, known: KnownDegrees, space: Record | None = None, *, temperature: bool = True
     ) -> tuple[dict[str, Found], Solution]:
         """What a rehearsal says of each method, the best first; and that one, fitted to the real data."""
         rehearsal = Rehearsal(

@@ -64,6 +64,22 @@ def test_one_label_leaves_no_error():
     assert (parameters.covariance, parameters.theta) == ([[0.0]], 0.0)
 
 
+def test_the_interval_has_the_error_of_the_mean_over_rows_and_models(fitted, monkeypatch):
+    """Models that agree leave the chance of the rows alone; and models that differ add theirs, in logs."""
+    method, _ = fitted
+    rows = np.random.default_rng(0).gamma(2.0, 0.01, size=50)
+    n = method._error_sample.n
+    chance = rows.std() / rows.mean() / math.sqrt(n)
+    for logs in (np.zeros(12), np.linspace(-0.3, 0.3, 12)):
+        errors = np.exp(logs)[:, None] * rows
+        monkeypatch.setattr(expected_error, "errors_under_models", lambda *_, errors=errors: errors)
+        found = expected_error.expect_error(method.fit_, method._error_sample, method.posterior_)
+        assert found.mean == pytest.approx(errors.mean())
+        reach = ndtri(0.95) * math.sqrt(logs.var(ddof=1) + chance**2)
+        centre = np.log(rows.mean()) + logs.mean()
+        assert np.log([found.lower, found.upper]) == pytest.approx([centre - reach, centre + reach])
+
+
 def test_the_second_order_is_right_where_posteriors_are_narrow():
     rng = np.random.default_rng(0)
     centre, width = rng.normal(size=(1, 4)), 0.01

@@ -152,3 +152,9 @@ def test_examples_say_which_labels_apply():
     assert "Instance 7: labels 1 apply; truth 0.500, 0.500; LCdr 0.600, 0.400." in chart.svg
     assert {"HAP", "SAD", "LCdr", "truth", "yes"} <= set(drawn(chart.svg))
     assert charts.instances([], ["LCdr"]) == []
+    other = kept | {"rows": [3], "recovered": [[0.9, 0.1]]}  # every data set has its own
+    results.append(Result("x", "yeast-heat", "LCdr", "LCdr", "method", records=({"examples": other},)))
+    first, second = charts.instances(results, ["LCdr"])
+    assert (first.title, second.title) == ("sjaffe", "yeast-heat")
+    assert "LCdr 0.600, 0.400" in first.svg
+    assert "Instance 3: labels 1 apply; truth 0.500, 0.500; LCdr 0.900, 0.100." in second.svg

@@ -15,7 +15,7 @@ from contone.backends.numpy import Backend
 from contone.backends.numpy import neighbours as host_neighbours
 from contone.backends.numpy.neighbours import Neighbours
 from contone.backends.protocols import Draws
-from contone.backends.torch import duplicates, graph, memory, neighbours
+from contone.backends.torch import duplicates, graph, neighbours
 from contone.backends.torch.draws import FEW, TensorDraws
 from contone.exceptions import InputTypeError, ShapeError
 from contone.runtime.machine import Piece, Result
@@ -120,7 +120,7 @@ class TorchBackend(Backend):
     # Checks
 
     def available_bytes(self, X: Tensor) -> float:
-        return memory.available_bytes(X)
+        return neighbours.available_bytes(X)
 
     def check_matrix(self, A: Tensor, name: str) -> Tensor:
         """In float32 or float64: as it is, or, where it holds other numbers, in float64."""

@@ -116,6 +116,9 @@ def _warn_if_open(ranked: list[tuple[IntervalRule, float]]) -> None:
 
 def _evidence(rule: IntervalRule, L: np.ndarray, known: KnownDegrees) -> float:
     """Log likelihood of the cardinalities, and of the labels of graded rows, under a rule."""
+    number = L.sum(axis=1)  # NaN where an entry is unasked
+    if isinstance(rule, TopK) and np.mean((number < rule.k) | (number > rule.k)) > 0.5:
+        return -np.inf  # most rows speak against it, and no fit would change that
     Z = _draw_under(rule, L)
     # A pattern that the rule cannot make counts as a cardinality that it never gives.
     n_odd = int(unasked.start_rows(rule, L)[1].sum())

@@ -75,7 +75,8 @@ def read(records: Iterable[object], question: str | None = None) -> Answers:
 def _read_minimal(tasks: list[dict[str, object]], question: str | None) -> Answers:
     """The same from rows that hold the data and each answer under its question's name."""
     names = [key for key in tasks[0] if key not in ABOUT]
-    asked = [name for name in names if any(_looks_chosen(task.get(name)) for task in tasks)]
+    values = {name: [task.get(name) for task in tasks] for name in names}
+    asked = [name for name in names if any(isinstance(v, dict) and "choices" in v for v in values[name])]
     if question is None and not asked:  # one choice per task is plain text, like the data
         raise DataError(
             f"Which of the columns {', '.join(names)} of this Label Studio export holds the answers?"
@@ -94,10 +95,6 @@ def _read_minimal(tasks: list[dict[str, object]], question: str | None) -> Answe
         labels = [str(label) for label in chosen] if isinstance(chosen, list) else [str(chosen)]
         found.add(item, task.get("annotator"), labels)
     return found.finish()
-
-
-def _looks_chosen(value: object) -> bool:
-    return isinstance(value, dict) and "choices" in value
 
 
 def _annotations(task: Mapping[str, object]) -> list[dict[str, object]]:
