@@ -7,10 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from scipy.special import gammaln
 
 from contone import Inversion, Temperature, Uniform
-from contone.enhance import counting
 from contone.exceptions import DataError, InputError
 from contone.experiments.answers import Answers, read_answers
 from contone.experiments.compute import compute
@@ -99,50 +97,6 @@ def test_without_a_majority_those_named_most_often_are_marked():
     np.testing.assert_array_equal(marks(answers, "majority"), [[1, 1, 0]])
 
 
-def likelihood(counts, a):
-    """The log likelihood of counts under Dirichlet priors, up to a constant."""
-    whole, total = np.sum(a, axis=-1), counts.sum(axis=1)
-    return np.sum(gammaln(whole) - gammaln(whole + total)) + np.sum(gammaln(a + counts) - gammaln(a))
-
-
-def test_counting_and_the_dirichlet_multinomial(votes):
-    counts = votes.split(4, 0)[0].counts()
-    np.testing.assert_allclose(counting.shares(counts), (counts + 1 / 3) / 5)
-    found = counting.dirichlet_multinomial(counts)
-    # R_ij = (c_ij + a_j) / (4 + s): two rows with different counts of a label give s, and then a.
-    i, j = np.argmin(counts[:, 0]), np.argmax(counts[:, 0])
-    total = (counts[j, 0] - counts[i, 0]) / (found[j, 0] - found[i, 0])
-    a = found[0] * total - counts[0]
-    np.testing.assert_allclose(found, (counts + a) / total, atol=1e-9)
-    assert a.sum() == pytest.approx(total - 4)
-    best = max(likelihood(counts, w * a / a.sum()) for w in np.linspace(0.05, 20, 4000))
-    assert likelihood(counts, a) >= best - 1e-6
-    for label in range(3):
-        for factor in (0.9, 1.1):
-            other = a.copy()
-            other[label] *= factor
-            assert likelihood(counts, other) < likelihood(counts, a)
-
-
-def test_a_mean_of_its_own_for_every_item_has_the_weight_of_greatest_likelihood(votes):
-    counts = votes.split(4, 0)[0].counts()
-    mean = counting.regressed(votes.X, counts)
-    found = counting.dirichlet_multinomial(counts, mean)
-    # R = (c + s m) / (4 + s), so s = (c - 4 R) / (R - m) in every entry.
-    weights = (counts - 4 * found) / (found - mean)
-    s = float(np.median(weights))
-    np.testing.assert_allclose(weights, s, rtol=1e-6)
-    assert all(likelihood(counts, s * mean) >= likelihood(counts, t * s * mean) for t in (0.9, 0.98, 1.02, 1.1))
-
-
-def test_with_one_answer_per_item_the_weight_of_the_prior_is_said_not_found(votes):
-    counts = votes.split(1, 0)[0].counts()
-    shares = (counts.sum(axis=0) + 0.5) / 41.5
-    np.testing.assert_allclose(counting.dirichlet_multinomial(counts), (counts + shares) / 2)
-    mean = counting.regressed(votes.X, counts)
-    np.testing.assert_allclose(counting.dirichlet_multinomial(counts, mean), (counts + 2 * mean) / 3)
-
-
 def test_dawid_and_skene_find_one_truth_and_who_knows_it():
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 3, 200)
@@ -156,17 +110,6 @@ def test_dawid_and_skene_find_one_truth_and_who_knows_it():
     assert np.mean(found.argmax(axis=1) == truth) > np.mean(majority == truth)
     assert np.mean(found.argmax(axis=1) == truth) > 0.97
     np.testing.assert_allclose(found.sum(axis=1), 1.0)
-
-
-def test_a_logistic_regression_tells_an_item_from_the_others(votes):
-    given, left = votes.split(3, 0)
-    counts = given.counts()
-    found = counting.regressed(votes.X, counts)
-    np.testing.assert_allclose(found.sum(axis=1), 1.0)
-    assert log_loss(left.counts(), found) < log_loss(left.counts(), np.full((40, 3), 1 / 3))
-    other = counts.copy()
-    other[7] = 3, 0, 0
-    np.testing.assert_array_equal(counting.regressed(votes.X, other)[7], found[7])
 
 
 def test_log_loss_is_the_mean_over_items_and_is_clipped():

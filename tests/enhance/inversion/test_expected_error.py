@@ -88,7 +88,7 @@ def test_the_second_order_is_right_where_posteriors_are_narrow():
     logit = np.log(D) - np.log1p(-D)
     posterior = Posterior(D.mean(axis=0)[None], logit.mean(axis=0)[None], logit.std(axis=0)[None])
     exact = np.mean(kl_divergence(D, np.broadcast_to(posterior.mean, D.shape)))
-    assert expected_error._second_order(posterior)[0] == pytest.approx(exact, rel=0.03)
+    assert expected_error.second_order(posterior)[0] == pytest.approx(exact, rel=0.03)
 
 
 def test_stretched_parameters_stay_centred_and_keep_mean_over_deviation():
