@@ -7,6 +7,10 @@ k votes per item are drawn from its shares D: those of published sets (at most 6
 simulated items that are as awkward as real ones. The score is KL(D, answer), mean over items; *behind* is how far
 contone is behind the best of the baselines in standard errors of the paired difference over items, and *cover* the
 share of true shares inside of its 90 % intervals.
+
+Marks and levels (sets "marks", "alike", "levels"): 300 items, 20 persons with bars of their own, k of whom answer about
+an item. Beside contone are sums with 1/q added, beta-binomial chances of each label (of levels, sums with one typical
+answer added), and the same without names.
 """
 
 from __future__ import annotations
@@ -98,7 +102,9 @@ def exact(rng: np.random.Generator) -> Items:
 SIMULATED: dict[str, Callable[[np.random.Generator], Items]] = {
     f.__name__: f for f in (skewed, two, embedded, untold, words, few, unanimous, either, dirichlet, exact)
 }
-SETS = (*PUBLISHED, "manifold", *SIMULATED, "uneven", "one each", "spammers")
+MARKED = {"marks": (1, 1.5), "alike": (1, 0.3), "levels": (3, 1.5)}
+"""The highest level, and the deviation of log weights."""
+SETS = (*PUBLISHED, "manifold", *SIMULATED, "uneven", "one each", "spammers", *MARKED)
 
 
 def items(name: str, seed: int) -> Items:
@@ -168,6 +174,35 @@ def scores(name: str, k: int, seed: int) -> tuple[np.ndarray, float, float, floa
     return np.stack([kl(D, A) for A in found]), cover, float(method.solution_.info["spread"]), seconds
 
 
+def scores_of_marks(name: str, k: int, seed: int) -> tuple[np.ndarray, float, float, float]:
+    """As `scores`; the methods are sums, shrunk sums, contone without names and with them."""
+    rng, (highest, size) = np.random.default_rng(seed), MARKED[name]
+    n, q, persons = 300, 5, 20
+    X, Z = latent(rng, n, 6, q, size * 0.7, size * 0.7)
+    Z += rng.normal(size=q) - 1.0
+    bar = rng.normal(size=(persons, 1)) + 0.5 * rng.normal(size=(persons, q))
+    cuts = 1.5 * np.arange(highest)
+    mean = (1.0 / (1.0 + np.exp(cuts - Z[:, None, :, None] - bar[:, :, None]))).sum(axis=3).mean(axis=1)
+    D = mean / mean.sum(axis=1, keepdims=True)
+    item = np.repeat(np.arange(n), k)
+    person = np.concatenate([rng.choice(persons, size=k, replace=False) for _ in range(n)])
+    seen = Z[item] + bar[person] + rng.logistic(size=(n * k, q))
+    Y = (seen[:, :, None] > cuts).sum(axis=2).astype(float)
+    sums = np.stack([np.bincount(item, column, n) for column in Y.T], axis=1)
+    shrunk = (sums + sums.mean(axis=0) / k) / (k + 1.0)
+    if highest == 1 and k > 1:
+        shrunk = np.stack([dirichlet_multinomial(np.stack([c, k - c], axis=1))[:, 0] for c in sums.T], axis=1)
+    found = [(sums + 1.0 / q) / (sums + 1.0 / q).sum(axis=1, keepdims=True), shrunk / shrunk.sum(axis=1, keepdims=True)]
+    start = time.process_time()
+    for told in ({}, {"annotators": person}):
+        method = Inversion(degradation="marks" if highest == 1 else "levels", random_state=seed)
+        found.append(method.fit_enhance(X[item], Y, groups=item, **told))
+    seconds = time.process_time() - start
+    lower, upper = method.intervals(level=0.9)
+    cover = float(((lower <= D) & (upper >= D)).mean())
+    return np.stack([kl(D, A) for A in found]), cover, float(method.solution_.info["spread"]), seconds
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", nargs="+", default=list(SETS))
@@ -180,10 +215,11 @@ def main() -> None:
         for k in arguments.answers:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                found = [scores(name, k, seed) for seed in range(arguments.seeds)]
+                judge = scores_of_marks if name in MARKED else scores
+                found = [judge(name, k, seed) for seed in range(arguments.seeds)]
             losses = np.concatenate([each[0] for each in found], axis=1)
             means = losses.mean(axis=1)
-            away = losses[3] - losses[int(means[:3].argmin())]
+            away = losses[3] - losses[int(means[: 2 if name in MARKED else 3].argmin())]
             behind = away.mean() / (away.std() / len(away) ** 0.5)
             cover, spread, seconds = np.mean([each[1:] for each in found], axis=0)
             shown = " | ".join(f"{value:.4f}" for value in means)

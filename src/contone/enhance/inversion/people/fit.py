@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -181,7 +181,7 @@ def _run(
     normals, watch = even_normals(N_PEOPLE, q + 1), Watch(chain)
     draws: list[Draw] = []
     seen: list[Matrix] = []
-    sums = Sums(chain)
+    passed: list[Passed] = []
     steps = range(settings.n_sweeps)
     for k in show_progress(steps, len(steps), settings.n_sweeps * n * q * 10, settings.verbose):
         chain.adapting = k < settings.n_burn
@@ -193,24 +193,26 @@ def _run(
         np.log(np.maximum(D, 1e-300, out=log_answers), out=log_answers)
         averages.add(np.ascontiguousarray(log_answers.T))
         seen.append(D[judged])
-        sums.add(chain)
+        passed.append(Passed.of(chain))
         watch.look(averages.n)
         if averages.n in kept_at:
             draws.append(Draw.of(chain, people))
     free = chain.free[judged]
+    spreads, taus, tails, means, covariances = (np.stack(values) for values in zip(*passed, strict=True))
+    mean = means.mean(axis=0)
     model = PeopleFit(
         rule,
         int(chain.responses.kind),
         maps,
         tuple(draws[::2]),
-        sums.parameters(chain),
-        sums.spread(),
+        Parameters(mean, covariances.mean(axis=0), float(np.square(mean[1:]).sum())),
+        Spread(float(spreads.mean()), float(spreads.std())),
         settings,
         n,
         *averages.diagnostics(),
         error=_judge(np.stack(seen)[:, free]),
-        tail=float(np.median(sums.tails)),
-        annotator_deviation=float(np.mean(sums.taus)),
+        tail=float(np.median(tails)),
+        annotator_deviation=float(taus.mean()),
         n_graded=int((~chain.free).sum()),
         persons=watch.persons(),
     )
@@ -228,35 +230,24 @@ def answer_items(chain: Chain, people: Any) -> Matrix:
     return out
 
 
-class Sums:
-    """Parameters over the sweeps that are kept."""
+class Passed(NamedTuple):
+    """Parameters where a chain has passed."""
 
-    def __init__(self, chain: Chain) -> None:
-        self.spreads: list[float] = []
-        self.taus: list[float] = []
-        self.tails: list[float] = []
-        self.mean, self.covariance = (
-            np.zeros((1 + len(chain.features), len(chain.basis))),
-            np.zeros((len(chain.basis),) * 2),
-        )
+    spread: float
+    tau: float
+    tail: float
+    mean: Matrix
+    """Intercept and coefficients of the features (1 + k, q), which are the same for all labels."""
+    covariance: Matrix
+    """Sigma (q, q)."""
 
-    def add(self, chain: Chain) -> None:
-        """One more sweep."""
-        self.spreads.append(chain.spread)
-        self.taus.append(chain.tau)
-        self.tails.append(float(chain.prior.tails[chain.tail]))
-        self.mean[0] += chain.basis @ chain.intercept
-        self.mean[1:] += chain.coefficients[:, None]
-        self.covariance += chain.spread**2 * chain.basis @ chain.shape @ chain.basis.T
-
-    def parameters(self, chain: Chain) -> Parameters:
-        """Posterior means: intercept, coefficients of the features (the same for all labels), and Sigma."""
-        n = len(self.spreads)
-        return Parameters(self.mean / n, self.covariance / n, float(np.square(self.mean[1:] / n).sum()))
-
-    def spread(self) -> Spread:
-        """Of z around its mean."""
-        return Spread(float(np.mean(self.spreads)), float(np.std(self.spreads)))
+    @classmethod
+    def of(cls, chain: Chain) -> Passed:
+        """Where it is."""
+        q = len(chain.basis)
+        mean = np.vstack([chain.basis @ chain.intercept, np.repeat(chain.coefficients[:, None], q, axis=1)])
+        covariance = chain.spread**2 * chain.basis @ chain.shape @ chain.basis.T
+        return cls(chain.spread, chain.tau, float(chain.prior.tails[chain.tail]), mean, covariance)
 
 
 def _judge(seen: Matrix) -> tuple[float, float, float]:

@@ -80,7 +80,7 @@ class Prior:
 class LevelsPrior(Prior):
     """What is believed of marks and levels before any is seen: measured, as for votes, in `benchmarks/marks.py`."""
 
-    spread: LogNormal = LogNormal(1.7, 0.35, small=0.1)
+    spread: LogNormal = LogNormal(1.7, 0.35)
     axes: tuple[float, ...] = (0.0,)
     coefficient: float = 1.0
     stretch: LogNormal = LogNormal(0.3, 0.7)
