@@ -82,7 +82,7 @@ format: $(VENV)/installed-test ## format the code and apply the safe corrections
 	$(BIN)/ruff format .
 
 docs: $(VENV)/installed-report   ## write the pages that are generated from the code: docs/cli.md
-	@$(BIN)/python -m contone.cli.reference > docs/cli.md.new && mv docs/cli.md.new docs/cli.md
+	@$(BIN)/python scripts/cli_reference.py > docs/cli.md.new && mv docs/cli.md.new docs/cli.md
 
 SITE := docs/_build/html
 site: $(VENV)/installed-docs  ## build the documentation site in docs/_build/html; it runs every example and follows every link

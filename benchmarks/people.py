@@ -28,7 +28,7 @@ import numpy as np
 
 from contone import Inversion
 from contone.enhance.counting import dirichlet_multinomial, regressed, shares
-from contone.experiments.people import Answers, read_answers
+from contone.experiments.answers import Answers, read_answers
 
 RESULTS = Path(__file__).parent / "results" / "people.jsonl"
 NUMBERS = (1, 2, 3, 5, 10, 20)

@@ -121,7 +121,7 @@ def order_cell(stem: str, seed: int, n_graded: int) -> dict:
         if cls.__name__ in NETWORKS:
             continue
         method = build(cls.__name__, seed)
-        trials = try_all(method, rehearsal, None)
+        trials = try_all(method, rehearsal.X, rehearsal.replicates, None)
         rehearsed = [kl(r.distributions, t.answer) for r, t in zip(rehearsal.replicates, trials, strict=True)]
         if cls is Inversion:  # the rehearsal has fitted it to these rows already
             true, error = kl(D, rehearsal.model.label_distributions_), trials[0].error

@@ -10,10 +10,10 @@ Which ones are tried depends on the seed alone, so that a second run continues t
 and default values are choices: they are left alone. What else may be changed without harm is listed in `mutants.toml`,
 with the reason.
 
-A room's tests run once, traced, to find which of them reach which line. A fault is then judged by the test files that
-reach its line: first the tests that do, the quick ones first, until one fails or `--seconds` of CPU time are used up
-(measured without a fault). Real data are not used. Everything happens in a copy, `.mutants/src` (the environment
-variable MUTANTS names another folder).
+A room's tests and the examples in its docstrings run once, traced, to find which of them reach which line. A fault is
+then judged by the test files that reach its line: first the tests that do, the quick ones first, until one fails or
+`--seconds` of CPU time are used up (measured without a fault). Real data are not used. Everything happens in a copy,
+`.mutants/src` (the environment variable MUTANTS names another folder).
 
 mutmut and cosmic-ray do not serve here. mutmut (3.x) puts a switch into every function, which numba cannot compile, and
 finds tests by import path, which pytest's importlib mode does not give. cosmic-ray edits the working tree and runs one
@@ -67,11 +67,18 @@ SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Or: ast.And,
 }
 ALSO = {  # tests of a room that do not lie where its name says
-    "enhance/inversion": ("tests/enhance/test_inversion.py",),
+    "enhance/inversion": ("tests/enhance/test_inversion.py", "tests/trust/test_chances.py"),
     "base": ("tests/test_estimators.py", "tests/test_unasked.py"),
-    "pages": ("tests/trust/test_page.py", "tests/reproduction/report", "tests/tables/test_grading.py"),
+    "pages": ("tests/reproduction/report/test_charts.py",),
+    "experiments": ("tests/reproduction/report",),
     "testing": ("tests/enhance/test_plugins.py", "tests/test_estimators.py"),
 }
+USAGE_ERROR = 4
+"""Of pytest."""
+CLUSTERS = "not worker and not client_never and not dask_runs"
+"""Not those that start a cluster, whose workers wait forever in a fork."""
+WAIT = 6
+"""Seconds of the clock for every CPU second that is allowed: a test may wait for what never comes."""
 BESIDE = ("measures", "models", "limits", "pipeline", "train", "testing")
 """Files beside the rooms, each a room of its own here."""
 
@@ -207,10 +214,12 @@ def rooms() -> dict[str, list[Path]]:
 
 
 def tests_of(room: str) -> list[str]:
+    """The tests of a room, and the files whose docstrings have examples."""
     own = [f"tests/{room}", f"tests/test_{room.replace('/', '_')}.py", *ALSO.get(room, ())]
     if room == "enhance":  # without those of Inversion, in a folder of their own
         own = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests" / room).glob("test_*.py"))
-    return [name for name in own if (ROOT / name).exists()]
+    examples = [str(path) for path in rooms()[room] if ">>> " in path.read_text(encoding="utf-8")]
+    return [name for name in own if (ROOT / name).exists()] + examples
 
 
 def _too_long(*_: object) -> None:
@@ -224,21 +233,29 @@ class Meter:
         self.seconds: dict[str, float] = defaultdict(float)
         self.failed: set[str] = set()
         self._switch, self._since, self._limit = switch, 0.0, limit
-        signal.signal(signal.SIGPROF, _too_long)
+        for timer in (signal.SIGPROF, signal.SIGALRM):
+            signal.signal(timer, _too_long)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.failed:
-            self.failed.add(report.nodeid)
+            self.failed.add(_address(report.nodeid, report.location))
 
-    def pytest_runtest_logstart(self, nodeid: str) -> None:
+    def pytest_runtest_logstart(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
         self._since = time.process_time()
-        self._switch(nodeid)
+        self._switch(_address(nodeid, location))
         signal.setitimer(signal.ITIMER_PROF, self._limit)  # what takes longer would not judge a fault anyway
+        signal.setitimer(signal.ITIMER_REAL, WAIT * self._limit)
 
-    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+    def pytest_runtest_logfinish(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
         signal.setitimer(signal.ITIMER_PROF, 0.0)
-        self.seconds[nodeid] += time.process_time() - self._since
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        self.seconds[_address(nodeid, location)] += time.process_time() - self._since
         self._switch("")
+
+
+def _address(nodeid: str, location: tuple[str, int | None, str]) -> str:
+    """What pytest finds a test by; the name of an example outside the tree lacks its file."""
+    return location[0] + nodeid if nodeid.startswith("::") else nodeid
 
 
 def pytest_in_a_fork(arguments: list[str], seconds: float, trace: Path | None = None, fresh: bool = False) -> int:
@@ -254,6 +271,7 @@ def pytest_in_a_fork(arguments: list[str], seconds: float, trace: Path | None = 
     limit = (3600 if trace else int(seconds + time.process_time())) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.alarm(WAIT * limit)
     os.chdir(ROOT)
     sys.path.insert(0, str(COPY))
     os.environ.update(PYTHONPATH=str(COPY), OMP_NUM_THREADS="1")
@@ -270,9 +288,16 @@ def pytest_in_a_fork(arguments: list[str], seconds: float, trace: Path | None = 
         options = [
             "-o",
             "addopts=",
+            "--rootdir",
+            str(ROOT),
+            "-c",
+            str(ROOT / "pyproject.toml"),
+            "--doctest-modules",
             "--import-mode=importlib",
             "-m",
             "not exhaustive",
+            "-k",
+            CLUSTERS,
             "-q",
             "-p",
             "no:cacheprovider",
@@ -361,10 +386,13 @@ def judge(fault: Fault, tests: list[str], seconds: float) -> str:
         # Another second for every fault: what Python and numba keep of a file goes by its time.
         stamp = 1_000_000_000 + int(hashlib.sha256(fault.key.encode()).hexdigest()[:7], 16)
         os.utime(path, (stamp, stamp))
-        code = pytest_in_a_fork([f"@{listed}"], 20 + 5 * seconds, fresh=fault.compiled)
+        code = pytest_in_a_fork([f"@{listed}"], 10 + 3 * seconds, fresh=fault.compiled)
     finally:
         path.write_bytes(source)
         os.utime(path, (status.st_atime, status.st_mtime))
+    # A file that cannot be imported has no tests, which is an error of use; so is a test that is not there any more.
+    if code == USAGE_ERROR == pytest_in_a_fork([f"@{listed}", "--collect-only"], 10 + 3 * seconds):
+        sys.exit(f"{fault.file}: its tests are not those that were traced. Trace them again (--again).")
     return "unnoticed" if code == 0 else "noticed"
 
 

@@ -61,6 +61,30 @@ def test_the_strong_limit_is_the_best_of_more_learners(small, cheap_limits):
         limit(X, L, D, learners=("forest",))
 
 
+def test_learners_correct_what_inversion_says(small, cheap_limits, monkeypatch):
+    """Where it says the truth there is nothing to correct; other learners do not ask it."""
+    X, L, D = small
+    monkeypatch.setattr("contone.limits._inversion", lambda *_: D)
+    for learner in STRONG[2:]:
+        np.testing.assert_allclose(limit(X, L, D, learners=(learner,)).distributions, D, atol=2e-4)
+    monkeypatch.delattr("contone.limits._inversion")
+    assert limit(X, L, D).scores["kl"] > 0.01
+
+
+@pytest.mark.parametrize("q", [1, 2])
+def test_one_or_two_labels_will_do(small, cheap_limits, q):
+    X, L, D = small
+    truth = D[:, :q] / D[:, :q].sum(axis=1, keepdims=True)
+    result = limit(X, L[:, :q], truth)
+    assert result.distributions.shape == truth.shape
+    if q == 1:
+        assert set(result.candidates.values()) == {0.0}
+    else:  # labels in another order have the same limit, but for the trees
+        turned = limit(X, L[:, 1::-1], truth[:, ::-1], learners=("ridge",))
+        assert turned.scores["kl"] == pytest.approx(result.candidates["ridge"])
+        assert turned.scores["kl"] < measures.kl(truth, np.full_like(truth, 0.5))
+
+
 def test_what_corrects_inversion_sees_no_truth_of_its_own_row(small, cheap_limits):
     X, L, D = small
     changed = D.copy()
@@ -109,6 +133,7 @@ def test_wide_features_enter_as_forty_components():
 def test_label_products_are_all_pairs_and_stop_above_seven_labels():
     L = np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
     np.testing.assert_array_equal(label_products(L), [[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    np.testing.assert_array_equal(label_products(L[:, :2]), [[1], [0], [0]])
     assert label_products(np.ones((2, 7))).shape == (2, 21)
     assert label_products(np.ones((2, 8))).shape == (2, 0)
 

@@ -11,6 +11,7 @@ import pytest
 import sklearn
 from sklearn import pipeline as sklearn_pipeline
 from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import contone
@@ -132,13 +133,6 @@ def test_every_further_argument_of_fit_can_be_requested(cls):
 
 
 def test_what_a_method_has_not_it_says_in_words():
-    method = contone.LP().fit(X, L)
-    for verb, said in (("predict", "rows without"), ("enhance", "all rows together"), ("intervals", "Inversion does")):
-        assert not hasattr(method, verb)
-        with pytest.raises(AttributeError, match=said):
-            getattr(method, verb)
-    with pytest.raises(AttributeError, match="'LP' object has no attribute 'nothing'"):
-        method.nothing  # noqa: B018
     with pytest.raises(AttributeError, match="n_samples > 0"):
         clone(SHORT).fit(X, L).samples_  # noqa: B018
     pipeline = make_pipeline(StandardScaler(), contone.LP()).fit(X, L)
@@ -147,6 +141,19 @@ def test_what_a_method_has_not_it_says_in_words():
         pipeline.predict  # noqa: B018
     with pytest.raises(AttributeError, match="LP has no `enhance`"):
         pipeline.enhance(X, L)
+    for name in ("nothing", "label_distributions_"):  # of the pipeline itself, whatever its last step has
+        with pytest.raises(AttributeError, match=f"'Pipeline' object has no attribute '{name}'"):
+            getattr(pipeline, name)
+    with pytest.raises(AttributeError, match="'Pipeline' object has no attribute 'score'"):
+        _ = Pipeline.__new__(Pipeline).score  # as while it is unpickled
+
+
+def test_a_learner_of_scikit_learn_at_the_end_answers_in_its_own_way():
+    features, labels = frames()
+    pipeline = make_pipeline(StandardScaler(), LinearRegression()).fit(features, labels)
+    found = pipeline.predict(features)
+    assert isinstance(found, np.ndarray)
+    np.testing.assert_array_equal(found, pipeline[-1].predict(pipeline[:-1].transform(features)))
 
 
 def test_a_pipeline_can_be_kept_in_a_file(tmp_path):

@@ -8,7 +8,7 @@ from scipy.special import log_softmax, softmax
 
 from contone import weighted_rows
 from contone.exceptions import InputError
-from contone.train import lightgbm_objective, xgboost_objective
+from contone.train import SMALLEST, lightgbm_objective, xgboost_objective
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 3)).round(1)
@@ -17,7 +17,7 @@ D = softmax(X @ RNG.normal(size=(3, 4)) + 0.5 * RNG.normal(size=(400, 4)), axis=
 
 @pytest.mark.parametrize("make", [lightgbm_objective, xgboost_objective])
 def test_gradient_and_second_derivatives_are_those_of_the_cross_entropy(make):
-    scores, weight, step = RNG.normal(size=(5, 4)), RNG.random(5), 1e-5
+    scores, weight, step = RNG.normal(size=(5, 4)), np.append(RNG.random(4), 0.0), 1e-5
 
     def loss(F):
         return -(weight[:, None] * D[:5] * log_softmax(F, axis=1)).sum()
@@ -30,6 +30,15 @@ def test_gradient_and_second_derivatives_are_those_of_the_cross_entropy(make):
         up, down = loss(scores + moved), loss(scores - moved)
         assert gradient[i, j] == pytest.approx((up - down) / (2 * step), abs=1e-8)
         assert second[i, j] == pytest.approx(unit * (up - 2 * loss(scores) + down) / step**2, abs=1e-4)
+
+
+@pytest.mark.parametrize("q", [1, 2, 5])
+def test_second_derivatives_have_the_factor_of_the_library(q):
+    """q / (q - 1) in LightGBM, 2 in XGBoost, of p (1 - p); a single label has none, and the smallest in its place."""
+    even = np.full((1, q), 1 / q)
+    for make, factor in ((lightgbm_objective, q / (q - 1) if q > 1 else 1.0), (xgboost_objective, 2.0)):
+        expected = max(factor * (1 - 1 / q) / q, SMALLEST)
+        np.testing.assert_allclose(make(even)(np.zeros((1, q)), object())[1], expected)
 
 
 def test_labels_first_or_scores_first():

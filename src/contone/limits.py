@@ -111,43 +111,30 @@ def limit(
     unknown = [name for name in learners if name not in STRONG]
     if unknown or not learners:
         raise InputError(f"learners={tuple(learners)!r}: choose from {', '.join(map(repr, STRONG))}.")
-    D = check_distributions(D)
-    inputs = design_matrix(X, L)
-    L = np.asarray(L, dtype=float)
-    start = _inversion(X, L, seed) if any(name.startswith("inversion") for name in learners) else None
+    D, L, inputs = check_distributions(D), np.asarray(L, dtype=float), design_matrix(X, L)
+    start = _inversion(X, L, seed) if any(name.startswith("inversion") for name in learners) else np.zeros_like(D)
     folds = KFold(min(n_splits, len(D)), shuffle=True, random_state=seed)
-    answers = {name: _predict(name, inputs, L, D, start, folds, seed, n_jobs) for name in learners}
+
+    def predict(name: str) -> np.ndarray:
+        """Out-of-fold predictions (n, q) of one learner, which may correct Inversion's answer."""
+        regressor: Any = ExtraTreesRegressor(
+            n_estimators=N_TREES, min_samples_leaf=3, max_features=0.5, random_state=seed, n_jobs=n_jobs
+        )
+        shown, base = [inputs], np.zeros_like(D)
+        if name.endswith("ridge"):
+            regressor, shown = RidgeCV(alphas=ALPHAS), [inputs, label_products(L)]
+        if name.startswith("inversion"):
+            base, shown = start, [*shown, start, centred_log_ratio(start, FLOOR)]
+        # scikit-learn wants a vector where there is one target.
+        target = D - base if D.shape[1] > 1 else (D - base)[:, 0]
+        found = cross_val_predict(regressor, np.hstack(shown), target, cv=folds)
+        answer: np.ndarray = to_distributions(found.reshape(len(D), -1) + base)
+        return answer
+
+    answers = {name: predict(name) for name in learners}
     candidates = {name: float(np.mean(kl_divergence(D, answer))) for name, answer in answers.items()}
     best = min(candidates, key=candidates.__getitem__)
     return LimitResult(answers[best], best, dict(measures.evaluate(D, answers[best])), candidates)
-
-
-def _predict(
-    name: str,
-    inputs: np.ndarray,
-    L: np.ndarray,
-    D: np.ndarray,
-    start: np.ndarray | None,
-    folds: KFold,
-    seed: int,
-    n_jobs: int | None,
-) -> np.ndarray:
-    """Out-of-fold predictions (n, q) of one learner; `start` is Inversion's answer, which it corrects."""
-    regressor: Any
-    if name.endswith("ridge"):
-        regressor, inputs = RidgeCV(alphas=ALPHAS), np.hstack([inputs, label_products(L)])
-    else:
-        regressor = ExtraTreesRegressor(
-            n_estimators=N_TREES, min_samples_leaf=3, max_features=0.5, random_state=seed, n_jobs=n_jobs
-        )
-    base = np.zeros_like(D)
-    if name.startswith("inversion") and start is not None:
-        base, inputs = start, np.hstack([inputs, start, centred_log_ratio(start, FLOOR)])
-    target = D - base
-    # scikit-learn wants a vector where there is one target.
-    found = cross_val_predict(regressor, inputs, target if D.shape[1] > 1 else target[:, 0], cv=folds)
-    answer: np.ndarray = to_distributions(found.reshape(len(D), -1) + base)
-    return answer
 
 
 def _inversion(X: Data, L: np.ndarray, seed: int) -> np.ndarray:

@@ -219,31 +219,19 @@ def check_tensors(enhancer: Enhancer) -> None:
 
 
 def check_new_rows(enhancer: Enhancer) -> None:
-    """`predict` gives distributions of rows never seen, row by row, and refuses to do so before `fit`."""
-    if not hasattr(enhancer, "predict"):
-        return
-    X, L = problem()
-    new, _ = problem(n=9, seed=9)
-    with _raises(NotFittedError, "predict before fit"):
-        clone(enhancer).predict(new)
-    method, _ = _fit(enhancer, X, L)
-    D = method.predict(new)
-    assert_distributions(D, (9, 3))
-    np.testing.assert_allclose(method.predict(new[:4]), D[:4], atol=1e-9)
-
-
-def check_new_rows_with_labels(enhancer: Enhancer) -> None:
-    """`enhance` gives distributions of rows never seen that have labels, and refuses to do so before `fit`."""
-    if not hasattr(enhancer, "enhance"):
-        return
-    X, L = problem()
-    new, labels = problem(n=9, seed=9)
-    with _raises(NotFittedError, "enhance before fit"):
-        clone(enhancer).enhance(new, labels)
+    """`predict`, and `enhance` with labels, give distributions of rows never seen, and refuse to do so before `fit`."""
+    (X, L), (new, labels) = problem(), problem(n=9, seed=9)
     method, _ = _fit(enhancer, X, L)
     kept = method.label_distributions_.copy()
-    with _quiet():
-        assert_distributions(method.enhance(new, labels), (9, 3))
+    for name, given in (("predict", (new,)), ("enhance", (new, labels))):
+        if not hasattr(enhancer, name):
+            continue
+        with _raises(NotFittedError, f"{name} before fit"):
+            getattr(clone(enhancer), name)(*given)
+        with _quiet():
+            assert_distributions(getattr(method, name)(*given), (9, 3))
+    if hasattr(enhancer, "predict"):
+        np.testing.assert_allclose(method.predict(new[:4]), method.predict(new)[:4], atol=1e-9)
     np.testing.assert_array_equal(method.label_distributions_, kept)
 
 

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 
-from contone import KM, Augmented, HSICReducer, LabelConfidence, LCdr, Logical, Temperature, enhance
+from contone import KM, Augmented, HSICReducer, Inversion, LabelConfidence, LCdr, Logical, Temperature, enhance
 from contone.enhance.rectified import RectifiedSoftmax
 from contone.exceptions import LabelError
 
@@ -73,6 +73,19 @@ def test_every_enhancer_runs_on_augmented_data(small, brief, name):
     method = enhance.methods()[name]
     D = Augmented(method(**brief(method))).fit_enhance(X, L)
     np.testing.assert_allclose(D.sum(axis=1), 1.0)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("confidence", [None, "default"])
+def test_labels_of_new_rows_share_equally_where_confidences_were_learnt(small, confidence):
+    X, L, _ = small
+    method = Augmented(Inversion(n_sweeps=10, n_burn=2), confidence=confidence, reducer=None).fit(X, L)
+    seen = L[:9] if confidence is None else L[:9] / L[:9].sum(axis=1, keepdims=True)
+    method.enhancer_._enhance = lambda X, L: given.append((X, L)) or np.full(L.shape, 0.25)
+    given = []
+    method.enhance(X[:9], L[:9])
+    np.testing.assert_array_equal(given[0][0], X[:9])
+    np.testing.assert_allclose(given[0][1], seen)
 
 
 def test_predict_exists_where_the_enhancer_is_inductive(small):

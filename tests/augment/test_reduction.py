@@ -59,6 +59,7 @@ def test_how_many_directions_a_share_keeps(data):
     for k in range(1, 4):  # a little more than k directions tell, and a little less
         more, less = (HSICReducer(n_components=float(shares[k - 1] + step)).fit(X, F) for step in (1e-6, -1e-6))
         assert (more.projection_.shape[1], less.projection_.shape[1]) == (k + 1, k)
+    assert HSICReducer(n_components=0.9).fit(X[:, :1], F).projection_.shape == (1, 1)
 
 
 @pytest.mark.filterwarnings("ignore::contone.exceptions.RankWarning")

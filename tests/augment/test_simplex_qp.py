@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -147,7 +149,8 @@ def test_a_graph_of_loops_makes_the_programme_linear():
 def test_a_part_of_the_way_ends_on_the_face(length):
     programme = random_programme(8)
     start = equal_shares(programme)
-    inside, out = 0.5 * start + 0.5 * start**2 / (start**2).sum(axis=1, keepdims=True), np.empty_like(start)
+    uneven = start * (1.0 + np.random.default_rng(0).random(start.shape))
+    inside, out = uneven / uneven.sum(axis=1, keepdims=True), np.empty_like(start)
     qp._project_part_way(out, start, inside, length)
     np.testing.assert_allclose(out, start + length * (inside - start), atol=1e-14)
     qp._project_part_way(out, start, start + programme.C, 1.0)
@@ -168,9 +171,10 @@ def test_momentum_pays_and_never_lets_the_objective_rise_for_long(seed):
     assert gaps[2] < 1e-3 * gaps[1] < 1e-6 * gaps[0]
 
 
-def test_the_number_of_products_is_bounded():
+@pytest.mark.parametrize("pull", [0.02, 2.0])
+def test_the_number_of_products_is_bounded(pull):
     """Iterations are products with S: no more than asked for, but for the last steps of a round."""
-    programme = random_programme(6, pull=0.02)
+    programme = random_programme(6, pull=pull)
     for most in (1, 2, 5, 10, 20, 40, 200, 300):
         calls = []
         counted = CountedGraph(programme.S.matrix, calls)
@@ -216,19 +220,45 @@ def test_conjugate_gradients_reach_the_minimum_on_a_face(unit):
     assert lengths[to_target] <= 0.1001 * lengths[0] < lengths[to_target - 1]
 
 
+@pytest.mark.parametrize("pull", [0.02, 0.3, 2.0])
+def test_a_face_is_left_at_a_lower_point_or_not_at_all(pull):
+    """The minimum on the face where it is feasible; else the first of the projected points that lowers f."""
+    programme = random_programme(9, pull=pull)
+    rng, ends = np.random.default_rng(0), []
+    for _ in range(12):
+        F = rng.dirichlet(np.ones(4), size=60) * programme.mask
+        F /= F.sum(axis=1, keepdims=True)
+        point = qp._Point(F, qp._half_gradient(programme, F))
+        free = qp._conjugate_gradients(programme.S, point, 0.0, 1e-3, 30)[0]
+        tried = [np.empty_like(F) for _ in qp.PROJECTED_LENGTHS]
+        for out, length in zip(tried, qp.PROJECTED_LENGTHS, strict=True):
+            qp._project_part_way(out, F, free, length)
+        lower = [T for T in tried if optimality(programme, T)[0] < optimality(programme, F)[0]]
+        found, _, inside = qp._descend_on_face(programme, point, 0.0, 1e-3, 30)
+        assert inside == (free >= 0).all()
+        np.testing.assert_array_equal(found.F, free if inside else [*lower, F][0])
+        np.testing.assert_allclose(found.H, qp._half_gradient(programme, found.F), atol=1e-12)
+        ends.append(inside)
+    assert any(ends) == (pull == 0.02)
+
+
 def test_conjugate_gradients_get_what_is_left_of_the_iterations(monkeypatch):
     """On a long chain they would take hundreds of products."""
     n = 400
     W = sp.diags_array([np.ones(n - 1), np.ones(n - 1)], offsets=[-1, 1])
     root = 1.0 / np.sqrt(W.sum(axis=1))
     S = sp.csr_array(sp.diags_array(root) @ W @ sp.diags_array(root))
-    mask, allowed, alone = np.ones((n, 2), dtype=bool), [], qp._conjugate_gradients
+    mask, asked, alone = np.ones((n, 2), dtype=bool), [], qp._conjugate_gradients
     pull = np.column_stack([np.linspace(-1e-6, 1e-6, n), np.zeros(n)])
     programme = Programme(NumpyGraph(S), pull, mask)
-    monkeypatch.setattr(qp, "_conjugate_gradients", lambda *a: allowed.append(a[-1]) or alone(*a))
+    monkeypatch.setattr(qp, "_conjugate_gradients", lambda *a: asked.append(a[2:]) or alone(*a))
     found = minimise_on_simplices(programme, equal_shares(programme), tol=0.0, max_iter=60)
-    assert allowed[0] == 59
+    assert asked[0] == (0.0, qp.FACE_REDUCTION, 59)
     assert found.n_iter <= 60 + 8
+    asked.clear()
+    objective = minimise_on_simplices(programme._replace(constant=50.0), equal_shares(programme), tol=1e-9).objective
+    # a residual R on the face leaves a gap of 2 <R, F - F*>, and no row of F - F* is much longer than 1
+    assert asked[0][0] * 2 * math.sqrt(n) == pytest.approx(1e-9 * objective, rel=1e-3)
 
 
 @pytest.mark.parametrize("n_threads", ["1", "2"])

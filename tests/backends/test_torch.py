@@ -34,7 +34,7 @@ from contone.backends.torch import neighbours as neighbours_torch  # noqa: E402
 from contone.backends.torch.draws import FEW, TensorDraws  # noqa: E402
 from contone.backends.torch.graph import TorchGraph, weighted_bags  # noqa: E402
 from contone.enhance.glle import average_equal_rows  # noqa: E402
-from contone.enhance.inversion.sweeps import Bound  # noqa: E402
+from contone.enhance.inversion.sweeps import Bound, Move  # noqa: E402
 from contone.enhance.inversion.sweeps.reference import ReferenceSweeps  # noqa: E402
 from contone.enhance.rectified import objective_and_gradient  # noqa: E402
 from contone.exceptions import (  # noqa: E402
@@ -468,7 +468,7 @@ def test_a_gibbs_sweep_with_the_same_draws_gives_the_same_weights(rule, device):
     for _ in range(5):
         parts = (Z, positive, mean, precision, rng.random((q, n)), rng.standard_normal(n))
         Z, Z_t = (
-            ReferenceSweeps(rule).sweep(A[0], Bound(A[1]), *A[2:])
+            ReferenceSweeps(rule).sweep(A[0], Bound(A[1]), *A[2:4], Move(*A[4:]))
             for A in (parts, [torch.tensor(A, device=device) for A in parts])
         )
         np.testing.assert_allclose(to_numpy(Z_t), Z, atol=1e-6)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import shlex
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -14,13 +16,13 @@ from contone import enhance
 from contone.base import Enhancer
 from contone.cli.app import app
 from contone.cli.experiment import print_tables
-from contone.cli.reference import commands, examples
 from contone.exceptions import MissingExtraError
 from contone.experiments.report.make import make_report
 from contone.experiments.store import Store
 from contone.measures import MEASURES
 from contone.numerics.solution import Solution
 
+REFERENCE = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "cli_reference.py"))
 QUICK = ("--max-rows", "60", "--seeds", "1", "--no-estimate", "--jobs", "1")
 
 
@@ -175,7 +177,7 @@ def test_a_folder_that_cannot_be_made_is_an_error_not_a_traceback(quick, run):
 def test_the_first_example_in_the_help_text_runs(quick, run, monkeypatch):
     monkeypatch.setattr("webbrowser.open", lambda address: None)
     monkeypatch.setattr("contone.enhance.methods", lambda: {"uniform": enhance.Uniform})
-    lines = examples(dict(commands())["contone benchmark"])
+    lines = REFERENCE["examples"](dict(REFERENCE["commands"]())["contone benchmark"])
     assert lines
     assert run(*shlex.split(lines[0])[1:], "--jobs", "1").exit_code == 0
 

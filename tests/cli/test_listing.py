@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -15,11 +16,12 @@ import pytest
 import contone
 from contone import enhance, measures
 from contone.base import InductiveMixin
-from contone.cli.reference import commands, examples, markdown
 from contone.tables.grading import fingerprints
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = dict(commands())
+REFERENCE = runpy.run_path(str(ROOT / "scripts" / "cli_reference.py"))
+examples, markdown = REFERENCE["examples"], REFERENCE["markdown"]
+COMMANDS = dict(REFERENCE["commands"]())
 
 
 def task(i):

@@ -52,6 +52,7 @@ def test_at_the_origin_the_degrees_are_known():
 
 
 def test_training_set_is_uniform_seeded_and_as_long_as_asked():
+    assert datasets.artificial("training", n=1).X.shape == (1, 3)
     data = datasets.artificial("training", n=4000, seed=3)
     assert data.X.shape == (4000, 3)
     assert np.abs(data.X).max() <= 1

@@ -81,6 +81,7 @@ def test_a_dataset_is_frozen_and_its_arrays_are_read_only(content):
     for array in (data.X, data.D):
         with pytest.raises(ValueError, match="read-only"):
             array[0, 0] = 1.0
+    assert repr(data) == "Dataset('', n=8, d=3, q=4)"
     X[0, 0] = 99.0  # the caller's array stays the caller's
     assert data.X[0, 0] != 99.0
 
@@ -131,6 +132,15 @@ def test_a_degree_below_zero_by_rounding_is_set_to_zero_with_a_note(save, conten
 )
 def test_what_is_not_a_distribution_is_refused(save, content, labels, message):
     with pytest.raises(DataError, match=message):
+        datasets.read(save(content | {"labels": labels}))
+
+
+@pytest.mark.parametrize(("row", "by"), [(2, [0.2, 0.0, 0.0, 0.0]), (5, [0.6, 0.6, -0.2, 0.0])])
+def test_the_row_that_is_no_distribution_is_named(save, content, row, by):
+    """One that does not sum to 1, or that sums to 1 and has a negative entry."""
+    labels = content["labels"].copy()
+    labels[row] = by
+    with pytest.raises(DataError, match=rf"; row {row} sums to {sum(by):g} with a smallest entry of {min(by):g}"):
         datasets.read(save(content | {"labels": labels}))
 
 

@@ -177,6 +177,36 @@ def test_an_unknown_name_gets_the_nearest_names(wrong, near, cached):
         datasets.load(wrong)
 
 
+def test_every_spelling_of_a_name_is_one_name(cached, folder):
+    for name in datasets.names():
+        assert {fetching.canonical(said) for said in (name, name.upper(), name.replace("-", "_"))} == {name}
+    savemat(folder / "Mine.mat", content_of())
+    assert (fetching.canonical("Mine"), fetching.canonical("yours")) == ("Mine", "yours")
+
+
+def test_why_the_network_did_not_deliver_is_said_in_one_line():
+    from requests import Response, exceptions
+
+    answer = Response()
+    answer.status_code, answer.reason = 503, "Busy"
+    for error, said in (
+        (exceptions.HTTPError(response=answer), "the server answered 503 Busy"),
+        (exceptions.HTTPError("broken off"), "broken off"),
+        (exceptions.ReadTimeout("chain of wrappers"), "no answer in time"),
+        (exceptions.ConnectionError("chain of wrappers", response=answer), "no connection; is there a network?"),
+        (ValueError("no such address"), "no such address"),
+    ):
+        assert fetching._reason(error) == said
+
+
+@pytest.mark.parametrize("length", [1, 200, 201, 5000])
+def test_long_words_of_a_library_are_cut_at_200_letters(length):
+    text = "".join(str(k % 10) for k in range(length))
+    found = fetching._short(ValueError(text))
+    assert found == text if length <= 200 else (len(found), found[:197], found[197:]) == (200, text[:197], "...")
+    assert fetching._short(KeyError()) == "KeyError"
+
+
 def test_a_name_like_no_other_gets_the_list(cached):
     with pytest.raises(DataError, match="There are: artificial, .*fbp5500"):
         datasets.load("xyz!")

@@ -84,7 +84,9 @@ def test_gradient():
     L[:, 0] = 1.0
     w = torch.from_numpy(conle.networks.initial_parameters(sizes, rng, start="inputs")).requires_grad_(True)
     terms = (0.7, 0.3, 0.5, 0.2)
-    assert torch.autograd.gradcheck(lambda w: conle.objective(w, sizes, X, L, *terms), (w,), fast_mode=True)
+    assert torch.autograd.gradcheck(
+        lambda w: conle.objective(conle.networks.unpack(w, sizes), X, L, *terms), (w,), fast_mode=True
+    )
 
 
 def test_trained_to_the_end_the_labels_come_back(small):

@@ -7,21 +7,21 @@ import itertools
 import numpy as np
 import pytest
 from scipy.optimize import check_grad
+from scipy.stats import norm
 
 from contone import GLEMR, CumulativeMass, measures
 from contone.enhance import glemr
 from contone.enhance.glemr import (
-    Model,
     by_label,
     expected_softmax,
     expected_softmax_of_groups,
     free_posterior,
+    label_law,
     limit_objective,
-    log_label_law,
     normal_nodes,
     objective,
 )
-from contone.numerics.optimise import split
+from contone.numerics import networks
 from contone.numerics.simplex import softmax
 
 YEAST = ("spoem", "alpha", "spo5", "cdc", "cold", "diau", "dtt", "elu", "heat", "spo")
@@ -38,7 +38,7 @@ def degrees_of_limit(q: int, m: int, lz: float) -> tuple[float, float]:
 def test_the_label_law_is_a_law(q):
     vectors = np.array(list(itertools.product([0.0, 1.0], repeat=q)))
     p = np.random.default_rng(q).dirichlet(np.ones(q))
-    assert np.exp(log_label_law(vectors, np.tile(p, (2**q, 1)))).mean() == pytest.approx(1.0)
+    assert label_law(vectors, np.tile(p, (2**q, 1))).mean() == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
@@ -133,40 +133,59 @@ def test_expected_softmax_against_draws():
 
 
 @pytest.fixture
-def model(small):
+def tiny(small):
+    """Widths of the maps for 3 features, 4 labels and 2 components; rows, their labels, noise and weights."""
+    torch = pytest.importorskip("torch")
     X, L, _ = small
-    return Model(X[:10, :3], L[:10], n_components=2, lz=0.3, ly=2.0)
+    sizes, rng = glemr.network_sizes(3, 4, 2), np.random.default_rng(0)
+    w = 0.5 * rng.normal(size=networks.count_parameters(sizes))
+    return sizes, *(torch.from_numpy(A) for A in (X[:10, :3], L[:10].astype(float), rng.normal(size=(10, 4)), w))
 
 
 @pytest.mark.parametrize("ly", [0.0, 2.0, 1e5])
-def test_gradient_against_finite_differences(model, ly):
-    model = model._replace(ly=ly)
-    rng = np.random.default_rng(0)
-    eps = rng.normal(size=model.L.shape)
-    size = sum(int(np.prod(shape)) for shape in model.shapes)
-    for _ in range(3):
-        w = 0.5 * rng.normal(size=size)
-        error = check_grad(
-            lambda w: objective(split(w, model.shapes), eps, model)[0],
-            lambda w: objective(split(w, model.shapes), eps, model)[1],
-            w,
-        )
-        assert error < 1e-5 * max(1.0, np.linalg.norm(objective(split(w, model.shapes), eps, model)[1]))
+def test_the_objective_is_its_formula(tiny, ly):
+    sizes, *rows, w = tiny
+    nets = networks.unpack(w, sizes)
+    X, L, eps = (A.numpy() for A in rows)
+    maps = [tuple(part.numpy() for part in nets[name][0]) for name in ("mu", "v", "a", "b")]
+    inputs = np.hstack([X, L])
+    mu, v = inputs @ maps[0][0] + maps[0][1], np.log1p(np.exp(inputs @ maps[1][0] + maps[1][1])) + glemr.FLOOR
+    total = 0.0
+    for x, l, m, s, e in zip(X, L, mu, v, eps, strict=True):
+        p = softmax((m + np.sqrt(s) * e)[None])[0] + glemr.FLOOR
+        means, deviations = p @ maps[2][0] + maps[2][1], np.log1p(np.exp(p @ maps[3][0] + maps[3][1])) + glemr.FLOOR
+        logs = norm.logpdf(np.repeat(x, 2), means, deviations).reshape(3, 2).sum(axis=0)
+        rho = softmax(logs[None])[0] + glemr.FLOOR
+        total += (rho @ logs + ly * np.log(l @ p + 1 - l.sum() / 4)) / (1 + ly)
+        total -= 0.5 * np.sum(0.3 * (m**2 + s) - np.log(s)) + rho @ np.log(rho)
+    assert float(objective(nets, *rows, 0.3, ly)) == pytest.approx(-total / 10, rel=1e-9)
 
 
-def test_blocks_of_rows_give_the_same(model, monkeypatch):
-    rng = np.random.default_rng(0)
-    eps = rng.normal(size=model.L.shape)
-    parameters = split(rng.normal(size=sum(int(np.prod(shape)) for shape in model.shapes)), model.shapes)
-    whole = objective(parameters, eps, model)
+@pytest.mark.parametrize("ly", [0.0, 2.0, 1e5])
+def test_gradient_against_finite_differences(tiny, ly):
+    import torch
+
+    sizes, *rows, w = tiny
+    w.requires_grad_(True)
+    assert torch.autograd.gradcheck(lambda w: objective(networks.unpack(w, sizes), *rows, 0.3, ly), (w,))
+
+
+def test_blocks_of_rows_give_the_same(tiny, monkeypatch):
+    import torch
+
+    sizes, *rows, w = tiny
+    w.requires_grad_(True)
+
+    def value_and_gradient():
+        value = objective(networks.unpack(w, sizes), *rows, 0.3, 2.0)
+        return value, *torch.autograd.grad(value, w)
+
+    whole = value_and_gradient()
     monkeypatch.setattr(glemr, "BLOCK_ENTRIES", 18)
-    sizes, of_rows = [], glemr._sum_over_rows
-    monkeypatch.setattr(glemr, "_sum_over_rows", lambda *a: sizes.append(len(a[1])) or of_rows(*a))
-    pieces = objective(parameters, eps, model)
-    assert pieces[0] == pytest.approx(whole[0])
-    np.testing.assert_allclose(pieces[1], whole[1], atol=1e-12)
-    assert sum(sizes) == len(model.X)
-    assert max(sizes) == 3
+    heights, of_rows = [], glemr._gain
+    monkeypatch.setattr(glemr, "_gain", lambda *a: heights.append(len(a[1])) or of_rows(*a))
+    torch.testing.assert_close(value_and_gradient(), whole)
+    assert heights == [3, 3, 3, 1, 1, 3, 3, 3]  # each once more, for the gradient
 
 
 def test_training_approaches_the_limit_where_all_rows_have_as_many_labels():
@@ -184,7 +203,10 @@ def test_training_approaches_the_limit_where_all_rows_have_as_many_labels():
 def test_the_trained_posterior_is_linear_in_features_and_labels(small):
     X, L, _ = small
     method = GLEMR(solver="adam", max_iter=30, learning_rate=0.05).fit(X, L)
-    W_mu, b_mu, W_v, b_v = method._weights
+    import torch
+
+    nets = networks.unpack(torch.from_numpy(method._w), method._sizes)
+    (W_mu, b_mu), (W_v, b_v) = ([part.numpy() for part in nets[name][0]] for name in ("mu", "v"))
     rows = np.column_stack([(X - X.min(axis=0)) / np.ptp(X, axis=0), L])
     np.testing.assert_allclose(method.means_, rows @ W_mu + b_mu, atol=1e-12)
     np.testing.assert_allclose(method.variances_, np.log1p(np.exp(rows @ W_v + b_v)) + glemr.FLOOR, atol=1e-12)

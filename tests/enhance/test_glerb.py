@@ -6,23 +6,25 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.optimize import check_grad
 from scipy.sparse import csr_array
 
 from contone import GLERB, CumulativeMass, measures
 from contone.enhance.glerb import (
     FLOOR,
-    Problem,
-    filters,
+    LabelGraph,
+    Rows,
     gap,
     kumaraswamy_divergence,
     label_graph,
     negative_elbo,
     neighbour_evidence,
+    network_sizes,
     propagate,
     ranking_caps,
 )
-from contone.numerics.optimise import split
+from contone.numerics import networks
+
+torch = pytest.importorskip("torch")
 
 YEAST = ("spoem", "alpha", "spo5", "cdc", "cold", "diau", "dtt", "elu", "heat", "spo")
 
@@ -64,12 +66,6 @@ def test_at_rate_one_only_the_first_eigenvector_is_left(labels):
     e = np.sqrt(J.sum(axis=1))
     e /= np.linalg.norm(e)
     np.testing.assert_allclose(propagate(label_graph(labels), labels, np.ones(40)), np.outer(labels @ e, e), atol=1e-10)
-
-
-def test_derivative_of_the_filter(labels):
-    graph, a, h = label_graph(labels), np.array([0.0, 0.4, 0.9]), 1e-6
-    difference = (filters(graph, a + h)[0] - filters(graph, a - h)[0]) / (2 * h)
-    np.testing.assert_allclose(filters(graph, a)[1], difference, rtol=1e-6, atol=1e-8)
 
 
 def test_the_cap_is_where_the_gap_closes(labels):
@@ -134,7 +130,8 @@ def test_divergence_by_quadrature(A, B):
         return np.exp(log_density) * log_density
 
     expected = quad(integrand, 0, 1, limit=200)[0]
-    assert kumaraswamy_divergence(np.array(A), np.array(B)) == pytest.approx(expected, abs=1e-6)
+    shapes = (torch.tensor(v, dtype=torch.float64) for v in (A, B))
+    assert float(kumaraswamy_divergence(*shapes)) == pytest.approx(expected, abs=1e-6)
 
 
 def test_evidence_of_neighbours_is_a_product_with_the_transposed_graph(labels):
@@ -154,40 +151,38 @@ def problem(small):
     X, L, _ = small
     X, L = X[:12, :3], L[:12]
     graph = label_graph(L)
-    return Problem(X, L @ graph.U, graph, ranking_caps(graph, L), *neighbour_evidence(L, None), 5.0)
+    arrays = X, L @ graph.U, ranking_caps(graph, L), *neighbour_evidence(L, None), *graph
+    return Rows(*(networks.to_tensor(A) for A in arrays))
 
 
 @pytest.mark.parametrize("bounded_shape", [False, True])
 def test_gradient_against_finite_differences(problem, bounded_shape):
-    rng = np.random.default_rng(0)
-    u = rng.uniform(0.05, 0.95, size=problem.H.shape)
-
-    def value(w):
-        return negative_elbo(split(w, problem.shapes), u, problem, bounded_shape=bounded_shape)[0]
-
-    def gradient(w):
-        return negative_elbo(split(w, problem.shapes), u, problem, bounded_shape=bounded_shape)[1]
-
-    size = sum(int(np.prod(shape)) for shape in problem.shapes)
+    rng, sizes = np.random.default_rng(0), network_sizes(3, 4)
+    u = torch.from_numpy(rng.uniform(0.05, 0.95, size=problem.H.shape))
     for _ in range(3):
-        w = 0.3 * rng.normal(size=size)
-        assert check_grad(value, gradient, w) < 1e-5 * np.linalg.norm(gradient(w))
+        w = torch.from_numpy(0.3 * rng.normal(size=networks.count_parameters(sizes))).requires_grad_(True)
+        assert torch.autograd.gradcheck(
+            lambda w: negative_elbo(networks.unpack(w, sizes), u, problem, 5.0, bounded_shape), (w,)
+        )
 
 
 def test_draws_have_the_median_that_is_asked_for(problem):
     """With u = 1/2 the draw is the median itself, so the value does not depend on B through it."""
-    rng = np.random.default_rng(0)
-    w = 0.1 * rng.normal(size=sum(int(np.prod(shape)) for shape in problem.shapes))
-    parts = split(w, problem.shapes)
-    median = np.clip(propagate(problem.graph, problem.H @ problem.graph.U.T, problem.caps / 2), FLOOR, 1 - FLOOR)
-    parts[0][:], parts[1][:] = 0.0, 0.0  # rates of one half of the cap
-    value, _ = negative_elbo(parts, np.full(problem.H.shape, 0.5), problem, bounded_shape=False)
-    B = np.exp(problem.X @ parts[2] + parts[3])
-    A = np.log(1 - 2 ** (-1 / B)) / np.log(median)
-    misfit = median @ parts[4] + parts[5] - problem.X
-    fit = problem.relevant * np.log(median) + problem.irrelevant * np.log(1 - median)
-    expected = 0.5 * np.sum(misfit**2) - 5.0 * fit.sum() + kumaraswamy_divergence(A, B).sum()
-    assert value == pytest.approx(expected / 12, rel=1e-9)
+    rng, sizes = np.random.default_rng(0), network_sizes(3, 4)
+    w = torch.from_numpy(0.1 * rng.normal(size=networks.count_parameters(sizes)))
+    w[:4] = 0.0  # rates of one half of the cap
+    nets = networks.unpack(w, sizes)
+    value = negative_elbo(nets, torch.full(problem.H.shape, 0.5, dtype=w.dtype), problem, 5.0, bounded_shape=False)
+    graph = LabelGraph(problem.U.numpy(), problem.lam.numpy())
+    median = np.clip(propagate(graph, (problem.H @ problem.U.T).numpy(), problem.caps.numpy() / 2), FLOOR, 1 - FLOOR)
+    median = torch.from_numpy(median)
+    ((Wb, wb),), ((V, v),) = nets["shape"], nets["features"]
+    B = torch.exp(problem.X @ Wb + wb)
+    A = torch.log(1 - 2 ** (-1 / B)) / torch.log(median)
+    misfit = median @ V + v - problem.X
+    fit = problem.relevant * torch.log(median) + problem.irrelevant * torch.log(1 - median)
+    expected = 0.5 * torch.sum(misfit**2) - 5.0 * fit.sum() + kumaraswamy_divergence(A, B).sum()
+    assert float(value) == pytest.approx(float(expected) / 12, rel=1e-9)
 
 
 def test_training_raises_the_objective(small):

@@ -121,7 +121,7 @@ def test_where_the_labels_say_nothing_the_spread_is_that_of_the_prior():
     X, L, _ = simulated(q=2)  # one of two labels in every row, whatever the spread
     half = Inversion(**SHORT).fit(X, L)
     order = Inversion(degradation="topk", **SHORT).fit(X, L)
-    prior = logistic_normal.spread_prior((0.22, 0.5))
+    prior = logistic_normal.spread_prior(CumulativeMass())
     assert order.spread_ == prior.mean
     assert half.spread_ == pytest.approx(prior.mean, rel=0.02)
     assert half.spread_deviation_ == pytest.approx(prior.deviation, rel=0.1)

@@ -39,7 +39,7 @@ def test_gradient_of_every_weight_but_that_of_the_clusters(tiny):
 
     def loss(rest):
         whole = torch.cat([rest[:first], w[first:last], rest[first:]])
-        return leic.objective(whole, sizes, rows, noise, 1.5)
+        return leic.objective(networks.unpack(whole, sizes), rows, noise, 1.5)
 
     assert torch.autograd.gradcheck(loss, (rest,))
 
@@ -71,7 +71,9 @@ def test_the_bound_is_made_of_densities_and_divergences(tiny):
         expected = expected + (q[:, c] * divergence(own, prior).sum(dim=1)).sum()
     flat = distributions.Dirichlet(torch.ones(2, dtype=w.dtype))
     expected = expected + divergence(distributions.Dirichlet(found.shape), flat).sum()
-    assert float(leic.objective(w, sizes, rows, noise, 1.5)) == pytest.approx(float(expected), rel=1e-10)
+    assert float(leic.objective(networks.unpack(w, sizes), rows, noise, 1.5)) == pytest.approx(
+        float(expected), rel=1e-10
+    )
 
 
 def test_labels_spread_as_the_definition_says():

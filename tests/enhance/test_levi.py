@@ -63,7 +63,9 @@ def test_gradient(decoder_output):
     masks = [torch.from_numpy((rng.uniform(size=(6, 4)) > 0.3) / 0.7) for _ in range(4)]
     noise = Noise(torch.from_numpy(rng.normal(size=(6, 3))), masks[:2], masks[2:])
     w = torch.from_numpy(levi.networks.initial_parameters(sizes, rng, bias=0.01)).requires_grad_(True)
-    assert torch.autograd.gradcheck(lambda w: levi.objective(w, sizes, X, L, noise, 0.3, 0.7, decoder_output), (w,))
+    assert torch.autograd.gradcheck(
+        lambda w: levi.objective(levi.networks.unpack(w, sizes), X, L, noise, 0.3, 0.7, decoder_output), (w,)
+    )
 
 
 def test_the_objective_is_the_evidence_bound():
@@ -74,7 +76,7 @@ def test_the_objective_is_the_evidence_bound():
     X, L = torch.from_numpy(rng.uniform(size=(6, d))), torch.from_numpy(rng.integers(0, 2, (6, q)).astype(float))
     eps = torch.from_numpy(rng.normal(size=(6, k)))
     w = torch.from_numpy(levi.networks.initial_parameters(sizes, rng))
-    found = levi.objective(w, sizes, X, L, Noise(eps, [], []), k / q, d / (2 * q))
+    found = levi.objective(levi.networks.unpack(w, sizes), X, L, Noise(eps, [], []), k / q, d / (2 * q))
     nets = levi.networks.unpack(w, sizes)
     mean, deviation = levi.encode(nets["encoder"], X, L)
     z = mean + deviation * eps
@@ -100,7 +102,7 @@ def test_a_line_search_with_fixed_noise_lowers_the_objective():
 
     def closure():
         optimiser.zero_grad()
-        value = levi.objective(w, sizes, X, L, noise, 1.0, 1.0)
+        value = levi.objective(levi.networks.unpack(w, sizes), X, L, noise, 1.0, 1.0)
         value.backward()
         return value
 
@@ -108,6 +110,15 @@ def test_a_line_search_with_fixed_noise_lowers_the_objective():
         values.append(float(closure().detach()))
         optimiser.step(closure)
     assert values == sorted(values, reverse=True)
+
+
+def test_elbo_are_the_weights_of_the_evidence_bound_per_label(small):
+    """k / q of the divergence of k latent variables, d / 2 q of the squared error of d features."""
+    X, L, _ = small
+    (d, q), brief = (X.shape[1], L.shape[1]), {"epochs": 3, "n_hidden": 5, "n_latent": 6}
+    expected = LEVI(alpha=6 / q, beta=d / (2 * q), **brief).fit_enhance(X, L)
+    np.testing.assert_array_equal(LEVI(alpha="elbo", beta="elbo", **brief).fit_enhance(X, L), expected)
+    assert np.abs(LEVI(alpha=6 / q, beta=1.0, **brief).fit_enhance(X, L) - expected).max() > 0
 
 
 def test_no_two_labels_differ_by_more_than_e(small):

@@ -30,7 +30,9 @@ def tiny():
 def test_gradient(tiny, noise, beta):
     sizes, X, L, eps, w = tiny
     w.requires_grad_(True)
-    assert torch.autograd.gradcheck(lambda w: lible.objective(w, sizes, X, L, eps, 0.3, beta, noise), (w,))
+    assert torch.autograd.gradcheck(
+        lambda w: lible.objective(lible.networks.unpack(w, sizes), X, L, eps, 0.3, beta, noise), (w,)
+    )
 
 
 def test_the_objective_is_its_formula(tiny):
@@ -46,7 +48,9 @@ def test_the_objective_is_its_formula(tiny):
     # (l - y)^2 / (2 g^2) + log g is minus the log density of N(y, g^2), without its constant.
     gap = -normal(y, g2.sqrt()).log_prob(L).mean() - 0.5 * np.log(2 * np.pi)
     expected = (entropy + 0.3 * divergence).mean() / np.log(2) + 0.7 * gap
-    assert float(lible.objective(w, sizes, X, L, eps, 0.3, 0.7)) == pytest.approx(float(expected), rel=1e-9)
+    assert float(lible.objective(lible.networks.unpack(w, sizes), X, L, eps, 0.3, 0.7)) == pytest.approx(
+        float(expected), rel=1e-9
+    )
 
 
 def test_the_best_gap_is_the_mean_square():
@@ -70,7 +74,7 @@ def test_unasked_labels_have_no_part_in_the_degrees():
 def test_without_degrees_their_networks_get_no_gradient(tiny):
     sizes, X, L, eps, w = tiny
     w.requires_grad_(True)
-    (gradient,) = torch.autograd.grad(lible.objective(w, sizes, X, L, eps, 0.3, 0.0), w)
+    (gradient,) = torch.autograd.grad(lible.objective(lible.networks.unpack(w, sizes), X, L, eps, 0.3, 0.0), w)
     nets = lible.networks.unpack(gradient, sizes)
     for name, layers in nets.items():
         largest = max(float(part.abs().max()) for layer in layers for part in layer)
@@ -134,9 +138,9 @@ def test_the_rate_falls_by_epochs_or_by_batches(small, monkeypatch):
     seen = []
     train = lible.networks.train
 
-    def spy(*arguments, rates, **settings):
-        seen.append([rates(epoch) for epoch in (0, 19, 20, 40)])
-        return train(*arguments, rates=rates, **settings)
+    def spy(phases, *arguments, **settings):
+        seen.extend([phase.rates(epoch) for epoch in (0, 19, 20, 40)] for phase in phases)
+        return train(phases, *arguments, **settings)
 
     monkeypatch.setattr(lible.networks, "train", spy)
     short(batch_size=6).fit(X, L)  # ten batches per epoch

@@ -13,7 +13,8 @@ from contone import LP, Temperature, datasets
 from contone.base import Enhancer
 from contone.datasets import Dataset
 from contone.exceptions import DataError, InputError
-from contone.experiments.benchmark import make_spec, plan_benchmark
+from contone.experiments.benchmark import make_spec
+from contone.experiments.plan import make_plan
 from contone.experiments.report.make import make_report, missing_data
 from contone.experiments.run import run
 from contone.experiments.sources import load
@@ -31,6 +32,11 @@ def small_set(name: str, seed: int = 0, n: int = 40) -> Dataset:
     Z = np.exp(X @ rng.normal(size=(3, 4)))
     D = Z / Z.sum(axis=1, keepdims=True)
     return Dataset(X, D, ("x", "y", "z"), ("a", "b", "c", "d"), name=name)
+
+
+def plan_benchmark(spec: Spec, sets, store: Store, **how):
+    """The plan of one spec on one data set, or several."""
+    return make_plan([spec], dataset_names=sets if isinstance(sets, list) else [sets], folder=store.root, **how)
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +172,7 @@ def test_a_spec_is_an_experiment_of_ones_own(tmp_path, cheap_limits):
         '[[rows]]\nclass = "Temperature"\nname = "warm"\nparams = { c = 1.0 }\n'
     )
     spec = make_spec(spec=path)
-    plan = plan_benchmark(spec, spec.datasets, Store(tmp_path))
+    plan = plan_benchmark(spec, [], Store(tmp_path))
     assert {c.degradation["class"] for c in plan.cells} == {"TopK"}
     assert {c.dataset for c in plan.cells} == {"artificial"}
     with pytest.raises(InputError, match="cannot be read"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 
 import numpy as np
@@ -11,7 +12,7 @@ from contone import Calibrated, CumulativeMass, Inversion, Temperature, datasets
 from contone.enhance.inversion.chain import Settings
 from contone.exceptions import InputError
 from contone.experiments.compute import TASKS, compute, example_rows
-from contone.experiments.describe import _parsed, _spec, build, describe, fingerprint, named
+from contone.experiments.describe import _parsed, _spec, _targets, build, describe, fingerprint, named
 from contone.experiments.plan import Cell
 from contone.experiments.sources import content_hash, load
 
@@ -151,3 +152,21 @@ def test_only_statements_count_in_the_fingerprint(tmp_path, monkeypatch):
     # A change in a module that is imported counts, too.
     assert of("from contone.numerics.simplex import softmax\n") != of("from contone.numerics.simplex import x\n")
     _parsed.cache_clear()
+
+
+def test_imports_of_a_package_are_followed_wherever_they_start():
+    """Absolute ones and relative ones, of contone and of the package itself; others are not."""
+
+    def targets(statement, package):
+        return _targets(ast.parse(statement).body[0], package)
+
+    assert targets("import contone, contone.numerics.simplex, numpy", "x") == ["contone.numerics.simplex"]
+    assert targets("from contone.numerics import simplex, nothing", "x") == [
+        "contone.numerics.simplex",
+        "contone.numerics",
+    ]
+    assert targets("from contone.numerics.simplex import softmax", "x") == ["contone.numerics.simplex"]
+    assert targets("from . import simplex", "contone.numerics") == ["contone.numerics.simplex"]
+    assert targets("from .simplex import softmax", "contone.numerics") == ["contone.numerics.simplex"]
+    assert targets("from ..numerics import simplex", "contone.enhance") == ["contone.numerics.simplex"]
+    assert targets("from numpy import linalg", "x") == targets("import numpy.linalg", "") == []

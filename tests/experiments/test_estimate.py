@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from contone import Temperature
 from contone.experiments import run as estimating
-from contone.experiments.benchmark import make_spec, plan_benchmark
+from contone.experiments.benchmark import make_spec
 from contone.experiments.describe import describe
-from contone.experiments.plan import Cell
+from contone.experiments.plan import Cell, make_plan
 from contone.experiments.run import PROBE_ROWS, Progress, estimate, run
 from contone.experiments.sources import load
 from contone.experiments.store import Store
@@ -41,10 +43,13 @@ def test_a_run_is_not_shorter_than_its_longest_cell(tmp_path, monkeypatch):
 
 
 def test_a_row_that_fails_is_named_and_taken_as_typical(tmp_path, monkeypatch):
-    monkeypatch.setattr(estimating, "seconds_on", lambda cell, n: None if cell.row == "row 1" else 3.0)
+    monkeypatch.setattr(estimating, "seconds_on", lambda cell, n: math.nan if cell.row == "row 1" else 3.0)
     found = estimate(cells(2), Store(tmp_path))
     assert found.unknown == ("row 1",)
     assert found.cells[cells(2)[1].key] == found.cells[cells(2)[0].key]
+    monkeypatch.setattr(estimating, "seconds_on", lambda cell, n: math.nan)  # nothing is known of any
+    nothing = estimate(cells(2), Store(tmp_path))
+    assert (nothing.seconds, {*nothing.cells.values()}, len(nothing.unknown)) == (0.0, {0.0}, 2)
 
 
 def test_what_is_in_the_store_is_not_tried_again(tmp_path, monkeypatch):
@@ -56,7 +61,7 @@ def test_what_is_in_the_store_is_not_tried_again(tmp_path, monkeypatch):
 
 def test_a_real_trial_leaves_nothing_behind(tmp_path):
     store = Store(tmp_path)
-    plan = plan_benchmark(make_spec(["Temperature"]), "artificial", store)
+    plan = make_plan([make_spec(["Temperature"])], dataset_names=["artificial"])
     found = estimate([c for c in plan.cells if c.row != "Limit"], store)
     assert all(np.isfinite(v) and v >= 0 for v in found.cells.values())
     assert len(store) == 0

@@ -12,20 +12,13 @@ from scipy.special import gammaln
 from contone import Inversion, Temperature, Uniform
 from contone.enhance import counting
 from contone.exceptions import DataError, InputError
-from contone.experiments.people import (
-    COUNTERS,
-    Answers,
-    best_temperature,
-    log_loss,
-    make_report,
-    marks,
-    outcome,
-    plan_people,
-    read_answers,
-    table,
-)
+from contone.experiments.answers import Answers, read_answers
+from contone.experiments.compute import compute
+from contone.experiments.judging import COUNTERS, best_temperature, log_loss, marks
+from contone.experiments.people import make_report, plan_people, table
 from contone.experiments.run import run as run_cells
 from contone.experiments.store import Store, load_results
+from contone.measurements import Votes
 
 
 @pytest.fixture
@@ -96,7 +89,7 @@ def test_a_sample_of_items_keeps_all_their_answers(votes, tmp_path):
     save(tmp_path, "one", votes)
     cells = plan_people(tmp_path, {}, answers=(1,), seeds=1, max_rows=10).cells
     assert {c.dataset for c in cells} == {"one (10 items)"}
-    assert outcome(cells[0])["data"]["n"] == 10
+    assert compute(cells[0])["data"]["n"] == 10
     with pytest.raises(InputError, match="max_rows=1"):
         plan_people(tmp_path, {}, max_rows=1)
 
@@ -206,10 +199,10 @@ def test_the_comparison_goes_on_where_it_stopped(votes, tmp_path):
     cell = next(c for c in cells if c.row == "Temperature" and c.setting == {"k": 3} and c.seed == 1)
     given, left = read_answers(folder / "one.npz").split(3, 1)
     by_hand = log_loss(left.counts(), Temperature().fit_enhance(given.X, marks(given, "majority")))
-    assert outcome(cell)["scores"]["log_loss"] == pytest.approx(by_hand)
+    assert compute(cell)["scores"]["log_loss"] == pytest.approx(by_hand)
     counted = min(three["Counting"], three["Dirichlet-multinomial"])
     said = make_report(store).sentences[1]
-    assert all((f"{name} (1)" in said) == (three[name] < counted) for name in ("Uniform", "Temperature"))
+    assert all((f"{name} on 1" in said) == (three[name] < counted) for name in ("Uniform", "Temperature"))
 
 
 def test_votes_of_known_people_are_read_with_their_names(votes, tmp_path):
@@ -226,14 +219,16 @@ def test_votes_of_known_people_are_read_with_their_names(votes, tmp_path):
         annotators=given.worker[order],
     )
     np.testing.assert_array_equal(np.asarray(method.groups_), np.arange(40))
-    assert outcome(cell)["scores"]["log_loss"] == pytest.approx(log_loss(left.counts(), np.asarray(R)), abs=1e-6)
+    assert compute(cell)["scores"]["log_loss"] == pytest.approx(log_loss(left.counts(), np.asarray(R)), abs=1e-6)
 
 
 @pytest.mark.parametrize(("labels", "ordered"), [(("a", "b", "c"), False), (("1", "2", "3"), True)])
 def test_labels_that_are_numbers_are_levels_of_one_scale(votes, tmp_path, labels, ordered):
     save(tmp_path, "one", Answers(votes.X, votes.item, votes.worker, votes.label, labels))
     (cell,) = [c for c in plan_people(tmp_path, {}, answers=(3,), seeds=1).cells if c.row == "Inversion (votes)"]
-    assert cell.task["estimator"]["params"]["degradation"] == {"class": "Votes", "params": {"ordered": ordered}}
+    given, left = votes.split(3, 0)
+    R = Inversion(degradation=Votes(ordered=ordered), random_state=0).fit_enhance(votes.X, given.counts())
+    assert compute(cell)["scores"]["log_loss"] == pytest.approx(log_loss(left.counts(), np.asarray(R)), abs=1e-6)
 
 
 def test_bad_sets_get_a_sentence(votes, tmp_path):

@@ -77,11 +77,11 @@ def test_two_processes_give_the_same_numbers_as_one(tmp_path):
 
 
 def _swept(Z):
-    from contone.enhance.inversion.sweeps import Bound
+    from contone.enhance.inversion.sweeps import Bound, Move
     from contone.enhance.inversion.sweeps.compiled import CompiledSweeps
     from contone.measurements import Region
 
-    given = Z, Bound(Z > 0), 0.1 * Z, np.eye(len(Z)), np.full_like(Z, 0.3), Z[0]
+    given = Z, Bound(Z > 0), 0.1 * Z, np.eye(len(Z)), Move(np.full_like(Z, 0.3), Z[0])
     return CompiledSweeps(Region("mass", 0.5)).sweep(*given)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import polars as pl
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from contone import datasets
 from contone.datasets import Dataset
 from contone.exceptions import ContoneError, DataError, InputError
-from contone.experiments.sources import Source, as_source, content_hash, from_plain, load, read, read_table
+from contone.experiments.sources import Source, as_source, content_hash, load, read, read_table
 
 
 @pytest.fixture
@@ -70,9 +72,12 @@ def test_one_content_is_one_data_set_however_it_is_stored(frame, tmp_path):
     assert hashes == {content_hash(data.X, data.D)}
 
 
-def test_sources_survive_as_plain_values(tmp_path):
-    for source in (Source("artificial"), Source("mine", "/a/b.csv", ("d_*",), ("x", "y"))):
-        assert from_plain(source.name, source.plain()) == source
+def test_sources_survive_as_plain_values(frame, tmp_path):
+    frame.write_csv(tmp_path / "mine.csv")
+    source = Source("mine", str(tmp_path / "mine.csv"), ("?_degree",), ("x", "y"), max_rows=5)
+    found, expected = load(source.name, json.loads(json.dumps(source.plain()))), read(source)
+    np.testing.assert_array_equal(found.X, expected.X)
+    assert found.title == expected.name == "mine (5 rows)"
     assert as_source("Yeast_Alpha") == Source("yeast-alpha")
     assert read(Source("artificial")).X.shape == datasets.artificial().X.shape
 

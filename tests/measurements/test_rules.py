@@ -170,6 +170,14 @@ def test_the_support_holds_all_degrees_and_little_more(rule, q):
     assert (rule.confine(np.zeros_like(D), L)[0] == 0).all()
 
 
+@pytest.mark.parametrize(("m", "q"), [(2, 4), (3, 4), (4, 8), (7, 8)])
+def test_labels_that_only_even_degrees_give(m, q):
+    """The m - 1 largest of q have at least (m - 1) / q, and no more where this is t: all degrees are known then."""
+    rule = CumulativeMass((m - 1) / q)
+    assert rule.apply(np.full((1, q), 1 / q)).sum() == m
+    np.testing.assert_allclose(np.stack(rule.support(np.array([float(m)]), q)[:3]), 1 / q, atol=1e-15)
+
+
 @given(distributions())
 @settings(max_examples=100, deadline=None)
 def test_a_bar_that_need_not_be_passed(D):

@@ -25,11 +25,12 @@ def problem(n: int, q: int, seed: int, condition: float = 1e3):
     return H, B, lower, upper
 
 
-@pytest.mark.parametrize("dense_limit", [0, 1000])  # conjugate gradients, Cholesky
+@pytest.mark.parametrize(("dense_limit", "sparse_row"), [(0, -1), (1000, -1), (0, 1000)], ids=["cg", "dense", "sparse"])
 @pytest.mark.parametrize("n", [1, 7, 120])
 @pytest.mark.parametrize("seed", range(4))
-def test_kkt_conditions_hold(n, seed, dense_limit, monkeypatch):
+def test_kkt_conditions_hold(n, seed, dense_limit, sparse_row, monkeypatch):
     monkeypatch.setattr(boxqp, "DENSE_LIMIT", dense_limit)
+    monkeypatch.setattr(boxqp, "SPARSE_ROW", sparse_row)
     H, B, lower, upper = problem(n, 3, seed)
     solution = solve_box_qp(H, B, lower, upper, tol=1e-9)
     U = solution.value

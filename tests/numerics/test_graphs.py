@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from contone.numerics.graphs import edge_graph, gaussian_weights, nearest_neighbours, normalize_graph
+from contone.numerics import graphs
+from contone.numerics.graphs import (
+    edge_graph,
+    gaussian_weights,
+    in_order,
+    nearest_neighbours,
+    neighbour_affinity,
+    normalize_graph,
+    put_back,
+)
 
 
 @pytest.fixture
@@ -55,3 +64,22 @@ def test_isolated_points_have_no_row_and_no_degree(X):
     assert (degree[-2:] == 0).all()
     assert S[[40, 41]].nnz == 0
     assert np.isfinite(S.data).all()
+
+
+@pytest.mark.parametrize("sigma", [0.7, "auto"])
+def test_another_order_of_the_rows_is_the_same_graph(X, sigma, monkeypatch):
+    """A_ij = exp(-d^2 / (2 sigma^2)) where i is near j or j near i, in whichever order neighbours are near."""
+    A, width, _, order = neighbour_affinity(X, 4, sigma)
+    V = np.random.default_rng(1).normal(size=(40, 2))
+    assert in_order(V, order) is put_back(V, order) is V
+    found = nearest_neighbours(X, 4)
+    near = np.zeros((40, 40), dtype=bool)
+    np.put_along_axis(near, found.indices, True, axis=1)
+    squares = np.square(X[:, None] - X[None]).sum(axis=2)
+    expected = np.where(near | near.T, np.exp(-squares / (2 * width**2)), 0.0) @ V
+    np.testing.assert_allclose(A.matmul(V), expected, atol=1e-12)
+    shuffled = found._replace(order=np.random.default_rng(2).permutation(40))
+    monkeypatch.setattr(graphs, "nearest_neighbours", lambda X, k: shuffled)
+    B, same, _, order = neighbour_affinity(X, 4, sigma, local=True)
+    assert same == pytest.approx(width)
+    np.testing.assert_allclose(put_back(B.matmul(in_order(V, order)), order), expected, atol=1e-12)

@@ -48,10 +48,10 @@ def test_start_is_used_and_not_changed(problem):
 
 
 def test_too_few_steps_are_reported(problem):
-    A, B = problem
-    solution = conjugate_gradient(lambda V: A @ V, B, tol=1e-12, max_iter=2)
+    (A, B), products = problem, []
+    solution = conjugate_gradient(lambda V: products.append(1) or A @ V, B, tol=1e-12, max_iter=3)
     assert not solution.converged
-    assert solution.n_iter == 2
+    assert solution.n_iter == len(products) == 3
     true = np.linalg.norm(B - A @ solution.value, axis=0) / np.linalg.norm(B, axis=0)
     assert solution.residual == pytest.approx(true.max(), rel=1e-8)
 
@@ -100,3 +100,12 @@ def test_large_problems_are_solved_in_pieces_with_the_same_answer(problem, monke
     assert parts.n_iter == whole.n_iter
     np.testing.assert_allclose(parts.value, whole.value, rtol=1e-9)
     np.testing.assert_allclose(quadrature(lambda V: A @ V, B, steps=8)(np.sqrt), forms(np.sqrt), rtol=1e-9)
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+def test_residuals_are_relative_whatever_the_unit(problem, unit):
+    A, B = problem
+    expected, found = (conjugate_gradient(lambda V: A @ V, s * B, tol=1e-6) for s in (1.0, unit))
+    assert found.n_iter == expected.n_iter
+    assert found.residual == pytest.approx(expected.residual)
+    np.testing.assert_allclose(found.value, unit * expected.value)

@@ -82,57 +82,46 @@ def test_training_reaches_the_least_squares_solution(batch_size):
     X = torch.from_numpy(rng().normal(size=(30, 3)))
     y = X @ torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
 
-    def loss(w, rows):
-        return (X[rows] @ w - y[rows]).square().mean()
+    def loss(nets, rows):
+        return (networks.forward(nets["net"], X[rows], ())[:, 0] - y[rows]).square().mean()
 
-    found = networks.train(
-        loss,
-        torch.zeros(3, dtype=torch.float64),
-        n_rows=30,
-        epochs=600,
-        batch_size=batch_size,
-        rates=lambda epoch: 0.1 * 0.99**epoch,
-        rng=rng(),
-    )
-    assert found.n_steps == 600 * networks.steps_per_epoch(30, batch_size)
-    np.testing.assert_allclose(found.w.numpy(), [1.0, -2.0, 0.5], atol=1e-3)
-    value, slope = networks.value_and_slope(loss, found.w, 30, 7)  # the batches' share adds up to the whole
-    assert value == pytest.approx(float(loss(found.w, torch.arange(30))))
+    sizes = {"net": (3, 1)}
+    phase = networks.Phase(loss, 600, lambda epoch: 0.1 * 0.99**epoch)
+    found = networks.train([phase], sizes, np.zeros(4), X, batch_size=batch_size, rng=rng())
+    assert found.n_iter == 600 * networks.steps_per_epoch(30, batch_size)
+    np.testing.assert_allclose(found.value, [1.0, -2.0, 0.5, 0.0], atol=1e-3)
+    w = torch.from_numpy(found.value)
+    value, slope = networks.value_and_slope(loss, w, sizes, 30, 7)  # the batches' share adds up to the whole
+    assert value == pytest.approx(float(loss(networks.unpack(w, sizes), torch.arange(30))))
     assert slope < 1e-2
 
 
 def test_adam_is_the_adam_of_torch():
     target = torch.tensor([3.0, -1.0], dtype=torch.float64)
-    found = networks.train(
-        lambda w, rows: (w - target).square().sum(),
-        torch.zeros(2, dtype=torch.float64),
-        n_rows=1,
-        epochs=20,
-        batch_size=None,
-        rates=lambda epoch: 0.05,
-        rng=rng(),
-        weight_decay=0.1,
-    )
+    phase = networks.Phase(lambda nets, rows: (nets["net"][0][0] - target).square().sum(), 20, lambda epoch: 0.05)
+    rows = torch.zeros(1, dtype=torch.float64)
+    found = networks.train([phase], {"net": (1, 2)}, np.zeros(4), rows, batch_size=None, rng=rng(), weight_decay=0.1)
     w = torch.zeros(2, dtype=torch.float64, requires_grad=True)
     reference = torch.optim.Adam([w], lr=0.05, weight_decay=0.1)
     for _ in range(20):
         reference.zero_grad()
         (w - target).square().sum().backward()
         reference.step()
-    torch.testing.assert_close(found.w, w.detach())
+    torch.testing.assert_close(torch.from_numpy(found.value[:2]), w.detach())
 
 
 def test_training_that_diverges_is_an_error():
-    def loss(w, rows):
-        return w.square().square().sum()
+    def loss(nets, rows):
+        return nets["net"][0][0].square().square().sum()
 
-    settings = {"n_rows": 1, "epochs": 2, "batch_size": None, "rng": rng()}
-    found = networks.train(loss, torch.ones(2, dtype=torch.float64), rates=lambda _: 1e150, **settings)
+    rows = torch.zeros(1, dtype=torch.float64)
+    phase = networks.Phase(loss, 2, lambda _: 1e150)
     with pytest.raises(InputError, match="Training diverged.*learning_rate"):
-        networks.value_and_slope(loss, found.w, 1, None)
+        networks.train([phase], {"net": (1, 2)}, np.ones(4), rows, batch_size=None, rng=rng())
 
 
 def test_chunks_make_the_whole(monkeypatch):
     monkeypatch.setattr(networks, "CHUNK_ROWS", 4)
-    X, Y = torch.rand(11, 2, generator=torch.Generator().manual_seed(0)), torch.arange(11.0)[:, None]
-    assert torch.equal(networks.in_chunks(lambda x, y: x + y, X, Y), X + Y)
+    X, Y = rng().random((11, 2)), np.arange(11.0)[:, None]
+    found = networks.answer(lambda nets, x, y: x + y + nets["net"][0][1], np.ones(4), {"net": (1, 2)}, X, Y)
+    np.testing.assert_allclose(found, X + Y + 1.0)

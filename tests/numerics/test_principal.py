@@ -53,11 +53,18 @@ def test_it_is_the_leading_part_of_the_singular_value_decomposition(kind, exact,
     U, s, _ = np.linalg.svd((X - X.mean(axis=0)) / X.std(axis=0), full_matrices=False)
     expected = (U * s)[:, :4] * np.sqrt(50 / np.sum(s[:4] ** 2))
     np.testing.assert_allclose(np.abs(scores), np.abs(expected), atol=1e-3)
+    for unit in (2.0**-560, 2.0**515):  # squares leave floating point
+        moved = kind(X * np.where(np.arange(12) % 2, unit, 1.0))
+        np.testing.assert_allclose(np.abs(principal_map(moved, n_components=4)(moved)), np.abs(scores), atol=1e-6)
     if exact:  # to rounding, however flat the spectrum is
         flat = rng.normal(size=(90, 60))
         values = np.linalg.eigvalsh(np.corrcoef(flat.T))[::-1][:4]
         found = np.square(principal_map(kind(flat), n_components=4)(kind(flat))).mean(axis=0)
         np.testing.assert_allclose(found, values / values.sum(), rtol=1e-9)
+    wide = rng.normal(size=(12, 4)) * [8, 4, 2, 1] @ rng.normal(size=(4, 40)) + 5.0  # fewer rows than columns
+    U, s, _ = np.linalg.svd((wide - wide.mean(axis=0)) / wide.std(axis=0), full_matrices=False)
+    expected = (U * s)[:, :3] * np.sqrt(12 / np.sum(s[:3] ** 2))
+    np.testing.assert_allclose(np.abs(principal_map(kind(wide), 3)(kind(wide))), np.abs(expected), atol=1e-9)
     every = principal_map(kind(X[:8]), n_components=60)  # more columns than rows: all that vary
     assert every.components.shape == (12, 7)
     Q = every(kind(X[:8]))

@@ -33,6 +33,13 @@ def test_z_scores_have_no_unit(unit):
     np.testing.assert_allclose(standardisation(mixed)(mixed), standardisation(X)(X), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("unit", [1e-30, 1e25])
+@pytest.mark.filterwarnings("error")
+def test_z_scores_in_single_precision_have_no_unit(unit):
+    single = (X * unit).astype(np.float32)
+    np.testing.assert_allclose(standardisation(single)(single), standardisation(X)(X), rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("unit", EXTREME)
 def test_neighbours_have_no_unit(unit):
     expected, found = nearest_neighbours(X, 4), nearest_neighbours(X * unit, 4)

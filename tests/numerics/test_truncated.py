@@ -59,3 +59,13 @@ def test_a_reflection_beyond_floating_point_is_a_fresh_draw_inside_the_interval(
     y = reflected_normal(lower, upper, x, np.random.default_rng(1).random(1000))
     assert ((y >= lower) & (y <= upper)).all()
     assert y.std() > 0
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_uniform_draws_at_their_ends_leave_finite_numbers(kind):
+    """The last number below 1, and 0, where a probability rounds to 1 or 0, of which there is no quantile."""
+    u = np.array([0.0, 1.0 - np.finfo(kind).eps / 2], dtype=kind)
+    for lower, upper in ((-1.0, np.inf), (-np.inf, 1.0), (-np.inf, np.inf), (1.0, np.inf)):
+        x = truncated_normal(np.full(2, lower, dtype=kind), np.full(2, upper, dtype=kind), u)
+        assert np.isfinite(x).all()
+        assert (np.diff(x) > 0) == (lower <= 0)  # mirrored to the right of 0

@@ -8,8 +8,8 @@ import pytest
 from contone import LCdr, Temperature, Uniform
 from contone.enhance import methods
 from contone.exceptions import DataError, InputError
-from contone.experiments.describe import build, closure, describe, fingerprint, random_parameters
-from contone.experiments.plan import Cell, expand_names, make_plan
+from contone.experiments.describe import build, closure, describe, fingerprint
+from contone.experiments.plan import Cell, make_plan
 from contone.experiments.spec import read_spec
 from contone.reproduction.specs import GROUPS, ORDER, sources, specs
 
@@ -92,7 +92,7 @@ def test_random_methods_run_over_seeds_and_others_once():
     plan = make_plan([specs()["recovery"]], dataset_names=["artificial"], seeds=2)
     for cls in methods().values():
         seeds = [c.seed for c in plan.cells if c.row == cls.__name__]
-        assert seeds == ([0, 1] if random_parameters(cls()) else [None])
+        assert seeds == ([0, 1] if any(name.endswith("random_state") for name in cls().get_params()) else [None])
 
 
 def test_narrowing_keeps_the_references():
@@ -108,9 +108,14 @@ def test_a_derived_experiment_stands_for_its_source():
     assert [spec.name for spec in sources(["ranks", "recovery", "ablation"])] == ["recovery", "ablation"]
 
 
-def test_names_of_data_sets():
-    assert expand_names(["yeast", "alpha", "sjaffe"], GROUPS)[-1] == "sjaffe"
-    assert len(expand_names(["yeast", "alpha"], GROUPS)) == 10
+def asked(*names: str) -> list[str]:
+    """The data sets that names stand for, none of which is there."""
+    return list(make_plan([read_spec(SPEC)], dataset_names=names, groups=GROUPS).missing_data)
+
+
+def test_names_of_data_sets(bare):
+    assert asked("yeast", "alpha", "sjaffe")[-1] == "sjaffe"
+    assert len(asked("yeast", "alpha")) == 10
     with pytest.raises(DataError, match="no data set"):
         make_plan([specs()["recovery"]], dataset_names=["yeats-alpha"], groups=GROUPS)
 
@@ -178,7 +183,7 @@ def test_a_wrong_spec_is_refused_by_the_key(text, message):
 
 
 def test_one_set_under_two_spellings_is_one_set(bare, monkeypatch, tmp_path):
-    assert expand_names(["Yeast_Alpha", "yeast-alpha", "alpha"], GROUPS) == ["yeast-alpha"]
+    assert asked("Yeast_Alpha", "yeast-alpha", "alpha") == ["yeast-alpha"]
     rng = np.random.default_rng(0)
     content = {"X": rng.normal(size=(20, 2)), "D": rng.dirichlet([1, 1, 1], size=20)}
     for name in ("mine.npz", "copy.npz"):

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from contone.exceptions import OutputError
+from contone.exceptions import DataError, OutputError
 from contone.runtime import files
 from contone.runtime.files import check_folder, locked, open_private_folder, remove_leftovers, replacing
 
@@ -65,11 +65,23 @@ def test_impossible_names_are_an_error(tmp_path, name):
         files.check_target(tmp_path / name, overwrite=True)
 
 
-def test_names_up_to_the_limit_can_be_written(tmp_path):
-    target = tmp_path / ("n" * 251 + ".txt")
+@pytest.mark.parametrize("length", [10, 200, 234, 235, 236, 237, 255])
+def test_names_up_to_the_limit_can_be_written(tmp_path, length):
+    target = tmp_path / "n".ljust(length, "n")
     with replacing(target) as temporary:
         temporary.write_text("x")
+        assert (target.name in temporary.name) == (length <= files.LONGEST_NAME - 20)
     assert target.read_text() == "x"
+
+
+def test_only_regular_files_are_read(tmp_path):
+    (tmp_path / "file").write_text("x")
+    for name in ("file", "missing"):
+        files.check_regular(tmp_path / name)
+    os.mkfifo(tmp_path / "pipe")
+    for path, said in ((tmp_path, "is a folder: name a file"), (tmp_path / "pipe", "is not a regular file: copy it")):
+        with pytest.raises(DataError, match=f"{path.name} {said}"):
+            files.check_regular(path)
 
 
 HANG = """
@@ -124,7 +136,13 @@ def test_a_lock_names_its_owner_and_ends_with_it(tmp_path, forks):
 
 
 def test_a_private_folder_is_ours_alone_and_never_a_link(tmp_path):
-    made = open_private_folder(tmp_path / "work")
+    before = os.umask(0)  # nothing else keeps others out
+    try:
+        made = open_private_folder(tmp_path / "work")
+        with locked(tmp_path / "lock", "It is used"):
+            assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o600
+    finally:
+        os.umask(before)
     assert made.stat().st_mode & 0o777 == 0o700
     made.chmod(0o755)
     assert open_private_folder(made).stat().st_mode & 0o777 == 0o700
@@ -168,3 +186,12 @@ def test_a_folder_that_cannot_hold_results_is_refused_before_any_work(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="not a folder"):
         check_folder(tmp_path / "file" / "new")
+
+
+def test_own_files_are_regular_ones_of_this_user(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    found = [files.is_own_file(tmp_path / name) for name in ("file", "link", ".", "missing")]
+    assert found == [True, False, False, False]
+    monkeypatch.setattr(files.os, "geteuid", lambda: os.getuid() + 1)
+    assert not files.is_own_file(tmp_path / "file")

@@ -55,6 +55,25 @@ def test_a_limit_that_is_no_size_is_an_error(monkeypatch, given):
         machine.available_bytes()
 
 
+@pytest.mark.parametrize("unit", ["kB", "MB", "GB", "TB"])
+def test_a_size_is_shown_in_the_unit_that_it_reaches(unit):
+    """999 of one unit are shown in it, 1000 are 1 of the next; read back, a size is what it was but for rounding."""
+    size = machine.UNITS[unit[0].upper()]
+    for number in (1, 5, 999):
+        assert machine.shown(number * size).split() == [f"{number:.{1 if unit in ('GB', 'TB') else 0}f}", unit]
+        assert machine.parse_size(machine.shown(number * size)) == pytest.approx(number * size)
+
+
+def test_a_sparse_table_is_refused_where_its_zeros_do_not_fit(monkeypatch):
+    needed = int(machine.table_bytes(1000, 50, is_text=False))
+    monkeypatch.setenv("CONTONE_MEMORY_LIMIT", str(needed))
+    machine.refuse_dense("a.svm", 1000, 50)
+    assert machine.table_bytes(1000, 50, is_text=True) == 2 * needed
+    monkeypatch.setenv("CONTONE_MEMORY_LIMIT", str(needed - 1))
+    with pytest.raises(MemoryEstimateError, match=r"a.svm is sparse: its 1,000 rows and 50 columns .* about 2 MB"):
+        machine.refuse_dense("a.svm", 1000, 50)
+
+
 def test_this_machine_has_some_memory(monkeypatch):
     monkeypatch.delenv(machine.LIMIT_VARIABLE, raising=False)
     assert 1e7 < machine.available_bytes() <= math.inf

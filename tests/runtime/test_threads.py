@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,6 +15,7 @@ from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limi
 from contone import FromRegressor, Temperature
 from contone.backends.numpy import take_rows
 from contone.backends.protocols import invert
+from contone.exceptions import InputError
 from contone.runtime import machine
 from contone.runtime.machine import PIECE_ROWS, for_each, n_threads, pieces_by_width, pieces_of, side_by_side, total
 
@@ -88,10 +91,34 @@ def test_an_error_in_a_piece_is_the_callers():
         list(side_by_side(lambda x: 1 / x, [1, 0, 2]))
 
 
-@pytest.mark.parametrize(("said", "meant"), [("1", 1), ("1,2", 1), ("100000", None), ("", None), ("many", None)])
+@pytest.mark.parametrize(
+    ("said", "meant"), [("1", 1), ("1,2", 1), ("100000", None), ("", None), ("many", None), ("0", None)]
+)
 def test_threads_are_as_many_as_openmp_would_use(monkeypatch, said, meant):
     monkeypatch.setenv("OMP_NUM_THREADS", said)
     assert n_threads() == (meant or joblib.cpu_count())
+
+
+def test_jobs_are_counted_from_one_or_back_from_all_cores(monkeypatch):
+    monkeypatch.setattr(machine, "processors", lambda: 3)
+    for jobs in (None, -3, -1, 1, 12):
+        machine.check_jobs(jobs)
+    for jobs in (-4, 0, 13):
+        with pytest.raises(InputError, match=f"workers={jobs}: give -1 for one process per core, or a number .* to 12"):
+            machine.check_jobs(jobs, "workers")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_has_threads_of_its_own(monkeypatch):
+    """Those of its parent are not there: work given to them would never be done."""
+    monkeypatch.setattr(machine, "n_threads", lambda: 2)
+    assert list(side_by_side(abs, [-1, -2, -3])) == [1, 2, 3]
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)
+        os._exit(0 if list(side_by_side(abs, [-1, -2, -3])) == [1, 2, 3] else 1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def blas_threads() -> set[int]:
@@ -195,6 +222,8 @@ def test_a_small_fit_has_one_thread_and_a_large_one_those_there_were(two_threads
     learner.predict(X)
     inner = learner.estimator_
     assert (inner.blas_, inner.openmp_, inner.blas_predict_) == ({1}, {1}, {1})
+    monkeypatch.setattr(machine, "FEW_NUMBERS", X.size + L.size)
+    assert Watched().fit(X, L).blas_ == {1}
     monkeypatch.setattr(machine, "FEW_NUMBERS", X.size + L.size - 1)
     method = Watched().fit(X, L)
     assert (method.blas_, method.openmp_) == two_threads
@@ -224,3 +253,10 @@ def test_threads_return_after_two_fits_that_overlap(two_threads):
         list(pool.map(lambda method: method.fit(*data()), methods))
     assert [method.blas_ for method in methods] == [{1}, {1}]
     assert blas_threads() == two_threads[0]
+
+
+def test_openmp_keeps_to_one_thread_where_pieces_have_threads(two_threads, monkeypatch):
+    monkeypatch.setattr(machine, "n_threads", lambda: 2)
+    machine._pool.cache_clear()  # its threads know what was loaded when they began
+    assert list(side_by_side(lambda _: openmp_threads(), range(4))) == [{1}] * 4
+    machine._pool.cache_clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -11,7 +12,12 @@ import pytest
 
 import contone
 from contone.exceptions import ArgumentError, ContoneError, DataError, LabelWarning
-from contone.tables.reading import read_table
+from contone.runtime.progress import Progress
+from contone.tables.exports.back import _suggestion
+from contone.tables.fitting import _judged
+from contone.tables.reading import read_problem, read_table
+from contone.tables.settings import Reading
+from contone.tables.suggesting import plan_file, suggest_answers, votes_given
 
 ANSWERS = [(i, w, "abc"[(i * w + w) % 3]) for i in range(4) for w in range(3)]
 """(item, person, label): every person chose one label of every item."""
@@ -306,3 +312,61 @@ def test_one_class_per_row_is_one_vote_per_row(folder, stream):
     with pytest.warns(LabelWarning, match="without any label"):
         done = contone.tables.enhance_file("classes.csv", "soft.csv", rule="main", **how)
     assert done.method.degradation_ == contone.CumulativeMass(0.5)
+
+
+def test_who_was_right_about_references_is_counted():
+    labels, reference = ["a", "b", "c"], {0: ("a",), 2: ("b", "c")}
+    said = np.array([[1, 0, 0], [0, 1, 0], [0, 1, 1], [0, 1, 0], [1, 0, 0]], dtype=float)
+    answers = SimpleNamespace(
+        labels=labels, reference=reference, workers=["p", "q"], Y=said,
+        item=np.array([0, 0, 2, 2, 1]), worker=np.array([0, 1, 0, 1, 0]),
+    )  # fmt: skip
+    judged, right = _judged(answers)
+    assert judged[:2].tolist() == [2, 2]
+    assert right[:2].tolist() == [2, 0]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_next_answers_go_first_to_items_that_nobody_answered(folder):
+    """Then to those that tell most; of the others, nobody is asked twice about one item."""
+    rows = [(f"i{i}", float(i), f"w{w}", "abc"[(i * w + w) % 3]) for i in range(6) for w in range(3)]
+    rows += [("new", 9.0, None, None), ("newer", 8.0, None, None)]
+    pl.DataFrame(rows, ["item", "x", "who", "label"], orient="row").write_csv("long.csv")
+    options = {"labels": "label", "item": "item", "worker": "who", "rule": "votes"}
+    problem = read_problem(Path("long.csv"), Reading(**options), Progress())
+    found = suggest_answers(problem, contone.Inversion(), 8, Progress())
+    assert found["item"][0] in {"new", "newer"}
+    assert found["gain"][0] == found["gain"].max() > 0
+    assert len(found) == 8
+    stored = {item: x for item, x, *_ in rows}
+    assert [float(x) for x in found["x"]] == [stored[item] for item in found["item"]]
+    # three persons have answered everything else, so that nobody is left to be asked about it
+    asked = [(item, by) for item, by in found.select("item", "by").rows() if by]
+    assert {item for item, _ in asked} <= {"new", "newer"}
+    assert len(set(asked)) == len(asked)
+    assert votes_given(problem).tolist() == [3.0] * 6 + [0.0] * 2
+    with pytest.raises(ArgumentError, match="looked ahead by inversion; got LP"):
+        suggest_answers(problem, contone.LP(), 1, Progress())
+    small = contone.Inversion(max_rows=3)
+    with pytest.raises(ArgumentError, match="at most 3 items can be looked ahead at"):
+        suggest_answers(problem, small, 1, Progress())
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_more_answers_are_expected_to_lose_less(folder):
+    rows = [(f"i{i}", float(i), *np.random.default_rng(i).multinomial(4, [0.5, 0.3, 0.2])) for i in range(30)]
+    pl.DataFrame(rows, ["item", "x", "a", "b", "c"], orient="row").write_csv("counts.csv")
+    plan = plan_file("counts.csv", more=(0, 2, 8), labels="a,b,c", rule="votes", ids=["item"])
+    assert (plan.n_items, plan.n_answers, plan.answers) == (30, 120, (4.0, 6.0, 12.0))
+    assert plan.expected[0] > plan.expected[1] > plan.expected[2] > plan.floor
+    assert list(plan.counting) == sorted(plan.counting)
+
+
+@pytest.mark.parametrize(
+    ("asked", "value", "score"), [("rating", 4, 0.6), ("votes", "4", 0.6), ("marks", ["4", "2"], [0.6, 0.3])]
+)
+def test_what_argilla_is_told_depends_on_what_it_asked(asked, value, score):
+    """A number for a rating, one label for a choice, a list with a score each for several."""
+    found = _suggestion(SimpleNamespace(asked=asked, name="q"), {"x": 1}, ["4", "2"], [0.6, 0.3])
+    assert found["fields"] == {"x": 1}
+    assert found["suggestions"]["q"] | {"agent": ""} == {"value": value, "score": score, "agent": ""}

@@ -18,7 +18,7 @@ from contone.exceptions import ArgumentError, ContoneError, DataError, LabelErro
 from contone.tables import Progress, formats
 from contone.tables.columns import choose
 from contone.tables.labels import expand
-from contone.tables.text import kind_of
+from contone.tables.text import kinds_of
 
 L = np.array([[1, 0, 1], [0, 1, 0], [1, 1, 0], [0, 0, 1]])
 X = np.array([[0.5, 2.0], [1.5, 0.0], [2.5, 1.0], [-1.0, 3.0]])
@@ -381,8 +381,8 @@ def test_carried_text_comes_out_as_it_went_in(tmp_path_factory, cells, kind):
 @example(list("abcdefgh"), ".")  # as many different words as are looked at
 @example(list("abcdefghi"), ".")
 def test_the_kind_of_any_text_can_be_told_in_pieces(cells, decimal):
-    whole = kind_of(pl.Series("t", cells, dtype=pl.String), decimal)
-    parts = [kind_of(pl.Series("t", [c], dtype=pl.String), decimal) for c in cells]
+    whole = kinds_of(pl.DataFrame({"t": cells}, schema={"t": pl.String}), decimal)["t"]
+    parts = [kinds_of(pl.DataFrame({"t": [c]}, schema={"t": pl.String}), decimal)["t"] for c in cells]
     joined = parts[0]
     for part in parts[1:]:
         joined = joined.joined(part)
@@ -424,3 +424,11 @@ def test_a_file_that_unpacks_to_more_than_memory_is_refused(tmp_path, monkeypatc
     monkeypatch.setattr("contone.tables.formats.available_bytes", lambda: 30_000.0)  # 5,000 of 6,007 bytes
     with pytest.raises(DataError, match="does not fit into memory"):
         formats.read(path)
+
+
+def test_columns_cost_memory_however_few_rows_there_are(tmp_path, monkeypatch):
+    """Two rows that name a feature of a high number took minutes and 15 GB, where the cells alone would fit."""
+    monkeypatch.setenv("CONTONE_MEMORY_LIMIT", "64GB")
+    (tmp_path / "t.svm").write_text("1 100000000:1\n2 3:1\n")
+    with pytest.raises(MemoryEstimateError, match="is sparse: its 2 rows and 100,000,002 columns"):
+        formats.read(tmp_path / "t.svm")

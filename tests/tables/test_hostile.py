@@ -188,7 +188,7 @@ def test_two_runs_on_one_output_do_not_mix(folder):
 def test_an_input_that_changes_meanwhile_is_refused(folder, moment):
     class Change(Progress):
         def working(self, message):
-            if moment == "before the parts" and message.startswith("fitting"):
+            if moment == "before the parts" and message.startswith("enhancing"):
                 Path("in.csv").write_text(ROWS.replace("3,1,1", "4,1,1"))
             return super().working(message)
 
@@ -355,7 +355,7 @@ def test_a_table_of_labels_only_is_for_methods_that_use_nothing_else(folder, str
 def test_nested_columns_go_to_parquet_and_not_to_text(folder):
     pl.DataFrame({"x": [1.0, 2.0], "a": [1, 0], "b": [0, 1], "n": [[1, 2], [3]]}).write_parquet("in.parquet")
     for streamed in (False, True):
-        with pytest.raises(ContoneError, match=r"cannot hold the column 'n' .*write .parquet"):
+        with pytest.raises(ContoneError, match=r"cannot hold the column 'n' .*Write .parquet"):
             contone.enhance_file("in.parquet", "o.csv", labels="a,b", method="uniform", stream=streamed)
         contone.enhance_file("in.parquet", f"{streamed}.parquet", labels="a,b", method="uniform", stream=streamed)
         assert pl.read_parquet(f"{streamed}.parquet")["n"].to_list() == [[1, 2], [3]]

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import contone
-from contone.exceptions import ArgumentError, DataError, LabelError, OutputError
+from contone.exceptions import ArgumentError, DataError, FeatureError, LabelError, OutputError
 from contone.tables import apply_model, enhance_file, evaluate_file, fit_file, load_table_model
 
 ROOT = Path(__file__).parents[2]
@@ -77,7 +77,7 @@ def test_what_does_not_fit_the_model_is_refused_by_name(here):
         with pytest.raises(DataError, match=said):
             apply_model("m.contone", "new.csv", "o.csv")
     here.with_columns(y=pl.lit("much")).write_csv("new.csv")
-    with pytest.raises(DataError, match="'y' must hold numbers"):
+    with pytest.raises(FeatureError, match="'y' must hold numbers"):
         apply_model("m.contone", "new.csv", "o.csv")
     fitted("temperature")
     here.drop("calm", "happy", "sad").write_csv("new.csv")

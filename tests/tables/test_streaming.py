@@ -6,13 +6,14 @@ import gzip
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-from contone import LCdr, enhance
+from contone import Inversion, LCdr, enhance, enhance_file
 from contone.exceptions import DataError
 from contone.runtime import machine
 from contone.runtime.progress import Progress
@@ -20,6 +21,7 @@ from contone.tables import formats as tables
 from contone.tables import pieces, streaming, text
 from contone.tables.columns import Columns
 from contone.tables.labels import LabelReading
+from contone.tables.reading import problem_of
 from contone.tables.settings import Reading, Streaming, Writing
 from contone.tables.table import Table
 
@@ -137,10 +139,11 @@ def test_the_sample_is_drawn_evenly_from_the_whole_file():
         Path("none"), LCdr(), Reading(), Writing("none.csv"), Streaming(sample_rows=200), Progress()
     )
     reading = LabelReading(["a", "b"], {"a": None, "b": None})
-    X, L, numbers = streaming.draw_sample(source, Columns(["a", "b"], ["x"], []), reading, request)
-    drawn = X["x"].to_numpy()
-    np.testing.assert_array_equal(drawn, numbers)
-    assert len(drawn) == len(L) == len(set(drawn)) == 200
+    blank = problem_of(Table(frame[:0]), Columns(["a", "b"], ["x"], []), reading, Reading())
+    sample = streaming.draw_sample(source, blank, request)
+    drawn = sample.table.stored["x"].to_numpy()
+    np.testing.assert_array_equal(drawn, sample.numbers)
+    assert len(drawn) == len(sample.Y) == len(set(drawn)) == 200
     assert (np.diff(drawn) > 0).all()
     assert 60 <= (drawn < 400).sum() <= 100  # 80 expected
 
@@ -314,3 +317,23 @@ def test_existing_output_is_left_alone_and_stdout_works(folder, run, flat):
     assert Path("out.csv").read_text() == "precious"
     result = run(*command("t.csv", "-", "--chunk-rows", "100"))
     assert len(read(result.stdout.encode())) == 500
+
+
+def test_a_streamed_table_of_counts_is_read_as_votes_like_one_in_memory(folder):
+    rng = np.random.default_rng(0)
+    counts = np.array([rng.multinomial(5, rng.dirichlet(np.ones(3))) for _ in range(30)])
+    pl.DataFrame({"x": rng.normal(size=30), "a": counts[:, 0], "b": counts[:, 1], "c": counts[:, 2]}).write_csv("n.csv")
+    method = Inversion(n_sweeps=20, n_burn=5)
+    whole = enhance_file("n.csv", "whole.csv", labels="a,b,c", method=method)
+    said = []
+
+    class Notes(Progress):
+        def note(self, message):
+            said.append(message)
+
+    parts = enhance_file("n.csv", "parts.csv", labels="a,b,c", method=method, chunk_rows=10, progress=Notes())
+    assert parts.streamed
+    assert parts.method.degradation == whole.method.degradation == "votes"
+    assert any("read as votes" in line for line in said)
+    rows = replace(parts.fitted_rows.__self__, sample=None).rows()  # as after an interruption
+    np.testing.assert_array_equal(rows.Y.to_numpy(), counts)

@@ -14,7 +14,8 @@ import contone
 from contone import LEMLL, LP, Check, CumulativeMass, Inversion, Logical, Temperature, Threshold, TopK
 from contone.exceptions import ArgumentError, InputError
 from contone.numerics.simplex import softmax
-from contone.trust import hidden_labels, method_checks, model_checks
+from contone.trust import hidden_labels, model_checks
+from contone.trust.agreement import mean_over_pairs
 from contone.trust.check_result import DOUBTFUL, FINE, OFF, UNTOLD
 from contone.trust.credibility import expected_error_of
 from contone.trust.rehearsal import cardinality_shares
@@ -132,9 +133,9 @@ def test_the_expected_error_of_the_models_own_answer_is_its_own():
 def test_agreement_counts_pairs():
     L = np.array([[1.0, 0.0, np.nan], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
     D = np.array([[0.4, 0.6, 0.0], [0.3, 0.5, 0.3], [0.2, 0.3, 0.5]])
-    shares, agreed, n_pairs = method_checks.agreement(L, D)
+    shares, pairs = mean_over_pairs(L, D, lambda a, b: (a > b) + 0.5 * (a == b), axis=0)
     np.testing.assert_allclose(shares, [0.25, 1.0, np.nan])  # 0.4 < 0.6 is wrong, 0.3 and 0.3 are equal
-    assert (agreed, n_pairs) == (0.5, 3)
+    np.testing.assert_array_equal(pairs, [2, 1, 0])
 
 
 def test_a_label_against_all_others_is_doubted():
@@ -188,7 +189,7 @@ def test_small_tables_say_that_hidden_labels_were_not_tried():
     """Too few can be hidden: no finding, and a sentence; the other checks are made."""
     L = np.vstack([np.eye(2), np.eye(2), np.ones((2, 2))])
     finding, said = hidden_labels.find_hidden_labels(Temperature(), np.arange(6.0)[:, None], L, 0)
-    assert finding == ()
+    assert finding == []
     assert "too few to say anything" in said
 
 

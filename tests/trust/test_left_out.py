@@ -92,3 +92,15 @@ def test_one_answer_per_item_is_checked_by_items_left_out(features_tell):
     assert found.verdict == "use with care"
     assert ("left-out" in found.decision.names) is not features_tell
     assert "people" in found.decision.names
+
+
+def test_levels_count_from_the_lowest_one():
+    """Levels of -2 to 2 are those of 0 to 4: counting, beside which answers are judged, is the same."""
+    rng = np.random.default_rng(0)
+    item, L = np.repeat(np.arange(30), 2), rng.integers(0, 5, (60, 3)).astype(float)
+    L[0], L[1] = [0, 4, 2], [4, 0, 1]
+    found = []
+    for shift in (0.0, -2.0):
+        method = Inversion(degradation="levels", n_sweeps=20, n_burn=5).fit(item[:, None], L + shift, groups=item)
+        found.append(leave_out(method, item[:, None].astype(float), L + shift, item).baselines["counting"])
+    np.testing.assert_allclose(found[0], found[1])

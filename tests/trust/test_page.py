@@ -10,6 +10,7 @@ import pytest
 
 from contone import CumulativeMass, Inversion, Uniform, check
 from contone.numerics.simplex import softmax
+from contone.pages.render import render, save
 from contone.trust import page
 from contone.trust.check_result import Finding
 from contone.trust.verdict import decide
@@ -25,6 +26,10 @@ FLAGS = [
 ]
 
 
+def html(*given, **how) -> str:
+    return render(page.document(*given, **how), "html")
+
+
 @pytest.fixture(scope="module")
 def found():
     pd = pytest.importorskip("pandas")
@@ -36,7 +41,7 @@ def found():
 
 
 def test_the_page_is_whole_and_small(found):
-    text = page.document(found, HOSTILE)
+    text = html(found, HOSTILE)
     assert len(text.encode()) < 2_000_000
     assert HOSTILE not in text
     for part in ("In short", "Checks", "Degrees by label", "ambiguous rows", "look wrong"):
@@ -47,26 +52,26 @@ def test_the_page_is_whole_and_small(found):
 
 def test_the_page_says_why_and_what_to_do_in_the_reader_s_language(found):
     doubted = replace(found, decision=decide([Finding("spread", "t", "doubtful", 1.0, "A sentence.")]), findings=())
-    text = page.document(doubted, commands=True)
+    text = html(doubted, commands=True)
     assert "Because the labels do not tell how uneven degrees are." in text
     assert "--graded" in text
-    assert "degrees=" in page.document(doubted)
+    assert "degrees=" in html(doubted)
     fine = replace(doubted, decision=decide([]))
-    assert "No check speaks against it." in page.document(fine)
+    assert "No check speaks against it." in html(fine)
 
 
 def test_a_million_rows_and_many_labels_stay_small(found):
     many = tuple(replace(found.labels[0], name=f"label {k} " + "x" * 30) for k in range(5000))
-    text = page.document(replace(found, labels=many, n_rows=1_000_000), "large.parquet")
+    text = html(replace(found, labels=many, n_rows=1_000_000), "large.parquet")
     assert len(text.encode()) < 2_000_000
     assert "1,000,000 rows, 5,000 labels, enhanced by Inversion; this page looks at 80 rows drawn at random" in text
-    streamed = page.document(replace(found, findings=(), n_rows=1_000_000, n_fitted=50_000), "large.parquet")
+    streamed = html(replace(found, findings=(), n_rows=1_000_000, n_fitted=50_000), "large.parquet")
     assert "fitted to a sample of 50,000 rows; this page looks at 80 rows drawn at random among these" in streamed
     assert "4800 more are not shown" in text
 
 
 def test_the_file_appears_whole(found, tmp_path):
-    path = page.write(replace(found, findings=()), tmp_path / "page.html")
+    path = save(page.document(replace(found, findings=())), tmp_path / "page.html")
     assert path.read_text(encoding="utf-8").rstrip().endswith("</html>")
 
 
@@ -75,7 +80,7 @@ def test_a_browser_shows_it_sorts_it_and_asks_nobody(found, tmp_path):
     browser_path = next((b for name in NAMES if (b := shutil.which(name))), None)
     if browser_path is None:
         pytest.skip(f"no browser is installed (looked for {', '.join(NAMES)})")
-    path = page.write(found, tmp_path / "page.html", HOSTILE)
+    path = save(page.document(found, HOSTILE), tmp_path / "page.html")
     with sync.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=browser_path, args=FLAGS)
         for width, scheme in ((1280, "light"), (390, "dark")):

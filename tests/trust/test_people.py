@@ -7,8 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from contone.pages.render import render
 from contone.trust.agreement import agreement
-from contone.trust.page import people_document, write_people_page
+from contone.trust.page import people_document
 from contone.trust.people import count_values, look_at_people, speaks_for
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -65,11 +66,10 @@ def test_marks_and_levels_agree_label_by_label():
     assert min(one, other) <= agreement(counts).alpha <= max(one, other)
 
 
-def test_the_page_is_whole_and_names_are_text(tmp_path):
+def test_the_page_is_whole_and_names_are_text():
     pytest.importorskip("jinja2")
-    write_people_page(*answered(), tmp_path / "page.html", HOSTILE)
-    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    text = render(people_document(look_at_people(*answered()), HOSTILE), "html")
     assert HOSTILE not in text
     for part in ("Who", "Ambiguous", "Doubtful", "Krippendorff", "Degrees by label"):
         assert part in text
-    assert "name the column of the person" in people_document(look_at_people(*answered()[:3]))
+    assert "name the column of the person" in render(people_document(look_at_people(*answered()[:3])), "html")

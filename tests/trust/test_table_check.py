@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from contone import Inversion, Temperature, enhance_file, read_table
+from contone.pages.render import render
 from contone.trust import page
 from contone.trust.table_check import check_file, check_rows
 
@@ -64,7 +65,7 @@ def test_a_streamed_file_is_checked_by_the_sample_of_its_fit(tmp_path, undrawn):
     found = check_rows(done.method, sample, model=QUICK)
     assert (found.n_rows, found.n_fitted, found.n_checked) == (n, 50, 50)
     assert {row.row for row in found.ambiguous} <= set(sample.numbers)
-    text = page.document(found, "many.parquet")
+    text = render(page.document(found, "many.parquet"), "html")
     assert "60,000 rows, 3 labels, enhanced by Temperature; the method was fitted to a sample of 50 rows" in text
     assert len(text.encode()) < 2_000_000
     # The method of an interrupted run comes from a file without the answer to its rows: it is fitted once more.

@@ -30,7 +30,7 @@ from contone.numerics.graphs import (
 from contone.numerics.simplex import project_masked_simplex, row_sums
 from contone.numerics.solution import Solution
 from contone.typing import Array, Presets
-from contone.validation import silent_rows
+from contone.validation.training import silent_rows
 
 ROUNDINGS = 100.0
 """The tolerance is at least this many roundings."""

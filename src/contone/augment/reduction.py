@@ -17,7 +17,6 @@ from typing import ClassVar, Self
 import numpy as np
 from array_api_compat import array_namespace
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from contone.backends import like, to_numpy
@@ -26,7 +25,8 @@ from contone.exceptions import FeatureError, RankWarning
 from contone.numerics.eigen import Eigenpairs, thin_generalised_eigen
 from contone.runtime.warnings import warn
 from contone.typing import Array, Data
-from contone.validation import check_features, check_supervision, refuse_beyond_squares
+from contone.validation.containers import refuse_beyond_squares
+from contone.validation.training import check_features, check_supervision
 
 
 @estimator
@@ -137,12 +137,6 @@ class HSICReducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CheckedEsti
     @property
     def _n_features_out(self) -> int:
         return int(self.projection_.shape[1])
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        return tags
 
 
 def hsic_matrices(X: Array, F: Array) -> tuple[Array, Array, Array]:

@@ -16,7 +16,7 @@ from dask.base import compute
 from dask.delayed import delayed
 
 from contone.backends.numpy import Backend
-from contone.exceptions import FeatureError, InputTypeError, ShapeError
+from contone.exceptions import FeatureError, ShapeError
 from contone.runtime.machine import Result
 from contone.typing import Array
 
@@ -60,11 +60,12 @@ class DaskBackend(Backend):
         """A as a lazy array with known rows and all columns in one block."""
         if not isinstance(A, da.Array):
             A = da.from_array(np.asarray(A), chunks="auto")
-        if A.ndim != 2 or A.shape[1] == 0:
-            advice = " One class per row is not read from dask arrays: use one column per label." if A.ndim == 1 else ""
-            raise ShapeError(f"{name} must be a matrix, one row per instance; it has shape {A.shape}.{advice}")
-        if A.dtype.kind not in "buif":
-            raise InputTypeError(f"{name} must hold numbers; it holds {A.dtype}.")
+        if A.ndim == 1:
+            raise ShapeError(
+                f"{name} must be a matrix, one row per instance; it has shape {A.shape}. One class per row is not read "
+                "from dask arrays: use one column per label."
+            )
+        A = super().check_matrix(A, name)
         if np.isnan(A.shape[0]):
             A = A.compute_chunk_sizes()
         rows = tuple(size for size in A.chunks[0] if size)  # filters leave empty blocks
@@ -79,20 +80,6 @@ class DaskBackend(Backend):
 
     def check_later(self, A: Array, check: Callable[[Array, int], None]) -> Array:
         return A.map_blocks(_checked, check=check, dtype=np.float64, meta=np.empty((0, 0)))
-
-
-def align(X: Array, Y: Array) -> tuple[Array, Array]:
-    """Both as lazy matrices with the same blocks of rows: those of X, or of Y where X is in memory."""
-    check = DaskBackend().check_matrix
-    X_lazy, Y_lazy = check(X, "X"), check(Y, "Y")
-    if X_lazy.shape[0] != Y_lazy.shape[0]:
-        raise ShapeError(
-            f"X and Y must have the same number of rows; they have {X_lazy.shape[0]} and {Y_lazy.shape[0]} "
-            "(inconsistent numbers of samples)."
-        )
-    if isinstance(X, da.Array):
-        return X_lazy, Y_lazy.rechunk((X_lazy.chunks[0], Y_lazy.shape[1]))
-    return X_lazy.rechunk((Y_lazy.chunks[0], X_lazy.shape[1])), Y_lazy
 
 
 def _checked(A: np.ndarray, check: Callable[[Array, int], None], block_info: Any = None) -> np.ndarray:

@@ -54,9 +54,22 @@ class FewWarnings:
 
 
 class CheckedEstimator(BaseEstimator):
-    """An estimator whose numbers are numbers: in Python True is one, and what libraries make of it differs."""
+    """An estimator that needs targets, and whose numbers are numbers: in Python True is one, and libraries differ."""
 
     _parameter_constraints: ClassVar[Domains] = {}
+    kinds: ClassVar[frozenset[str]] = frozenset()
+    """What a fit computes with, beside dense NumPy arrays, as it comes: "torch" (tensors, where they lie; others are
+    converted to NumPy and back), "dask" (rows that need not fit into memory; others fetch them for `fit`, where they
+    fit; all of them predict them by blocks), "sparse" (sparse features; others refuse them), "unasked" (labels with
+    NaN, an entry that nobody asked about; others refuse them), "unlabelled" (rows without any label, all 0 or all NaN;
+    otherwise such rows are left out of the fit and predicted, and refused where the method has no `predict`)."""
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.input_tags.sparse = "sparse" in self.kinds
+        return tags
 
     def _validate_params(self) -> None:
         super()._validate_params()
@@ -73,12 +86,6 @@ class Estimator(CheckedEstimator):
     """What enhancers and learners share: tags, presets, and the container that answers leave in."""
 
     reference: ClassVar[str] = ""
-    kinds: ClassVar[frozenset[str]] = frozenset()
-    """What a fit computes with, beside dense NumPy arrays, as it comes: "torch" (tensors, where they lie; others are
-    converted to NumPy and back), "dask" (rows that need not fit into memory; others fetch them for `fit`, where they
-    fit; all of them predict them by blocks), "sparse" (sparse features; others refuse them), "unasked" (labels with
-    NaN, an entry that nobody asked about; others refuse them), "unlabelled" (rows without any label, all 0 or all NaN;
-    otherwise such rows are left out of the fit and predicted, and refused where the method has no `predict`)."""
     when_short: ClassVar[str] = "raise max_iter or tol"
     """What to do where the method stopped before its end, as the warning says it."""
     _shares_rows: ClassVar[bool] = False
@@ -94,13 +101,6 @@ class Estimator(CheckedEstimator):
             known = ", ".join(sorted(cls.PRESETS)) or "none"
             raise InputError(f"{cls.__name__} has no preset {name!r}; it has: {known}.")
         return cls(**{**cls.PRESETS[name], **overrides})
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        tags.input_tags.sparse = "sparse" in self.kinds
-        return tags
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """The container of all answers: "pandas" or "polars" frames, or "default", the kind that came in.
@@ -205,6 +205,10 @@ class Enhancer(Estimator, ABC):
                 solution = fit_checked(self, X_checked, L, border.label_names, **evidence)
             warn_if_short(solution, self)
             return self.wrapped(border, X, self.label_distributions_)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        # By its trailing underscore scikit-learn would take a parameter such as `lambda_` for the result of a fit.
+        return any(name.endswith("_") for name in vars(self).keys() - self._get_param_names())
 
     def summary(self) -> str:
         """What a fit found, in a few lines for people."""

@@ -16,8 +16,7 @@ from contone.cli.benchmark import benchmark
 from contone.cli.check import check
 from contone.cli.compare import compare
 from contone.cli.enhance import enhance
-from contone.cli.report import report
-from contone.cli.reproduce import reproduce
+from contone.cli.reproduce import report, reproduce
 from contone.cli.suggest import plan, suggest
 from contone.exceptions import ArgumentError, ContoneError
 
@@ -77,18 +76,8 @@ def contone(
     """
 
 
-app.command()(enhance)
-app.command()(compare)
-app.command()(check)
-app.command()(suggest)
-app.command()(plan)
-app.command()(model.fit)
-app.command()(model.apply)
-app.command()(model.show)
-app.command()(model.evaluate)
-app.command()(benchmark)
-app.command()(reproduce)
-app.command()(report)
-app.command()(listing.methods)
-app.command()(listing.measures)
+for command in (enhance, compare, check, suggest, plan, model.fit, model.apply, model.show, model.evaluate):
+    app.command()(command)
+for command in (benchmark, reproduce, report, listing.methods, listing.measures):
+    app.command()(command)
 app.add_typer(data.app, name="data")

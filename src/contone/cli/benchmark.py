@@ -90,7 +90,8 @@ def benchmark(
         Print the estimate (with --no-estimate: the number of cells) and stop.
     """
     from contone.enhance.plugins import is_path
-    from contone.experiments.benchmark import about_run, make_spec, plan_benchmark
+    from contone.experiments.benchmark import about_run, make_spec
+    from contone.experiments.plan import make_plan
     from contone.experiments.store import Store
     from contone.pages.render import FORMATS, save
     from contone.runtime.machine import check_jobs
@@ -112,12 +113,12 @@ def benchmark(
         plan, about = _plan_people(people, typed, experiment.listed(answers), run)
     else:
         made = make_spec("all" if typed == ["all"] else typed, spec=spec)
-        columns: Record = {"degrees": experiment.listed(degrees), "features": experiment.listed(features)}
-        wanted = made.datasets if spec is not None and made.datasets else experiment.listed(datasets)
-        plan = plan_benchmark(made, wanted, folder, **columns, seeds=run.seeds, max_rows=run.max_rows)
+        reading: Record = {"degrees": experiment.listed(degrees), "features": experiment.listed(features)}
+        reading |= {"folder": folder.root / "data", "seeds": run.seeds, "max_rows": run.max_rows}
+        plan = make_plan([made], dataset_names=made.datasets or experiment.listed(datasets), **reading)
         about = about_run(plan, made, experiment.command())
     expected = None
-    if estimate and plan.cells and people is None:
+    if estimate and plan.cells:
         expected = _estimate(plan, folder, run.jobs, show=dry_run)
     if dry_run:
         if expected is None:
@@ -157,11 +158,9 @@ def _estimate(plan: Plan, store: Any, jobs: int, *, show: bool) -> dict[str, flo
     if not found.cells:
         terminal.say("everything is in the store already")
         return {}
-    longest = found.longest
     terminal.say(
         f"{words.count(len(found.cells), 'cell')} to compute, about {words.duration(found.seconds)} on "
-        f"{words.count(workers, 'core')}"
-        + (f"; the longest: {longest}, {words.duration(found.cells[longest.key])}" if longest else "")
+        f"{words.count(workers, 'core')}; the longest: {found.longest}, {words.duration(max(found.cells.values()))}"
     )
     if found.unknown:
         terminal.say(f"no estimate for {', '.join(found.unknown)}: the trial failed", style="yellow")

@@ -8,7 +8,7 @@ import typer
 
 from contone.cli import options, terminal
 from contone.cli.enhance import check_page
-from contone.cli.method import Method, checked_rule
+from contone.cli.method import Method
 from contone.cli.options import flag
 
 
@@ -54,32 +54,22 @@ def check(
         Overwrite existing files.
     """
     from contone.enhance.inversion import Inversion
+    from contone.pages.render import save
     from contone.tables.targets import check_targets
     from contone.trust import page
     from contone.trust.table_check import check_file
 
     check_page(output, "--output")
     check_targets([file], {"target": output}, overwrite=force)
-    rule, method.rule = method.rule, None
     chosen, model = method.chosen(), None
-    if rule is not None and "degradation" in chosen.get_params(deep=False):
-        chosen.set_params(degradation=checked_rule(rule))
-    elif rule is not None:
-        model = Inversion(degradation=checked_rule(rule))
-    found = terminal.run(
-        check_file,
-        file,
-        method=chosen,
-        model=model,
-        max_rows=max_rows,
-        **reading.given(),
-        rule=rule,
-    )
+    if reading.rule is not None and "degradation" not in chosen.get_params(deep=False):
+        model = Inversion(degradation=reading.rule)
+    found = terminal.run(check_file, file, method=chosen, model=model, max_rows=max_rows, **reading.given())
     if as_json:
         terminal.print_json(found.to_dict())
     else:
         width = terminal.out().width if terminal.out().is_terminal else 0
         typer.echo(terminal.clean(found.text(commands=True, width=width)))
     if output is not None:
-        page.write(found, output, file.name, overwrite=force, commands=True)
+        save(page.document(found, file.name, commands=True), output, overwrite=force)
         terminal.say(f"wrote {output}")

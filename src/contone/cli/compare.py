@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from contone.cli import options, terminal
-from contone.cli.method import Rule, checked_rule, find_method
+from contone.cli.method import find_method
 from contone.cli.options import flag
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ def compare(
     file: options.File,
     reading: options.ReadingToCompare,
     method: Annotated[options.Names, flag("--method -m NAME")] = None,
-    rule: Rule = None,
     replicates: Annotated[int, flag("--replicates N", min=1)] = 5,
     max_rows: Annotated[int, flag("--max-rows N", min=2)] = 2000,
     budget: Annotated[float | None, flag("--budget SECONDS", min=0)] = 60.0,
@@ -57,9 +56,6 @@ def compare(
         Which columns are what.
     method : names
         May be repeated; see: contone methods; or MODULE:CLASS.
-    rule : text
-        How the labels were made: main, everything, bar, best, order, votes, levels, auto; or cumulative:0.9,
-        threshold:0.2, topk:3. Default: main (main labels, more than half of the weight), or what the numbers ask for.
     replicates : int
         How many data sets to rehearse.
     max_rows : int
@@ -92,9 +88,8 @@ def compare(
     check_targets([file], {"figure": figure}, overwrite=force)
     names = method or list(METHODS)
     methods = {name: find_method(name, "--method")() for name in names}
-    checked_rule(rule or "main")
     with terminal.plain_warnings():
-        problem = read_table(file, progress=terminal.TerminalProgress(), **reading.given(), rule=rule)
+        problem = read_table(file, progress=terminal.TerminalProgress(), **reading.given())
         problem = problem.of_one_source("comparing")
         model = Inversion(degradation=problem.rule or "main")
         for chosen in methods.values():

@@ -43,9 +43,9 @@ def list_sets(as_json: options.AsJson = False) -> None:
     if as_json:
         terminal.print_json([_record(s) for s in found])
         return
-    terminal.print_entries(
-        (s.name, f"n={_count(s.n)} d={_count(s.d)} q={_count(s.q)}, {_where(s)}", [s.about]) for s in found
-    )
+    for s in found:
+        where = f"{s.where}, damaged" if s.problem else s.where
+        terminal.print_entry(s.name, f"n={s.n or '?'} d={s.d or '?'} q={s.q or '?'}, {where}", s.about)
     absent = sum(s.where == "missing" for s in found)
     if absent:
         terminal.say(
@@ -130,7 +130,7 @@ def info(name: Annotated[str, typer.Argument()], as_json: options.AsJson = False
     if as_json:
         terminal.print_json(record)
         return
-    terminal.print_entries([(record["name"], record["where"], [record["about"]])])
+    terminal.print_entry(record["name"], record["where"], record["about"])
     heads = {"n": "instances (n)", "d": "features (d)", "q": "labels (q)", "cardinality": "labels per row"}
     lines = ("n", "d", "q", "cardinality", "zeros", "label_names", "notes", "citation", "licence", "path")
     terminal.print_record({heads.get(key, key.replace("_", " ")): record[key] for key in lines})
@@ -171,11 +171,3 @@ def _describe(s: Status) -> dict[str, Any]:
         "label_names": list(data.label_names),
         "notes": list(data.notes),
     }
-
-
-def _count(value: int) -> str:
-    return str(value) if value else "?"
-
-
-def _where(s: Status) -> str:
-    return f"{s.where}, damaged" if s.problem else s.where

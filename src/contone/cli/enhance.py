@@ -95,23 +95,13 @@ def enhance(
     from contone.tables import enhance_file
     from contone.tables.targets import check_targets
 
-    targets = {"target": output, "save_model": save_model, "annotators": annotators, "report": report}
+    kept = {"save_model": save_model, "annotators": annotators}
+    targets = {"target": output, "report": report, **kept}
     inputs = [file, *(other for other in (graded, reading.embeddings) if other is not None)]
     check_targets(inputs, targets, overwrite=writing.overwrite, over_source=file)
+    wanted = {"stream": stream, "chunk_rows": chunk_rows, "sample_rows": sample_rows, "graded": graded}
     done = terminal.run(
-        enhance_file,
-        file,
-        output,
-        method=fresh,
-        stream=stream,
-        chunk_rows=chunk_rows,
-        sample_rows=sample_rows,
-        save_model=save_model,
-        annotators=annotators,
-        graded=graded,
-        rule=method.rule,
-        **reading.given(),
-        **writing.given(),
+        enhance_file, file, output, method=fresh, **wanted, **kept, **reading.given(), **writing.given()
     )
     rule = say_what_was_done(done)
     if report is not None:
@@ -144,23 +134,24 @@ def say_what_was_done(done: EnhancedFile) -> bool:
 
 def write_page(done: EnhancedFile, report: str, file: Path, *, overwrite: bool, rule_was_said: bool) -> None:
     """Check an answer by the rows that its method was fitted on, and write the page about it."""
+    from contone.pages.render import save
     from contone.trust import page
+    from contone.trust.people import look_at_people
     from contone.trust.table_check import check_rows
 
     if done.fitted is not None and done.fitted.problem.groups is not None:
-        asked = done.fitted.problem.subset(done.fitted.fitted_rows)
+        asked = done.fitted.rows()
         names, who = asked.item_names, asked.annotators
-        with terminal.fitting("checking the answer"):
-            people = page.write_people_page(
-                done.method, asked.Y, names, who, report, file.name, X=asked.X, overwrite=overwrite
-            )
+        with terminal.working("checking the answer"):
+            people = look_at_people(done.method, asked.Y, names, who, asked.X)
+        save(page.people_document(people, file.name), report, overwrite=overwrite)
         if people.findings:
             terminal.say(people.decision.sentence())
         terminal.say(f"wrote {report}")
         return
     assert done.fitted_rows is not None
     found = check_rows(done.method, done.fitted_rows(), progress=terminal.TerminalProgress())
-    page.write(found, report, file.name, overwrite=overwrite, commands=True)
+    save(page.document(found, file.name, commands=True), report, overwrite=overwrite)
     terminal.say(found.decision.sentence())
     terminal.say(str(found.expected_error) if rule_was_said else found.headline())
     terminal.say(f"wrote {report}")

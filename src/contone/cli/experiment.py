@@ -173,13 +173,17 @@ def print_tables(report: Report) -> None:
 def _print_table(title: str, columns: dict[str, dict[str, Cell]], rows: Sequence[Row]) -> None:
     table = Table(title=Text(title), box=None, pad_edge=False)
     table.add_column("method", no_wrap=True)
-    for name, column in columns.items():
-        # A head may be wrapped; a number that is cut off would be another number.
-        table.add_column(Text(name), justify="right", min_width=max((len(c.text) for c in column.values()), default=0))
-    for row in rows:
+    # A head is wrapped and a name is clipped where room is short; a number that is cut off would be another number.
+    widths = {name: max((len(c.text) for c in column.values()), default=0) for name, column in columns.items()}
+    room = terminal.out().width - sum(widths.values()) - 2 * len(widths)
+    marks = {"baseline": " *", "oracle": " °"}
+    names = words.clip_all([row.name + marks.get(row.kind, "") for row in rows], max(12, room))
+    spare = max(0, room - max(map(len, names), default=0)) // max(1, len(widths))
+    for name, width in widths.items():
+        table.add_column(Text(name), justify="right", width=min(max(width, len(name)), width + spare))
+    for row, name in zip(rows, names, strict=True):
         cells = [column.get(row.name) for column in columns.values()]
-        texts = [Text(c.text, style="bold" if c.best else "") if c is not None else Text() for c in cells]
-        table.add_row(Text(row.name + {"baseline": " *", "oracle": " °"}.get(row.kind, "")), *texts)
+        table.add_row(Text(name), *(Text(c.text, style="bold" if c.best else "") if c else Text() for c in cells))
     terminal.out().print(table)
 
 

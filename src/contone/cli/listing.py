@@ -52,10 +52,10 @@ def methods(name: Annotated[str | None, typer.Argument()] = None, as_json: optio
     records = [describe_method(method, cls) for method, cls in known_methods().items()]
     if as_json:
         terminal.print_json(records)
-    else:
-        terminal.print_entries(
-            (r["name"], _kind(r), [r["summary"], "" if r["baseline"] else r["reference"], _presets(r)]) for r in records
-        )
+        return
+    for r in records:
+        presets = f"presets: {', '.join(r['presets'])}" if r["presets"] else ""
+        terminal.print_entry(r["name"], _kind(r), r["summary"], "" if r["baseline"] else r["reference"], presets)
 
 
 @options.command
@@ -125,7 +125,7 @@ def _print_method(record: dict[str, Any], cls: type[Enhancer]) -> None:
         f"Preset {name}: {', '.join(f'{k}={v!r}' for k, v in settings.items())}"
         for name, settings in record["presets"].items()
     )
-    terminal.print_entries([(record["name"], _kind(record), [])])
+    terminal.print_entry(record["name"], _kind(record))
     # A line that was only broken because the line of the source was full is joined again.
     for line in re.sub(r"(?<=[^\n]{85})\n *(?=[\w(`])", " ", inspect.getdoc(cls) or "").split("\n"):
         terminal.out().print(Padding(Text(line.strip()), (0, 0, 0, len(line) - len(line.lstrip()))))
@@ -136,7 +136,3 @@ def _print_method(record: dict[str, Any], cls: type[Enhancer]) -> None:
 def _kind(record: dict[str, Any]) -> str:
     kind = "baseline" if record["baseline"] else "method"
     return f"{kind}, predicts new rows" if record["inductive"] else kind
-
-
-def _presets(record: dict[str, Any]) -> str:
-    return f"presets: {', '.join(record['presets'])}" if record["presets"] else ""

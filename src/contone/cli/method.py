@@ -12,12 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from contone.cli import terminal
 from contone.cli.options import Group, Names, flag
 from contone.cli.terminal import usage_error
-from contone.exceptions import InputError
 
 if TYPE_CHECKING:
     from contone.base import Enhancer
-
-Rule = Annotated[str | None, flag("--rule RULE")]
 
 
 @dataclass
@@ -28,23 +25,35 @@ class Settings(Group):
     ----------
     param : texts
         A parameter of the method, may be repeated.
-    rule : text
-        How the labels were made: main, everything, bar, best, order, auto; or cumulative:0.9, threshold:0.2, topk:3.
-        Answers of people: votes (one label each), marks (all that hold), levels. Default: what such answers look like,
-        and main (main labels, more than half of the weight) elsewhere.
     seed : int
         Random seed of the method, for other draws.
     """
 
     param: Annotated[Names, flag("--param -p KEY=VALUE")] = None
-    rule: Rule = None
     seed: Annotated[int | None, flag("--seed N", min=0)] = None
 
     def build(self, name: str = "inversion", preset: str | None = None, *, tune: bool = False) -> Enhancer:
-        """The method of that name with these settings."""
-        method = build_method(name, preset, self.param or [], tune=tune)
-        if self.rule is not None:
-            set_rule(method, self.rule)
+        """The method of that name with these settings, checked as far as possible before any data is read."""
+        from contone.base import InvalidParameterError
+        from contone.trust import Best, Tuned
+
+        cls = Best if name.lower() == "best" else find_method(name, "--method")
+        if preset is not None and preset not in cls.PRESETS:
+            known = ", ".join(cls.PRESETS) or "none"
+            raise usage_error(f"{name} has no preset {preset!r}; it has: {known}.", "--preset")
+        settings = dict(parse_param(entry) for entry in self.param or [])
+        method: Enhancer = cls.preset(preset) if preset is not None else cls()
+        known_params = method.get_params(deep=True)
+        unknown = [k for k in settings if k not in known_params]
+        if unknown:
+            listed = ", ".join(known_params) or "none"
+            raise usage_error(f"{name} has no parameter {unknown[0]!r}; it has: {listed}.", "--param")
+        try:
+            method.set_params(**settings)
+            method._validate_params()
+        except (InvalidParameterError, ValueError, TypeError) as error:
+            raise usage_error(str(error), "--param") from error
+        method = Tuned(method) if tune and cls is not Best else method
         if self.seed is not None:
             states = [k for k in method.get_params(deep=True) if k.rpartition("__")[2] == "random_state"]
             if not states:
@@ -100,55 +109,6 @@ def find_method(name: str, option: str) -> type[Enhancer]:
             option,
         )
     return known[name.lower()]
-
-
-def build_method(name: str, preset: str | None, typed: list[str], *, tune: bool = False) -> Enhancer:
-    """The method with its settings, checked as far as possible before any data is read."""
-    from contone.base import InvalidParameterError
-    from contone.trust import Best, Tuned
-
-    cls = Best if name.lower() == "best" else find_method(name, "--method")
-    if preset is not None and preset not in cls.PRESETS:
-        known = ", ".join(cls.PRESETS) or "none"
-        raise usage_error(f"{name} has no preset {preset!r}; it has: {known}.", "--preset")
-    settings = dict(parse_param(entry) for entry in typed)
-    method = cls.preset(preset) if preset is not None else cls()
-    known_params = method.get_params(deep=True)
-    unknown = [k for k in settings if k not in known_params]
-    if unknown:
-        listed = ", ".join(known_params) or "none"
-        raise usage_error(f"{name} has no parameter {unknown[0]!r}; it has: {listed}.", "--param")
-    try:
-        method.set_params(**settings)
-        method._validate_params()
-    except (InvalidParameterError, ValueError, TypeError) as error:
-        raise usage_error(str(error), "--param") from error
-    return Tuned(method) if tune and cls is not Best else method
-
-
-def set_rule(method: Enhancer, rule: str) -> None:
-    """Give a method the rule that made the labels; refuse words that are no rule, and methods that assume none."""
-    checked_rule(rule)
-    known = method.get_params(deep=True)
-    if "degradation" not in known and "model" not in known:
-        raise usage_error(f"{type(method).__name__} assumes no rule: leave --rule out, or use inversion.", "--rule")
-    if "model" in known:  # chosen on a rehearsal, whose model makes labels by the rule
-        from contone.enhance import Inversion
-
-        method.set_params(model=Inversion(degradation=rule))
-    settings = [name for name in ("degradation", "enhancer__degradation") if name in known]
-    method.set_params(**dict.fromkeys(settings, rule))
-
-
-def checked_rule(rule: str) -> str:
-    """The rule as it was typed, if it is one."""
-    from contone.measurements import parse_rule
-
-    try:
-        parse_rule(rule)
-    except InputError as error:
-        raise usage_error(str(error), "--rule") from error
-    return rule
 
 
 def parse_param(entry: str) -> tuple[str, Any]:

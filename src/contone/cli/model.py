@@ -49,16 +49,8 @@ def fit(
     """
     from contone.tables import fit_file
 
-    model = terminal.run(
-        fit_file,
-        file,
-        output,
-        method=method.chosen(),
-        overwrite=force,
-        rule=method.rule,
-        graded=graded,
-        **reading.given(),
-    )
+    chosen = method.chosen()
+    model = terminal.run(fit_file, file, output, method=chosen, overwrite=force, graded=graded, **reading.given())
     terminal.say(f"wrote {output}: {type(model.method).__name__}, {model.n_rows:,} rows, {len(model.labels)} labels")
 
 
@@ -67,13 +59,8 @@ def apply(
     model: Model,
     file: options.File,
     output: options.Output,
-    reading: options.TextFile,
+    reading: options.NewRows,
     writing: options.Writing,
-    labels: Annotated[options.Names, flag("--labels --label -l NAMES")] = None,
-    item: Annotated[str | None, flag("--item NAME")] = None,
-    worker: Annotated[str | None, flag("--worker NAME")] = None,
-    question: Annotated[str | None, flag("--question NAME")] = None,
-    embeddings: Annotated[Path | None, flag("--embeddings FILE", exists=True, dir_okay=False)] = None,
     trust: options.Trust = None,
 ) -> None:
     """Predict the degrees of the rows of another table with a saved model.
@@ -100,39 +87,17 @@ def apply(
     output : path
         Where to write: .csv, .tsv, .parquet, .arrow, .jsonl or .xlsx; - is CSV on stdout; .json goes back into Label
         Studio (predictions) or Argilla (suggestions).
-    reading : TextFile
-        How a text file is written.
+    reading : NewRows
+        Which columns are what; the model knows its own.
     writing : Writing
         Which columns are added.
-    labels : names
-        Of a table of answers: the column of the label, or one column per label.
-    item : name
-        Of a table of answers: the column of the item.
-    worker : name
-        Of a table of answers: the column of the person; a pattern such as 'person_*' where each person has a column.
-    question : name
-        Which question of an export of Label Studio or Argilla.
-    embeddings : path
-        Features of the items, .npy in their order; or .npz with ids.
     trust : names
         A method of your own that may be in the model; installed ones may be.
     """
     from contone.tables import apply_model
 
-    done = terminal.run(
-        apply_model,
-        model,
-        file,
-        output,
-        trusted=trusted_methods(trust),
-        labels=labels or (),
-        item=item,
-        worker=worker,
-        question=question,
-        embeddings=embeddings,
-        **reading.given(),
-        **writing.given(),
-    )
+    trusted = trusted_methods(trust)
+    done = terminal.run(apply_model, model, file, output, trusted=trusted, **reading.given(), **writing.given())
     if done.path is not None:
         terminal.say(done.in_words())
 

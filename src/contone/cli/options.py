@@ -33,22 +33,15 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     """A command for typer: groups are spread, and what its docstring says of parameters is their help."""
     parameters, groups = [], dict[str, Any]()
     for name, parameter in inspect.signature(function, eval_str=True).parameters.items():
-        group: Any = parameter.annotation
-        if is_dataclass(group):
-            groups[name] = group
-            kinds, lines = (
-                get_type_hints(group, include_extras=True),
-                list(reversed(inspect.getmro(parameter.annotation))),
-            )
-            # What a group adds to the one that it derives from comes first: labels before separators.
-            home = {n: i for i, c in reversed([*enumerate(lines)]) for n in inspect.get_annotations(c)}
-            ordered = sorted(fields(group), key=lambda f: -home[f.name])
-            spread = [(f.name, f.default, kinds[f.name], _meaning(group, f.name)) for f in ordered]
-        else:
-            spread = [(name, parameter.default, group, _meaning(function, name))]
+        owner: Any = function
+        spread = [(name, parameter.default, parameter.annotation)]
+        if is_dataclass(parameter.annotation):
+            owner = groups[name] = parameter.annotation
+            kinds = get_type_hints(owner, include_extras=True)
+            spread = [(f.name, f.default, kinds[f.name]) for f in fields(owner)]
         parameters += [
-            inspect.Parameter(n, parameter.KEYWORD_ONLY, default=default, annotation=_with_help(kind, meaning))
-            for n, default, kind, meaning in spread
+            inspect.Parameter(n, parameter.KEYWORD_ONLY, default=default, annotation=_with_help(kind, owner, n))
+            for n, default, kind in spread
         ]
 
     def call(**given: Any) -> None:
@@ -72,9 +65,9 @@ def _meaning(owner: Any, name: str) -> str:
     return ""
 
 
-def _with_help(kind: Any, meaning: str) -> Any:
+def _with_help(kind: Any, owner: Any, name: str) -> Any:
     option = copy(kind.__metadata__[0])
-    option.help = meaning or option.help
+    option.help = _meaning(owner, name)
     return Annotated[kind.__origin__, option]
 
 
@@ -92,47 +85,19 @@ File = Annotated[Path, argument("FILE")]
 Output = Annotated[str, flag("--output -o OUT")]
 Force = Annotated[bool, flag("--force")]
 AsJson = Annotated[bool, flag("--json")]
-Store = Annotated[Path, typer.Option()]
 Graded = Annotated[Path | None, flag("--graded GRADED", exists=True, dir_okay=False)]
 Trust = Annotated[Names, flag("--trust MODULE:CLASS")]
 
 
 @dataclass
-class TextFile(Group):
-    """How a text file is written.
-
-    Attributes
-    ----------
-    separator : character
-        Between columns of a text file. Default: detected.
-    decimal : character
-        Decimal mark: . or a comma. Default: detected.
-    label_separator : text
-        Between the labels of one column such as a|b|c.
-    """
-
-    separator: Annotated[str | None, flag("--separator CHAR")] = None
-    decimal: Annotated[str | None, flag("--decimal CHAR")] = None
-    label_separator: Annotated[str | None, flag("--label-separator TEXT")] = None
-
-
-@dataclass
-class Reading(TextFile):
-    """Which columns are what, and how the file is read.
+class NewRows(Group):
+    """How rows for a saved model are read.
 
     Attributes
     ----------
     labels : names
         Label columns: a,b,c; 'genre_*'; last:6; f10:f16; @names.txt; labels.xml. Default: what the format says (ARFF,
         libsvm, exports of annotation tools).
-    features : names
-        Default: every other numeric column that is not an id.
-    ids : names
-        Columns to carry along, not to learn from; graded rows are found by them.
-    categorical : names
-        Features whose entries name classes: one column per class.
-    text : names
-        Columns of free text to learn from; others are carried along.
     item : name
         Column of the item, for several rows per item: one per label, or one per answer.
     worker : name
@@ -141,22 +106,54 @@ class Reading(TextFile):
         Which question of an export of Label Studio or Argilla.
     embeddings : path
         Features of the items, .npy in their order; or .npz with ids.
-    missing : word
-        Missing features: impute (with an indicator), drop, error.
-    unlabelled : word
-        Rows without a label: method (its own way), predict, drop.
+    separator : character
+        Between columns of a text file. Default: detected.
+    decimal : character
+        Decimal mark: . or a comma. Default: detected.
+    label_separator : text
+        Between the labels of one column such as a|b|c.
     """
 
     labels: Annotated[Names, flag("--labels --label -l NAMES")] = None
-    features: Annotated[Names, flag("--features -f NAMES")] = None
-    ids: Annotated[Names, flag("--id NAMES")] = None
-    categorical: Annotated[Names, flag("--categorical NAMES")] = None
-    text: Annotated[Names, flag("--text NAMES")] = None
     item: Annotated[str | None, flag("--item NAME")] = None
     worker: Annotated[str | None, flag("--worker NAME")] = None
     question: Annotated[str | None, flag("--question NAME")] = None
     embeddings: Annotated[Path | None, flag("--embeddings FILE", exists=True, dir_okay=False)] = None
+    separator: Annotated[str | None, flag("--separator CHAR")] = None
+    decimal: Annotated[str | None, flag("--decimal CHAR")] = None
+    label_separator: Annotated[str | None, flag("--label-separator TEXT")] = None
+
+
+@dataclass
+class Reading(NewRows):
+    """Which columns are what, how the file is read, and how its labels were made.
+
+    Attributes
+    ----------
+    features : names
+        Default: every other numeric column that is not an id.
+    ids : names
+        Columns to carry along, not to learn from; graded rows are found by them.
+    categorical : names
+        Features whose entries name classes: one column per class.
+    text : names
+        Columns of free text to learn from; others are carried along.
+    missing : word
+        Missing features: impute (with an indicator), drop, error.
+    rule : text
+        How the labels were made: main, everything, bar, best, order, auto; or cumulative:0.9, threshold:0.2, topk:3.
+        Answers of people: votes (one label each), marks (all that hold), levels. Default: what such answers look like,
+        and main (main labels, more than half of the weight) elsewhere.
+    unlabelled : word
+        Rows without a label: method (its own way), predict, drop.
+    """
+
+    features: Annotated[Names, flag("--features -f NAMES")] = None
+    ids: Annotated[Names, flag("--id NAMES")] = None
+    categorical: Annotated[Names, flag("--categorical NAMES")] = None
+    text: Annotated[Names, flag("--text NAMES")] = None
     missing: Annotated[str, flag("--missing HOW")] = "impute"
+    rule: Annotated[str | None, flag("--rule RULE")] = None
     unlabelled: Annotated[str, flag("--unlabelled HOW")] = "method"
 
 

@@ -62,17 +62,8 @@ def suggest(
     from contone.tables.settings import Reading
     from contone.tables.suggesting import next_command
 
-    done = terminal.run(
-        suggest_file,
-        file,
-        output,
-        k=number,
-        method=settings.build(),
-        overwrite=force,
-        graded=graded,
-        rule=settings.rule,
-        **reading.given(),
-    )
+    asked = {"k": number, "overwrite": force, "graded": graded}
+    done = terminal.run(suggest_file, file, output, method=settings.build(), **asked, **reading.given())
     if done.are_answers:
         terminal.say(f"wrote {done.path}: {len(done.rows):,} answers to ask for, about {len(set(done.rows)):,} of "
                      f"{done.n_rows:,} items")  # fmt: skip
@@ -80,17 +71,12 @@ def suggest(
     is_sheet = output.lower().endswith((".csv", ".tsv"))
     step = "fill in the degrees" if is_sheet else "open it in a browser, grade, and save graded.csv"
     terminal.say(f"wrote {done.path}: {len(done.rows)} of {done.n_rows:,} rows to grade; {step}, then")
-    again = Reading(rule=settings.rule, **reading.given())
+    again = Reading(**reading.given())
     terminal.say(f"  {next_command(file, again, output if is_sheet else 'graded.csv')}")
 
 
 @options.command
-def plan(
-    file: options.File,
-    reading: options.Reading,
-    settings: Settings,
-    as_json: options.AsJson = False,
-) -> None:
+def plan(file: options.File, reading: options.Reading, settings: Settings, as_json: options.AsJson = False) -> None:
     """Say how many answers per item it takes: what more votes of people would bring, and what counting would need.
 
     Log loss is that of a further answer (natural logarithm): what the degrees do not know of it. It cannot fall below
@@ -113,7 +99,7 @@ def plan(
     """
     from contone.tables import plan_file
 
-    found = terminal.run(plan_file, file, method=settings.build(), rule=settings.rule, **reading.given())
+    found = terminal.run(plan_file, file, method=settings.build(), **reading.given())
     if as_json:
         terminal.print_json(asdict(found))
         return

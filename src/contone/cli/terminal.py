@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import unicodedata
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import count
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -76,12 +76,11 @@ REORDERING = frozenset(map(chr, [*range(0x202A, 0x202F), *range(0x2066, 0x206A)]
 """Characters that make text run the other way, so that a line does not say what it seems to say."""
 
 
-def print_entries(entries: Iterable[tuple[str, str, Sequence[str]]]) -> None:
-    """A listing that fits any terminal: a name with a note in brackets, and lines below it."""
-    for name, note, lines in entries:
-        out().print(Text.assemble((clean(name), "bold"), f" ({clean(note)})"))
-        for line in filter(None, lines):
-            out().print(Padding(Text(clean(line)), (0, 0, 0, 4)))
+def print_entry(name: str, note: str, *lines: str) -> None:
+    """An entry of a listing that fits any terminal: a name with a note in brackets, and lines below it."""
+    out().print(Text.assemble((clean(name), "bold"), f" ({clean(note)})"))
+    for line in filter(None, lines):
+        out().print(Padding(Text(clean(line)), (0, 0, 0, 4)))
 
 
 def print_record(record: Mapping[str, object]) -> None:
@@ -120,33 +119,18 @@ def usage_error(message: str, option: str) -> typer.BadParameter:
 
 
 @contextmanager
-def bar(message: str, *columns: ProgressColumn, total: float | None = None, done: int = 0) -> Iterator[_Task]:
+def bar(
+    message: str, *columns: ProgressColumn, total: float | None = None, done: int = 0
+) -> Iterator[tuple[Progress, TaskID]]:
     """A bar with these columns on a terminal, gone at the end."""
     shown = (SpinnerColumn(), TextColumn("{task.description}", markup=False), *columns, TimeElapsedColumn())
     with Progress(*shown, console=messages(), transient=True) as progress:
-        yield _Task(progress, progress.add_task(clean(message), total=total, completed=done))
-
-
-class _Task(NamedTuple):
-    progress: Progress
-    number: TaskID
+        yield progress, progress.add_task(clean(message), total=total, completed=done)
 
 
 @contextmanager
 def working(message: str) -> Iterator[None]:
-    """Show that something goes on: a spinner and a clock on a terminal; the message stays."""
-    if messages().is_terminal:
-        with bar(message):
-            yield
-        say(message)
-    else:
-        say(message)
-        yield
-
-
-@contextmanager
-def fitting(message: str) -> Iterator[None]:
-    """Around a fit: on a terminal a bar with the time that is left."""
+    """Show that something goes on: on a terminal a bar, with the time that is left where that is known."""
     if not messages().is_terminal:
         say(message)
         yield
@@ -163,8 +147,9 @@ def fitting(message: str) -> Iterator[None]:
 def counting(message: str, total: int, done: int = 0) -> Iterator[Callable[[], None]]:
     """A bar on a terminal, lines elsewhere, for `total` steps of which `done` are there; call the result per step."""
     if messages().is_terminal:
-        with bar(message, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), total=total, done=done) as task:
-            yield lambda: task.progress.advance(task.number)
+        columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with bar(message, *columns, total=total, done=done) as (shown, task):
+            yield lambda: shown.advance(task)
         say(message)
         return
     say(f"{message} ({total} parts)")
@@ -183,7 +168,6 @@ class TerminalProgress(FileProgress):
 
     note = staticmethod(say)
     working = staticmethod(working)
-    fitting = staticmethod(fitting)
     counting = staticmethod(counting)
 
     def warn(self, message: str) -> None:

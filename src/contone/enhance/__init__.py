@@ -1,58 +1,42 @@
 """(X, L) -> D^: the methods, one file each.
 
 `methods()` lists them; commands, experiments and the tests all read that list, so a new method appears
-everywhere once it is imported here and named in `__all__`, or offered by an installed package (`plugins`).
+everywhere once it is imported here, or offered by an installed package (`plugins`).
 """
 
 from contone.base import Enhancer
 from contone.enhance import plugins
-from contone.enhance.baselines import Logical, Temperature, Uniform
-from contone.enhance.conle import ConLE
-from contone.enhance.dldl import DLDL
-from contone.enhance.dram import DRAM
-from contone.enhance.fcm import FCM
-from contone.enhance.glemr import GLEMR
-from contone.enhance.glerb import GLERB
-from contone.enhance.glesc import GLESC
-from contone.enhance.glle import GLLE
-from contone.enhance.inversion import Inversion
-from contone.enhance.km import KM
-from contone.enhance.lcdr import LCdr
-from contone.enhance.leic import LEIC
-from contone.enhance.lemll import LEMLL
-from contone.enhance.lesc import LESC
-from contone.enhance.levi import LEVI
-from contone.enhance.lible import LIBLE
-from contone.enhance.lp import LP
-from contone.enhance.ml2 import ML2
+from contone.enhance.baselines import Logical as Logical
+from contone.enhance.baselines import Temperature as Temperature
+from contone.enhance.baselines import Uniform as Uniform
+from contone.enhance.conle import ConLE as ConLE
+from contone.enhance.dldl import DLDL as DLDL
+from contone.enhance.dram import DRAM as DRAM
+from contone.enhance.fcm import FCM as FCM
+from contone.enhance.glemr import GLEMR as GLEMR
+from contone.enhance.glerb import GLERB as GLERB
+from contone.enhance.glesc import GLESC as GLESC
+from contone.enhance.glle import GLLE as GLLE
+from contone.enhance.inversion import Inversion as Inversion
+from contone.enhance.km import KM as KM
+from contone.enhance.lcdr import LCdr as LCdr
+from contone.enhance.leic import LEIC as LEIC
+from contone.enhance.lemll import LEMLL as LEMLL
+from contone.enhance.lesc import LESC as LESC
+from contone.enhance.levi import LEVI as LEVI
+from contone.enhance.lible import LIBLE as LIBLE
+from contone.enhance.lp import LP as LP
+from contone.enhance.ml2 import ML2 as ML2
 
-__all__ = [
-    "DLDL",
-    "DRAM",
-    "FCM",
-    "GLEMR",
-    "GLERB",
-    "GLESC",
-    "GLLE",
-    "KM",
-    "LEIC",
-    "LEMLL",
-    "LESC",
-    "LEVI",
-    "LIBLE",
-    "LP",
-    "ML2",
-    "ConLE",
-    "Inversion",
-    "LCdr",
-    "Logical",
-    "Temperature",
-    "Uniform",
-]
+
+def own() -> list[type[Enhancer]]:
+    """The enhancers that are imported here."""
+    classes = (thing for thing in globals().values() if isinstance(thing, type) and issubclass(thing, Enhancer))
+    return [cls for cls in classes if cls is not Enhancer]
 
 
 def methods() -> dict[str, type[Enhancer]]:
     """Every enhancer by its lower-case name, baselines first, then alphabetically; those of other packages included."""
-    classes = [*(globals()[name] for name in __all__), *plugins.found()]
+    classes = [*own(), *plugins.found()]
     classes.sort(key=lambda cls: (not cls.baseline, cls.__name__.lower()))
     return {cls.__name__.lower(): cls for cls in classes}

@@ -6,6 +6,8 @@ published row of LCdr, and softmax(0.2 L) is ahead of every method in that table
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -19,14 +21,35 @@ from contone.measurements import asked_frequencies, fill_unasked
 from contone.numerics.simplex import normalise_rows, softmax
 from contone.numerics.solution import Solution
 from contone.typing import Array
-from contone.validation import silent_rows
 from contone.validation.containers import default_names
+from contone.validation.training import silent_rows
 
 LARGEST_C = 30.0
 """Where L / |L| is reached to twelve digits."""
 
 
-class Uniform(Enhancer):
+class Baseline(Enhancer):
+    """An enhancer that looks at labels only, row by row: what `_of_rows` makes of them, unasked entries filled in."""
+
+    reference = "baseline"
+    baseline = True
+    kinds = frozenset({"torch", "dask", "sparse", "unasked", "unlabelled"})
+    unlabelled_get = "the uniform distribution"
+
+    def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
+        self.frequencies_ = asked_frequencies(L)
+        return Solution(self._enhance(X, L))
+
+    def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
+        of_rows = partial(_of_rows, function=self._row_map(), frequencies=self.frequencies_)
+        return get_backend(L).map_rows(of_rows, L, columns=L.shape[1])
+
+    @abstractmethod
+    def _row_map(self) -> Callable[[Array], Array]:
+        """Labels (m, q), with nothing but numbers, to distributions."""
+
+
+class Uniform(Baseline):
     """The same degree for every label: d_j = 1/q, whatever the labels say.
 
     Examples
@@ -35,20 +58,12 @@ class Uniform(Enhancer):
     [[0.5, 0.5], [0.5, 0.5]]
     """
 
-    reference = "baseline"
-    baseline = True
-    kinds = frozenset({"torch", "dask", "sparse", "unasked", "unlabelled"})
-    unlabelled_get = "the uniform distribution"
-
-    def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
-        return Solution(self._enhance(X, L))
-
-    def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
-        return get_backend(L).map_rows(_uniform, L, columns=L.shape[1])
+    def _row_map(self) -> Callable[[Array], Array]:
+        return partial(_tempered, c=0.0)
 
 
 @estimator
-class Temperature(Enhancer):
+class Temperature(Baseline):
     """Softmax of the scaled logical labels: d = softmax(c L), so relevant labels weigh exp(c) times the others.
 
     Parameters
@@ -70,39 +85,24 @@ class Temperature(Enhancer):
     entry may be, so that it is neither a yes nor a no. A row without any label is uniform.
     """
 
-    reference = "baseline"
-    baseline = True
-    kinds = frozenset({"torch", "dask", "sparse", "unasked", "unlabelled"})
-    unlabelled_get = "the uniform distribution"
     c: float | str = parameter(NOT_NEGATIVE, {"auto"}, default=0.2)
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         self.c_ = best_inverse_temperature(L) if isinstance(self.c, str) else float(self.c)
-        self.frequencies_ = asked_frequencies(L)
-        return Solution(self._enhance(X, L))
+        return super()._fit_enhance(X, L)
 
-    def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
-        tempered = partial(_tempered, c=self.c_, frequencies=self.frequencies_)
-        return get_backend(L).map_rows(tempered, L, columns=L.shape[1])
+    def _row_map(self) -> Callable[[Array], Array]:
+        return partial(_tempered, c=self.c_)
 
 
-class Logical(Enhancer):
+class Logical(Baseline):
     """The labels themselves, shared equally: d = L / |L|. A confidence matrix comes back unchanged.
 
     An unasked entry (NaN) counts as much as its label is marked where it was asked; a row without any label is uniform.
     """
 
-    reference = "baseline"
-    baseline = True
-    kinds = frozenset({"torch", "dask", "sparse", "unasked", "unlabelled"})
-    unlabelled_get = "the uniform distribution"
-
-    def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
-        self.frequencies_ = asked_frequencies(L)
-        return Solution(self._enhance(X, L))
-
-    def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
-        return get_backend(L).map_rows(partial(_shared, frequencies=self.frequencies_), L, columns=L.shape[1])
+    def _row_map(self) -> Callable[[Array], Array]:
+        return normalise_rows
 
 
 def best_inverse_temperature(L: Array) -> float:
@@ -126,16 +126,12 @@ def best_inverse_temperature(L: Array) -> float:
     return float(minimize_scalar(loss, bounds=(0.0, LARGEST_C), method="bounded").x)
 
 
-def _uniform(L: np.ndarray) -> Array:
-    return array_namespace(L).full_like(L, 1.0 / L.shape[1])
+def _tempered(L: Array, c: float) -> Array:
+    return softmax(c * L)
 
 
-def _tempered(L: np.ndarray, c: float, frequencies: np.ndarray) -> Array:
-    return softmax(c * _expected(L, frequencies))
-
-
-def _shared(L: np.ndarray, frequencies: np.ndarray) -> Array:
-    return normalise_rows(_expected(L, frequencies))
+def _of_rows(L: Array, function: Callable[[Array], Array], frequencies: np.ndarray) -> Array:
+    return function(_expected(L, frequencies))
 
 
 def _expected(L: Array, frequencies: np.ndarray) -> Array:

@@ -33,7 +33,7 @@ from contone.numerics.optimise import lbfgs
 from contone.numerics.simplex import kl_divergence, softmax
 from contone.numerics.solution import Solution
 from contone.typing import Array, EstimatorLike
-from contone.validation import NOTHING_KNOWN, KnownDegrees
+from contone.validation.degrees import NOTHING_KNOWN, KnownDegrees
 
 FLOOR = 1e-4
 """Degrees of an answer below this count as this much: a method's exact zero is no evidence of a factor of 1e12."""
@@ -156,27 +156,23 @@ def fit_map(answers: np.ndarray, degrees: np.ndarray, strength: float) -> LabelM
     q = answers.shape[1]
     Z = centred_log(answers)
     variance = max(float(np.mean(np.square(Z).sum(axis=1))), 1e-12)
-    start = np.zeros(1 if math.isinf(strength) else 1 + 2 * q)
-    found = lbfgs(partial(map_objective, Z=Z, degrees=degrees, variance=variance, strength=strength), start,
-                  tol=1e-8 * len(Z), max_iter=500)  # fmt: skip
-    offsets, slopes = np.zeros((2, q)) if math.isinf(strength) else found.value[1:].reshape(2, q)
-    return LabelMap(1.0 + float(found.value[0]), offsets, slopes)
+    objective = partial(map_objective, Z=Z, degrees=degrees, variance=variance, strength=strength)
+    found = lbfgs(objective, np.zeros(1 + 2 * q), tol=1e-8 * len(Z), max_iter=500)
+    return LabelMap(1.0 + float(found.value[0]), *found.value[1:].reshape(2, q))
 
 
 def map_objective(
     change: np.ndarray, Z: np.ndarray, degrees: np.ndarray, variance: float, strength: float
 ) -> tuple[float, np.ndarray]:
-    """The objective and its gradient in (b - 1, c, s), or in b - 1 alone where the strength is infinite."""
+    """The objective and its gradient in (b - 1, c, s); nothing moves c and s where the strength is infinite."""
     q = Z.shape[1]
-    alone = math.isinf(strength)
-    offsets, slopes = np.zeros((2, q)) if alone else change[1:].reshape(2, q)
+    offsets, slopes = change[1:].reshape(2, q)
     R = softmax(Z * (1.0 + change[0] + slopes) + offsets)
     E = q * (R - degrees)
     value = q * float(np.sum(kl_divergence(degrees, R))) + 0.5 * ROWS_OF_TEMPERATURE * variance * float(change[0]) ** 2
-    gradient = np.zeros_like(change)
-    gradient[0] = float(np.sum(E * Z)) + ROWS_OF_TEMPERATURE * variance * float(change[0])
-    if not alone:
-        value += 0.5 * strength * float(offsets @ offsets + variance * slopes @ slopes)
-        gradient[1 : 1 + q] = E.sum(axis=0) + strength * offsets
-        gradient[1 + q :] = (E * Z).sum(axis=0) + strength * variance * slopes
-    return value, gradient
+    by_temperature = float(np.sum(E * Z)) + ROWS_OF_TEMPERATURE * variance * float(change[0])
+    if math.isinf(strength):
+        return value, np.append(by_temperature, np.zeros(2 * q))
+    value += 0.5 * strength * float(offsets @ offsets + variance * slopes @ slopes)
+    by_offsets, by_slopes = E.sum(axis=0) + strength * offsets, (E * Z).sum(axis=0) + strength * variance * slopes
+    return value, np.concatenate([[by_temperature], by_offsets, by_slopes])

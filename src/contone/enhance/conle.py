@@ -22,14 +22,11 @@ the authors was found.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from contone.backends import like, to_numpy
 from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, Enhancer, estimator, parameter
 from contone.numerics import networks
-from contone.numerics.networks import Sizes, Tensor
+from contone.numerics.networks import Networks, Phase, Tensor
 from contone.numerics.scaling import standardisation, unscaled
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
@@ -100,57 +97,40 @@ class ConLE(Enhancer):
         self._sizes = network_sizes(d, L.shape[1], self.n_code, self.n_hidden)
         terms = (self.alpha, self.beta, self.temperature, self.margin)
 
-        def loss(w: Tensor, rows: Tensor) -> Tensor:
-            return objective(w, self._sizes, features[rows], labels[rows], *terms)
+        def loss(nets: Networks, rows: Tensor) -> Tensor:
+            return objective(nets, features[rows], labels[rows], *terms)
 
         rng = networks.generator(self.random_state)
-        per_epoch = networks.steps_per_epoch(n, self.batch_size)
-        epochs = -(-AUTO_STEPS // per_epoch) if self.epochs == "auto" else int(self.epochs)
-        trained = networks.train(
-            loss,
-            like(networks.initial_parameters(self._sizes, rng, start="uniform"), features),
-            n_rows=n,
-            epochs=epochs,
-            batch_size=self.batch_size,
-            rates=lambda _: self.learning_rate,
-            rng=rng,
-        )
-        self._w = to_numpy(trained.w)
-        value, slope = networks.value_and_slope(loss, trained.w, n, self.batch_size)
+        start = networks.initial_parameters(self._sizes, rng, start="uniform")
+        epochs = networks.n_epochs(self.epochs, AUTO_STEPS, n, self.batch_size)
+        phase = Phase(loss, epochs, lambda _: self.learning_rate)
+        trained = networks.train([phase], self._sizes, start, features, batch_size=self.batch_size, rng=rng)
+        self._w = trained.value
         self.scores_ = self._scores(X, L)
-        return Solution(softmax(self.scores_), value, slope, trained.n_steps, info={"epochs": epochs})
+        return trained.with_value(softmax(self.scores_), epochs=epochs)
 
     def _enhance(self, X: Array, L: Array) -> Array:
         return softmax(self._scores(X, L))
 
-    def _scores(self, X: Array, L: Array) -> Any:
+    def _scores(self, X: Array, L: Array) -> Array:
         """Y (m, q), in the library of X."""
-        features, labels = networks.to_tensor(self._scaling(X)), networks.to_tensor(L)
-        w = like(self._w, features)
-        answer = networks.in_chunks(lambda x, l: codes(w, self._sizes, x, l)[2], features, labels)
-        return like(answer, X)
+        return networks.answer(lambda *rows: codes(*rows)[2], self._w, self._sizes, self._scaling(X), L)
 
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
-        m = n if self.batch_size is None else min(n, self.batch_size)
-        parameters = networks.count_parameters(network_sizes(d, q, self.n_code, self.n_hidden))
-        held = 8.0 * m * (12 * self.n_hidden + 12 * self.n_code + 10 * q + 12 * m)
-        return super()._fit_bytes(n, d, q) + held + 8 * 8.0 * parameters
+        sizes, m = network_sizes(d, q, self.n_code, self.n_hidden), min(n, self.batch_size or n)
+        pairs = 8.0 * 12 * m * m  # the contrast
+        return super()._fit_bytes(n, d, q) + networks.training_bytes(sizes, n, self.batch_size) + pairs
 
 
 def network_sizes(d: int, q: int, n_code: int, n_hidden: int) -> dict[str, tuple[int, ...]]:
     """Widths of f, g and h."""
-    return {
-        "features": (d, n_hidden, n_code),
-        "labels": (q, n_hidden, n_code),
-        "degrees": (2 * n_code, n_hidden, q),
-    }
+    return {"features": (d, n_hidden, n_code), "labels": (q, n_hidden, n_code), "degrees": (2 * n_code, n_hidden, q)}
 
 
-def codes(w: Tensor, sizes: Sizes, X: Tensor, L: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def codes(nets: Networks, X: Tensor, L: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Z, Q (m, n_code) and Y (m, q) of rows X (m, d) with labels L (m, q)."""
     import torch
 
-    nets = networks.unpack(w, sizes)
     hidden = (torch.nn.functional.leaky_relu,)
     Z = networks.forward(nets["features"], X, hidden)
     Q = networks.forward(nets["labels"], L, hidden)
@@ -158,10 +138,10 @@ def codes(w: Tensor, sizes: Sizes, X: Tensor, L: Tensor) -> tuple[Tensor, Tensor
 
 
 def objective(
-    w: Tensor, sizes: Sizes, X: Tensor, L: Tensor, alpha: float, beta: float, temperature: float, margin: float
+    nets: Networks, X: Tensor, L: Tensor, alpha: float, beta: float, temperature: float, margin: float
 ) -> Tensor:
-    """The loss on rows X (m, d), L (m, q), a pure function of the weights w."""
-    Z, Q, Y = codes(w, sizes, X, L)
+    """The loss on rows X (m, d), L (m, q), a pure function of the networks."""
+    Z, Q, Y = codes(nets, X, L)
     return (
         contrast(Z, Q, temperature)
         + contrast(Q, Z, temperature)

@@ -29,15 +29,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import logsumexp
 
 from contone.backends import Graph
-from contone.base import (
-    COUNT,
-    NOT_NEGATIVE,
-    POSITIVE,
-    Enhancer,
-    InductiveMixin,
-    estimator,
-    parameter,
-)
+from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, Enhancer, InductiveMixin, estimator, parameter
 from contone.numerics.graphs import neighbour_affinity
 from contone.numerics.optimise import lbfgs
 from contone.numerics.scaling import standardisation
@@ -112,11 +104,7 @@ class DLDL(InductiveMixin, Enhancer):
     reference = "Jia, Tang & Jiang, Label Distribution Learning from Logical Label, IJCAI 2024"
     kinds = frozenset({"unasked"})
     PRESETS: ClassVar[Presets] = {"paper": {"gamma": 0.01, "sigma": 20.0, "standardize": False, "fit_intercept": False}}
-    SEARCH: ClassVar[Domains] = {
-        "alpha": [1e-3, 0.01, 0.1, 1.0],
-        "beta": [1e-3, 0.1, 1.0],
-        "gamma": [0.5, 5.0, 50.0],
-    }
+    SEARCH: ClassVar[Domains] = {"alpha": [1e-3, 0.01, 0.1, 1.0], "beta": [1e-3, 0.1, 1.0], "gamma": [0.5, 5.0, 50.0]}
     alpha: float = parameter(NOT_NEGATIVE, default=0.1)
     beta: float = parameter(NOT_NEGATIVE, default=0.001)
     gamma: float = parameter(POSITIVE, default=0.5)

@@ -76,9 +76,7 @@ class DRAM(InductiveMixin, Enhancer):
     """
 
     reference = "Lu & Jia, NeurIPS 2022"
-    PRESETS: ClassVar[Presets] = {
-        "original_code": {"standardize": False, "responsibilities": "stale"},
-    }
+    PRESETS: ClassVar[Presets] = {"original_code": {"standardize": False, "responsibilities": "stale"}}
     SEARCH: ClassVar[Domains] = {"penalty": [1e-5, 1e-3, 0.1], "n_components": [1, 3]}
     n_components: int = parameter(COUNT, default=3)
     penalty: float = parameter(NOT_NEGATIVE, default=1e-5)

@@ -86,9 +86,7 @@ class FCM(Enhancer):
     """
 
     reference = "El Gayar, Schwenker & Palm, ANNPR 2006; Xu, Tao & Geng, IJCAI 2018"
-    PRESETS: ClassVar[Presets] = {
-        "paper": {"standardize": False, "output": "softmax"},
-    }
+    PRESETS: ClassVar[Presets] = {"paper": {"standardize": False, "output": "softmax"}}
     SEARCH: ClassVar[Domains] = {
         "n_clusters": [10, 20, 50, 100],
         "fuzzifier": [1.2, 1.5, 2.0],

@@ -28,19 +28,21 @@ AAAI 2023.
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
-from scipy.special import expit, ndtri
+from scipy.special import ndtri
 from scipy.stats import qmc
 from sklearn.utils import check_random_state
 
 from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, Enhancer, estimator, parameter
-from contone.numerics.optimise import adam, join, lbfgs, split
+from contone.numerics import networks
+from contone.numerics.networks import Networks, Phase, Tensor
+from contone.numerics.optimise import lbfgs
 from contone.numerics.scaling import min_max_scaling
-from contone.numerics.simplex import normalise_rows, row_maxima, row_sums, softmax
+from contone.numerics.simplex import normalise_rows, row_maxima, row_sums
 from contone.numerics.solution import Solution
-from contone.runtime import machine
 from contone.typing import Array, Domains, Presets
 
 FLOOR = 1e-5
@@ -63,8 +65,9 @@ class GLEMR(Enhancer):
     solver : {"limit", "adam"}, default="limit"
         "limit" is the maximum of the objective where every row's posterior is free and the features have no weight: a
         closed problem for each number of relevant labels, deterministic at any number of rows. "adam" trains the linear
-        posterior and the mixture as published; where training ends before the maximum, which it does with the
-        published settings, the answer depends on the learning rate and the number of steps.
+        posterior and the mixture as published, by torch (``pip install 'contone[torch]'``); where training ends before
+        the maximum, which it does with the published settings, the answer depends on the learning rate and the number
+        of steps.
     prior_precision : float, default=0.03
         lz. The authors advise 1e-3 to 1; the default is the middle. Large values give the uniform distribution.
     label_weight : float, default=1e5
@@ -123,7 +126,7 @@ class GLEMR(Enhancer):
             solution = self._train(X, L)
             self.means_, self.variances_ = self._posterior(X, L)
             D = expected_softmax(self.means_, self.variances_)
-        return Solution(D, solution.objective, solution.residual, solution.n_iter, solution.converged)
+        return solution.with_value(D)
 
     def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
         L = (L > 0).astype(float)
@@ -155,22 +158,24 @@ class GLEMR(Enhancer):
 
     def _train(self, X: np.ndarray, L: np.ndarray) -> Solution:
         """Set the weights of the posterior."""
+        networks.require_torch(self)
         self._scaling = min_max_scaling(X)
-        model = Model(self._scaling(X), L, self.n_components, float(self.prior_precision), float(self.label_weight))
+        features, labels = networks.to_tensor(self._scaling(X)), networks.to_tensor(L)
+        self._sizes = network_sizes(X.shape[1], L.shape[1], self.n_components)
+        weights = float(self.prior_precision), float(self.label_weight)
         random = check_random_state(self.random_state)
-        start = 0.1 * random.normal(size=sum(int(np.prod(shape)) for shape in model.shapes))
+        start = 0.1 * random.normal(size=networks.count_parameters(self._sizes))
 
-        def value_and_gradient(w: np.ndarray) -> tuple[float, np.ndarray]:
-            return objective(split(w, model.shapes), random.normal(size=L.shape), model)
+        def loss(nets: Networks, _: Tensor) -> Tensor:
+            return objective(nets, features, labels, networks.to_tensor(random.normal(size=L.shape)), *weights)
 
-        solution = adam(value_and_gradient, start, learning_rate=self.learning_rate, max_iter=self.max_iter)
-        self._weights = split(solution.value, model.shapes)[:4]
-        return solution
+        phase = Phase(loss, self.max_iter, lambda _: self.learning_rate)
+        trained = networks.train([phase], self._sizes, start, features)
+        self._w = trained.value
+        return trained
 
-    def _posterior(self, X: np.ndarray, L: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        W_mu, b_mu, W_v, b_v = self._weights
-        inputs = np.hstack([self._scaling(X), L])
-        return inputs @ W_mu + b_mu, softplus(inputs @ W_v + b_v) + FLOOR
+    def _posterior(self, X: np.ndarray, L: np.ndarray) -> list[np.ndarray]:
+        return np.hsplit(networks.answer(joint_posterior, self._w, self._sizes, self._scaling(X), L), 2)
 
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
         if self.solver == "limit":
@@ -179,14 +184,9 @@ class GLEMR(Enhancer):
         return super()._fit_bytes(n, d + q, q) + blocks + 6 * 8.0 * d * q * self.n_components
 
 
-def softplus(A: np.ndarray) -> Array:
-    """log(1 + exp(A)), entry by entry."""
-    return np.logaddexp(0.0, A)
-
-
-def log_label_law(L: np.ndarray, P: np.ndarray) -> Array:
-    """log Pr(l_i | p_i) + q log 2 = log(l.p + 1 - |l|/q), (n,), for L and P (n, q)."""
-    return np.log(np.sum(L * P, axis=1) + 1.0 - L.sum(axis=1) / L.shape[1])
+def label_law(L: Array, P: Array) -> Array:
+    """2^q Pr(l_i | p_i) = l.p + 1 - |l|/q, (n,), for L and P (n, q)."""
+    return (L * P).sum(axis=1) + 1.0 - L.sum(axis=1) / L.shape[1]
 
 
 def expected_softmax(mu: np.ndarray, v: np.ndarray) -> Array:
@@ -286,79 +286,49 @@ def normal_nodes(q: int, n_nodes: int | None = None) -> np.ndarray:
 # --------------------------------------------------------------------------------------------------------- training
 
 
-class Model(NamedTuple):
-    """What stays the same while the posterior is trained."""
-
-    X: np.ndarray
-    """(n, d), scaled to [0, 1]."""
-    L: np.ndarray
-    """(n, q) in {0, 1}."""
-    n_components: int
-    lz: float
-    ly: float
-
-    @property
-    def shapes(self) -> list[tuple[int, ...]]:
-        """Of the posterior's W_mu, b_mu, W_v, b_v and the mixture's a, a0, b, b0 (features by components)."""
-        d, q = self.X.shape[1], self.L.shape[1]
-        wide = d * self.n_components
-        return [(d + q, q), (q,), (d + q, q), (q,), (q, wide), (wide,), (q, wide), (wide,)]
+def network_sizes(d: int, q: int, n_components: int) -> dict[str, tuple[int, ...]]:
+    """Widths of the linear maps: the posterior's mu and v, and the mixture's a and b (features by components)."""
+    wide = d * n_components
+    return {"mu": (d + q, q), "v": (d + q, q), "a": (q, wide), "b": (q, wide)}
 
 
-def objective(parameters: list[np.ndarray], eps: np.ndarray, model: Model) -> tuple[float, np.ndarray]:
-    """Minus the objective for one draw made from the noise eps (n, q), and its gradient by the joined parameters."""
-    step = max(1, BLOCK_ENTRIES // (model.X.shape[1] * model.n_components))
-    blocks = [slice(first, first + step) for first in range(0, len(model.X), step)]
-    sums = machine.total(
-        lambda r: _sum_over_rows(parameters, eps[r], model._replace(X=model.X[r], L=model.L[r])), blocks
-    )
-    return float(sums[0]) / len(model.X), sums[1:] / len(model.X)
+def joint_posterior(nets: Networks, X: Tensor, L: Tensor) -> Tensor:
+    """mu and v beside each other, (n, 2 q), of rows X (n, d), scaled to [0, 1], with labels L (n, q)."""
+    import torch
+
+    inputs = torch.cat([X, L], dim=1)
+    return torch.cat([networks.forward(nets["mu"], inputs, ()), _positive(nets["v"], inputs)], dim=1)
 
 
-def _sum_over_rows(parameters: list[np.ndarray], eps: np.ndarray, model: Model) -> np.ndarray:
-    """What some rows add to the objective, and then to its gradient, in one vector."""
-    W_mu, b_mu, W_v, b_v, a, a0, b, b0 = parameters
-    X, L, lz = model.X, model.L, model.lz
-    (n, d), q = X.shape, L.shape[1]
-    feature_weight, label_weight = 1.0 / (1.0 + model.ly), model.ly / (1.0 + model.ly)
+def _positive(layers: networks.Layers, inputs: Tensor) -> Tensor:
+    import torch
 
-    inputs = np.hstack([X, L])
-    mu, raw_v = inputs @ W_mu + b_mu, inputs @ W_v + b_v
-    v = softplus(raw_v) + FLOOR
-    S = softmax(mu + np.sqrt(v) * eps)
-    P = S + FLOOR
-    raw_sd = P @ b + b0
-    sd = softplus(raw_sd) + FLOOR
-    standard = (np.repeat(X, model.n_components, axis=1) - P @ a - a0) / sd
-    terms = -0.5 * standard**2 - np.log(sd) - 0.5 * np.log(2.0 * np.pi)
-    loglik = terms.reshape(n, d, model.n_components).sum(axis=1)
-    share = softmax(loglik)
-    rho = share + FLOOR
-    law = np.sum(L * P, axis=1) + 1.0 - L.sum(axis=1) / q
-    gain = (
-        feature_weight * np.sum(rho * loglik)
-        + label_weight * np.sum(np.log(law))
-        - 0.5 * np.sum(lz * (mu**2 + v) - np.log(v))
-        - np.sum(rho * np.log(rho))
-    )
+    return torch.nn.functional.softplus(networks.forward(layers, inputs, ())) + FLOOR
 
-    by_rho = feature_weight * loglik - np.log(rho) - 1.0
-    by_loglik = feature_weight * rho + share * (by_rho - np.sum(share * by_rho, axis=1, keepdims=True))
-    by_term = np.tile(by_loglik, (1, d))
-    by_mean = by_term * standard / sd
-    by_raw_sd = by_term * (standard**2 - 1.0) / sd * expit(raw_sd)
-    by_P = by_mean @ a.T + by_raw_sd @ b.T + label_weight * L / law[:, None]
-    by_z = S * (by_P - np.sum(S * by_P, axis=1, keepdims=True))
-    by_mu = by_z - lz * mu
-    by_raw_v = (by_z * eps / (2.0 * np.sqrt(v)) - 0.5 * (lz - 1.0 / v)) * expit(raw_v)
-    gradient = [
-        inputs.T @ by_mu,
-        by_mu.sum(axis=0),
-        inputs.T @ by_raw_v,
-        by_raw_v.sum(axis=0),
-        P.T @ by_mean,
-        by_mean.sum(axis=0),
-        P.T @ by_raw_sd,
-        by_raw_sd.sum(axis=0),
-    ]
-    return -join([np.array(gain), *gradient])
+
+def objective(nets: Networks, X: Tensor, L: Tensor, eps: Tensor, lz: float, ly: float) -> Tensor:
+    """Minus the objective for one draw made from the noise eps (n, q), block by block of rows."""
+    from torch.utils.checkpoint import checkpoint
+
+    step = max(1, BLOCK_ENTRIES // nets["a"][0][1].numel())
+    if len(X) <= step:
+        return -_gain(nets, X, L, eps, lz, ly) / len(X)
+    # What is in between is made again for the gradient, so that it is held of one block only.
+    gain = partial(checkpoint, _gain, use_reentrant=False, preserve_rng_state=False)
+    blocks = zip(*(A.split(step) for A in (X, L, eps)), strict=True)
+    return -sum((gain(nets, *rows, lz, ly) for rows in blocks), X.new_zeros(())) / len(X)
+
+
+def _gain(nets: Networks, X: Tensor, L: Tensor, eps: Tensor, lz: float, ly: float) -> Tensor:
+    """What some rows add to the objective."""
+    mu, v = joint_posterior(nets, X, L).chunk(2, dim=1)
+    P = (mu + v.sqrt() * eps).softmax(dim=1) + FLOOR
+    mean, deviation = networks.forward(nets["a"], P, ()), _positive(nets["b"], P)
+    K = mean.shape[1] // X.shape[1]
+    terms = -0.5 * ((X.repeat_interleave(K, dim=1) - mean) / deviation) ** 2 - deviation.log()
+    loglik = (terms - 0.5 * np.log(2.0 * np.pi)).view(*X.shape, K).sum(dim=1)
+    rho = loglik.softmax(dim=1) + FLOOR
+    explained = (rho * loglik).sum() + ly * label_law(L, P).log().sum()
+    prior = 0.5 * (lz * (mu**2 + v) - v.log()).sum() + (rho * rho.log()).sum()
+    gain: Tensor = explained / (1.0 + ly) - prior
+    return gain

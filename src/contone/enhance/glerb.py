@@ -22,17 +22,18 @@ Reference: Y. Lu, W. Li, H. Li, X. Jia. Ranking-preserved generative label enhan
 
 from __future__ import annotations
 
-from functools import partial
 from numbers import Real
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import digamma, expit, polygamma
+from array_api_compat import array_namespace
+from scipy.special import expit
 from sklearn.utils import check_random_state
 
 from contone.backends import get_backend
 from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, Enhancer, Interval, estimator, parameter
-from contone.numerics.optimise import adam, join, split
+from contone.numerics import networks
+from contone.numerics.networks import Networks, Phase, Tensor
 from contone.numerics.scaling import min_max_scaling
 from contone.numerics.simplex import normalise_rows
 from contone.numerics.solution import Solution
@@ -61,7 +62,7 @@ class GLERB(Enhancer):
     rate : "cap", "learned" or float in [0, 1], default="cap"
         s, the share of the way to the point where an irrelevant label draws level with a relevant one. "cap" goes all
         the way (s = 1), a closed form without features; 0 keeps the labels as they are. "learned" trains a rate for
-        each row, which is the method as published.
+        each row, which is the method as published, by torch (``pip install 'contone[torch]'``).
     n_neighbors : int, default=8
         K of "learned", counting the row itself.
     lambda_ : float, default=50.0
@@ -109,7 +110,7 @@ class GLERB(Enhancer):
             "bounded_shape": True,
             "max_iter": 201,
             "random_state": 123,
-        },
+        }
     }
     SEARCH: ClassVar[Domains] = {"rate": [0.2, 0.4, 0.6, 0.8, "cap"]}
     rate: float | str = parameter(Interval(Real, 0, 1, closed="both"), {"cap", "learned"}, default="cap")
@@ -134,24 +135,23 @@ class GLERB(Enhancer):
 
     def _train(self, X: np.ndarray, L: np.ndarray) -> Solution:
         """Set w and w0."""
+        networks.require_torch(self)
         neighbours = get_backend(X).nearest_neighbours(X, self.n_neighbors - 1) if self.n_neighbors > 1 else None
-        relevant, irrelevant = neighbour_evidence(L, None if neighbours is None else neighbours.indices)
+        evidence = neighbour_evidence(L, None if neighbours is None else neighbours.indices)
         self._scaling = min_max_scaling(X)
         X = self._scaling(X)
-        problem = Problem(X, L @ self._graph.U, self._graph, self.caps_, relevant, irrelevant, float(self.lambda_))
-        shapes = problem.shapes
-        start = np.full(sum(int(np.prod(shape)) for shape in shapes), float(self.init == "ones"))
+        rows = Rows(*map(networks.to_tensor, (X, L @ self._graph.U, self.caps_, *evidence, *self._graph)))
+        sizes = network_sizes(X.shape[1], L.shape[1])
         restarted = self.init == "ones" and float(X.sum(axis=1).max()) + 1.0 > SINGLE_PRECISION
-        if restarted:
-            start[:] = 0.0
-        random = check_random_state(self.random_state)
+        start = np.full(networks.count_parameters(sizes), float(self.init == "ones" and not restarted))
+        random, how = check_random_state(self.random_state), (float(self.lambda_), self.bounded_shape)
 
-        def value_and_gradient(w: np.ndarray) -> tuple[float, np.ndarray]:
+        def loss(nets: Networks, _: Tensor) -> Tensor:
             u = np.clip(random.uniform(size=L.shape), FLOOR, 1.0 - FLOOR)
-            return negative_elbo(split(w, shapes), u, problem, bounded_shape=self.bounded_shape)
+            return negative_elbo(nets, networks.to_tensor(u), rows, *how)
 
-        trained = adam(value_and_gradient, start, learning_rate=self.learning_rate, max_iter=self.max_iter)
-        self._w, self._w0 = split(trained.value, shapes)[:2]
+        trained = networks.train([Phase(loss, self.max_iter, lambda _: self.learning_rate)], sizes, start, rows.X)
+        self._w, self._w0 = np.split(trained.value, [X.shape[1], X.shape[1] + 1])[:2]
         search = {} if neighbours is None else {"neighbours": neighbours.report()}
         return trained.with_value(None, restarted=restarted, **search)
 
@@ -164,10 +164,6 @@ class GLERB(Enhancer):
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
         trained = 8.0 * n * (2 * d + 30 * q) if self.rate == "learned" else 0.0
         return super()._fit_bytes(n, d, q) + trained
-
-    def __sklearn_is_fitted__(self) -> bool:
-        # By its trailing underscore scikit-learn would take the parameter `lambda_` for the result of a fit.
-        return hasattr(self, "label_distributions_")
 
 
 # ----------------------------------------------------------------------------------------------------- propagation
@@ -197,17 +193,15 @@ def label_graph(L: np.ndarray) -> LabelGraph:
     return LabelGraph(U, np.where(lam > 1.0 - SAME_COMPONENT, 1.0, lam))
 
 
-def filters(graph: LabelGraph, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """f(a, lam) = (1 - a) / (1 - a lam) and its derivative by a, (m, q) each, for rates a (m,)."""
-    a = a[:, None]
-    one = graph.lam == 1.0
-    below = np.where(one, 1.0, 1.0 - a * graph.lam)
-    return np.where(one, 1.0, (1.0 - a) / below), np.where(one, 0.0, (graph.lam - 1.0) / below**2)
+def filters(lam: Array, a: Array) -> Array:
+    """f(a, lam) = (1 - a) / (1 - a lam), (m, q), for rates a (m,) and eigenvalues lam (q,); 1 where lam is 1."""
+    xp, one, a = array_namespace(lam, a), lam == 1.0, a[:, None]
+    return xp.where(one, 1.0, (1.0 - a) / xp.where(one, 1.0, 1.0 - a * lam))
 
 
 def propagate(graph: LabelGraph, L: np.ndarray, a: np.ndarray) -> Array:
     """Phi(a_i) l_i for the rows of L (m, q) and rates a (m,)."""
-    return (L @ graph.U * filters(graph, a)[0]) @ graph.U.T
+    return (L @ graph.U * filters(graph.lam, a)) @ graph.U.T
 
 
 def gap(graph: LabelGraph, L: np.ndarray, a: np.ndarray) -> Array:
@@ -247,27 +241,27 @@ def degrees(graph: LabelGraph, L: np.ndarray, a: np.ndarray) -> Array:
 # -------------------------------------------------------------------------------------------------- learning the rate
 
 
-class Problem(NamedTuple):
+class Rows(NamedTuple):
     """What stays the same while the rates are learned."""
 
-    X: np.ndarray
+    X: Tensor
     """(n, d), scaled."""
-    H: np.ndarray
+    H: Tensor
     """L U, (n, q)."""
-    graph: LabelGraph
-    caps: np.ndarray
+    caps: Tensor
     """(n,)."""
-    relevant: np.ndarray
+    relevant: Tensor
     """N^T L, (n, q): how much evidence for t the neighbours give."""
-    irrelevant: np.ndarray
+    irrelevant: Tensor
     """N^T (1 - L), (n, q): evidence against it."""
-    lambda_: float
+    U: Tensor
+    lam: Tensor
+    """Of the label graph, (q, q) and (q,)."""
 
-    @property
-    def shapes(self) -> list[tuple[int, ...]]:
-        """Of w, w0, Wb, wb, V, v."""
-        d, q = self.X.shape[1], self.H.shape[1]
-        return [(d,), (1,), (d, q), (q,), (q, d), (d,)]
+
+def network_sizes(d: int, q: int) -> dict[str, tuple[int, ...]]:
+    """Widths of the linear maps: w and w0, Wb and wb, V and v."""
+    return {"rate": (d, 1), "shape": (d, q), "features": (q, d)}
 
 
 def neighbour_evidence(L: np.ndarray, others: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -286,68 +280,29 @@ def neighbour_evidence(L: np.ndarray, others: np.ndarray | None) -> tuple[np.nda
     return relevant, total[:, None] - relevant
 
 
-def kumaraswamy_divergence(A: np.ndarray, B: np.ndarray) -> Array:
+def kumaraswamy_divergence(A: Tensor, B: Tensor) -> Tensor:
     """KL(Kumaraswamy(A, B) || uniform on [0, 1])."""
-    return np.log(A) + np.log(B) + (1.0 - A) / A * (digamma(1.0 + B) + np.euler_gamma) + 1.0 / B - 1.0
+    return A.log() + B.log() + (1.0 - A) / A * ((1.0 + B).digamma() + np.euler_gamma) + 1.0 / B - 1.0
 
 
-def negative_elbo(
-    parameters: list[np.ndarray], u: np.ndarray, problem: Problem, *, bounded_shape: bool
-) -> tuple[float, np.ndarray]:
-    """Minus the ELBO per row, for one draw made from uniform noise u (n, q), and its gradient by the joined parameters.
+def negative_elbo(nets: Networks, u: Tensor, rows: Rows, lambda_: float, bounded_shape: bool) -> Tensor:
+    """Minus the ELBO per row, for one draw t = (1 - u^(1/B))^(1/A) made from uniform noise u (n, q).
 
-    The draw is t = (1 - u^(1/B))^(1/A). Where a quantity is at its floor nothing flows through it.
+    Where a quantity is at its floor nothing flows through it.
     """
-    w, w0, Wb, wb, V, v = parameters
-    X, n = problem.X, len(problem.X)
-    clip = partial(_clipped, low=FLOOR, high=1.0 - FLOOR)
-
-    s = expit(X @ w + w0)
-    f, slope = filters(problem.graph, problem.caps * s)
-    median, median_free = clip((problem.H * f) @ problem.graph.U.T)
-    log_B, B_free = _clipped(X @ Wb + wb, -LARGEST_LOG_SHAPE, LARGEST_LOG_SHAPE)
-    B = np.exp(log_B)
-    base, base_free = clip(-np.expm1(-np.log(2.0) / B))  # 1 - 2^(-1/B)
+    s = networks.forward(nets["rate"], rows.X, ()).sigmoid()[:, 0]
+    median = _inside((rows.H * filters(rows.lam, rows.caps * s)) @ rows.U.T)
+    B = networks.forward(nets["shape"], rows.X, ()).clamp(-LARGEST_LOG_SHAPE, LARGEST_LOG_SHAPE).exp()
+    base = _inside(-(-np.log(2.0) / B).expm1())  # 1 - 2^(-1/B)
     # Paper: the code keeps A below 1 - 1e-4 too; any A > 0 is a shape, and only then is m the median.
-    raw_A = np.log(base) / np.log(median)
-    A, A_free = _clipped(raw_A, FLOOR, 1.0 - FLOOR if bounded_shape else np.inf)
-    log_power = np.log(u) / B
-    y = np.maximum(-np.expm1(log_power), TINY)  # 1 - u^(1/B)
-    log_y = np.log(y)
-    t, t_free = clip(np.exp(log_y / A))
-
-    misfit = t @ V + v - X
-    fit = problem.relevant * np.log(t) + problem.irrelevant * np.log1p(-t)
-    divergence = kumaraswamy_divergence(A, B)
-    value = float(0.5 * np.sum(misfit**2) - problem.lambda_ * np.sum(fit) + np.sum(divergence)) / n
-
-    by_t = t_free * (misfit @ V.T - problem.lambda_ * (problem.relevant / t - problem.irrelevant / (1.0 - t)))
-    moment = digamma(1.0 + B) + np.euler_gamma
-    by_A = A_free * (-by_t * t * log_y / A**2 + 1.0 / A - moment / A**2)
-    # d log y / d log B, and d log(base) / d log B
-    log_y_slope = np.exp(log_power) * log_power / y
-    base_slope = -base_free * np.exp2(-1.0 / B) * np.log(2.0) / B / base
-    by_log_B = B_free * (
-        by_t * t / A * log_y_slope
-        + 1.0
-        + (1.0 - A) / A * B * polygamma(1, 1.0 + B)
-        - 1.0 / B
-        + by_A * base_slope / np.log(median)
-    )
-    by_median = -median_free * by_A * raw_A / (median * np.log(median))
-    by_rate = np.sum((by_median @ problem.graph.U) * problem.H * slope, axis=1)
-    by_logit = by_rate * problem.caps * s * (1.0 - s)
-    gradient = [
-        X.T @ by_logit,
-        by_logit.sum(keepdims=True),
-        X.T @ by_log_B,
-        by_log_B.sum(axis=0),
-        t.T @ misfit,
-        misfit.sum(axis=0),
-    ]
-    return value, join(gradient) / n
+    A = (base.log() / median.log()).clamp(FLOOR, 1.0 - FLOOR if bounded_shape else np.inf)
+    y = (-(u.log() / B).expm1()).clamp(min=TINY)  # 1 - u^(1/B)
+    t = _inside((y.log() / A).exp())
+    misfit = networks.forward(nets["features"], t, ()) - rows.X
+    fit = rows.relevant * t.log() + rows.irrelevant * (-t).log1p()
+    value: Tensor = 0.5 * misfit.square().sum() - lambda_ * fit.sum() + kumaraswamy_divergence(A, B).sum()
+    return value / len(rows.X)
 
 
-def _clipped(A: np.ndarray, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
-    """A within [low, high], and 1 where it was there already."""
-    return np.clip(A, low, high), ((low <= A) & (high >= A)).astype(float)
+def _inside(A: Tensor) -> Tensor:
+    return A.clamp(FLOOR, 1.0 - FLOOR)

@@ -24,6 +24,7 @@ from scipy.linalg import solve
 from sklearn.utils import check_random_state
 
 from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, Enhancer, Interval, estimator, parameter
+from contone.numerics.lowrank import shrink_rows
 from contone.numerics.scaling import standardisation
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
@@ -79,10 +80,7 @@ class GLESC(Enhancer):
 
     reference = "Zheng, Zhu, Tang, Liu, Li, Lu. Generalized Label Enhancement with Sample Correlations. TKDE 2021."
     PRESETS: ClassVar[Presets] = {"original_code": {"row_order": "given"}}
-    SEARCH: ClassVar[Domains] = {
-        "lambda_": [0.1, 0.5, 1.0, 4.0, 10.0, 30.0, 100.0],
-        "beta": [1e-3, 0.1, 10.0],
-    }
+    SEARCH: ClassVar[Domains] = {"lambda_": [0.1, 0.5, 1.0, 4.0, 10.0, 30.0, 100.0], "beta": [1e-3, 0.1, 10.0]}
     beta: float = parameter(POSITIVE, default=10.0)
     lambda_: float = parameter(NOT_NEGATIVE, default=10.0)
     row_order: str = parameter({"random", "given"}, default="random")
@@ -108,10 +106,6 @@ class GLESC(Enhancer):
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
         # Z, G, W and three of their size while a step is made, two of them complex: tensors (2, n, n).
         return super()._fit_bytes(n, d, q) + 8 * 8.0 * 2.0 * n * n
-
-    def __sklearn_is_fitted__(self) -> bool:
-        # By its trailing underscore scikit-learn would take the parameter `lambda_` for the result of a fit.
-        return hasattr(self, "label_distributions_")
 
 
 class Representation(NamedTuple):
@@ -139,7 +133,8 @@ def represent(
         for v, V in enumerate(views):
             G[v] += (Y[v] / penalty + V - E[v]) @ V.T
             Z[v] = solvers[v](G[v])
-            E = _shrunk_rows([U - R @ U + M / penalty for U, R, M in zip(views, Z, Y, strict=True)], beta / penalty)
+            noise = [U - R @ U + M / penalty for U, R, M in zip(views, Z, Y, strict=True)]
+            E = np.hsplit(shrink_rows(np.hstack(noise), beta / penalty), [views[0].shape[1]])
         left = [V - R @ V - N for V, R, N in zip(views, Z, E, strict=True)]
         Y = [M + penalty * N for M, N in zip(Y, left, strict=True)]
         G = shrink_slices(Z + W / penalty, 1.0 / penalty)
@@ -181,13 +176,6 @@ def shrink_slices(Z: np.ndarray, by: float) -> np.ndarray:
 def _gram(slices: np.ndarray) -> np.ndarray:
     """A^H A (k, 2, 2) of the slices A (n, 2) of an array (2, n, k)."""
     return np.array([[np.sum(A.conj() * B, axis=0) for B in slices] for A in slices]).transpose(2, 0, 1)
-
-
-def _shrunk_rows(parts: list[np.ndarray], by: float) -> list[np.ndarray]:
-    """Arrays (n, m_v) of which each row, over all of them, is shorter by `by` and not below 0."""
-    lengths = np.sqrt(sum(np.sum(part**2, axis=1) for part in parts))
-    kept = np.maximum(1.0 - by / np.maximum(lengths, 1e-300), 0.0)
-    return [kept[:, None] * part for part in parts]
 
 
 def _resolvent(V: np.ndarray) -> Any:

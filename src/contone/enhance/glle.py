@@ -32,22 +32,9 @@ from array_api_compat import array_namespace
 from sklearn.utils import check_random_state
 
 from contone.backends import Graph, get_backend, like, to_numpy
-from contone.base import (
-    COUNT,
-    NOT_NEGATIVE,
-    POSITIVE,
-    Enhancer,
-    InductiveMixin,
-    estimator,
-    parameter,
-)
+from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, Enhancer, InductiveMixin, estimator, parameter
 from contone.measurements import asked_frequencies
-from contone.numerics.graphs import (
-    in_order,
-    neighbour_affinity,
-    put_back,
-    query_neighbours,
-)
+from contone.numerics.graphs import in_order, neighbour_affinity, put_back, query_neighbours
 from contone.numerics.kernel import gaussian_kernel, gaussian_matrix, mean_pairwise_distance
 from contone.numerics.lanczos import Quadrature, quadrature
 from contone.numerics.linear import conjugate_gradient
@@ -56,7 +43,7 @@ from contone.numerics.scaling import standardisation, unscaled
 from contone.numerics.simplex import softmax, to_distributions
 from contone.numerics.solution import Solution
 from contone.typing import Array, Domains, Operator, Presets
-from contone.validation import silent_rows
+from contone.validation.training import silent_rows
 
 GRID = np.logspace(-2, 2, 41)
 """Candidates for lambda times the mean degree: from a hundredth to a hundred times as much weight as a row's labels."""
@@ -136,10 +123,7 @@ class GLLE(InductiveMixin, Enhancer):
         "paper": {"lambda_": 0.01, "n_neighbors": "labels", "sigma": 10.0, "solver": "lbfgs", "max_iter": 300},
         "original_code": {"lambda_": 0.01, "n_neighbors": 19, "sigma": 10.0, "solver": "lbfgs", "max_iter": 300},
     }
-    SEARCH: ClassVar[Domains] = {
-        "lambda_": ["gcv", "balanced", 0.01, 0.1, 1.0, 10.0],
-        "n_neighbors": [5, 10, 20, 40],
-    }
+    SEARCH: ClassVar[Domains] = {"lambda_": ["gcv", "balanced", 0.01, 0.1, 1.0, 10.0], "n_neighbors": [5, 10, 20, 40]}
     lambda_: float | str = parameter(NOT_NEGATIVE, {"gcv", "balanced"}, default="gcv")
     n_neighbors: int | str = parameter(COUNT, {"labels"}, default=10)
     sigma: float | str = parameter(POSITIVE, {"knn"}, default="knn")
@@ -255,10 +239,6 @@ class GLLE(InductiveMixin, Enhancer):
         scores, lambda_ = like(self.scores_, X), self.solution_.info["lambda"]
         P = labelled_scores(neighbours.distances, neighbours.indices, L, scores, self._sigma, lambda_)
         return self._normalised(P)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        # By its trailing underscore scikit-learn would take the parameter `lambda_` for the result of a fit.
-        return hasattr(self, "label_distributions_")
 
     def _normalised(self, P: Array) -> Array:
         return to_distributions(P, self.output)

@@ -15,7 +15,8 @@ from sklearn.utils.metaestimators import available_if
 from contone.backends import get_backend, like
 from contone.base import Enhancer, InductiveMixin
 from contone.typing import Array, Data, EstimatorLike, Record
-from contone.validation import KnownDegrees, Training, check_degrees
+from contone.validation.degrees import KnownDegrees, check_degrees
+from contone.validation.training import Training
 
 
 class Graded(Enhancer):
@@ -114,16 +115,12 @@ def put_rows(D: Array, known: KnownDegrees) -> Array:
     if len(known.rows) == 0:
         return D
     backend = get_backend(D)
-    if not backend.in_memory:
-        return backend.map_rows(partial(_put_rows, known), D, backend.row_numbers(D), columns=D.shape[1])
-    filled = array_namespace(D).asarray(D, copy=True)
-    filled[known.rows] = like(known.degrees, D)
-    return filled
+    return backend.map_rows(partial(_put_rows, known), D, backend.row_numbers(D), columns=D.shape[1])
 
 
-def _put_rows(known: KnownDegrees, D: np.ndarray, number: np.ndarray) -> np.ndarray:
+def _put_rows(known: KnownDegrees, D: Array, number: np.ndarray) -> Array:
     """The same for a block whose rows have these numbers (m, 1)."""
     here = np.isin(known.rows, number[:, 0])
-    filled = np.array(D)
-    filled[known.rows[here] - int(number[0, 0])] = known.degrees[here]
+    filled = array_namespace(D).asarray(D, copy=True)
+    filled[known.rows[here] - int(number[0, 0])] = like(known.degrees[here], D)
     return filled

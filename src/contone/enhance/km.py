@@ -69,9 +69,7 @@ class KM(Enhancer):
     """
 
     reference = "Jiang, Yi & Lv, Neural Comput. Appl. 2006; Xu, Tao & Geng, IJCAI 2018"
-    PRESETS: ClassVar[Presets] = {
-        "paper": {"standardize": False},
-    }
+    PRESETS: ClassVar[Presets] = {"paper": {"standardize": False}}
     SEARCH: ClassVar[Domains] = {"output": ["softmax", "sum"], "standardize": [True, False]}
     width: float | str = parameter(POSITIVE, {"mean"}, default="mean")
     standardize: bool = parameter("boolean", default=True)

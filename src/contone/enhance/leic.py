@@ -26,10 +26,10 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from contone.backends import like, to_numpy
+from contone.backends import get_backend, like, to_numpy
 from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, Enhancer, estimator, parameter
 from contone.numerics import networks
-from contone.numerics.networks import Sizes, Tensor
+from contone.numerics.networks import Networks, Phase, Tensor
 from contone.numerics.scaling import min_max_scaling
 from contone.numerics.solution import Solution
 from contone.typing import Array, Domains, Matrix, Presets
@@ -93,8 +93,6 @@ class LEIC(Enhancer):
 
     def _fit_enhance(self, X: Array, L: Array) -> Solution:
         networks.require_torch(self)
-        from contone.backends.torch.draws import TensorDraws
-
         n, q = L.shape
         scaled = networks.to_tensor(min_max_scaling(X)(X))
         marked = networks.to_tensor(L > 0).to(scaled.dtype)
@@ -102,23 +100,18 @@ class LEIC(Enhancer):
         rows = Rows(scaled, marked, graph, smooth(graph, scaled))
         sizes = network_sizes(X.shape[1], q, self.n_code)
         rng = networks.generator(self.random_state)
-        w = like(networks.initial_parameters(sizes, rng, start="uniform"), scaled)
-        draws = TensorDraws(rng, scaled)
+        start = networks.initial_parameters(sizes, rng, start="uniform")
+        draws, weight = get_backend(scaled).draws(rng, scaled), float(self.label_weight)
 
-        def loss(w: Tensor, _: Tensor) -> Tensor:
-            noise = Noise(
-                draws.standard_normal((n, self.n_code)), draws.standard_normal((n, q)), draws.random((BOOSTS, n, q))
-            )
-            total: Tensor = objective(w, sizes, rows, noise, float(self.label_weight)) / n
+        def loss(nets: Networks, _: Tensor) -> Tensor:
+            normal = draws.standard_normal((n, self.n_code)), draws.standard_normal((n, q))
+            total: Tensor = objective(nets, rows, Noise(*normal, draws.random((BOOSTS, n, q))), weight) / n
             return total
 
-        trained = networks.train(
-            loss, w, n_rows=n, epochs=self.epochs, batch_size=None, rates=lambda _: self.learning_rate, rng=rng
-        )
-        value, slope = networks.value_and_slope(loss, trained.w, n, None)
-        posterior = encode(networks.unpack(trained.w, sizes), rows, float(self.label_weight))
-        answer = posterior.shape / posterior.shape.sum(dim=1, keepdim=True)
-        return Solution(like(answer, X), value, slope, trained.n_steps)
+        phase = Phase(loss, self.epochs, lambda _: self.learning_rate)
+        trained = networks.train([phase], sizes, start, scaled)
+        shape = encode(networks.unpack(like(trained.value, scaled), sizes), rows, weight).shape
+        return trained.with_value(like(shape / shape.sum(dim=1, keepdim=True), X))
 
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
         parameters = networks.count_parameters(network_sizes(d, q, self.n_code))
@@ -189,7 +182,7 @@ def network_sizes(d: int, q: int, n_code: int) -> dict[str, tuple[int, ...]]:
     }
 
 
-def encode(nets: dict[str, networks.Layers], rows: Rows, label_weight: float) -> Posterior:
+def encode(nets: Networks, rows: Rows, label_weight: float) -> Posterior:
     """The posterior of all rows."""
     import torch
 
@@ -216,11 +209,10 @@ def spread_over_labels(own: Tensor, cluster: Tensor, L: Tensor) -> Tensor:
     return (((own * root) @ L.T) * together) @ L * root
 
 
-def objective(w: Tensor, sizes: Sizes, rows: Rows, noise: Noise, label_weight: float) -> Tensor:
-    """Minus the bound, summed over rows: a pure function of the weights and the noise."""
+def objective(nets: Networks, rows: Rows, noise: Noise, label_weight: float) -> Tensor:
+    """Minus the bound, summed over rows: a pure function of the networks and the noise."""
     import torch
 
-    nets = networks.unpack(w, sizes)
     found = encode(nets, rows, label_weight)
     z = found.mean + found.deviation * noise.z
     p = dirichlet_draw(found.shape, noise)

@@ -22,15 +22,7 @@ import scipy.sparse as sp
 from scipy.linalg import cholesky, solve_triangular
 from sklearn.kernel_approximation import Nystroem
 
-from contone.base import (
-    COUNT,
-    NOT_NEGATIVE,
-    POSITIVE,
-    Enhancer,
-    InductiveMixin,
-    estimator,
-    parameter,
-)
+from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, Enhancer, InductiveMixin, estimator, parameter
 from contone.measurements import asked_frequencies, fill_unasked
 from contone.numerics.lle import lle_matrix, lle_weights
 from contone.numerics.optimise import lbfgs

@@ -75,10 +75,7 @@ class LESC(Enhancer):
 
     reference = "Tang, Zhu, Zheng, Wang, Pang, Li. Label Enhancement with Sample Correlations. AAAI 2020."
     PRESETS: ClassVar[Presets] = {"paper": {"solver": "alm", "transpose_fix": False}}
-    SEARCH: ClassVar[Domains] = {
-        "lambda_": [0.1, 0.5, 1.0, 4.0, 10.0, 30.0, 100.0],
-        "beta": [None, 1e-3, 0.1],
-    }
+    SEARCH: ClassVar[Domains] = {"lambda_": [0.1, 0.5, 1.0, 4.0, 10.0, 30.0, 100.0], "beta": [None, 1e-3, 0.1]}
     beta: float | None = parameter(None, POSITIVE, default=None)
     lambda_: float = parameter(NOT_NEGATIVE, default=4.0)
     solver: str = parameter({"exact", "alm"}, default="exact")
@@ -96,10 +93,6 @@ class LESC(Enhancer):
         objective = lesc_objective(representation.value, P, L, self.lambda_, transpose_fix=self.transpose_fix)
         info = {"representation_objective": representation.objective, **representation.info}
         return replace(representation, value=softmax(P), objective=objective, info=info)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        # By its trailing underscore scikit-learn would take the parameter `lambda_` for the result of a fit.
-        return hasattr(self, "label_distributions_")
 
 
 def smooth_labels(C: LowRank, L: np.ndarray, lambda_: float, *, transpose_fix: bool = False) -> np.ndarray:

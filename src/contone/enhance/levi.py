@@ -30,16 +30,16 @@ N. Xu, J. Shu, R. Zheng, X. Geng, D. Meng, M.-L. Zhang. Variational label enhanc
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from contone.backends import like, to_numpy
+from contone.backends import Draws, get_backend
 from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, Enhancer, Interval, estimator, parameter
 from contone.numerics import networks
-from contone.numerics.networks import Sizes, Tensor
+from contone.numerics.networks import Networks, Phase, Tensor
 from contone.numerics.scaling import Scaling, min_max_scaling
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
@@ -50,6 +50,9 @@ AUTO_STEPS = 500
 labels are then within .01 of those after twice as many."""
 MILESTONES = (500, 800, 900)
 """Epochs at which the learning rate falls to a fifth, as in the authors' code."""
+
+WHOLE_SET = {"batch_size": None, "scaling": "all"}
+"""All rows in a step and one range for all features: as the second paper's programs have it."""
 
 
 @estimator
@@ -108,23 +111,8 @@ class LEVI(Enhancer):
             "scaling": "all",
             "decoder_output": "sigmoid",
         },
-        "original_code": {
-            "alpha": 0.01,
-            "beta": 0.01,
-            "n_latent": 200,
-            "n_hidden": 500,
-            "epochs": 200,
-            "batch_size": None,
-            "scaling": "all",
-        },
-        "original_demo": {
-            "alpha": 0.5,
-            "beta": 1.0,
-            "n_hidden": 128,
-            "epochs": 45,
-            "batch_size": None,
-            "scaling": "all",
-        },
+        "original_code": {"alpha": 0.01, "beta": 0.01, "n_latent": 200, "n_hidden": 500, "epochs": 200, **WHOLE_SET},
+        "original_demo": {"alpha": 0.5, "beta": 1.0, "n_hidden": 128, "epochs": 45, **WHOLE_SET},
     }
     SEARCH: ClassVar[Domains] = {"alpha": [0.1, 1.0, "elbo"], "beta": [0.01, 0.1, 1.0, "elbo"]}
     alpha: float | str = parameter(POSITIVE, {"elbo"}, default="elbo")
@@ -141,69 +129,52 @@ class LEVI(Enhancer):
     random_state: int | np.random.RandomState | None = parameter("random_state", default=0)
 
     def _fit_enhance(self, X: Array, L: Array) -> Solution:
-        solution = self._train(X, L)
+        networks.require_torch(self)
+        (n, d), q = X.shape, L.shape[1]
+        self._scaling = feature_scaling(X, self.scaling)
+        features, labels = networks.to_tensor(self._scaling(X)), networks.to_tensor(L)
+        k, h = max(self.n_latent, q), self.n_hidden
+        self._sizes = network_sizes(d, q, k, h)
+        alpha = k / q if self.alpha == "elbo" else float(self.alpha)
+        beta = d / (2.0 * q) if self.beta == "elbo" else float(self.beta)
+        rng = networks.generator(self.random_state)
+        start = networks.initial_parameters(self._sizes, rng, bias=0.01)
+        draws = get_backend(features).draws(rng, features)
+
+        def loss(nets: Networks, rows: Tensor) -> Tensor:
+            noise = draw_noise(draws, len(rows), k, h, self.dropout)
+            return objective(nets, features[rows], labels[rows], noise, alpha, beta, self.decoder_output)
+
+        epochs = networks.n_epochs(self.epochs, AUTO_STEPS, n, self.batch_size)
+        phase = Phase(loss, epochs, lambda epoch: self.learning_rate * 0.2 ** sum(epoch >= stop for stop in MILESTONES))
+        train = partial(networks.train, batch_size=self.batch_size, rng=rng, weight_decay=self.weight_decay)
+        trained = train([phase], self._sizes, start, features)
+        self._w = trained.value
         self.label_probabilities_ = self._probabilities(X, L)
-        return replace(solution, value=softmax(self.label_probabilities_))
+        return trained.with_value(softmax(self.label_probabilities_), epochs=epochs)
 
     def _enhance(self, X: Array, L: Array) -> Array:
         return softmax(self._probabilities(X, L))
 
-    def _train(self, X: Array, L: Array) -> Solution:
-        """Set the networks' weights."""
-        networks.require_torch(self)
-        from contone.backends.torch.draws import TensorDraws
-
-        n, d = X.shape
-        q = L.shape[1]
-        self._scaling = feature_scaling(X, self.scaling)
-        features, labels = networks.to_tensor(self._scaling(X)), networks.to_tensor(L)
-        k, h = max(self.n_latent, q), self.n_hidden
-        self._sizes = {"encoder": (d + q, h, h, 2 * k), "decoder": (k, h, h, d)}
-        alpha = k / q if self.alpha == "elbo" else float(self.alpha)
-        beta = d / (2.0 * q) if self.beta == "elbo" else float(self.beta)
-        rng = networks.generator(self.random_state)
-        start = like(networks.initial_parameters(self._sizes, rng, bias=0.01), features)
-        draws = TensorDraws(rng, features)
-
-        def loss(w: Tensor, rows: Tensor) -> Tensor:
-            noise = draw_noise(draws, len(rows), k, h, self.dropout)
-            return objective(w, self._sizes, features[rows], labels[rows], noise, alpha, beta, self.decoder_output)
-
-        per_epoch = networks.steps_per_epoch(n, self.batch_size)
-        epochs = -(-AUTO_STEPS // per_epoch) if self.epochs == "auto" else int(self.epochs)
-        trained = networks.train(
-            loss,
-            start,
-            n_rows=n,
-            epochs=epochs,
-            batch_size=self.batch_size,
-            rates=lambda epoch: self.learning_rate * 0.2 ** sum(epoch >= stop for stop in MILESTONES),
-            rng=rng,
-            weight_decay=self.weight_decay,
-        )
-        self._w = to_numpy(trained.w)
-        value, slope = networks.value_and_slope(loss, trained.w, n, self.batch_size)
-        return Solution(None, value, slope, trained.n_steps, info={"epochs": epochs})
-
-    def _probabilities(self, X: Array, L: Array) -> Any:
+    def _probabilities(self, X: Array, L: Array) -> Array:
         """s(mu) of the labels, (m, q), in the library of X."""
-        features, labels = networks.to_tensor(self._scaling(X)), networks.to_tensor(L)
-        encoder = networks.unpack(like(self._w, features), self._sizes)["encoder"]
 
-        def probabilities(x: Tensor, l: Tensor) -> Tensor:
-            return encode(encoder, x, l)[0][:, -l.shape[1] :].sigmoid()
+        def probabilities(nets: Networks, x: Tensor, l: Tensor) -> Tensor:
+            return encode(nets["encoder"], x, l)[0][:, -l.shape[1] :].sigmoid()
 
-        answer = networks.in_chunks(probabilities, features, labels)
-        return like(answer, X)
+        return networks.answer(probabilities, self._w, self._sizes, self._scaling(X), L)
 
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
-        k, h = max(self.n_latent, q), self.n_hidden
-        m = n if self.batch_size is None else min(n, self.batch_size)
-        parameters = networks.count_parameters({"encoder": (d + q, h, h, 2 * k), "decoder": (k, h, h, d)})
-        return super()._fit_bytes(n, d, q) + 8.0 * m * (16 * h + 16 * k + 4 * d) + 8 * 8.0 * parameters
+        sizes = network_sizes(d, q, max(self.n_latent, q), self.n_hidden)
+        return super()._fit_bytes(n, d, q) + networks.training_bytes(sizes, n, self.batch_size)
 
 
 # --------------------------------------------------------------------------------------------------------- the networks
+
+
+def network_sizes(d: int, q: int, k: int, h: int) -> dict[str, tuple[int, ...]]:
+    """Widths of encoder and decoder."""
+    return {"encoder": (d + q, h, h, 2 * k), "decoder": (k, h, h, d)}
 
 
 class Noise(NamedTuple):
@@ -216,7 +187,7 @@ class Noise(NamedTuple):
     """Masks (m, h) of the hidden layers; empty without dropout."""
 
 
-def draw_noise(draws: Any, m: int, k: int, h: int, dropout: float) -> Noise:
+def draw_noise(draws: Draws, m: int, k: int, h: int, dropout: float) -> Noise:
     """Noise for m rows from a source of tensors."""
     eps = draws.standard_normal((m, k))
     return Noise(eps, *(networks.dropout_masks(draws, m, (h, h), dropout) for _ in range(2)))
@@ -233,8 +204,7 @@ def encode(encoder: networks.Layers, X: Tensor, L: Tensor, masks: list[Tensor] |
 
 
 def objective(
-    w: Tensor,
-    sizes: Sizes,
+    nets: Networks,
     X: Tensor,
     L: Tensor,
     noise: Noise,
@@ -242,10 +212,9 @@ def objective(
     beta: float,
     decoder_output: str = "linear",
 ) -> Tensor:
-    """The objective on rows X (m, d), L (m, q), a pure function of the weights w and the noise."""
+    """The objective on rows X (m, d), L (m, q), a pure function of the networks and the noise."""
     import torch
 
-    nets = networks.unpack(w, sizes)
     mean, deviation = encode(nets["encoder"], X, L, noise.encoder)
     z = mean + deviation * noise.eps
     value = cross_entropy(z[:, -L.shape[1] :], L)

@@ -26,20 +26,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from contone.backends import like, to_numpy
-from contone.base import (
-    COUNT,
-    NOT_NEGATIVE,
-    POSITIVE,
-    WHOLE,
-    Enhancer,
-    InductiveMixin,
-    Interval,
-    estimator,
-    parameter,
-)
+from contone.backends import get_backend
+from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, WHOLE, Enhancer, InductiveMixin, Interval, estimator, parameter
 from contone.numerics import networks
-from contone.numerics.networks import Sizes, Tensor
+from contone.numerics.networks import Networks, Phase, Tensor
 from contone.numerics.scaling import standardisation
 from contone.numerics.solution import Solution
 from contone.typing import Array, Domains, Presets
@@ -50,6 +40,10 @@ LEAST_GAP = 1e-6
 """Floor under g^2."""
 DECAY, DECAY_EVERY = 0.9, 20
 """The learning rate of J2 falls to nine tenths every 20 epochs (or batches)."""
+
+ORIGINAL = {"noise": "multiplicative", "n_code": 256, "n_hidden": 256, "pretrain_epochs": 200, "epochs": 100,
+            "decay": "batches"}  # fmt: skip
+"""What the authors' program has for all sets."""
 
 
 @estimator
@@ -104,17 +98,8 @@ class LIBLE(InductiveMixin, Enhancer):
     reference = "Zheng, Zhu & Tang, CVPR 2023"
     kinds = frozenset({"torch", "unasked"})
     PRESETS: ClassVar[Presets] = {
-        name: {
-            "alpha": alpha,
-            "beta": beta,
-            "noise": "multiplicative",
-            "n_code": 256,
-            "n_hidden": 256,
-            "pretrain_epochs": 200,
-            "epochs": 100,
-            "decay": "batches",
-        }
-        for name, alpha, beta in (("original_sjaffe", 1.0, 0.001), ("original_yeast", 10.0, 1.0))
+        "original_sjaffe": {"alpha": 1.0, "beta": 0.001, **ORIGINAL},
+        "original_yeast": {"alpha": 10.0, "beta": 1.0, **ORIGINAL},
     }
     SEARCH: ClassVar[Domains] = {"alpha": [0.01, 0.1, 1.0], "beta": [0.1, 1.0]}
     alpha: float = parameter(NOT_NEGATIVE, default=0.1)
@@ -132,62 +117,50 @@ class LIBLE(InductiveMixin, Enhancer):
 
     def _fit_enhance(self, X: Array, L: Array) -> Solution:
         networks.require_torch(self)
-        from contone.backends.torch.draws import TensorDraws
-
         n, d = X.shape
         self._scaling = standardisation(X, ddof=0).on_host()
         features, labels = networks.to_tensor(self._scaling(X)), networks.to_tensor(L)
         self._sizes = network_sizes(d, L.shape[1], self.n_code, self.n_hidden)
         rng = networks.generator(self.random_state)
-        w = like(networks.initial_parameters(self._sizes, rng, start="inputs"), features)
-        draws = TensorDraws(rng, features)
+        start = networks.initial_parameters(self._sizes, rng, start="inputs")
+        draws = get_backend(features).draws(rng, features)
 
-        def loss(w: Tensor, rows: Tensor, beta: float = self.beta) -> Tensor:
+        def loss(nets: Networks, rows: Tensor, beta: float = self.beta) -> Tensor:
             eps = draws.standard_normal((len(rows), self.n_code))
-            return objective(w, self._sizes, features[rows], labels[rows], eps, self.alpha, beta, self.noise)
+            return objective(nets, features[rows], labels[rows], eps, self.alpha, beta, self.noise)
 
-        per_epoch = networks.steps_per_epoch(n, self.batch_size)
-        first, second = (
-            -(-steps // per_epoch) if asked == "auto" else int(asked)
-            for steps, asked in zip(AUTO_STEPS, (self.pretrain_epochs, self.epochs), strict=True)
-        )
+        epochs = [
+            networks.n_epochs(asked, steps, n, self.batch_size)
+            for asked, steps in zip((self.pretrain_epochs, self.epochs), AUTO_STEPS, strict=True)
+        ]
+        every = DECAY_EVERY / (1 if self.decay == "epochs" else networks.steps_per_epoch(n, self.batch_size))
         # The networks of the degrees have no part in J1, so that their gradient is 0 and Adam leaves them alone.
-        train = partial(networks.train, n_rows=n, batch_size=self.batch_size, rng=rng)
-        before = train(
-            lambda w, rows: loss(w, rows, beta=0.0), w, epochs=first, rates=lambda _: self.pretrain_learning_rate
-        )
-        every = DECAY_EVERY if self.decay == "epochs" else DECAY_EVERY / per_epoch
-        falling = lambda epoch: self.learning_rate * DECAY ** (epoch // every)  # noqa: E731
-        trained = train(loss, before.w, epochs=second, rates=falling)
-        self._w = to_numpy(trained.w)
-        value, slope = networks.value_and_slope(loss, trained.w, n, self.batch_size)
-        info = {"epochs": [first, second], "code_bits": self._code_bits(features)}
-        return Solution(self._predict(X), value, slope, before.n_steps + trained.n_steps, info=info)
+        phases = [
+            Phase(partial(loss, beta=0.0), epochs[0], lambda _: self.pretrain_learning_rate),
+            Phase(loss, epochs[1], lambda epoch: self.learning_rate * DECAY ** (epoch // every)),
+        ]
+        trained = networks.train(phases, self._sizes, start, features, batch_size=self.batch_size, rng=rng)
+        self._w = trained.value
+        return trained.with_value(self._predict(X), epochs=epochs, code_bits=float(self._code_bits(X).mean()))
 
     def _predict(self, X: Array) -> Array:
-        features = networks.to_tensor(self._scaling(X))
-        nets = networks.unpack(like(self._w, features), self._sizes)
-
-        def degrees(x: Tensor) -> Tensor:
+        def degrees(nets: Networks, x: Tensor) -> Tensor:
             mean, _ = encode(nets["encoder"], x)
             return networks.forward(nets["labels"], mean, HIDDEN).softmax(dim=1)
 
-        answer = networks.in_chunks(degrees, features)
-        return like(answer, X)
+        return networks.answer(degrees, self._w, self._sizes, self._scaling(X))
 
-    def _code_bits(self, features: Tensor) -> float:
-        """Mean divergence of a row's code from the prior, in bits."""
-        encoder = networks.unpack(like(self._w, features), self._sizes)["encoder"]
-        bits = networks.in_chunks(
-            lambda x: networks.gaussian_divergence(*encode(encoder, x)).sum(dim=1) / math.log(2.0), features
-        )
-        return float(bits.mean())
+    def _code_bits(self, X: Array) -> Array:
+        """The divergence of every row's code from the prior, in bits, (n,)."""
+
+        def bits(nets: Networks, x: Tensor) -> Tensor:
+            return networks.gaussian_divergence(*encode(nets["encoder"], x)).sum(dim=1) / math.log(2.0)
+
+        return networks.answer(bits, self._w, self._sizes, self._scaling(X))
 
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
-        m = n if self.batch_size is None else min(n, self.batch_size)
-        parameters = networks.count_parameters(network_sizes(d, q, self.n_code, self.n_hidden))
-        held = 8.0 * m * (20 * self.n_hidden + 20 * self.n_code + 10 * q)
-        return super()._fit_bytes(n, d, q) + held + 8 * 8.0 * parameters
+        sizes = network_sizes(d, q, self.n_code, self.n_hidden)
+        return super()._fit_bytes(n, d, q) + networks.training_bytes(sizes, n, self.batch_size)
 
 
 def _sigmoid(A: Tensor) -> Tensor:
@@ -218,12 +191,11 @@ def encode(encoder: networks.Layers, X: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def objective(
-    w: Tensor, sizes: Sizes, X: Tensor, L: Tensor, eps: Tensor, alpha: float, beta: float, noise: str = "additive"
+    nets: Networks, X: Tensor, L: Tensor, eps: Tensor, alpha: float, beta: float, noise: str = "additive"
 ) -> Tensor:
-    """J2 on rows X (m, d), L (m, q), J1 for beta = 0: a pure function of the weights and the noise eps (m, n_code)."""
+    """J2 on rows X (m, d), L (m, q), J1 for beta = 0: a pure function of the networks and the noise eps (m, n_code)."""
     import torch
 
-    nets = networks.unpack(w, sizes)
     mean, deviation = encode(nets["encoder"], X)
     # Paper: the code draws mu + mu eps; the distribution whose divergence is penalised is mu + sd eps.
     z = mean + (deviation if noise == "additive" else mean) * eps

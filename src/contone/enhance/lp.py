@@ -28,15 +28,8 @@ from typing import Any, ClassVar
 
 from array_api_compat import array_namespace
 
-from contone.backends import Graph
 from contone.base import COUNT, POSITIVE, Enhancer, Interval, estimator, parameter
-from contone.numerics.graphs import (
-    in_order,
-    nearest_neighbours,
-    neighbour_affinity,
-    normalize_graph,
-    put_back,
-)
+from contone.numerics.graphs import in_order, nearest_neighbours, neighbour_affinity, put_back
 from contone.numerics.kernel import KEEP_TILES_ROWS, gaussian_operator, knn_width, operator_bytes
 from contone.numerics.linear import conjugate_gradient
 from contone.numerics.scaling import standardisation
@@ -137,11 +130,12 @@ class LP(Enhancer):
         return super()._fit_bytes(n, d, q) + (operator_bytes(n) if dense else 0.0)
 
 
-def build_affinity(X: Array, graph: str, sigma: float | str, k: int) -> tuple[Operator | Graph, float, Record, Any]:
-    """A, as products with it or as a graph; its width; the report of the search, if there was one; the order of A."""
+def build_affinity(X: Array, graph: str, sigma: float | str, k: int) -> tuple[Operator, float, Record, Any]:
+    """V -> A V; the width of A; the report of the search, if there was one; the order of A."""
     if graph == "knn":
-        return neighbour_affinity(X, k, sigma, local=True)
-    search: Record = {}
+        A, width, search, order = neighbour_affinity(X, k, sigma, local=True)
+        return A.matmul, width, search, order
+    search = {}
     if isinstance(sigma, str):
         neighbours = nearest_neighbours(X, k)
         sigma, search = knn_width(neighbours.distances), neighbours.report()
@@ -149,32 +143,20 @@ def build_affinity(X: Array, graph: str, sigma: float | str, k: int) -> tuple[Op
     return products, float(sigma), search, slice(None)
 
 
-def propagate(affinity: Operator | Graph, L: Array, alpha: float, *, tol: float, max_iter: int) -> Solution:
-    """F* = (1 - alpha) (I - alpha P)^(-1) L as a `Solution`, from A (or V -> A V) and L (n, q)."""
+def propagate(affinity: Operator, L: Array, alpha: float, *, tol: float, max_iter: int) -> Solution:
+    """F* = (1 - alpha) (I - alpha P)^(-1) L as a `Solution`, from V -> A V and L (n, q)."""
     xp = array_namespace(L)
-    system = _system_by_products(affinity, L, alpha) if callable(affinity) else _system(affinity, alpha)
+    degree = affinity(xp.ones_like(L[:, :1]))
+    # Paper: says nothing of rows without neighbours; P_ii = 1 makes F_i = L_i there.
+    isolated = degree <= xp.finfo(L.dtype).smallest_normal
+    loop = xp.astype(isolated, L.dtype)
+    root = (1.0 - loop) / xp.sqrt(xp.where(isolated, xp.ones_like(degree), degree))
+
+    def system(V: Array) -> Array:
+        return V - alpha * (root * affinity(root * V) + loop * V)
+
     solution = conjugate_gradient(system, (1 - alpha) * L, tol=tol, max_iter=max_iter)
     F = solution.value
     # At the minimum the objective collapses to this inner product.
     objective = (1 - alpha) * float(xp.sum(L * (L - F)))
     return replace(solution, objective=objective)
-
-
-# Paper: says nothing of rows without neighbours; P_ii = 1 makes F_i = L_i there.
-
-
-def _system(A: Graph, alpha: float) -> Operator:
-    """V -> (I - alpha P) V as one sparse product."""
-    graph = normalize_graph(A)
-    loop = array_namespace(graph.degree).astype(graph.degree == 0, graph.degree.dtype)
-    return graph.S.diagonal_plus(1.0 - alpha * loop, -alpha)
-
-
-def _system_by_products(affinity: Operator, L: Array, alpha: float) -> Operator:
-    """V -> (I - alpha P) V from V -> A V, for V like L."""
-    xp = array_namespace(L)
-    degree = affinity(xp.ones_like(L[:, :1]))
-    isolated = degree <= xp.finfo(L.dtype).smallest_normal
-    loop = xp.astype(isolated, L.dtype)
-    root = (1.0 - loop) / xp.sqrt(xp.where(isolated, xp.ones_like(degree), degree))
-    return lambda V: V - alpha * (root * affinity(root * V) + loop * V)

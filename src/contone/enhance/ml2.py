@@ -100,12 +100,7 @@ class ML2(Enhancer):
         """The minimiser U (n, q) of tr(U^T M U) + ridge ||U||^2 with the signs of `relevant`, a bool matrix (n, q)."""
         # Paper: mu^T M mu has constants in its null space, so its minimiser is not unique; the ridge picks the
         # smallest.
-        n = M.shape[0]
-        if isinstance(M, np.ndarray):
-            H = 2.0 * M
-            H[np.diag_indices(n)] += 2.0 * self.ridge
-        else:
-            H = (2.0 * (M + self.ridge * sp.eye_array(n, format="csr"))).tocsr()
+        H = 2.0 * (M + self.ridge * sp.eye_array(M.shape[0], format="csr"))
         lower = np.where(relevant, self.margin, -np.inf)
         upper = np.where(relevant, np.inf, -self.margin)
         return solve_box_qp(H, np.zeros(relevant.shape), lower, upper, tol=self.tol, max_iter=self.max_iter)

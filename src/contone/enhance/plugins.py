@@ -101,8 +101,7 @@ def checked(thing: Any, path: str) -> type[Enhancer]:
         ) from error
     from contone import enhance
 
-    own = {name.lower() for name in enhance.__all__}
-    if thing.__name__.lower() in own and not _is_own(thing):
+    if any(_same_name(thing, cls) for cls in enhance.own()) and not _is_own(thing):
         raise PluginError(f"{path}: contone itself has a method called {thing.__name__}. Rename the class.")
     return thing
 

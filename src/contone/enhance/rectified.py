@@ -12,14 +12,7 @@ from array_api_compat import array_namespace
 from sklearn.utils import check_random_state
 
 from contone.backends import get_backend, like, to_numpy
-from contone.base import (
-    COUNT,
-    NOT_NEGATIVE,
-    Enhancer,
-    InductiveMixin,
-    estimator,
-    parameter,
-)
+from contone.base import COUNT, NOT_NEGATIVE, Enhancer, InductiveMixin, estimator, parameter
 from contone.measurements import asked_frequencies, fill_unasked
 from contone.numerics.optimise import lbfgs
 from contone.numerics.simplex import normalise_rows, softmax

@@ -17,7 +17,7 @@ from contone.enhance.graded import Mapped, fit_graded, put_rows
 from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
 from contone.typing import Array, EstimatorLike
-from contone.validation import NOTHING_KNOWN, KnownDegrees
+from contone.validation.degrees import NOTHING_KNOWN, KnownDegrees
 
 FLOOR = 1e-12
 """Degrees below this count as this much: what is 0 stays all but 0 for every t that matters."""

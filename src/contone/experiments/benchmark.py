@@ -7,7 +7,7 @@ features and references that have seen the truth stand beside, in every comparis
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from contone.experiments.describe import describe
 from contone.experiments.plan import Plan, make_plan, spec_rows
 from contone.experiments.report.make import Report, make_report
 from contone.experiments.run import Observer, run
-from contone.experiments.sources import Source, as_source
+from contone.experiments.sources import Data, Source
 from contone.experiments.spec import Spec, read_spec
 from contone.experiments.store import Store, load_results
 from contone.limits import STRONG
@@ -32,7 +32,6 @@ from contone.trust.trial import named_methods
 from contone.typing import Record
 
 Method = str | Enhancer | type[Enhancer]
-Data = str | os.PathLike[str] | Dataset | Source
 
 NAME = "benchmark"
 """The name of the experiment where a spec gives none."""
@@ -126,9 +125,9 @@ def benchmark(
     """
     folder = Store(store).checked()
     chosen = make_spec(methods, spec=spec, degradation=degradation)
-    columns = {"degrees": degrees, "features": features}
-    wanted = chosen.datasets if spec is not None and chosen.datasets else datasets
-    plan = plan_benchmark(chosen, wanted, folder, **columns, seeds=seeds, max_rows=max_rows)
+    listed: Any = [datasets] if isinstance(datasets, (str, os.PathLike, Dataset, Source)) else datasets
+    reading: Record = {"degrees": degrees, "features": features, "folder": folder.root / "data"}
+    plan = make_plan([chosen], dataset_names=chosen.datasets or listed, seeds=seeds, max_rows=max_rows, **reading)
     run(plan.cells, folder, jobs=jobs, observer=observer, about=about_run(plan, chosen))
     return Benchmark(make_report(folder), Path(store), chosen.name)
 
@@ -154,26 +153,7 @@ def make_spec(
             raise InputError(f"spec={str(path)!r} cannot be read: {error}.") from error
     if degradation is not None:
         made = replace(made, degradation=describe(degradation))
-    return replace(made, rows=(*_missing_references(made), *made.rows))
-
-
-def plan_benchmark(
-    spec: Spec,
-    datasets: Data | Sequence[Data],
-    store: Store,
-    *,
-    degrees: Sequence[str] = (),
-    features: Sequence[str] = (),
-    seeds: int | None = None,
-    max_rows: int | None = None,
-) -> Plan:
-    """The cells of a comparison."""
-    listed: Iterable[Any] = [datasets] if isinstance(datasets, (str, os.PathLike, Dataset, Source)) else datasets
-    folder = store.root / "data"
-    sources = [as_source(one, degrees=degrees, features=features, folder=folder) for one in listed]
-    if not sources:
-        raise InputError("datasets: name at least one data set or file.")
-    return make_plan([spec], dataset_names=sources, seeds=seeds, max_rows=max_rows)
+    return with_references(made)
 
 
 def about_run(plan: Plan, spec: Spec, command: str = "contone.benchmark(...)") -> Record:
@@ -195,15 +175,16 @@ def _rows(methods: Method | Sequence[Method] | Mapping[str, Enhancer]) -> list[R
     return rows
 
 
-def _missing_references(spec: Spec) -> list[Record]:
-    """The references and baselines that a spec does not name itself: they stand beside every comparison."""
+def with_references(spec: Spec) -> Spec:
+    """The spec with the references and baselines that it does not name itself: they stand beside every comparison."""
     if spec.learner is not None:
-        return []  # a predictive experiment has references of its own
-    there = {row.cell.row for row in spec_rows(spec) if row.cell.baseline or row.estimator is None}
+        return spec  # a predictive experiment has references of its own
+    there = {row.row for row in spec_rows(spec) if row.baseline or "estimator" not in row.task}
     references: dict[str, Record] = {
         "Limit": {"task": "limit", "name": "Limit", "oracle": True, "learners": list(STRONG)},
         "Mean of truth": {"task": "mean_of_truth", "name": "Mean of truth", "oracle": True},
     }
     baselines = [cls.__name__ for cls in all_methods().values() if cls.baseline]
     references |= {name: {"methods": [name], "presets": []} for name in baselines}
-    return [row for name, row in references.items() if name not in there]
+    missing = [row for name, row in references.items() if name not in there]
+    return replace(spec, rows=(*missing, *spec.rows))

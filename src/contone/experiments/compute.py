@@ -1,8 +1,8 @@
 """How a cell is carried out: data, labels, its task with its scores, and the record that is kept.
 
 `compute` is what a worker runs. It never raises: a method that fails is a record, too. A kind of task is registered
-once, by `@task`: its name, the function that carries it out from X (n, d), L (n, q) and D (n, q), and the modules whose
-code decides its numbers beside the estimator's own.
+once, by `@task`: its name, the function that carries it out on what is given, and the modules whose code decides its
+numbers beside the estimator's own.
 """
 
 from __future__ import annotations
@@ -60,21 +60,17 @@ def attempt(cell: Cell, n_rows: int | None = None) -> Trial[Record]:
 
 
 def _outcome(cell: Cell, n_rows: int | None) -> Record:
-    if cell.task["kind"] == "people":  # data without a truth, judged in another way
-        from contone.experiments.people import outcome as of_people
-
-        return of_people(cell)
-    X, D, label_names, found, _ = load(cell.dataset, cell.source)
+    X, D, label_names, found, _, answers = load(cell.dataset, cell.source)
     if found != cell.data_hash:
         raise InputError(f"{cell.dataset} has other content here ({found}) than in the plan ({cell.data_hash}).")
-    X, D = X[:n_rows], D[:n_rows]
-    degradation = build(cell.degradation)
-    if not isinstance(degradation, IntervalRule):
+    X, D, rule = X[:n_rows], D[:n_rows], build(cell.degradation)
+    if not isinstance(rule, IntervalRule) and answers is None:
         raise InputError(f"{cell.degradation} is not a degradation.")
-    L = degradation.apply(D).astype(float)
-    answer = TASKS[cell.task["kind"]].work(cell, X, L, D)
+    L = rule.apply(D).astype(float) if answers is None else D
+    shown = answers and answers.sample(n_rows or 0)
+    answer = TASKS[cell.task["kind"]].work(cell, Given(X, L, D, shown))
     outcome: Record = {
-        "scores": answer.scores,
+        "scores": answer.scores if answer.distributions is None else score(D, answer.distributions) | answer.scores,
         "solution": answer.solution,
         "extra": answer.extra,
         "data": {"n": len(X), "d": X.shape[1], "q": D.shape[1], "labels_per_row": float(L.sum(axis=1).mean())},
@@ -114,16 +110,25 @@ def versions() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a task gives: the recovered distributions (n, q) or None, its scores, and what is known about it."""
+    """What a task gives: the recovered distributions (n, q) or None, and scores that these do not tell."""
 
-    scores: dict[str, float]
     distributions: np.ndarray | None = None
+    scores: dict[str, float] = field(default_factory=dict)
     solution: Record = field(default_factory=dict)
     extra: Record = field(default_factory=dict)
 
 
-Work = Callable[["Cell", np.ndarray, np.ndarray, np.ndarray], Answer]
-"""What carries out a task: of a cell, X (n, d), L (n, q) and D (n, q)."""
+class Given(NamedTuple):
+    """What a task is carried out on: X (n, d), L (n, q) and D (n, q), or `Answers` of people."""
+
+    X: np.ndarray
+    L: np.ndarray
+    D: np.ndarray
+    answers: Any = None
+
+
+Work = Callable[["Cell", Given], Answer]
+"""What carries out a task."""
 
 
 class Task(NamedTuple):
@@ -170,113 +175,115 @@ def score(D: np.ndarray, R: np.ndarray) -> dict[str, float]:
 
 
 @task("enhance", "contone.measures", "contone.measurements")
-def _enhance(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
+def _enhance(cell: Cell, given: Given) -> Answer:
     estimator = build(cell.task["estimator"])
-    R = np.asarray(estimator.fit_enhance(X, L))
+    R = np.asarray(estimator.fit_enhance(given.X, given.L))
     found = estimator.solution_
     told = {"objective": float(found.objective), "residual": float(found.residual), "n_iter": int(found.n_iter)}
-    return Answer(score(D, R), R, {**told, "converged": bool(found.converged)})
+    return Answer(R, solution={**told, "converged": bool(found.converged)})
 
 
 @task("mean_of_truth", "contone.limits", "contone.measurements")
-def _mean_of_truth(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
+def _mean_of_truth(cell: Cell, given: Given) -> Answer:
     from contone.limits import mean_of_truth
 
-    R = mean_of_truth(D)
-    return Answer(score(D, R), R)
+    return Answer(mean_of_truth(given.D))
 
 
 @task("limit", "contone.limits", "contone.measurements")
-def _limit(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
+def _limit(cell: Cell, given: Given) -> Answer:
     from contone.limits import PLAIN, limit
 
-    found = limit(X, L, D, learners=cell.task.get("learners", PLAIN))
-    return Answer(
-        score(D, found.distributions),
-        found.distributions,
-        extra={"regressor": found.name, "candidates": found.candidates},
-    )
+    found = limit(given.X, given.L, given.D, learners=cell.task.get("learners", PLAIN))
+    return Answer(found.distributions, extra={"regressor": found.name, "candidates": found.candidates})
 
 
 @task("oracle_grid", "contone.measures", "contone.measurements")
-def _oracle_grid(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
+def _oracle_grid(cell: Cell, given: Given) -> Answer:
     """The best point of a grid by a measure against the truth: what tuning on the test score gives."""
     from sklearn.model_selection import ParameterGrid
 
     measure = measures.get(cell.task["measure"])
-    sign = -1.0 if measure.greater_is_better else 1.0
-    best: tuple[float, Record, np.ndarray] | None = None
+    tried = []
     for point in ParameterGrid(cell.task["grid"]):
-        R = np.asarray(build(cell.task["estimator"]).set_params(**point).fit_enhance(X, L))
-        value = sign * float(measure(D, R))
-        if best is None or value < best[0]:
-            best = value, point, R
-    if best is None:
-        raise InputError("An oracle grid needs at least one point.")
-    return Answer(score(D, best[2]), best[2], extra={"chosen": best[1], "by": measure.name})
+        R = np.asarray(build(cell.task["estimator"]).set_params(**point).fit_enhance(given.X, given.L))
+        tried.append((float(measure(given.D, R)), point, R))
+    _, point, R = (max if measure.greater_is_better else min)(tried, key=lambda one: one[0])
+    return Answer(R, extra={"chosen": point, "by": measure.name})
 
 
 @task("rehearsed", "contone.measures", "contone.measurements", "contone.trust.search", "contone.enhance.rescaled")
-def _rehearsed(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
+def _rehearsed(cell: Cell, given: Given) -> Answer:
     """The parameters and the temperature that do best on a rehearsal of X and L under the rule: no truth is used."""
     from contone.enhance.rescaled import Rescaled
     from contone.trust.search import search
 
-    rehearsal = _rehearse(X, L, build(cell.degradation), cell.task["n_replicates"], cell.task["max_rows"])
     estimator = build(cell.task["estimator"])
-    best = search(estimator, rehearsal, n_iter=cell.task["n_iter"]).best
+    best = search(estimator, _rehearse(cell, given), n_iter=cell.task["n_iter"]).best
     if best.error:
         raise AnswerError(f"{type(estimator).__name__} failed on every rehearsed data set: {best.error}")
-    R = np.asarray(Rescaled(estimator.set_params(**best.params), t=best.temperature).fit_enhance(X, L))
+    R = Rescaled(estimator.set_params(**best.params), t=best.temperature).fit_enhance(given.X, given.L)
     chosen = {**best.params, "temperature": best.temperature}
-    return Answer(score(D, R), R, extra={"chosen": chosen, "by": "rehearsal", "expected": best.score})
-
-
-@task("graded", "contone.measures", "contone.measurements", "contone.enhance.calibrated")
-def _graded(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
-    """The truth of a few rows is told; scores are of the others."""
-    from contone.enhance.calibrated import Calibrated
-    from contone.enhance.graded import takes_degrees
-
-    told = np.asarray(np.random.default_rng(cell.seed).choice(len(D), cell.task["rows"], replace=False))
-    known = np.full(D.shape, np.nan)
-    known[told] = D[told]
-    estimator = build(cell.task["estimator"])
-    method = estimator if takes_degrees(estimator) else Calibrated(estimator)
-    R = np.asarray(method.fit_enhance(X, L, degrees=known))
-    return Answer(score(np.delete(D, told, axis=0), np.delete(R, told, axis=0)), R, extra={"told": told.tolist()})
+    return Answer(np.asarray(R), extra={"chosen": chosen, "by": "rehearsal", "expected": best.score})
 
 
 _rehearsals: Record = {}
 
 
-def _rehearse(X: np.ndarray, L: np.ndarray, rule: Any, n_replicates: int, max_rows: int) -> Any:
+def _rehearse(cell: Cell, given: Given) -> Any:
     """The rehearsal of a data set, made once for the methods that come one after the other."""
     from contone.enhance import Inversion
     from contone.trust.rehearsal import Rehearsal
 
-    key = f"{content_hash(X, L)} {rule} {n_replicates} {max_rows}"
+    how = {name: cell.task[name] for name in ("n_replicates", "max_rows")}
+    key = f"{content_hash(given.X, given.L)} {cell.degradation} {how}"
     if key not in _rehearsals:
         _rehearsals.clear()
-        model = Inversion(degradation=rule, verbose=False)
-        _rehearsals[key] = Rehearsal(X, L, model, n_replicates=n_replicates, max_rows=max_rows)
+        model = Inversion(degradation=build(cell.degradation), verbose=False)
+        _rehearsals[key] = Rehearsal(given.X, given.L, model, **how)
     return _rehearsals[key]
 
 
+@task("graded", "contone.measures", "contone.measurements", "contone.enhance.calibrated")
+def _graded(cell: Cell, given: Given) -> Answer:
+    """The truth of a few rows is told; scores are of the others."""
+    from contone.enhance.calibrated import Calibrated
+    from contone.enhance.graded import takes_degrees
+
+    D, estimator = given.D, build(cell.task["estimator"])
+    told = np.asarray(np.random.default_rng(cell.seed).choice(len(D), cell.task["rows"], replace=False))
+    known = np.full(D.shape, np.nan)
+    known[told] = D[told]
+    method = estimator if takes_degrees(estimator) else Calibrated(estimator)
+    R = np.asarray(method.fit_enhance(given.X, given.L, degrees=known))
+    scores = score(np.delete(D, told, axis=0), np.delete(R, told, axis=0))
+    return Answer(R, scores, extra={"told": told.tolist()})
+
+
 @task("predict", "contone.experiments.prediction")
-def _predict(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
+def _predict(cell: Cell, given: Given) -> Answer:
     """A learner trained on recovered distributions, tested on unseen rows: scores of `report` against the truth."""
     from contone.experiments.prediction import predict
 
     estimator, learner = build(cell.task["estimator"]), build(cell.task["learner"])
-    how = {"n_splits": cell.task["n_splits"], "seed": cell.task["split_seed"]}
-    return Answer(predict(X, D, learner, estimator, build(cell.degradation), trained_on=cell.task["report"], **how))
+    how = {"trained_on": cell.task["report"], "n_splits": cell.task["n_splits"], "seed": cell.task["split_seed"]}
+    found = predict(given.X, given.D, learner, estimator, build(cell.degradation), **how)
+    return Answer(scores={name: float(values.mean()) for name, values in found.items()})
 
 
 @task("floor", "contone.experiments.prediction")
-def _floor(cell: Cell, X: np.ndarray, L: np.ndarray, D: np.ndarray) -> Answer:
+def _floor(cell: Cell, given: Given) -> Answer:
     """The best of several learners trained on the truth, tested on unseen rows."""
     from contone.experiments.prediction import floor
 
-    found = floor(X, D, n_splits=cell.task["n_splits"], seed=cell.task["split_seed"])
-    return Answer(found.scores, extra={"standard_error": found.standard_errors, "learner": found.learners})
+    found = floor(given.X, given.D, n_splits=cell.task["n_splits"], seed=cell.task["split_seed"])
+    return Answer(scores=found.scores, extra={"standard_error": found.standard_errors, "learner": found.learners})
+
+
+@task("people", "contone.experiments.judging")
+def _people(cell: Cell, given: Given) -> Answer:
+    """A few answers of people are told; those that were left out judge."""
+    from contone.experiments.judging import judge
+
+    scores, extra = judge(cell.task, given.answers, cell.seed or 0)
+    return Answer(scores=scores, extra=extra)

@@ -16,7 +16,7 @@ from dataclasses import asdict, is_dataclass
 from functools import cache
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import find_spec
+from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import Any
 
@@ -94,9 +94,11 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical(value).encode()).hexdigest()[:24]
 
 
-def random_parameters(estimator: BaseEstimator) -> list[str]:
-    """The names of all `random_state` parameters, nested ones included; empty for a deterministic method."""
-    return sorted(name for name in estimator.get_params(deep=True) if name.split("__")[-1] == "random_state")
+def seeded(description: Any, seed: int | None) -> Any:
+    """A description in which every `random_state` is this seed, also in estimators inside of others."""
+    if not isinstance(description, Mapping):
+        return description
+    return {name: seed if name == "random_state" else seeded(value, seed) for name, value in description.items()}
 
 
 # --------------------------------------------------------------------------------------------------------------- code
@@ -143,10 +145,7 @@ def _targets(node: ast.Import | ast.ImportFrom, package: str) -> list[str]:
     followed = {"contone", package.split(".")[0]} - {""}
     if isinstance(node, ast.Import):
         return [a.name for a in node.names if a.name.split(".")[0] in followed and a.name != "contone"]
-    base = node.module or ""
-    if node.level:  # `from . import name`, `from ..folder import name`
-        above = package.split(".")[: len(package.split(".")) - node.level + 1]
-        base = ".".join([*above, *([base] if base else [])])
+    base = resolve_name(f"{'.' * node.level}{node.module or ''}", package)
     if base.split(".")[0] not in followed:
         return []
     # `from contone.numerics import graph` may name a module or something inside one.

@@ -9,10 +9,11 @@ so two experiments that need the same number share it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 from sklearn.base import BaseEstimator, clone
 
@@ -20,8 +21,8 @@ from contone import datasets
 from contone.enhance import methods as all_methods
 from contone.exceptions import DataError, InputError
 from contone.experiments.compute import TASKS, modules_of
-from contone.experiments.describe import build, describe, digest, fingerprint, named, random_parameters
-from contone.experiments.sources import Source, load
+from contone.experiments.describe import build, describe, digest, fingerprint, named, seeded
+from contone.experiments.sources import Data, Source, as_source, load
 from contone.experiments.spec import Spec
 from contone.typing import Record
 
@@ -30,6 +31,9 @@ MEASURES_VERSION = 1
 
 WAYS = {"rehearse": "rehearsed", "grade": "graded"}
 """What a row of methods may ask for beside them, and the kind of task that this is."""
+
+DRAWN = ("graded", "people")
+"""Kinds of tasks in which a seed also draws what a method is given."""
 
 Groups = Mapping[str, Sequence[str]]
 """Names that stand for one or several data sets."""
@@ -64,10 +68,10 @@ class Cell:
     experiment: str
     row: str
     method: str
-    dataset: str
-    data_hash: str
-    task: Record
-    degradation: Record
+    dataset: str = ""
+    data_hash: str = ""
+    task: Record = field(default_factory=dict)
+    degradation: Record = field(default_factory=dict)
     seed: int | None = None
     setting: Record = field(default_factory=dict)
     baseline: bool = False
@@ -79,6 +83,11 @@ class Cell:
         """The content key: equal keys mean equal numbers."""
         content = {"task": self.task, "data": self.data_hash, "degradation": self.degradation, "seed": self.seed}
         return digest({**content, "measures": MEASURES_VERSION, "code": fingerprint(*modules_of(self.task))})
+
+    @property
+    def names(self) -> set[str]:
+        """What the row may be asked for by."""
+        return {self.method.lower(), self.row.lower()}
 
     def plain(self) -> Record:
         """The cell and its key as plain values."""
@@ -100,26 +109,15 @@ class Plan:
     """Data sets with the content of another one, which stands for both."""
 
 
-class MethodRow(NamedTuple):
-    """A row of a table before it meets data: a cell without any, and its estimator; None for a reference."""
-
-    cell: Cell
-    estimator: BaseEstimator | None = None
-
-    @property
-    def names(self) -> set[str]:
-        """What the row may be asked for by."""
-        return {self.cell.method.lower(), self.cell.row.lower()}
-
-
 def make_plan(
     chosen: Iterable[Spec],
     *,
-    dataset_names: Sequence[str | Source] = (),
+    dataset_names: Sequence[Data] = (),
     method_names: Sequence[str] = (),
     seeds: int | None = None,
     max_rows: int | None = None,
     groups: Groups | None = None,
+    **reading: Any,
 ) -> Plan:
     """The cells of these experiments on the data that is available locally.
 
@@ -127,8 +125,8 @@ def make_plan(
     ----------
     chosen : specs
         The experiments.
-    dataset_names : names
-        Data sets, groups or sources in place of the spec's own; empty for those.
+    dataset_names : names, files, data sets or sources
+        In place of the spec's own; empty for those.
     method_names : names
         Keep only these methods ("GLLE") or rows ("GLLE (paper)"); baselines and references always stay, because every
         score is shown beside theirs.
@@ -138,6 +136,8 @@ def make_plan(
         A random sample of this many rows stands for every larger data set, in place of the spec's numbers.
     groups : dict
         Names that stand for other data sets, e.g. ``{"yeast": ("yeast-alpha", ...)}``.
+    **reading
+        How files are read and data in memory kept; see `as_source`.
     """
     check_max_rows(max_rows)
     plan, seen, wanted = Plan([]), set[str](), {name.lower() for name in method_names}
@@ -145,37 +145,51 @@ def make_plan(
         rows = list(spec_rows(spec))
         seen |= {name for row in rows for name in row.names}
         # Every score is to be shown beside baselines and references.
-        rows = [r for r in rows if not wanted or r.cell.baseline or r.estimator is None or r.names & wanted]
-        first: dict[str, str] = {}
-        for source in _sources(dataset_names or spec.datasets, groups):
-            source = replace(source, max_rows=max_rows or spec.max_rows.get(source.name, 0))
-            is_known = not source.file and source.name in datasets.names()
-            if is_known and datasets.status(source.name).where == "missing":
-                # Nothing is downloaded behind the user's back in the middle of an experiment.
-                advice = f"put its file into the folder CONTONE_DATA, or run 'contone data fetch {source.name}'"
-                plan.missing_data[source.name] = f"not available locally: {advice}"
-                continue
-            try:
-                data = load(source.name, source.plain())
-            except DataError as error:
-                if not is_known:
-                    raise  # a typing error, or a file of the user's own
-                plan.missing_data[source.name] = str(error)
-                continue
-            if data.content in first:
-                plan.duplicates[source.file or source.name] = first[data.content]
-                continue
-            if data.title in first.values():
-                raise InputError(f"Two different data sets are called {data.title!r}: rename one of the files.")
-            first[data.content] = data.title
-            where = source.plain() if source.file or data.title != source.name else {}
-            place: Record = {"dataset": data.title, "source": where, "data_hash": data.content}
-            for row in rows:
-                plan.cells.extend(_cells(row, place, spec.n_seeds(row.cell.row, seeds)))
+        rows = [r for r in rows if not wanted or r.baseline or "estimator" not in r.task or r.names & wanted]
+        names = dataset_names or spec.datasets
+        if not names:
+            raise InputError("datasets: name at least one data set or file.")
+        expanded = [one for n in names for one in ((groups or {}).get(n, (n,)) if isinstance(n, str) else (n,))]
+        sources = (as_source(one, **reading) for one in expanded)
+        sampled = [replace(s, max_rows=max_rows or spec.max_rows.get(s.name, 0)) for s in sources]
+        found = plan_rows(rows, sampled, partial(spec.n_seeds, asked=seeds))
+        plan.cells.extend(found.cells)
+        plan.missing_data.update(found.missing_data)
+        plan.duplicates.update(found.duplicates)
     unknown = sorted(wanted - seen)
     if unknown:
         known = ", ".join(sorted(seen))
         raise InputError(f"No experiment has a method {', '.join(map(repr, unknown))}; there are: {known}.")
+    return plan
+
+
+def plan_rows(rows: Sequence[Cell], sources: Iterable[Source], seeds_of: Callable[[str], int]) -> Plan:
+    """Rows, which are cells without data, with their seeds by name, on the data sets that are available locally."""
+    plan, first = Plan([]), dict[str, str]()
+    for source in dict.fromkeys(sources):
+        is_known = not source.file and source.name in datasets.names()
+        if is_known and datasets.status(source.name).where == "missing":
+            # Nothing is downloaded behind the user's back in the middle of an experiment.
+            advice = f"put its file into the folder CONTONE_DATA, or run 'contone data fetch {source.name}'"
+            plan.missing_data[source.name] = f"not available locally: {advice}"
+            continue
+        try:
+            data = load(source.name, source.plain())
+        except DataError as error:
+            if not is_known:
+                raise  # a typing error, or a file of the user's own
+            plan.missing_data[source.name] = str(error)
+            continue
+        if data.content in first:
+            plan.duplicates[source.file or source.name] = first[data.content]
+            continue
+        if data.title in first.values():
+            raise InputError(f"Two different data sets are called {data.title!r}: rename one of the files.")
+        first[data.content] = data.title
+        where = source.plain() if source.file or data.title != source.name else {}
+        place: Record = {"dataset": data.title, "source": where, "data_hash": data.content}
+        for row in rows:
+            plan.cells.extend(_cells(row, place, seeds_of(row.row)))
     return plan
 
 
@@ -185,29 +199,12 @@ def check_max_rows(max_rows: int | None) -> None:
         raise InputError(f"max_rows={max_rows!r}: must be a whole number of at least 2.")
 
 
-def expand_names(names: Iterable[str], groups: Groups | None = None) -> list[str]:
-    """Data set names with groups expanded, in the registry's spelling, each once, in order."""
-    inner = (found for name in names for found in (groups or {}).get(name, (name,)))
-    return list(dict.fromkeys(map(datasets.canonical, inner)))
-
-
-def _sources(names: Iterable[str | Source], groups: Groups | None) -> list[Source]:
-    found: list[Source] = []
-    for name in names:
-        if isinstance(name, Source) and name.file:
-            found.append(name)
-        else:
-            found += map(Source, expand_names([name.name if isinstance(name, Source) else name], groups))
-    return list(dict.fromkeys(found))
-
-
-def _cells(row: MethodRow, place: Record, seeds: int) -> Iterator[Cell]:
-    random = random_parameters(row.estimator) if row.estimator is not None else []
-    for seed in range(seeds) if random or row.cell.task["kind"] == "graded" else (None,):
-        task = dict(row.cell.task)
-        if row.estimator is not None:
-            task["estimator"] = describe(clone(row.estimator).set_params(**dict.fromkeys(random, seed)))
-        yield replace(row.cell, **place, task=task, seed=seed)
+def _cells(row: Cell, place: Record, seeds: int) -> Iterator[Cell]:
+    estimator = row.task.get("estimator")
+    is_random = seeded(estimator, 0) != seeded(estimator, 1)
+    for seed in range(seeds) if is_random or row.task["kind"] in DRAWN else (None,):
+        task = row.task if estimator is None else {**row.task, "estimator": seeded(estimator, seed)}
+        yield replace(row, **place, task=task, seed=seed)
 
 
 # --------------------------------------------------------------------------------------------------------------- rows
@@ -216,20 +213,21 @@ _Marked = tuple[Record, BaseEstimator | None]
 """The fields of a cell that a row decides, and its estimator."""
 
 
-def spec_rows(spec: Spec) -> Iterator[MethodRow]:
-    """The rows of a spec."""
+def spec_rows(spec: Spec) -> Iterator[Cell]:
+    """The rows of a spec: cells without data, and without a seed."""
     for row in spec.rows:
         expand = next((expand for key, expand in FORMS.items() if key in row), None)
         if expand is None:
             raise InputError(f"{spec.name}: a row needs {', '.join(FORMS)}; it has {sorted(row)}.")
         for marks, estimator in expand(row):
-            task = marks.get("task", {"kind": "enhance"})
+            task = marks.pop("task", {"kind": "enhance"})
             if estimator is not None and spec.learner is not None:
                 # In a predictive experiment the enhancer's answer goes on to the spec's learner.
                 task = {"kind": "predict", "report": "recovered", **spec.learner, **row.get("task_options", {})}
                 task["learner"] = describe(build(spec.learner["learner"]))
-            blank = {"experiment": spec.name, "dataset": "", "data_hash": "", "degradation": spec.degradation}
-            yield MethodRow(Cell(**{**blank, **marks, "task": task}), estimator)
+            if estimator is not None:
+                task = {**task, "estimator": describe(estimator)}
+            yield Cell(spec.name, **marks, task=task, degradation=spec.degradation)
 
 
 def _task_row(row: Mapping[str, Any]) -> Iterator[_Marked]:

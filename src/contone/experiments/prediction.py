@@ -13,8 +13,6 @@ truth.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -72,20 +70,12 @@ def predict(
     trained_on: str = "recovered",
     n_splits: int = 10,
     seed: int = 0,
-) -> dict[str, float]:
-    """The mean over the folds of every measure against the truth; see `predict_fold`."""
-
-    def answer(train: np.ndarray, test: np.ndarray) -> np.ndarray:
-        return predict_fold(X, D, train, test, learner, enhancer, degradation, trained_on=trained_on)
-
-    return {name: float(values.mean()) for name, values in _score_folds(D, answer, n_splits, seed).items()}
-
-
-def _score_folds(
-    D: np.ndarray, answer: Callable[[np.ndarray, np.ndarray], np.ndarray], n_splits: int, seed: int
 ) -> dict[str, np.ndarray]:
-    """Every measure of an answer for the test rows, which is made of the rows to train on, fold by fold."""
-    answers = [(D[test], answer(train, test)) for train, test in folds(len(D), n_splits, seed)]
+    """Every measure against the truth, fold by fold; see `predict_fold`."""
+    answers = []
+    for train, test in folds(len(D), n_splits, seed):
+        R = predict_fold(X, D, train, test, learner, enhancer, degradation, trained_on=trained_on)
+        answers.append((D[test], R))
     return {name: np.array([float(measure(*pair)) for pair in answers]) for name, measure in MEASURES.items()}
 
 
@@ -122,8 +112,7 @@ def floor(X: Data, D: np.ndarray, *, n_splits: int = 10, seed: int = 0) -> Floor
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # one that does not converge will not be the best
         for name, learner in floor_learners(seed).items():
-            fit_and_predict = partial(predict_fold, X, D, learner=learner, trained_on="truth")
-            by_learner[name] = _score_folds(D, fit_and_predict, n_splits, seed)
+            by_learner[name] = predict(X, D, learner, trained_on="truth", n_splits=n_splits, seed=seed)
     found = Floor({}, {}, {})
     for m, measure in MEASURES.items():
         means = {name: float(values[m].mean()) for name, values in by_learner.items()}

@@ -287,39 +287,35 @@ def estimate(cells: Sequence[Cell], store: Store, *, jobs: int = 1) -> Estimate:
     todo = list(_missing(cells, store).values())
     asked = ((r["cell"], r["time"]["wall"]) for r in store.results())
     known = {(cell["experiment"], cell["row"], cell["data_hash"]): seconds for cell, seconds in asked}
-    grows: dict[tuple[str, str], Growth | None] = {}
-    costs: dict[str, float | None] = {}
-    for cell in sorted(todo, key=lambda c: len(load(c.dataset, c.source).X)):
+    grows: dict[tuple[str, str], Growth] = {}
+    costs: dict[str, float] = {}
+    for cell in sorted(todo, key=lambda c: _size(c)[0]):
         place = cell.experiment, cell.row
-        seen = known.get((*place, cell.data_hash))
-        if seen is None and place not in grows:
+        if (*place, cell.data_hash) in known:
+            costs[cell.key] = known[*place, cell.data_hash]
+            continue
+        if place not in grows:
             grows[place] = _try(cell)
-        grow = grows.get(place)
-        costs[cell.key] = seen if seen is not None else grow(*_size(cell)) if grow else None
-    found = [cost for cost in costs.values() if cost is not None]
-    typical = math.fsum(found) / len(found) if found else 0.0
-    whole = {key: cost if cost is not None else typical for key, cost in costs.items()}
+        costs[cell.key] = grows[place](*_size(cell))
+    typical = float(np.nanmean([*costs.values()])) if not all(map(math.isnan, costs.values())) else 0.0
+    whole = {key: typical if math.isnan(cost) else cost for key, cost in costs.items()}
     longest = max(todo, key=lambda c: whole[c.key], default=None)
     # No run is shorter than its longest cell, however many processes it has.
     seconds = max(math.fsum(whole.values()) / max(1, jobs), max(whole.values(), default=0.0))
-    return Estimate(whole, seconds, longest, tuple(row for (_, row), grow in grows.items() if grow is None))
+    return Estimate(whole, seconds, longest, tuple(row for (_, row), grow in grows.items() if math.isnan(grow(1, 1))))
 
 
-def _try(cell: Cell) -> Growth | None:
-    """How a row's time grows, from a few rows of its data set; None where it fails."""
+def _try(cell: Cell) -> Growth:
+    """How a row's time grows, from a few rows of its data set; not a number where it fails."""
     n, q = _size(cell)
-    tried: dict[int, float] = {}
-    for size in sorted({min(size, n) for size in PROBE_ROWS}):
-        took = seconds_on(cell, size)
-        if took is None:
-            return None
-        tried[size] = took
-        if took > LONG_TRIAL:
-            break
-    (first, least), (last, most) = min(tried.items()), max(tried.items())
+    first, last = (min(size, n) for size in PROBE_ROWS)
+    least = most = seconds_on(cell, first)
     power = EXPONENTS[0]
-    if last > first and least > 0:
-        power = float(np.clip(math.log(most / least) / math.log(last / first), *EXPONENTS))
+    if least <= LONG_TRIAL and last > first:
+        most = seconds_on(cell, last)
+        power = float(np.clip(math.log(most / least) / math.log(last / first), *EXPONENTS)) if least > 0 else power
+    else:
+        last = first
     return lambda rows, labels: float(most * (rows / last) ** power * max(1.0, labels / q))
 
 
@@ -327,7 +323,7 @@ def _size(cell: Cell) -> tuple[int, int]:
     return load(cell.dataset, cell.source).D.shape
 
 
-def seconds_on(cell: Cell, n_rows: int) -> float | None:
-    """Time on the processor, as other work on the machine says nothing about this row; None where it fails."""
+def seconds_on(cell: Cell, n_rows: int) -> float:
+    """Time on the processor, as other work on the machine says nothing about this row; nan where it fails."""
     done = attempt(cell, n_rows)  # the run itself will say what is wrong
-    return None if done.answer is None else done.cpu
+    return math.nan if done.answer is None else done.cpu

@@ -20,6 +20,8 @@ from contone import datasets
 from contone.datasets import Dataset
 from contone.datasets.dataset import FORMATS, checked
 from contone.exceptions import ArgumentError, DataError, InputError
+from contone.experiments.answers import Answers, read_answers
+from contone.experiments.describe import digest
 from contone.runtime.files import expand_user, replacing
 from contone.typing import Record
 
@@ -43,6 +45,8 @@ class Source:
         Columns of a table, as names or patterns: the true degrees, and the features (all other numbers where empty).
     max_rows : int
         A set with more rows is a random sample of this many, the same in every run; 0 for all rows.
+    of_people : bool
+        Whether the file holds answers of people in place of a truth.
     """
 
     name: str
@@ -50,29 +54,45 @@ class Source:
     degrees: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     max_rows: int = 0
+    of_people: bool = False
 
     def plain(self) -> Record:
-        """As plain values; `from_plain` is the way back."""
+        """As plain values, which `load` takes."""
         return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items() if v}
 
 
+Data = str | os.PathLike[str] | Dataset | Source
+"""What a user may name a data set by."""
+
+
 class Loaded(NamedTuple):
-    """X (n, d), D (n, q), the label names, the hash of their content, and what tables call the data set."""
+    """X (n, d), D (n, q), the label names, the hash of their content, and what tables call the data set.
+
+    Of answers of people, D is how often each label was chosen.
+    """
 
     X: np.ndarray
     D: np.ndarray
     label_names: tuple[str, ...]
     content: str
     title: str
+    answers: Answers | None = None
 
 
 def load(name: str, source: Mapping[str, Any] | None = None) -> Loaded:
     """The data of a cell, kept in memory for the next one; `source` says where they are, where that is not a name."""
-    return _load(from_plain(name, source or {}))
+    fields: Record = {key: tuple(value) if isinstance(value, list) else value for key, value in (source or {}).items()}
+    return _load(Source(**{"name": name, **fields}))
 
 
 @lru_cache(maxsize=4)
 def _load(source: Source) -> Loaded:
+    if source.of_people:
+        whole = read_answers(Path(source.file))
+        used = whole.sample(source.max_rows)
+        content = digest([content_hash(used.X, used.item, used.worker, used.label), *used.labels])
+        title = source.name if used is whole else f"{source.name} ({len(used.X):,} items)"
+        return Loaded(used.X, used.counts(), used.labels, content, title, used)
     data = read(source)
     return Loaded(data.X, data.D, data.label_names, content_hash(data.X, data.D), data.name)
 
@@ -86,15 +106,8 @@ def content_hash(*arrays: np.ndarray) -> str:
     return total.hexdigest()[:24]
 
 
-def from_plain(name: str, content: Mapping[str, Any]) -> Source:
-    """The source behind plain values; a bare name where there are none."""
-    fields: Record = {"name": name, **content}
-    fields |= {key: tuple(v) for key, v in fields.items() if isinstance(v, list)}
-    return Source(**fields)
-
-
 def as_source(
-    thing: str | os.PathLike[str] | Dataset | Source,
+    thing: Data,
     *,
     degrees: Sequence[str] = (),
     features: Sequence[str] = (),

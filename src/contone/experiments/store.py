@@ -21,8 +21,8 @@ import math
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -49,8 +49,7 @@ class Store:
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = Path(root)
-        self._problems: dict[str, str] = {}
-        self._read: dict[Path, tuple[tuple[int, int], Record | None]] = {}
+        self._problems: dict[Path, str] = {}
 
     def checked(self) -> Store:
         """This store, refused before any work where nothing can be kept: a file in its place, no permission."""
@@ -67,12 +66,9 @@ class Store:
 
     def add(self, record: Record) -> None:
         """Keep what `compute` returned: as a result, or among the failures."""
-        key = record["key"]
-        if record["status"] != "done":
-            self._write("failures", key, record)
-            return
-        self._write("results", key, record)
-        with suppress(OSError):
+        key, is_done = record["key"], record["status"] == "done"
+        self._write("results" if is_done else "failures", key, record)
+        if is_done:
             (self.root / "failures" / f"{key}.json").unlink(missing_ok=True)
 
     def result(self, key: str) -> Record | None:
@@ -89,36 +85,29 @@ class Store:
 
     def problems(self) -> list[str]:
         """A sentence per file that was met and not used."""
-        return [self._problems[name] for name in sorted(self._problems)]
+        return [self._problems[path] for path in sorted(self._problems)]
 
     def _cell(self, path: Path) -> Record | None:
         """A result or failure, checked; None where there is none, or where the file is not what was stored."""
         record = self._checked(path)
-        if record is not None and (not {"key", "cell", "status"} <= set(record) or record["key"] != path.stem):
-            self._problems[str(path)] = (
-                f"{path} belongs to another cell: it is not used, and the cell is computed again."
-            )
-            return None
-        return record
+        if record is None or ({"key", "cell", "status"} <= set(record) and record["key"] == path.stem):
+            return record
+        self._problems[path] = f"{path} belongs to another cell: it is not used, and the cell is computed again."
+        return None
 
     def _checked(self, path: Path) -> Record | None:
         """The content of a file of the store; None where there is none or it is not as it was written."""
+        self._problems.pop(path, None)
         try:
             state = path.stat()
+            return _read(path, state.st_mtime_ns, state.st_size)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise DataError(f"{path} cannot be read: {error.strerror}.") from error
-        stamp = state.st_mtime_ns, state.st_size
-        if path not in self._read or self._read[path][0] != stamp:
-            record: Record | None = None
-            try:
-                record = _read(path)
-                self._problems.pop(str(path), None)
-            except DataError as error:
-                self._problems[str(path)] = f"{path} is not used: {error}. What it stood for is computed again."
-            self._read[path] = stamp, record
-        return self._read[path][1]
+        except DataError as error:
+            self._problems[path] = f"{path} is not used: {error}. What it stood for is computed again."
+            return None
 
     def _write(self, folder: str, name: str, record: Record) -> None:
         path = self.root / folder / f"{name}.json"
@@ -139,8 +128,8 @@ class Store:
         """Record that a run begins, with its cells as plain values; gives the run's id."""
         # The name sorts by time; the process id keeps two runs of one moment apart.
         identity = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{time.time_ns() % 10**9:09d}-{os.getpid()}"
-        record = {**about, "id": identity, "started": time.time(), "finished": None, "state": "open"}
-        self._write("runs", identity, {**record, "cells": list(cells)})
+        record = {"id": identity, "started": time.time(), "finished": None, "state": "open", "cells": list(cells)}
+        self._write("runs", identity, about | record)
         return identity
 
     def close_run(self, identity: str, **outcome: Any) -> None:
@@ -191,15 +180,16 @@ class Store:
             raise DataError(f"The folder {self.root / folder} cannot be read: {error.strerror}.") from error
 
 
-def _read(path: Path) -> Record:
-    """A record without its hash; DataError where it is not as it was written."""
+@lru_cache(maxsize=10_000)
+def _read(path: Path, *state: int) -> Record:
+    """A record without its hash, read again when its `state` is another; DataError where it is not as written."""
     try:
         if not path.is_file():
             raise DataError("it is not a regular file")
         found = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise DataError(f"it does not hold JSON ({error})") from error
-    except OSError as error:
+    except PermissionError as error:
         raise DataError(f"it cannot be read ({error.strerror})") from error
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise DataError("it is not a file of this version of contone's store")

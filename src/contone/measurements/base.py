@@ -85,6 +85,12 @@ class Measurement(ABC):
         return xp.where(silent[:, None], xp.full_like(Y, xp.nan), Y) if bool(silent.any()) else Y
 
 
+def first_entry(off: Array, Y: Array) -> str:
+    """Which entry of Y (n, q) is the first that is off, bool (n, q), and its value."""
+    row, label = (int(places[0]) for places in np.nonzero(to_numpy(off)))
+    return f"in row {row}, label number {label} (from 0) is {float(Y[row, label]):g}"
+
+
 class Answers(Measurement):
     """What people answered: choices, marks, levels. A degree is what people give a label on average."""
 

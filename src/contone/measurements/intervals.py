@@ -17,8 +17,9 @@ from array_api_compat import array_namespace, device
 
 from contone.measurements.base import Measurement
 from contone.typing import Array
-from contone.validation import check_distributions, examine, judge_labels, silent_rows
 from contone.validation.containers import default_names
+from contone.validation.distributions import check_distributions
+from contone.validation.training import examine, judge_labels, silent_rows
 
 
 class Others(NamedTuple):
@@ -77,21 +78,25 @@ class IntervalRule(Measurement):
     def _apply(self, D: Array) -> Array:
         """D (n, q), checked, to a bool matrix (n, q)."""
 
-    @abstractmethod
     def interval(self, others: Others, positive: Array) -> tuple[Array, Array]:
         """Ends (n,), (n,) of the log weights of one label for which the row gives L.
 
         The other labels are as in `others`; `positive` (n,) says whether L has this label. Inside the interval the row
-        gives L, outside it does not; on an end, ties decide. Empty (lower > upper) where no weight will do.
+        gives L, outside it does not; on an end, ties decide. Empty (lower > upper) where no weight will do. Here it is
+        what the order says: a positive label weighs at least as much as every negative one.
         """
+        xp = array_namespace(others.positive_mass)
+        unbounded = xp.full_like(others.positive_mass, xp.inf)
+        lower = xp.where(positive, others.highest_negative, -unbounded)
+        return lower, xp.where(positive, unbounded, others.lowest_positive)
 
     @abstractmethod
     def cardinality(self, ranked: Array) -> Array:
         """|L| (n,) of distributions whose rows are sorted from the largest degree down, (n, q)."""
 
-    @abstractmethod
     def negative_share(self, n_positive: Array, q: int) -> Array:
         """A ratio (n,) of every negative to every positive weight that gives back L, where any ratio does."""
+        return 0.8 * array_namespace(n_positive).ones_like(n_positive)
 
     def support(self, n_positive: Array, q: int) -> Support:
         """Between what every row's degrees lie, whatever else is known, by its number of labels (n,) out of q.

@@ -19,7 +19,7 @@ from array_api_compat import array_namespace
 
 from contone.backends import to_numpy
 from contone.exceptions import InputError, LabelError
-from contone.measurements.base import Answers, Spoken
+from contone.measurements.base import Answers, Spoken, first_entry
 from contone.typing import Array
 
 MOST_STEPS = 25
@@ -94,11 +94,10 @@ class Levels(Answers):  # numpydoc ignore=PR02
         xp, (low, high) = array_namespace(Y), self.levels or (-np.inf, np.inf)
         off = (Y == Y) & ((xp.round(Y) != Y) | ~xp.isfinite(Y) | (low > Y) | (high < Y))
         if bool(xp.any(off)):
-            row, label = (int(A[0]) for A in np.nonzero(to_numpy(off)))
             told = "" if self.levels is None else f" from {low:g} to {high:g}"
             raise LabelError(
-                f"Y must hold {type(self).__name__.lower()}, whole numbers{told}; in row {row}, label number {label} "
-                f"(from 0) has {float(Y[row, label]):g}. Round it, or say the range: levels=(lowest, highest)."
+                f"Y must hold {type(self).__name__.lower()}, whole numbers{told}; {first_entry(off, Y)}. Round it, or "
+                "say the range: levels=(lowest, highest)."
             )
 
     def simulate(self, D: Array, rng: np.random.Generator, like: Array | None = None) -> Array:

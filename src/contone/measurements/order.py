@@ -10,7 +10,7 @@ from array_api_compat import array_namespace
 
 from contone.exceptions import InputError
 from contone.measurements.base import Spoken
-from contone.measurements.intervals import IntervalRule, Others, Region
+from contone.measurements.intervals import IntervalRule, Region
 from contone.measurements.topk import TopK
 from contone.typing import Array
 
@@ -20,6 +20,7 @@ class Order(IntervalRule):
     """Larger numbers, degrees at least as large, no more: rankings, levels such as 0 to 3, and plain 0 and 1.
 
     L holds whole numbers, of which only the order within a row counts; ties leave open which degree is the larger.
+    `interval` is that of two levels; `level_interval` has any number of them.
     `apply` would have to know how many levels to make (`TopK` makes two).
 
     Examples
@@ -57,15 +58,8 @@ class Order(IntervalRule):
         swapped = [xp.any((L[:, j : j + 1] > L) & (D[:, j : j + 1] < D), axis=1) for j in range(D.shape[1])]
         return ~xp.any(xp.stack(swapped), axis=0)
 
-    def interval(self, others: Others, positive: Array) -> tuple[Array, Array]:
-        """For two levels; `level_interval` has any number of them."""
-        return TopK().interval(others, positive)
-
     def cardinality(self, ranked: Array) -> Array:
         raise InputError("Order does not say how many labels to mark.")
-
-    def negative_share(self, n_positive: Array, q: int) -> Array:
-        return TopK().negative_share(n_positive, q)
 
     def start(self, L: Array) -> tuple[Array, Array]:
         xp = array_namespace(L)

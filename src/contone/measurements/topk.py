@@ -10,7 +10,7 @@ from array_api_compat import array_namespace
 
 from contone.exceptions import InputError
 from contone.measurements.base import Spoken
-from contone.measurements.intervals import IntervalRule, Others, Region, descending, put_back
+from contone.measurements.intervals import IntervalRule, Region, descending, put_back
 from contone.typing import Array
 
 
@@ -50,16 +50,6 @@ class TopK(IntervalRule):  # numpydoc ignore=PR02
         chosen[:, : self.k] = True
         return put_back(descending(D)[0], chosen)
 
-    def interval(self, others: Others, positive: Array) -> tuple[Array, Array]:
-        """Order alone: a positive label weighs at least as much as every negative one. It holds for any |L|."""
-        xp = array_namespace(others.positive_mass)
-        unbounded = xp.full_like(others.positive_mass, xp.inf)
-        lower = xp.where(positive, others.highest_negative, -unbounded)
-        return lower, xp.where(positive, unbounded, others.lowest_positive)
-
     def cardinality(self, ranked: Array) -> Array:
         xp = array_namespace(ranked)
         return xp.full((ranked.shape[0],), min(self.k, ranked.shape[1]), dtype=xp.int64)
-
-    def negative_share(self, n_positive: Array, q: int) -> Array:
-        return 0.8 * array_namespace(n_positive).ones_like(n_positive)

@@ -10,7 +10,7 @@ from array_api_compat import array_namespace
 
 from contone.backends import to_numpy
 from contone.exceptions import InputError, LabelError
-from contone.measurements.base import Answers, Spoken
+from contone.measurements.base import Answers, Spoken, first_entry
 from contone.typing import Array
 
 MOST_VOTES = 1e9
@@ -55,11 +55,9 @@ class Votes(Answers):  # numpydoc ignore=PR02
             f"is more than {MOST_VOTES:.0e}": asked & (Y > MOST_VOTES),
         }.items():
             if bool(xp.any(off)):
-                row, label = (int(A[0]) for A in np.nonzero(to_numpy(off)))
                 raise LabelError(
-                    f"Y must hold counts of votes, whole numbers not below zero; in row {row}, label number {label} "
-                    f"(from 0) is {float(Y[row, label]):g}, which {what}. Give how many people chose each label, NaN "
-                    "where a label was not on offer."
+                    f"Y must hold counts of votes, whole numbers not below zero; {first_entry(off, Y)}, which {what}. "
+                    "Give how many people chose each label, NaN where a label was not on offer."
                 )
 
     def simulate(self, D: Array, rng: np.random.Generator, like: Array | None = None) -> Array:

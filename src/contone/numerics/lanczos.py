@@ -15,7 +15,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from contone.backends import get_backend, to_numpy
-from contone.numerics.linear import column_inner
+from contone.numerics.linear import column_inner, ratio
 from contone.typing import Array, Operator
 
 
@@ -41,9 +41,10 @@ def quadrature(
     No vector is kept beyond the last two and nothing is re-orthogonalised: the copies of eigenvalues that rounding
     brings share the weight of the original, which leaves sums as they are.
     """
-    over_rows = get_backend(B).over_rows
-    norm = array_namespace(B).sqrt(over_rows(column_inner, B, B))
-    V = _inverse(norm) * B
+    over_rows, xp = get_backend(B).over_rows, array_namespace(B)
+    norm = xp.sqrt(over_rows(column_inner, B, B))
+    one = xp.ones_like(norm)
+    V = ratio(one, norm) * B
     previous, beta = V, 0.0 * norm
     T = np.zeros((B.shape[1], steps, steps))  # a few numbers, on the host
     length = to_numpy(norm)[:, None]
@@ -52,7 +53,6 @@ def quadrature(
         alpha = over_rows(_subtract, W, previous, V, share=beta)
         square = over_rows(_subtract, W, V, W, share=alpha)
         T[:, r, r] = to_numpy(alpha)
-        xp = array_namespace(square)
         beta = xp.sqrt(square)
         # Rounding only: the Krylov space is exhausted, and the rest of T stays zero without touching its first entry.
         beta = xp.where(beta > 1e-10 * (1.0 + xp.abs(alpha)), beta, xp.zeros_like(beta))
@@ -61,7 +61,7 @@ def quadrature(
         if r + 1 == steps or (enough is not None and enough(found)):
             break
         T[:, r, r + 1] = T[:, r + 1, r] = to_numpy(beta)
-        over_rows(_multiply, W, factor=_inverse(beta))
+        over_rows(_multiply, W, factor=ratio(one, beta))
         previous, V = V, W
     return found
 
@@ -77,8 +77,3 @@ def _subtract(W: Array, other: Array, V: Array, share: Array) -> Array:
     """W - share other, in place, and its inner products with the columns of V, which may be W itself."""
     W -= share * other
     return column_inner(W, V)
-
-
-def _inverse(a: Array) -> Array:
-    xp = array_namespace(a)
-    return xp.where(a > 0, 1.0 / xp.where(a > 0, a, xp.ones_like(a)), xp.zeros_like(a))

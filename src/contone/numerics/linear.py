@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from array_api_compat import array_namespace
 
 from contone.backends import get_backend
@@ -43,54 +45,45 @@ def conjugate_gradient(
     Solution
         `value` X (n, q); `residual` the largest relative residual over the columns.
     """
-    over_rows = get_backend(B).over_rows
-    scale = _root(over_rows(column_inner, B, B))
-    zero = array_namespace(B).zeros_like(B)
+    over_rows, xp = get_backend(B).over_rows, array_namespace(B)
+    square = over_rows(column_inner, B, B)
+    scale = xp.where(square > 0, square, xp.ones_like(square))
+    zero = xp.zeros_like(B)
     X = zero if start is None else start + zero
     R = B + zero if start is None else B - apply(start)
-    weight = () if diagonal is None else (1.0 / diagonal[:, None],)
-    P = array_namespace(B).empty_like(B)  # Z = R / diagonal is never stored
-    lengths = over_rows(_begin, P, R, *weight)
+    weight = zero[:, :1] + 1.0 if diagonal is None else 1.0 / diagonal[:, None]
+    P = weight * R  # Z = R / diagonal is never stored
+    lengths = over_rows(_lengths, R, weight)
     n_iter = 0
-    while (residual := _largest(lengths, scale)) > tol and n_iter < max_iter:
+    while (residual := math.sqrt(float(xp.max(lengths[1, ...] / scale)))) > tol and n_iter < max_iter:
         AP = apply(P)
         curvature = over_rows(column_inner, P, AP)
         # A column that is done has rz = 0 (or rounding): it takes no further step.
         previous = lengths
-        step = _ratio(previous[0, ...], curvature)
-        lengths = over_rows(_move, X, R, P, AP, *weight, step=step)
-        over_rows(_turn, P, R, *weight, ratio=_ratio(lengths[0, ...], previous[0, ...]))
+        step = ratio(previous[0, ...], curvature)
+        lengths = over_rows(_move, X, R, P, AP, weight, step=step)
+        over_rows(_turn, P, R, weight, ratio=ratio(lengths[0, ...], previous[0, ...]))
         n_iter += 1
     return Solution(X, residual=residual, n_iter=n_iter, converged=residual <= tol)
 
 
-# What is done between two sums over all rows, to some of the rows. `weight` is 1 / diagonal, if there is one.
+# What is done between two sums over all rows, to some of the rows. `weight` (n, 1) is 1 / diagonal.
 
 
-def _preconditioned(R: Array, *weight: Array) -> Array:
-    return weight[0] * R if weight else R
-
-
-def _lengths(R: Array, *weight: Array) -> Array:
+def _lengths(R: Array, weight: Array) -> Array:
     """r^T z and r^T r of every column, (2, q)."""
-    square = column_inner(R, R)
-    return array_namespace(R).stack([column_inner(R, _preconditioned(R, *weight)) if weight else square, square])
+    return array_namespace(R).stack([column_inner(R, weight * R), column_inner(R, R)])
 
 
-def _begin(P: Array, R: Array, *weight: Array) -> Array:
-    P[...] = _preconditioned(R, *weight)
-    return _lengths(R, *weight)
-
-
-def _move(X: Array, R: Array, P: Array, AP: Array, *weight: Array, step: Array) -> Array:
+def _move(X: Array, R: Array, P: Array, AP: Array, weight: Array, step: Array) -> Array:
     X += step * P
     R -= step * AP
-    return _lengths(R, *weight)
+    return _lengths(R, weight)
 
 
-def _turn(P: Array, R: Array, *weight: Array, ratio: Array) -> None:
+def _turn(P: Array, R: Array, weight: Array, ratio: Array) -> None:
     P *= ratio
-    P += _preconditioned(R, *weight)
+    P += weight * R
 
 
 def column_inner(A: Array, B: Array) -> Array:
@@ -102,17 +95,7 @@ def column_inner(A: Array, B: Array) -> Array:
     return xp.matmul(xp.ones(A.shape[0], dtype=A.dtype, device=getattr(A, "device", None)), A * B)
 
 
-def _root(square: Array) -> Array:
-    """Lengths of columns from their squares; 1 for a column of zeros."""
-    xp = array_namespace(square)
-    return xp.where(square > 0, xp.sqrt(square), xp.ones_like(square))
-
-
-def _ratio(a: Array, b: Array) -> Array:
+def ratio(a: Array, b: Array) -> Array:
+    """a / b, and 0 where b is 0."""
     xp = array_namespace(a, b)
     return xp.where(b > 0, a / xp.where(b > 0, b, xp.ones_like(b)), xp.zeros_like(a))
-
-
-def _largest(lengths: Array, scale: Array) -> float:
-    xp = array_namespace(lengths)
-    return float(xp.max(xp.sqrt(lengths[1, ...]) / scale))

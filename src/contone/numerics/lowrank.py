@@ -39,12 +39,6 @@ def row_space(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return V[:, :r], S[:r]
 
 
-def noise_free_representation(X: np.ndarray) -> LowRank:
-    """C = V V^T: the representation for large beta, where X = C^T X holds exactly."""
-    V, _ = row_space(X)
-    return LowRank(V, V)
-
-
 def beta_interval(V: np.ndarray, S: np.ndarray) -> tuple[float, float]:
     """The beta up to which Z = 0 is optimal, and the one from which Z = V is.
 

@@ -1,21 +1,23 @@
 """Small feed-forward networks, trained by torch; it is imported when a network is built, not before.
 
-All weights of a model are one vector w, and its networks are views of it: an objective is a pure function of w, of rows
-and of noise, and a step of an optimiser is a few operations. Noise comes from the generator that is passed in; torch's
-global generator and settings are never touched.
+All weights of a model are one vector w, and its networks are views of it: an objective is a pure function of networks,
+of rows and of noise, and a step of an optimiser is a few operations. Noise comes from the generator that is passed in;
+torch's global generator and settings are never touched.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from contone.backends import like, to_numpy
 from contone.exceptions import InputError, MissingExtraError
+from contone.numerics.solution import Solution
 from contone.runtime import progress
 from contone.typing import Array, EstimatorLike, Seed
 
@@ -28,8 +30,9 @@ Layers: TypeAlias = "list[tuple[Tensor, Tensor]]"
 Sizes: TypeAlias = Mapping[str, Sequence[int]]
 """The networks of a model by name, each as the widths of its layers from input to output."""
 Activation: TypeAlias = Callable[[Tensor], Tensor]
-Objective: TypeAlias = Callable[[Tensor, Tensor], Tensor]
-"""(w, row numbers of a batch) to a number that can be differentiated by w."""
+Networks: TypeAlias = "dict[str, Layers]"
+Objective: TypeAlias = Callable[[Networks, Tensor], Tensor]
+"""(networks, row numbers of a batch) to a number that can be differentiated by their weights."""
 
 CHUNK_ROWS = 2**16
 """Rows that go through a network at once where nothing is learned."""
@@ -71,6 +74,12 @@ def count_parameters(sizes: Sizes) -> int:
     return sum((a + 1) * b for widths in sizes.values() for a, b in pairwise(widths))
 
 
+def training_bytes(sizes: Sizes, n: int, batch_size: int | None) -> float:
+    """What training holds: eight vectors like w, and four numbers per row of a batch and unit."""
+    units = sum(sum(widths) for widths in sizes.values())
+    return 8.0 * (8 * count_parameters(sizes) + 4 * min(n, batch_size or n) * units)
+
+
 def initial_parameters(
     sizes: Sizes, rng: np.random.Generator, *, start: str = "normal", bias: float = 0.0
 ) -> np.ndarray:
@@ -92,9 +101,9 @@ def initial_parameters(
     return np.concatenate(parts)
 
 
-def unpack(w: Tensor, sizes: Sizes) -> dict[str, Layers]:
+def unpack(w: Tensor, sizes: Sizes) -> Networks:
     """The networks, as views of w."""
-    networks: dict[str, Layers] = {}
+    networks: Networks = {}
     start = 0
     for name, widths in sizes.items():
         layers = []
@@ -133,11 +142,14 @@ def gaussian_divergence(mean: Tensor, deviation: Tensor) -> Tensor:
 # -------------------------------------------------------------------------------------------------------- training
 
 
-class Trained(NamedTuple):
-    """What training gave."""
+class Phase(NamedTuple):
+    """A part of training: what is minimised, in how many passes over all rows, at which learning rate."""
 
-    w: Tensor
-    n_steps: int
+    objective: Objective
+    """The mean loss of a batch."""
+    epochs: int
+    rates: Callable[[int], float]
+    """The learning rate of an epoch, counted from 0."""
 
 
 def steps_per_epoch(n: int, batch_size: int | None) -> int:
@@ -145,46 +157,55 @@ def steps_per_epoch(n: int, batch_size: int | None) -> int:
     return 1 if batch_size is None else -(-n // batch_size)
 
 
+def n_epochs(asked: int | str, steps: int, n: int, batch_size: int | None) -> int:
+    """Passes over n rows: those asked for, or as many as make this many steps where that is left open ("auto")."""
+    return -(-steps // steps_per_epoch(n, batch_size)) if isinstance(asked, str) else int(asked)
+
+
 def train(
-    objective: Objective,
-    start: Tensor,
+    phases: Sequence[Phase],
+    sizes: Sizes,
+    start: np.ndarray,
+    model: Tensor,
     *,
-    n_rows: int,
-    epochs: int,
-    batch_size: int | None,
-    rates: Callable[[int], float],
-    rng: np.random.Generator,
+    batch_size: int | None = None,
+    rng: np.random.Generator | None = None,
     weight_decay: float = 0.0,
-) -> Trained:
+) -> Solution:
     """Steps of Adam on one batch after the other, each epoch in a new order of the rows.
 
     Parameters
     ----------
-    objective : callable
-        The mean loss of a batch at the weights.
-    start : tensor
+    phases : sequence of Phase
+        Minimised one after the other; Adam begins anew with each.
+    sizes : dict
+        The networks.
+    start : array
         Weights to begin with, one flat vector.
-    n_rows, epochs : int
-        Rows, and passes over all of them.
+    model : tensor
+        The rows; weights are where these are.
     batch_size : int or None
         Rows per step; None takes all.
-    rates : callable
-        The learning rate of an epoch, counted from 0.
-    rng : Generator
-        Source of the order of the rows.
+    rng : Generator or None
+        Source of the order of the rows, of which there is one where a step takes all.
     weight_decay : float
         Adds weight_decay / 2 ||w||^2 to the objective.
+
+    Returns
+    -------
+    Solution
+        The weights, on the host; objective and residual are those of `value_and_slope` for the last phase.
     """
     import torch
 
-    w = start.detach().clone().requires_grad_(True)
-    mean, square = torch.zeros_like(start), torch.zeros_like(start)
-    step = 0
-    with torch.enable_grad():
+    w, n_steps = like(start, model).clone().requires_grad_(True), 0
+    for objective, epochs, rates in phases:
+        mean, square, step = torch.zeros_like(w), torch.zeros_like(w), 0
         for epoch in progress.reported(range(epochs), epochs, "training"):
             rate = rates(epoch)
-            for rows in batches(n_rows, batch_size, rng, start):
-                (gradient,) = torch.autograd.grad(objective(w, rows), w)
+            for rows in batches(len(model), batch_size, rng, model):
+                with torch.enable_grad():
+                    (gradient,) = torch.autograd.grad(objective(unpack(w, sizes), rows), w)
                 step += 1
                 with torch.no_grad():
                     gradient += weight_decay * w
@@ -193,21 +214,24 @@ def train(
                     square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
                     root = (square / (1.0 - 0.999**step)).sqrt_().add_(1e-8)
                     w.addcdiv_(mean, root, value=-rate / (1.0 - 0.9**step))
-    return Trained(w.detach(), step)
+        n_steps += step
+    value, slope = value_and_slope(phases[-1].objective, w, sizes, len(model), batch_size)
+    return Solution(to_numpy(w), value, slope, n_steps)
 
 
-def batches(n: int, batch_size: int | None, rng: np.random.Generator | None, model: Tensor) -> Iterator[Tensor]:
-    """Row numbers of each batch, in an order drawn from `rng`; in their own order without one."""
+def batches(n: int, batch_size: int | None, rng: np.random.Generator | None, model: Tensor) -> Sequence[Tensor]:
+    """Row numbers of each batch, in an order drawn from `rng`; in their own order without one, or in a single batch."""
     import torch
 
-    if batch_size is None or batch_size >= n:
-        yield torch.arange(n, device=model.device)
-        return
-    order = torch.arange(n) if rng is None else torch.from_numpy(rng.permutation(n))
-    yield from torch.split(order.to(model.device), batch_size)
+    size = batch_size or n
+    order = torch.arange(n) if rng is None or size >= n else torch.from_numpy(rng.permutation(n))
+    found: Sequence[Tensor] = torch.split(order.to(model.device), size)
+    return found
 
 
-def value_and_slope(objective: Objective, w: Tensor, n: int, batch_size: int | None) -> tuple[float, float]:
+def value_and_slope(
+    objective: Objective, w: Tensor, sizes: Sizes, n: int, batch_size: int | None
+) -> tuple[float, float]:
     """The objective over all rows and the largest entry of its gradient, batch by batch: the certificate of a fit.
 
     An error where they are not finite, which training with too large a learning rate ends in.
@@ -218,7 +242,7 @@ def value_and_slope(objective: Objective, w: Tensor, n: int, batch_size: int | N
     w = w.detach().clone().requires_grad_(True)
     with torch.enable_grad():
         for rows in batches(n, batch_size, None, w):
-            part = objective(w, rows) * (len(rows) / n)
+            part = objective(unpack(w, sizes), rows) * (len(rows) / n)
             (gradient,) = torch.autograd.grad(part, w)
             value += float(part.detach())
             total += gradient
@@ -231,10 +255,12 @@ def value_and_slope(objective: Objective, w: Tensor, n: int, batch_size: int | N
     return value, slope
 
 
-def in_chunks(compute: Callable[..., Tensor], *arrays: Tensor) -> Tensor:
-    """compute(*rows) for all rows of the arrays, `CHUNK_ROWS` at a time and without a record for gradients."""
+def answer(compute: Callable[..., Tensor], w: np.ndarray, sizes: Sizes, X: Array, *others: Array) -> Array:
+    """compute(networks, rows of X (m, d), of the others) for all rows, `CHUNK_ROWS` at a time, in the library of X."""
     import torch
 
+    arrays = [to_tensor(A) for A in (X, *others)]
+    nets = unpack(like(w, arrays[0]), sizes)
     with torch.no_grad():
-        parts = [compute(*rows) for rows in zip(*(torch.split(A, CHUNK_ROWS) for A in arrays), strict=True)]
-    return torch.cat(parts)
+        parts = [compute(nets, *rows) for rows in zip(*(torch.split(A, CHUNK_ROWS) for A in arrays), strict=True)]
+    return like(torch.cat(parts), X)

@@ -78,8 +78,8 @@ def adam(objective: Objective, start: np.ndarray, *, learning_rate: float, max_i
     return Solution(value=w, objective=value, residual=residual, n_iter=max_iter)
 
 
-def join(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Arrays of any shapes as one vector."""
+def join(parts: Sequence[np.ndarray | float]) -> np.ndarray:
+    """Arrays of any shapes, and numbers, as one vector."""
     return np.concatenate([np.ravel(part) for part in parts])
 
 

@@ -14,8 +14,9 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from contone.backends import get_backend, like, to_numpy
 from contone.typing import Array, Data
 
-SMALLEST, LARGEST = 1e-140, 1e140
-"""Features between these have squares that can be added up; the moments of others are taken in a unit of their own."""
+SAFE = 0.45
+"""Features between this power of the least and of the largest number of their type (1e-138 and 1e138, in single
+precision 1e-17 and 1e17) have squares that can be added up; moments of others are taken in a unit of their own."""
 
 
 CONSTANT = 8.0
@@ -72,7 +73,9 @@ def standardisation(X: Array, *, ddof: int = 1) -> Scaling:
 def extreme_unit(largest: Array) -> Array:
     """A unit per column, from its largest entry: 1, or a power of two where squares would leave floating point."""
     xp = array_namespace(largest)
-    extreme = (largest > LARGEST) | ((largest < SMALLEST) & (largest > 0.0))
+    numbers = xp.finfo(largest.dtype)
+    high, low = float(numbers.max) ** SAFE, float(numbers.smallest_normal) ** SAFE
+    extreme = (largest > high) | ((largest < low) & (largest > 0.0))
     return xp.where(extreme, 2.0 ** xp.floor(xp.log2(xp.where(extreme, largest, xp.ones_like(largest)))), 1.0)
 
 

@@ -7,8 +7,6 @@ an interval is an exponential (to 0.2 % at 25 standard deviations), with rate eq
 
 from __future__ import annotations
 
-from typing import Any
-
 from array_api_compat import array_namespace
 
 from contone.backends import get_backend
@@ -22,12 +20,11 @@ def truncated_normal(lower: Array, upper: Array, u: Array) -> Array:
     """Standard normal draws (n,) in [lower, upper] from uniform draws u (n,); infinite ends are allowed."""
     xp = array_namespace(lower, upper, u)
     ndtr, ndtri = get_backend(u).normal_distribution()
-    mirrored = lower > 0
-    left = xp.where(mirrored, -upper, lower)
-    right = xp.where(mirrored, -lower, upper)
+    mirrored, left, right = _to_the_left(lower, upper)
     below, above = ndtr(left), ndtr(right)
     # In single precision a probability may round to 0 or 1, where there is no finite quantile.
-    p = xp.clip(below + u * (above - below), float(xp.finfo(u.dtype).smallest_normal), 1.0 - _half_unit(u, xp))
+    precision = xp.finfo(u.dtype)
+    p = xp.clip(below + u * (above - below), float(precision.smallest_normal), 1.0 - 0.5 * float(precision.eps))
     x = ndtri(p)
     x = xp.where(mirrored, -x, x)
     far = (right < -TAIL[8 if x.dtype == xp.float64 else 4]) | ~xp.isfinite(x)
@@ -46,9 +43,7 @@ def reflected_normal(lower: Array, upper: Array, x: Array, u: Array) -> Array:
     """
     xp = array_namespace(lower, upper, x, u)
     ndtr, ndtri = get_backend(u).normal_distribution()
-    mirrored = lower > 0
-    left = xp.where(mirrored, -upper, lower)
-    right = xp.where(mirrored, -lower, upper)
+    mirrored, left, right = _to_the_left(lower, upper)
     below, above = ndtr(left), ndtr(right)
     y = ndtri(xp.clip(below + above - ndtr(xp.where(mirrored, -x, x)), below, above))
     y = xp.where(mirrored, -y, y)
@@ -59,9 +54,10 @@ def reflected_normal(lower: Array, upper: Array, x: Array, u: Array) -> Array:
     return xp.clip(y, lower, upper)
 
 
-def _half_unit(u: Array, xp: Any) -> float:
-    """The distance from 1 of the largest number below it."""
-    return float(xp.finfo(u.dtype).eps) / 2
+def _to_the_left(lower: Array, upper: Array) -> tuple[Array, Array, Array]:
+    """Which intervals lie right of zero, and the ends of all with these mirrored."""
+    xp, mirrored = array_namespace(lower, upper), lower > 0
+    return mirrored, xp.where(mirrored, -upper, lower), xp.where(mirrored, -lower, upper)
 
 
 def _tail(left: Array, right: Array, u: Array) -> Array:

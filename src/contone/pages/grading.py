@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from contone.pages import escape, html, words
+from contone.pages import escape, render, words
 from contone.typing import Record
 
 LONG = 40
@@ -85,7 +85,7 @@ def document(
     shown["key"] = hashlib.sha256(
         repr((labels, [row.identity for row in rows])).encode("utf-8", "replace")
     ).hexdigest()[:16]
-    return html.render(
+    return render.fill(
         "grading.html.j2",
         title=f"Grade {words.count(len(rows), 'row')}",
         source=words.clip(source, 60),

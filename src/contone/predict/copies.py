@@ -19,8 +19,8 @@ import numpy as np
 from contone.exceptions import ArgumentError, InputTypeError, ShapeError
 from contone.numerics.simplex import normalise_rows
 from contone.typing import Data
-from contone.validation import check_distributions
 from contone.validation.containers import as_frame, check_column_names
+from contone.validation.distributions import check_distributions
 
 
 class WeightedRows(NamedTuple):

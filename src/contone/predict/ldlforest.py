@@ -31,7 +31,7 @@ from contone.numerics.scaling import standardisation, unscaled
 from contone.numerics.simplex import normalise_rows
 from contone.numerics.solution import Solution
 from contone.predict.maxent import entropy
-from contone.runtime.machine import for_each, side_by_side
+from contone.runtime.machine import for_each, total
 from contone.typing import Array, Presets
 
 BLOCK_ENTRIES = 2**18
@@ -205,9 +205,8 @@ def evaluate(
     X: np.ndarray, D: np.ndarray, network: list[np.ndarray], nodes: np.ndarray, leaves: np.ndarray, l2: float
 ) -> Evaluation:
     """The objective for X (n, d) and D (n, q), from blocks of rows."""
-    value, gradient, weight = 0.0, [np.zeros_like(part) for part in network], np.zeros_like(leaves)
 
-    def work(rows: slice) -> tuple[float, list[np.ndarray], np.ndarray]:
+    def work(rows: slice) -> np.ndarray:
         H, F = network_outputs(X[rows], network)
         paths = follow(F, nodes)
         P = tree_predictions(leaves, paths.mu[-1])
@@ -216,20 +215,14 @@ def evaluate(
         by_F = through_trees(paths, nodes, -leaves @ ratio, len(F))
         by_hidden = network[2] @ by_F * (1.0 - H**2)
         parts = [(by_hidden @ X[rows]).T, by_hidden.sum(axis=1), H @ by_F.T, by_F.sum(axis=1)]
-        return float(np.sum(truth * np.log(P))), parts, paths.mu[-1] @ ratio.transpose(0, 2, 1)
+        return join([-np.sum(truth * np.log(P)), *parts, paths.mu[-1] @ ratio.transpose(0, 2, 1)])
 
-    for said, parts, reached in side_by_side(work, row_blocks(len(X), leaves.shape[:2])):
-        value -= said
-        weight += reached
-        for total, part in zip(gradient, parts, strict=True):
-            total += part
+    sums = total(work, row_blocks(len(X), leaves.shape[:2]))
+    value, *gradient, weight = split(sums, [(), *(part.shape for part in network), leaves.shape])
     scale = 1.0 / (len(X) * len(nodes))
-    gradient = [scale * part for part in gradient]
-    penalty = 0.0
-    for layer in (0, 2):
-        gradient[layer] += l2 * network[layer]
-        penalty += 0.5 * l2 * float(np.sum(network[layer] ** 2))
-    return Evaluation(scale * value + penalty, join(gradient), weight)
+    penalised = [network[0], 0.0 * network[1], network[2], 0.0 * network[3]]
+    penalty = 0.5 * l2 * sum(float(np.sum(part**2)) for part in penalised)
+    return Evaluation(scale * float(value) + penalty, scale * join(gradient) + l2 * join(penalised), weight)
 
 
 def through_trees(paths: Paths, nodes: np.ndarray, by_mu: np.ndarray, n_outputs: int) -> np.ndarray:

@@ -182,7 +182,7 @@ def objective(parameters: list[np.ndarray], problem: Problem) -> tuple[float, np
         by_Z = (P - D) / n + P * (by_P - np.sum(P * by_P, axis=1, keepdims=True))
         by_C = by_Z @ W.T + a * distance - e / C**2
         by_gamma[rows] = (np.abs(gamma[rows]) <= LARGEST_LOG_CODE) * by_C * C
-        return join([np.array(value), X.T @ by_Z, by_Z.sum(axis=0), C.T @ by_Z])
+        return join([value, X.T @ by_Z, by_Z.sum(axis=0), C.T @ by_Z])
 
     sums = total(of_piece, pieces_by_width(n, problem.X.shape[1] + problem.D.shape[1] + m))
     value = sums[0] + 0.5 * problem.l2 * float(np.sum(Theta**2) + np.sum(W**2))

@@ -27,7 +27,7 @@ from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
 from contone.runtime.machine import pieces_by_width, total
 from contone.typing import Array, Presets
-from contone.validation import refuse_beyond_squares
+from contone.validation.containers import refuse_beyond_squares
 
 Extra = Callable[..., tuple[float, np.ndarray]]
 """One more term of the objective: predictions P (q, m) of some rows, and which rows these are (a slice, all by
@@ -89,7 +89,7 @@ class LinearSoftmax(DistributionLearner):
                 if extra is not None:
                     added, by_P = extra(P, rows)
                     value, gradient = value + added, gradient + (through_softmax(P, by_P) @ white[rows]).T
-                return join([np.array(value), gradient])
+                return join([value, gradient])
 
             sums = total(of_piece, pieces)
             shrunk = weight * Phi

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from contone import measures
+from contone.experiments.report.make import as_table
 from contone.experiments.report.scores import ENDS, ends, short
 from contone.experiments.store import Results
 from contone.pages import words
@@ -121,8 +122,7 @@ def published_figures(results: Results, experiment: str, tables: paper.Table) ->
     known = counterparts().get(experiment, Counterparts())
     names, available = list(results.kinds(experiment)), results.datasets(experiment)
     found = []
-    cells = ((measure, row, *cell) for measure, rows in tables.items() for row in rows for cell in rows[row].items())
-    for measure, theirs, name, printed in cells if names else ():
+    for measure, theirs, name, printed in paper.cells(tables) if names else ():
         row, dataset = known.row(theirs, names) or theirs, paper.DATASETS[name]
         convention = paper.KL_CONVENTION.get(theirs.removeprefix("LCdr-"), "kl_reversed_drop")
         read_as = convention if measure == "kl" else measure
@@ -164,17 +164,11 @@ def overview(figures: Sequence[Published]) -> Grid:
         verdicts = [figure.verdict.name for figure in mine]
         differences = [d for figure in mine if (d := figure.verdict.difference) is not None and math.isfinite(d)]
         middle = median(differences) if differences else None
-        counts = [len(mine), *map(verdicts.count, RULES)]
-        cells = (
-            Cell(mine[0].row),
-            *(Cell(str(count), count) for count in counts),
-            Cell(words.difference(middle), middle),
-            Cell(next((figure.verdict.reason for figure in mine if figure.verdict.reason), "")),
-        )
-        rows.append(Row(method, cells))
-    numbers = ["Figures", *RULES, "Median difference"]
-    columns = (Column("Our row", is_text=True), *map(Column, numbers), Column("Why they differ", is_text=True))
-    return Grid("Published and measured, method by method", columns, tuple(rows), style="whole")
+        counts = {"Figures": len(mine), **{name: verdicts.count(name) for name in RULES}}
+        why = next((figure.verdict.reason for figure in mine if figure.verdict.reason), "")
+        told = {"Median difference": Cell(words.difference(middle), middle), "Why they differ": why}
+        rows.append({"Method": method, "Our row": mine[0].row, **counts, **told})
+    return as_table("Published and measured, method by method", rows, "whole")
 
 
 def comparison(results: Results, experiment: str, measure: str, figures: Sequence[Published]) -> tuple[Block, ...]:
@@ -198,7 +192,7 @@ def comparison(results: Results, experiment: str, measure: str, figures: Sequenc
         rows = []
         for dataset in dict.fromkeys(figure.dataset for figure in done):
             cells = {figure.method: _pair(figure) for figure in done if figure.dataset == dataset}
-            beside = ends(results, experiment, dataset, measure, MAIN)
+            beside = ends(results, experiment, dataset, measure)
             row = [*(cells.get(method, Cell()) for method in methods), *(Cell(words.number(v), v) for v in beside)]
             rows.append(Row(short(dataset), tuple(row)))
         columns = tuple(map(Column, (*methods, *ENDS)))

@@ -11,12 +11,11 @@ from contone.experiments.report.ranks import RankGroup
 from contone.experiments.report.scores import REPORTED, SHARES, score_folds, share_grid
 from contone.experiments.store import Results, Store, load_results
 from contone.pages import words
-from contone.pages.blocks import Block, Cell, Charts, Column, Fold, Grid, Heading, Row, Section, Text
+from contone.pages.blocks import Block, Charts, Fold, Grid, Heading, Section, Text
 from contone.reproduction import charts, paper, published
 from contone.reproduction.errata import Evidence, errata
 from contone.reproduction.published import FULL_TO_SHORT, MAIN, RULES, Published, published_figures
 from contone.reproduction.specs import specs
-from contone.typing import Record
 
 TITLE = "Data augmentation for label enhancement, re-run"
 TABLES = {
@@ -43,7 +42,7 @@ def make_report(store: Store) -> Report:
     curves = charts.curves(results)
     more: dict[str, Sequence[Block]] = {
         "recovery": [Heading(SHARES), shares] if shares.rows else [],
-        "augmentation": [Charts(partial(charts.augmentation, results))],
+        "augmentation": [Charts(partial(charts.augmentation, results, figures["augmentation"]))],
         "ablation": [Charts(partial(charts.ablation, results, figures["ablation"]))],
         "prediction": [Text(every["prediction"].note)],
     }
@@ -55,8 +54,7 @@ def make_report(store: Store) -> Report:
     sections["sensitivity"] = _section("sensitivity", drawn if curves else [])
     absent = [name for name in TABLES if not results.of(name)] + ([] if curves else ["sensitivity"])
     terms = {**{name.capitalize(): f"{text}." for name, text in RULES.items()}, "Sets": SETS}
-    how: Record = {"absent": absent, "terms": terms, "published": FULL_TO_SHORT}
-    summary = make.summary_section(results, sentences, shares, "contone reproduce", **how)
+    summary = make.summary_section(results, sentences, shares, "contone reproduce", absent=absent, terms=terms)
     fill = "contone reproduce --only recovery --datasets artificial"
     instances, manifold, *last = make.closing_sections(results, MAIN, shares, fill)
     ranked = ranks.section(every["ranks"], _rank_groups(results))
@@ -68,7 +66,7 @@ def make_report(store: Store) -> Report:
 
 def _experiment(results: Results, name: str, figures: Sequence[Published], more: Sequence[Block]) -> Section:
     below = {measure: published.comparison(results, name, measure, figures) for measure in TABLES[name][1]}
-    folds = score_folds(results, name, MAIN, below)
+    folds = score_folds(results, name, below)
     counted = published.overview(figures)
     table: list[Block] = [Heading(counted.title), counted] if counted.rows else []
     return _section(name, [*more, *table, Heading("All scores"), *folds] if folds else [])
@@ -92,23 +90,9 @@ def _errata_section(found: Sequence[Evidence]) -> Section:
         blocks.append(Heading(one.title, f"erratum-{one.id}", "" if one.holds else "not borne out"))
         blocks += [Text(f"Paper: {one.claim}"), Text(f"Found: {one.finding}")]
         if one.numbers:
-            blocks.append(Fold(f"Evidence, from {one.source}", (_evidence(one.title, one.numbers),), style="plain"))
+            table = make.as_table(f"Evidence: {one.title}", one.numbers)
+            blocks.append(Fold(f"Evidence, from {one.source}", (table,), style="plain"))
     return Section("errata", "Errata", tuple(blocks))
-
-
-def _evidence(title: str, numbers: Sequence[Record]) -> Grid:
-    head, *columns = dict.fromkeys(key for record in numbers for key in record)
-    rows = [Row(_figure(r.get(head)).text, tuple(_figure(r.get(column)) for column in columns)) for r in numbers]
-    texts = {column for column in columns for r in numbers if isinstance(r.get(column), str)}
-    titles = tuple(Column(column, is_text=column in texts) for column in columns)
-    return Grid(f"Evidence: {title}", titles, tuple(rows), head)
-
-
-def _figure(value: object) -> Cell:
-    if isinstance(value, float):
-        extreme = abs(value) >= 10 or 0 < abs(value) < 1e-3
-        return Cell(f"{value:.4g}" if extreme else words.number(value), value)
-    return Cell("" if value is None else str(value), value if isinstance(value, int) else None)
 
 
 def _sentences(results: Results, shares: Grid, figures: Sequence[Published], found: Sequence[Evidence]) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TypeVar
@@ -42,11 +42,6 @@ def listening(hears: Listener) -> Iterator[None]:
         listener.reset(before)
 
 
-def is_heard() -> bool:
-    """Whether anybody listens."""
-    return listener.get() is not None
-
-
 def reported(steps: Iterable[Step], total: int, name: str) -> Iterator[Step]:
     """The same steps; a listener hears of each when it is done. Loops inside a step are not heard.
 
@@ -74,20 +69,15 @@ def reported(steps: Iterable[Step], total: int, name: str) -> Iterator[Step]:
 
 def show_progress(steps: Iterable[Step], total: int, name: str, verbose: bool | None) -> Iterator[Step]:
     """The steps, told to whoever listens, else behind a bar on stderr (None: on a terminal) where rich is there."""
-    if is_heard():
-        yield from reported(steps, total, name)
-        return
-    if verbose is False:
-        yield from steps
-        return
-    try:
-        from rich.console import Console
-        from rich.progress import track
-    except ImportError:
-        yield from steps
-        return
-    console = Console(stderr=True)
-    yield from track(steps, name, total, console=console, disable=verbose is None and not console.is_terminal)
+    told: Iterable[Step] = reported(steps, total, name)
+    if listener.get() is None and verbose is not False:
+        with suppress(ImportError):
+            from rich.console import Console
+            from rich.progress import track
+
+            console = Console(stderr=True)
+            told = track(told, name, total, console=console, disable=verbose is None and not console.is_terminal)
+    yield from told
 
 
 class Progress:
@@ -103,12 +93,8 @@ class Progress:
         """Something that the user may want to act on."""
 
     def working(self, message: str) -> AbstractContextManager[None]:
-        """Around a step of unknown length."""
+        """Around a step, which may tell how far it is (`contone.runtime.progress`)."""
         return nullcontext()
-
-    def fitting(self, message: str) -> AbstractContextManager[None]:
-        """Around a fit, which may tell how far it is (`contone.runtime.progress`)."""
-        return self.working(message)
 
     def counting(self, message: str, total: int, done: int = 0) -> AbstractContextManager[Callable[[], None]]:
         """Around `total` equal steps of which `done` are there; call what it gives after each."""

@@ -18,9 +18,9 @@ from contone.tables.settings import Writing as Writing
 try:
     from contone.tables.encoder import ColumnEncoder as ColumnEncoder
     from contone.tables.enhancing import enhance_file as enhance_file
+    from contone.tables.enhancing import enhance_table as enhance_table
     from contone.tables.enhancing import fit_file as fit_file
     from contone.tables.evaluation import evaluate_file as evaluate_file
-    from contone.tables.in_memory import enhance_table as enhance_table
     from contone.tables.model_file import apply_model as apply_model
     from contone.tables.model_file import load_table_model as load_table_model
     from contone.tables.reading import Problem as Problem

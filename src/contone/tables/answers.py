@@ -36,8 +36,21 @@ FEW_REPEATED = 0.05
 """Share of rows up to which a person's second row about an item is a second answer; more are sets of labels."""
 
 
-CALLED = ("question", "kind", "asked", "shown")
-"""What says of a question to a tool which one it is."""
+@dataclass(frozen=True)
+class Question:
+    """What people were asked, as far as it is known."""
+
+    tool: str = ""
+    name: str = ""
+    kind: Kind | None = None
+    """What an answer is, where the tool says so."""
+    asked: str = ""
+    """What the tool calls a question of this kind."""
+    shown: str = ""
+    """What the question is about, by the tool's name of it (`to_name` of Label Studio)."""
+
+
+UNKNOWN = Question()
 
 
 @dataclass(frozen=True)
@@ -54,20 +67,13 @@ class Answers:
     labels: list[str]
     Y: NDArray[np.float32]
     """What each answer says of each label (m, q): 0 or 1, a level, or the higher the further up; NaN: not on offer."""
-    kind: Kind | None = None
-    """What an answer is, where the tool says so."""
     key: str = ""
     """The column of `items` with their names; "" where they have none."""
-    tool: str = ""
-    question: str = ""
+    question: Question = UNKNOWN
     reference: dict[int, list[str]] = field(default_factory=dict)
     """Items whose answer was marked as the right one; these are not among the answers."""
     skipped: tuple[tuple[str, int], ...] = ()
     """Answers that were left out, and why."""
-    asked: str = ""
-    """What the tool calls a question of this kind."""
-    shown: str = ""
-    """What the question is about, by the tool's name of it (`to_name` of Label Studio)."""
     fields: list[Mapping[str, object]] = field(default_factory=list, repr=False)
     """What the tool holds about each item, as it was."""
     source: Table = field(default_factory=lambda: Table(pl.DataFrame()), repr=False)
@@ -81,9 +87,9 @@ class Answers:
     def in_words(self) -> str:
         """What was read, in one sentence."""
         by = f" by {counted(len(self.workers), 'person', 'people')}" if self.workers else ""
-        said = f"{self.tool}: " if self.tool else ""
+        said = f"{self.question.tool}: " if self.question.tool else ""
         said += f"{counted(len(self.item), 'answer')}{by} about {counted(self.items.height, 'item')}"
-        said += f", question {self.question!r}" if self.question else ""
+        said += f", question {self.question.name!r}" if self.question.name else ""
         said += f"; {counted(len(self.reference), 'item')} with a reference answer" if self.reference else ""
         left_out = [f"{count:,} {why}" for why, count in self.skipped if count]
         return said + (f" ({', '.join(left_out)} left out)" if left_out else "")
@@ -93,11 +99,12 @@ class Answers:
         if not len(self.item):
             left_out = ", ".join(f"{count:,} {why}" for why, count in self.skipped)
             raise DataError(
-                f"This {self.tool} export holds no answers{f' ({left_out})' if left_out else ''}:"
+                f"This {self.question.tool} export holds no answers{f' ({left_out})' if left_out else ''}:"
                 " export items that people have annotated."
             )
         if not self.labels:
-            raise DataError(f"In this {self.tool} export nobody chose a label: {len(self.item):,} answers are empty.")
+            said = f"{len(self.item):,} answers are empty"
+            raise DataError(f"In this {self.question.tool} export nobody chose a label: {said}.")
 
     def by_item(self) -> Answers:
         """The same answers, those of an item one after the other."""
@@ -127,8 +134,8 @@ class Answers:
 class Collector:
     """Answers as they come, one after the other."""
 
-    def __init__(self, tool: str, question: str = "") -> None:
-        self.tool, self.question, self.asked, self.shown = tool, question, "", ""
+    def __init__(self, question: Question) -> None:
+        self.question = question
         self.items: dict[int | str, int] = {}
         self.workers: dict[int | str, int] = {}
         self.labels: dict[str, int] = {}
@@ -144,9 +151,9 @@ class Collector:
         """How many answers there are."""
         return len(self._item)
 
-    def sharing_items(self, question: str) -> Collector:
+    def sharing_items(self, question: Question) -> Collector:
         """A collector for another question about the same items."""
-        other = Collector(self.tool, question)
+        other = Collector(question)
         other.items, other.fields = self.items, self.fields
         return other
 
@@ -211,7 +218,9 @@ class Collector:
         if kind is None:
             kind = "votes" if (np.bincount(answer, minlength=m) == 1).all() else "marks"
         names = list(dict.fromkeys(name for fields in self.fields for name in fields))
-        item = _free("item", set(names))
+        item = "item"
+        while item in names:
+            item += "_"
         known = {name: [fields.get(name) for fields in self.fields] for name in names}
         return Answers(
             pl.DataFrame([_column(item, list(self.items)), *(_column(name, known[name]) for name in names)]),
@@ -220,14 +229,10 @@ class Collector:
             np.frombuffer(self._worker, dtype=np.int64),
             order,
             Y,
-            kind,
             item,
-            self.tool,
-            self.question,
+            replace(self.question, kind=kind),
             self.reference,
             tuple(self.skipped.items()),
-            self.asked,
-            self.shown,
             self.fields,
         )
 
@@ -260,14 +265,6 @@ def in_order(names: list[str]) -> list[str]:
         return sorted(names, key=float)
     except ValueError:
         return sorted(names)
-
-
-def _free(name: str, taken: set[str]) -> str:
-    """The name, or one like it that is not taken; it is from then on."""
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    return name
 
 
 def _column(name: str, values: list[object]) -> pl.Series:
@@ -313,7 +310,8 @@ def gather(table: Table, reading: Reading, note: Callable[[str], None]) -> Answe
         return _row_per_label(table, roles[0], people, names[0], reading, note)
     Y = labels.LabelReading(names, labels.meanings(table.words(names), table.numeric)).read(table)
     items, place = _items(table.stored, roles[0], roles, note)
-    return Answers(items, place, *_people(table.stored, people), names, _matrix(Y), key=roles[0], source=table)
+    given = Y.cast(pl.Float32).fill_null(float("nan")).to_numpy()
+    return Answers(items, place, *_people(table.stored, people), names, given, key=roles[0], source=table)
 
 
 def _row_per_label(
@@ -414,7 +412,3 @@ def _named(column: pl.Series) -> pl.Series:
         return column
     text = column.cast(pl.String)
     return text.str.strip_suffix(".0") if text.drop_nulls().str.contains(r"^\s*(-?\d+\.0)?\s*$").all() else text
-
-
-def _matrix(Y: pl.DataFrame) -> NDArray[np.float32]:
-    return Y.cast(pl.Float32).fill_null(float("nan")).to_numpy()

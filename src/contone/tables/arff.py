@@ -15,7 +15,7 @@ from contone.exceptions import DataError, MissingExtraError
 from contone.runtime.machine import refuse_dense
 from contone.tables.labels import xml_labels
 from contone.tables.table import Table
-from contone.tables.text import LONG_NUMBER
+from contone.tables.text import LONG_NUMBER, refuse_repeated
 
 NUMBERS = ("NUMERIC", "REAL", "INTEGER")
 
@@ -46,9 +46,7 @@ def read_arff(path: Path, content: str) -> Table:
     except (ValueError, IndexError, KeyError, StopIteration, RuntimeError, TypeError) as error:
         raise DataError(f"Cannot read {path}: it is not ARFF ({type(error).__name__}: {error}).") from error
     names = [re.sub(r"\\(.)", r"\1", name) for name, _ in parsed["attributes"]]
-    if len(set(names)) < len(names):
-        repeated = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"{path} has columns of the same name: {repeated!r}.")
+    refuse_repeated(names, path)
     rows = parsed["data"]
     if sparse:
         refuse_dense(path, len(rows), len(names))

@@ -37,7 +37,10 @@ def join(table: Table, reading: Reading, key: str | None) -> Table:
         name = key or next(iter(reading.ids), None) or reading.item
         if name is None or name not in table.stored.columns:
             raise ArgumentError(f"{path} has ids: name the column that they are in (--id).", "embeddings")
-        E = E[_places(path, ids, [str(v) for v in table.stored[name].to_list()])]
+        there, wanted = {key: i for i, key in enumerate(ids)}, [str(v) for v in table.stored[name].to_list()]
+        if absent := [key for key in wanted if key not in there]:
+            raise ArgumentError(f"{path} has no row for {len(absent):,} items, such as {absent[0]!r}.", "embeddings")
+        E = E[[there[key] for key in wanted]]
     if len(E) != table.n_rows:
         raise ArgumentError(
             f"{path} has {len(E):,} rows, the table has {table.n_rows:,} items: one row each, in their order, or a "
@@ -68,11 +71,3 @@ def _load(path: Path) -> tuple[NDArray[np.float64], list[str] | None]:
     if ids is not None and ids.shape != (len(E),):
         raise ArgumentError(f"{path} has {len(E):,} rows and {ids.size:,} ids: give one id per row.", "embeddings")
     return E.astype(np.float64), None if ids is None else [str(name) for name in ids.tolist()]
-
-
-def _places(path: Path, ids: list[str], wanted: list[str]) -> list[int]:
-    there = {name: i for i, name in enumerate(ids)}
-    absent = [name for name in wanted if name not in there]
-    if absent:
-        raise ArgumentError(f"{path} has no row for {len(absent):,} items, such as {absent[0]!r}.", "embeddings")
-    return [there[name] for name in wanted]

@@ -172,12 +172,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
     }
 
     def __init__(
-        self,
-        *,
-        categorical: Sequence[str] = (),
-        text: Sequence[str] = (),
-        n_text: int = 30,
-        missing: str = "impute",
+        self, *, categorical: Sequence[str] = (), text: Sequence[str] = (), n_text: int = 30, missing: str = "impute"
     ) -> None:
         self.categorical = categorical
         self.text = text
@@ -250,10 +245,8 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         missing = len(numbers) - len(there)
         self._refuse(name, missing)
         kind = "date" if column.dtype.is_temporal() else "number"
-        if there.size == 0 or (there == there[0]).all():
-            if not 0 < missing < len(numbers):
-                return ColumnStep(name, "constant", n_missing=missing)
-            return ColumnStep(name, kind, float(there[0]), True, n_missing=missing)
+        if there.size == 0 or (not missing and (there == there[0]).all()):
+            return ColumnStep(name, "constant", n_missing=missing)
         return ColumnStep(name, kind, float(np.median(there)), missing > 0, n_missing=missing)
 
     def _refuse(self, name: str, missing: int) -> None:
@@ -286,27 +279,22 @@ def described(encoder: ColumnEncoder, frame: Any, *, ask: bool = True) -> list[s
 
     `ask` names whole numbers with few values, which may be classes; a format that declares classes knows better.
     """
-    lines = []
     steps = encoder.steps_
-    missing = [f"{s.name} ({s.n_missing} of {len(frame):,})" for s in steps if s.n_missing]
-    if missing:
-        lines.append(f"missing entries filled with the median, beside a column that says where: {_few(missing)}")
-    classes = [f"{s.name} ({len(s.classes)})" for s in steps if s.kind == "category"]
-    if classes:
-        lines.append(f"categories, one column per class: {_few(classes)}")
-    texts = [f"{s.name} ({s.text.n_columns})" for s in steps if s.text is not None]
-    if texts:
-        lines.append(f"texts, as numbers (groups of letters, tf-idf, truncated SVD): {_few(texts)}")
-    constant = [s.name for s in steps if s.kind == "constant"]
-    if constant:
-        lines.append(f"constant columns, left out: {_few(constant)}")
     numbers = _numbers(_frame(frame), [s.name for s in steps if s.kind != "number"]) if ask else {}
-    few = [name for name, column in numbers.items() if _has_few_whole_numbers(column)]
-    if few:
-        lines.append(
-            f"whole numbers with few values, taken as quantities: {_few(few)} (--categorical if they name classes)"
-        )
-    return lines
+    said = {
+        "missing entries filled with the median, beside a column that says where: {}": [
+            f"{s.name} ({s.n_missing} of {len(frame):,})" for s in steps if s.n_missing
+        ],
+        "categories, one column per class: {}": [f"{s.name} ({len(s.classes)})" for s in steps if s.kind == "category"],
+        "texts, as numbers (groups of letters, tf-idf, truncated SVD): {}": [
+            f"{s.name} ({s.text.n_columns})" for s in steps if s.text is not None
+        ],
+        "constant columns, left out: {}": [s.name for s in steps if s.kind == "constant"],
+        "whole numbers with few values, taken as quantities: {} (--categorical if they name classes)": [
+            name for name, column in numbers.items() if _has_few_whole_numbers(column)
+        ],
+    }
+    return [line.format(_few(entries)) for line, entries in said.items() if entries]
 
 
 def _few(entries: Sequence[str], most: int = 5) -> str:

@@ -1,40 +1,42 @@
-"""A file in, a file out: the whole table at once, or streamed where that would not fit into memory."""
+"""A table in, a table out: a file at once, or streamed where it would not fit into memory; or a table in memory.
+
+A dataset of Hugging Face is known by what it can do (`to_polars`, `add_column`, `features`), so that the library need
+not be imported.
+"""
 
 from __future__ import annotations
 
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
+
+import narwhals as nw
+import polars as pl
 
 from contone import enhance
 from contone.base import Enhancer
-from contone.exceptions import ArgumentError, MemoryEstimateError
+from contone.exceptions import ArgumentError, InputTypeError, MemoryEstimateError
 from contone.runtime import machine
 from contone.runtime.progress import Progress
-from contone.tables import formats, pieces
-from contone.tables.answers import CALLED
-from contone.tables.fitting import (
-    FittedProblem,
-    fit_problem,
-    named_method,
-    refuse_without_persons,
-    table_of_persons,
-    with_intervals,
-)
+from contone.tables import exports, formats, pieces
+from contone.tables.fitting import fit_problem, named_method, refuse_without_persons, table_of_persons, with_intervals
 from contone.tables.model_file import TableModel, load_table_model, path_of
-from contone.tables.reading import check_input, read_problem
-from contone.tables.settings import (
-    STDOUT,
-    AnswerOptions,
-    Reading,
-    ReadingOptions,
-    Streaming,
-    split_options,
-)
+from contone.tables.reading import check_input, pose, read_problem
+from contone.tables.settings import STDOUT, AnswerOptions, Reading, ReadingOptions, Streaming, split_options
 from contone.tables.streaming import Request, stream_file
+from contone.tables.table import Table
 from contone.tables.targets import check_targets
-from contone.tables.writing import EnhancedFile, check_answer, check_format, what_was_written, write_problem
+from contone.tables.writing import (
+    EnhancedFile,
+    added_columns,
+    answer_frame,
+    check_answer,
+    check_format,
+    new_columns,
+    what_was_written,
+    write_problem,
+)
 
 
 def enhance_file(
@@ -101,15 +103,15 @@ def enhance_file(
     check_format(writing)
     targets = {"target": writing.target, "save_model": save_to, "annotators": annotators}
     check_targets([path, *reading.files], targets, overwrite=writing.overwrite, over_source=path)
-    fresh = named_method(method, graded=reading.graded is not None)
+    fresh = named_method(method, reading)
     if writing.intervals is not None:
         with_intervals(fresh)
     request = Request(path, fresh, reading, writing, Streaming(chunk_rows, sample_rows), said)
     if is_streamed(request, stream):
         refuse_unless_streamable(request)
         job = stream_file(request, save_to)
-        done = what_was_written(writing, job.source.n_rows, job.model.columns, job.model.labels, job.model.method)
-        return replace(done, streamed=True, fitted_rows=job.rows)
+        done = what_was_written(writing, job.blank, job.model.method)
+        return replace(done, n_rows=job.source.n_rows, streamed=True, fitted_rows=job.rows)
     problem = read_problem(path, reading, said)
     if annotators is not None:
         refuse_without_persons(problem)
@@ -117,12 +119,10 @@ def enhance_file(
     fitted = fit_problem(problem, fresh, said)
     write_problem(problem, fitted.D, writing, fitted.intervals(writing.intervals))
     if save_to is not None:
-        model_of(fitted).save(save_to)
+        TableModel.of(fitted).save(save_to)
     if annotators is not None:
         formats.write(table_of_persons(fitted), str(annotators), overwrite=writing.overwrite)
-    names, beside = problem.label_names, problem.beside.columns
-    done = what_was_written(writing, len(fitted.D), problem.columns, names, fitted.method, beside)
-    return replace(done, fitted=fitted, fitted_rows=fitted.rows)
+    return replace(what_was_written(writing, problem, fitted.method), fitted=fitted, fitted_rows=fitted.rows)
 
 
 def fit_file(
@@ -139,20 +139,11 @@ def fit_file(
     `model` is the file to write, of arrays and JSON, never a pickle; the other arguments are those of `enhance_file`.
     """
     reading, said = Reading(**options), progress or Progress()
-    check_input(Path(source))
     check_targets([source, *reading.files], {"target": model}, overwrite=overwrite)
-    fresh = named_method(method, graded=reading.graded is not None)
+    fresh = named_method(method, reading)
     fitted = fit_problem(read_problem(Path(source), reading, said), fresh, said)
-    model_of(fitted).save(str(model))
+    TableModel.of(fitted).save(str(model))
     return load_table_model(model, trusted=[path_of(fitted.method)])
-
-
-def model_of(fitted: FittedProblem) -> TableModel:
-    """The model of a fitted problem."""
-    problem, n_rows = fitted.problem, int(fitted.fitted_rows.sum())
-    is_set, given = problem.label_reading.is_set, problem.answers
-    question = {} if given is None else {name: str(getattr(given, name) or "") for name in ("tool", *CALLED)}
-    return TableModel(fitted.method, problem.columns, problem.label_names, is_set, problem.encoder, n_rows, question)
 
 
 # ----------------------------------------------------------------------------------------------- which way it goes
@@ -222,3 +213,121 @@ def refuse_unless_streamable(request: Request) -> None:
 
 def _able_to_stream() -> str:
     return ", ".join(name for name, cls in enhance.methods().items() if hasattr(cls(), "enhance"))
+
+
+# --------------------------------------------------------------------------------------------- tables in memory
+
+
+def enhance_table(
+    table: Any,
+    *,
+    method: str | Enhancer = "inversion",
+    progress: Progress | None = None,
+    **options: Unpack[AnswerOptions],
+) -> Any:
+    """Recover the degrees of a table that is in memory, with everything `enhance_file` knows about columns and labels.
+
+    Parameters
+    ----------
+    table : data frame or datasets.Dataset
+        pandas, polars or pyarrow; or a dataset of Hugging Face, whose numbers of classes are read as their names.
+    method : str or Enhancer, default="inversion"
+        As in `enhance_file`.
+    progress : Progress or None, default=None
+        Receives what is done; None is silent.
+    **options
+        As in `enhance_file`, but for what is about files, and without what would change the number of rows.
+
+    Returns
+    -------
+    table
+        Of the same kind, with the new columns; one row per item where several rows are about one.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> songs = pl.DataFrame({"tempo": [60, 180, 90], "mood": [["calm", "sad"], ["happy"], ["calm"]]})
+    >>> enhance_table(songs, labels="mood", method="temperature").columns
+    ['tempo', 'mood', 'calm_degree', 'happy_degree', 'sad_degree']
+    """
+    reading, writing = split_options(options, "table.parquet")
+    said = progress or Progress()
+    for name in ("missing", "unlabelled"):
+        if getattr(reading, name) == "drop":
+            raise ArgumentError("'drop' would change the number of rows: drop these rows before.", name)
+    stored, fresh = opened(table), named_method(method, reading)
+    if writing.intervals is not None:
+        with_intervals(fresh)
+    if stored.stored.is_empty():
+        raise ArgumentError("the table has no rows.", "table")
+    answers = None if reading.labels or reading.worker else exports.answers_in(stored.stored, reading.question)
+    problem = pose(answers or stored, reading, said)
+    new_columns(writing, problem)
+    fitted = fit_problem(problem, fresh, said)
+    ends = fitted.intervals(writing.intervals)
+    if problem.groups is not None or reading.item is not None:  # one row per item comes out
+        return _like(table, answer_frame(writing, problem, fitted.D, ends))
+    return _with_columns(table, added_columns(writing, problem, fitted.D, ends))
+
+
+def is_dataset(table: Any) -> bool:
+    """Whether it is a dataset of Hugging Face, or something that can do the same."""
+    return all(hasattr(table, name) for name in ("to_polars", "add_column", "features", "column_names"))
+
+
+def opened(table: Any) -> Table:
+    """A table in memory as a `Table`; numbers of classes become their names."""
+    if is_dataset(table):
+        frame: pl.DataFrame = table.to_polars()
+        named = {name: _class_names(feature) for name, feature in dict(table.features).items()}
+        classes = {name: names for name, names in named.items() if names}
+        frame = frame.with_columns(_named(frame[name], names) for name, names in classes.items())
+        flat = tuple(name for name in classes if frame[name].dtype == pl.String)
+        return Table(frame, categories=flat)
+    if hasattr(table, "keys") and all(is_dataset(part) for part in dict(table).values()) and len(table):
+        raise InputTypeError(f"this is a dictionary of datasets: pass one of {', '.join(map(repr, table))}.")
+    try:
+        return Table(nw.from_native(table, eager_only=True).to_polars())
+    except TypeError as error:
+        raise InputTypeError(
+            f"a {type(table).__name__} is not a table in memory: pass a data frame (pandas, polars, pyarrow) or a "
+            "datasets.Dataset."
+        ) from error
+
+
+def _class_names(feature: Any) -> list[str]:
+    """The names behind the numbers of a column of classes, or of a column of lists of them; [] for other columns."""
+    names = getattr(getattr(feature, "feature", feature), "names", None)
+    return [str(name) for name in names] if isinstance(names, (list, tuple)) else []
+
+
+def _named(column: pl.Series, names: list[str]) -> pl.Series:
+    """Numbers of classes as names; -1, which stands for none, is missing."""
+    numbers, is_list = list(range(len(names))), isinstance(column.dtype, (pl.List, pl.Array))
+    entry = pl.element() if is_list else pl.col(column.name)
+    named = entry.replace_strict(numbers, names, default=None, return_dtype=pl.String)
+    shown = pl.col(column.name).cast(pl.List(pl.Int64)).list.eval(named) if is_list else named
+    return column.to_frame().select(shown).to_series()
+
+
+def _like(table: Any, frame: pl.DataFrame) -> Any:
+    """A frame as the kind of table that was given."""
+    if is_dataset(table):
+        return table.from_polars(frame)
+    kind = nw.from_native(table, eager_only=True).implementation
+    return nw.to_native(nw.from_dict({c.name: c.to_list() for c in frame}, backend=kind))
+
+
+def _with_columns(table: Any, new: pl.DataFrame) -> Any:
+    if is_dataset(table):
+        for column in new:
+            if column.name in table.column_names:
+                table = table.remove_columns(column.name)
+            table = table.add_column(column.name, column.to_list())
+        return table
+    frame = nw.from_native(table, eager_only=True)
+    index = nw.maybe_get_index(frame)
+    columns = [nw.new_series(c.name, c.to_list(), backend=frame.implementation) for c in new]
+    if index is not None:
+        columns = [nw.maybe_set_index(column, index=index) for column in columns]
+    return nw.to_native(frame.with_columns(*columns))

@@ -19,7 +19,7 @@ from contone.tables.labels import LabelReading
 from contone.tables.reading import check_input
 from contone.tables.table import Table, refuse_missing
 from contone.tables.writing import ONE_COLUMN
-from contone.validation import check_distributions
+from contone.validation.distributions import check_distributions
 
 Place = str | os.PathLike[str]
 

@@ -16,13 +16,8 @@ from contone.runtime.machine import available_bytes, shown
 
 MOST_ROWS, MOST_COLUMNS, MOST_LETTERS = 1_048_575, 16_384, 32_767
 """What a sheet holds below its header, and what a cell holds."""
-AS_IT_IS = {
-    "strings_to_urls": False,
-    "strings_to_formulas": False,
-    "strings_to_numbers": False,
-    "nan_inf_to_errors": True,
-    "in_memory": True,
-}
+MADE_OF_TEXT = ("strings_to_urls", "strings_to_formulas", "strings_to_numbers")
+AS_IT_IS = {**dict.fromkeys(MADE_OF_TEXT, False), "nan_inf_to_errors": True, "in_memory": True}
 """Text is written as text: no links, no formulas, no numbers are made of it."""
 CELL_BYTES = 64
 """What the reader takes for a cell, whether there is something in it or not."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections import Counter
 from dataclasses import dataclass, replace
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import polars as pl
@@ -21,9 +22,9 @@ from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.people.model import PeopleFit
 from contone.exceptions import ArgumentError, LabelError
 from contone.runtime.progress import Progress
-from contone.tables.answers import Answers
 from contone.tables.columns import Columns
 from contone.tables.reading import Problem, refuse_few_labelled
+from contone.tables.settings import Reading
 
 Matrix = NDArray[np.float64]
 Ends = tuple[Matrix, Matrix]
@@ -39,31 +40,6 @@ class GivesIntervals(Protocol):
     """A method that knows how sure it is."""
 
     def intervals(self, X: Matrix | None = None, Y: pl.DataFrame | None = None, level: float = 0.9) -> Ends: ...
-
-
-@dataclass(frozen=True)
-class FittedRows:
-    """The rows that a method was fitted on.
-
-    Attributes
-    ----------
-    X : (m, d)
-        Features, encoded.
-    Y : frame (m, q)
-        Labels.
-    numbers : (m,)
-        Which rows of the file they are, counted from 0.
-    n_rows : int
-        Rows of the file.
-    is_sample : bool
-        Whether the file was streamed, and the method fitted on a sample of its rows.
-    """
-
-    X: Matrix
-    Y: pl.DataFrame
-    numbers: NDArray[np.int64]
-    n_rows: int
-    is_sample: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,11 +65,9 @@ class FittedProblem:
         ends[:, ~self.fitted_rows] = method.intervals(self.problem.item_features[~self.fitted_rows], None, level)
         return ends[0], ends[1]
 
-    def rows(self) -> FittedRows:
+    def rows(self) -> Problem:
         """The rows of the fit."""
-        keep, problem = self.fitted_rows, self.problem
-        labelled = problem.subset(keep)
-        return FittedRows(labelled.X, labelled.Y, labelled.numbers, len(problem.numbers))
+        return self.problem.subset(self.fitted_rows)
 
     def judged_by_reference(self) -> tuple[int, int] | None:
         """How many items have their reference answer as the first label, and how many have one; None for none."""
@@ -115,14 +89,15 @@ class FittedProblem:
         with progress.working("fitting once more without the graded rows, to compare"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the first fit has said it
             again = clone(self.method)
-            _fit(replace(self.problem.subset(self.fitted_rows), graded=None), again)
+            _fit(replace(self.rows(), graded=None), again)
             return float(again.expected_error_), float(found[2])
 
 
-def named_method(method: str | Enhancer, *, graded: bool = False) -> Enhancer:
+def named_method(method: str | Enhancer, reading: Reading | None = None) -> Enhancer:
     """A fresh, unfitted method of that name, of the class at ``module:Class``, or like the one given.
 
-    Where there are graded rows, a method that takes no degrees is calibrated by them.
+    It reads labels by the rule that was asked for. Where there are graded rows, one that takes no degrees is calibrated
+    by them.
     """
     if isinstance(method, str):
         known = enhance.methods()
@@ -131,7 +106,10 @@ def named_method(method: str | Enhancer, *, graded: bool = False) -> Enhancer:
         fresh = plugins.load(method)() if plugins.is_path(method) else known[method.lower()]()
     else:
         fresh = cast(Enhancer, clone(method))
-    return Calibrated(fresh) if graded and not takes_degrees(fresh) else fresh
+    if reading is not None and reading.rule is not None and not read_by(fresh, reading.rule, always=True):
+        raise ArgumentError(f"{type(fresh).__name__} assumes no rule: leave it out, or use inversion.", "rule")
+    is_graded = reading is not None and reading.graded is not None
+    return Calibrated(fresh) if is_graded and not takes_degrees(fresh) else fresh
 
 
 def with_intervals(method: object) -> GivesIntervals:
@@ -152,27 +130,23 @@ def refuse_without_features(method: Enhancer, chosen: Columns) -> None:
         )
 
 
-def read_by(method: Enhancer, rule: str) -> None:
-    """Let a method, and what it stands around, read the labels by a rule, if it has one that nobody has set."""
+def read_by(method: Enhancer, rule: str, *, always: bool = False) -> bool:
+    """Let a method, and what it stands around, read labels by a rule; whether it assumes any.
+
+    A rule that somebody has set stays, but where it should `always` be this one.
+    """
     known = method.get_params(deep=True)
-    unset = [name for name in ("degradation", "enhancer__degradation") if known.get(name) == UNSET]
-    method.set_params(**dict.fromkeys(unset, rule))
-    if known.get("model", ...) is None:  # chosen on a rehearsal, whose model makes labels by the rule
+    rules = [name for name in ("degradation", "enhancer__degradation") if name in known]
+    method.set_params(**{name: rule for name in rules if always or known[name] == UNSET})
+    if "model" in known and (always or known["model"] is None):  # chosen on a rehearsal: the model makes the labels
         method.set_params(model=Inversion(degradation=rule))
+    return bool(rules) or "model" in known
 
 
 def reads_people(method: Enhancer) -> bool:
     """Whether a method is to read the answers of persons who differ."""
     rule = method.get_params(deep=False).get("degradation")
     return (rule if isinstance(rule, str) else type(rule).__name__.lower()) in PEOPLE
-
-
-def intervals_of(method: object, X: Matrix, Y: pl.DataFrame | None, level: float | None) -> Ends | None:
-    """Lower and upper ends for rows that the method was not fitted on; None where no level is asked for."""
-    if level is None:
-        return None
-    low, high = with_intervals(method).intervals(X, Y, level)
-    return np.asarray(low), np.asarray(high)
 
 
 def takes_answers(method: object) -> bool:
@@ -199,7 +173,7 @@ def fit_problem(problem: Problem, method: Enhancer, progress: Progress) -> Fitte
     if problem.rule is not None:
         read_by(method, problem.rule)
     labelled, is_answered = problem.labelled, problem.groups is not None
-    with progress.fitting(f"enhancing with {type(method).__name__}"):
+    with progress.working(f"enhancing with {type(method).__name__}"):
         if (problem.reading.unlabelled == "predict" or is_answered) and not labelled.all():
             return _fit_labelled(problem, method, labelled, progress)
         try:
@@ -256,23 +230,17 @@ def table_of_persons(fitted: FittedProblem) -> pl.DataFrame:
     """One row per person, the most informative first; with reference answers, how many were judged and were right."""
     if not reads_people(fitted.method):
         raise ArgumentError("persons are told apart by the rules votes, marks and levels.", "annotators")
-    table = fitted.method.annotators_
-    names = list(table) if isinstance(table, dict) else list(table.columns)
-    frame = pl.DataFrame({name: list(table[name]) for name in names}, strict=False)
+    table: Any = fitted.method.annotators_
+    frame = pl.DataFrame({name: list(table[name]) for name in getattr(table, "columns", table)}, strict=False)
     answers = fitted.problem.answers
     if answers is None or not answers.reference:
         return frame
-    judged, right = _judged(answers)
-    rows = [answers.workers.index(str(name)) if str(name) in answers.workers else -1 for name in frame["annotator"]]
-    counts = [(int(judged[i]), int(right[i])) if i >= 0 else (0, 0) for i in rows]
-    return frame.with_columns(pl.Series("judged", [c[0] for c in counts]), pl.Series("right", [c[1] for c in counts]))
-
-
-def _judged(answers: Answers) -> tuple[np.ndarray, np.ndarray]:
-    """Of each person, the answers about items with a reference, and those that say the same."""
-    judged, right = np.zeros(len(answers.workers) + 1, dtype=int), np.zeros(len(answers.workers) + 1, dtype=int)
-    for i, who, said in zip(answers.item.tolist(), answers.worker.tolist(), answers.Y, strict=True):
+    judged, right = Counter[str](), Counter[str]()
+    for i, name, said in zip(answers.item.tolist(), answers.annotators or (), answers.Y, strict=True):
         if i in answers.reference:
-            judged[who] += 1
-            right[who] += {answers.labels[j] for j in np.flatnonzero(said > 0)} == set(answers.reference[i])
-    return judged, right
+            judged[name] += 1
+            right[name] += {answers.labels[j] for j in np.flatnonzero(said > 0)} == set(answers.reference[i])
+    people = [str(name) for name in frame["annotator"]]
+    return frame.with_columns(
+        judged=pl.Series([judged[n] for n in people]), right=pl.Series([right[n] for n in people])
+    )

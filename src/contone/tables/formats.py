@@ -51,22 +51,17 @@ def read(path: Path, note: Note = lambda _: None, *, separator: str | None = Non
     suffix = suffix_of(path)
     with readable(path):
         check_regular(path)
-        if suffix in SEPARATORS:
-            table = _read_text(path, note, separator, decimal)
-        elif suffix in PARQUET:
-            table = Table(pl.read_parquet(path, glob=False))
-        elif suffix in ARROW:
-            table = Table(pl.read_ipc(path.read_bytes()))
-        elif suffix in JSON_LINES:
-            table = Table(pl.read_ndjson(_content(path), infer_schema_length=None))
-        elif suffix == ".json":
-            table = Table(pl.read_json(_content(path), infer_schema_length=None))
-        elif suffix == ".arff":
-            table = arff.read_arff(path, _decoded(path, note))
-        elif suffix in LIBSVM:
-            table = _read_libsvm(path)
-        else:
-            table = Table(excel.read_excel(path))
+        ways: dict[tuple[str, ...], Callable[[], Table]] = {
+            tuple(SEPARATORS): lambda: _read_text(path, note, separator, decimal),
+            PARQUET: lambda: Table(pl.read_parquet(path, glob=False)),
+            ARROW: lambda: Table(pl.read_ipc(path.read_bytes())),
+            JSON_LINES: lambda: Table(pl.read_ndjson(_content(path), infer_schema_length=None)),
+            (".json",): lambda: Table(pl.read_json(_content(path), infer_schema_length=None)),
+            (".arff",): lambda: arff.read_arff(path, _decoded(path, note)),
+            LIBSVM: lambda: _read_libsvm(path),
+            EXCEL: lambda: Table(excel.read_excel(path)),
+        }
+        table = next(read_it for suffixes, read_it in ways.items() if suffix in suffixes)()
     if table.stored.is_empty():
         raise DataError(f"{path} has no rows.")
     return table
@@ -151,20 +146,18 @@ def refuse_changed(path: Path, before: tuple[int, ...]) -> None:
 def refuse_unwritable(frame: pl.DataFrame, target: str) -> None:
     """Refuse before any work a table that the target's format cannot hold: its first row is written and thrown away."""
     suffix = target_suffix(target)
-    for column in frame if suffix in (*FLAT, *JSON_LINES) else ():
-        if (column.dtype.is_nested() and suffix in FLAT) or column.dtype in (pl.Binary, pl.Object):
-            raise ArgumentError(
-                f"this format cannot hold the column {column.name!r} ({column.dtype}): write .parquet instead.",
-                "target",
-            )
-    odd = [c.name for c in frame if not (c.dtype.is_numeric() or c.dtype in (pl.String, pl.Boolean, pl.Null))]
-    for name in odd:
+    for column in frame:
+        kind = column.dtype
+        if kind.is_numeric() or kind in (pl.String, pl.Boolean, pl.Null):
+            continue
         try:
-            write_frame(frame.select(pl.col(name).drop_nulls().head(1)), io.BytesIO(), suffix)
+            if (kind.is_nested() and suffix in FLAT) or (kind in (pl.Binary, pl.Object) and suffix in (*FLAT, *JSON)):
+                raise OutputError("this format has no such entries.")
+            write_frame(column.drop_nulls().head(1).to_frame(), io.BytesIO(), suffix)
         except OutputError as error:
             raise ArgumentError(
-                f"{target} cannot hold the column {name!r} ({frame.schema[name]}): {error} Write .parquet instead, or "
-                "bring the column to another type first.",
+                f"{target} cannot hold the column {column.name!r} ({kind}): {error} Write .parquet instead, or bring "
+                "the column to another type first.",
                 "target",
             ) from error
 

@@ -123,36 +123,21 @@ def _as_shares(path: Path, degrees: NDArray[np.float64], shown: Sequence[str]) -
 def _find_rows(path: Path, sheet: pl.DataFrame, stored: pl.DataFrame, ids: Sequence[str]) -> NDArray[np.int64]:
     """The number (m,) of each row of the sheet in the table; an error that names those that are not there."""
     keys = [name for name in columns.matching(ids, stored.columns) if name in sheet.columns]
+    ours: Sequence[object]
+    theirs: Sequence[object]
     if keys:
+        what, numbers = f"the id {', '.join(keys)}", [None] * sheet.height
         ours, theirs = (f.select(keys).cast(pl.String).rows() for f in (stored, sheet))
-        return _match(path, ours, theirs, [" ".join(map(as_text, row)) for row in theirs], f"the id {', '.join(keys)}")
-    if ROW not in sheet.columns or CHECK not in sheet.columns:
+        shown = [" ".join(map(as_text, row)) for row in sheet.select(keys).rows()]
+    elif ROW in sheet.columns and CHECK in sheet.columns:
+        what, numbers = "the content", sheet[ROW].cast(pl.Int64, strict=False).to_list()
+        ours, theirs, shown = fingerprints(stored), sheet[CHECK].to_list(), [str(row) for row in sheet[ROW]]
+    else:
         raise ArgumentError(
             f"{path} does not say which rows it grades: it needs the columns {ROW} and {CHECK} that contone suggest "
             "writes, or a column of ids that --id names.",
             "graded",
         )
-    prints = fingerprints(stored)
-    # A row with the right number comes first: there may be others that hold the same.
-    numbers = sheet[ROW].cast(pl.Int64, strict=False).to_list()
-    right = [n is not None and 0 <= n < len(prints) and prints[n] == c
-             for n, c in zip(numbers, sheet[CHECK], strict=True)]  # fmt: skip
-    moved = [i for i, ok in enumerate(right) if not ok]
-    if moved:
-        names = [str(sheet[ROW][i]) for i in moved]
-        places = _match(path, prints, [sheet[CHECK][i] for i in moved], names, "the content")
-        for i, place in zip(moved, places, strict=True):
-            numbers[i] = int(place)
-    if len(set(numbers)) < len(numbers):
-        twice = next(n for i, n in enumerate(numbers) if n in numbers[:i])
-        raise DataError(f"{path} grades row {twice} twice: keep one of them.")
-    return np.array(numbers, dtype=np.int64)
-
-
-def _match(
-    path: Path, ours: Sequence[object], theirs: Sequence[object], shown: list[str], what: str
-) -> NDArray[np.int64]:
-    """Where each key of the sheet is among those of the table, each exactly once."""
     places: dict[object, list[int]] = {}
     for i, key in enumerate(ours):
         places.setdefault(key, []).append(i)
@@ -162,8 +147,13 @@ def _match(
             f"{path} was made for other rows: by {what}, {len(lost)} of its rows are not in the table (rows "
             f"{columns.listed(lost)}). Use the file that contone suggest was given, or suggest rows again."
         )
-    several = [name for key, name in zip(theirs, shown, strict=True) if len(places[key]) > 1]
-    if several or len(set(theirs)) < len(theirs):
-        doubled = several or [name for i, name in enumerate(shown) if theirs[i] in theirs[:i]]
-        raise DataError(f"{path}: {what} of row {doubled[0]} is not unique, so it does not say which row is graded.")
-    return np.array([places[key][0] for key in theirs], dtype=np.int64)
+    found = list[int]()
+    for key, number, name in zip(theirs, numbers, shown, strict=True):
+        # A row with the right number comes first: there may be others that hold the same.
+        there = [number] if number is not None and number in places[key] else places[key]
+        if len(there) > 1:
+            raise DataError(f"{path}: {what} of row {name} is not unique, so it does not say which row is graded.")
+        if there[0] in found:
+            raise DataError(f"{path} grades row {there[0]} twice: keep one of them.")
+        found.append(there[0])
+    return np.array(found, dtype=np.int64)

@@ -68,13 +68,13 @@ def decide(source: Table | Pieces, columns: Sequence[str], separator: str | None
     if source.is_text and not kind.is_nested():
         kind = pl.String()
     if len(columns) > 1 or not are_sets(kind, words[first], separator):
-        numeric = [name for name in columns if source.schema[name].is_numeric() or source.schema[name] == pl.Boolean]
-        return LabelReading(list(columns), meanings(words, numeric))
+        return LabelReading(list(columns), meanings(words, source.numeric))
     delimiter = separator
     if delimiter is None:
         there = {d for _, piece in source.read() for d in delimiters_in(piece.stored[first])}
         delimiter = next((d for d in DELIMITERS if d in there), "")
-    names = sorted({name for _, piece in source.read() for name in names_in(piece.stored[first], delimiter)})
+    lists = (exploded(piece.stored[first], delimiter)["name"] for _, piece in source.read())
+    names = sorted({name for column in lists for name in column.unique().to_list()})
     if not names:
         raise LabelError(f"the label column {first!r} names no label in any row.")
     return LabelReading(names, set_column=first, delimiter=delimiter)
@@ -212,11 +212,6 @@ def delimiters_in(column: pl.Series) -> list[str]:
         return []
     column = column.cast(pl.String)
     return [d for d in DELIMITERS if column.str.contains(d, literal=True).any()]
-
-
-def names_in(column: pl.Series, delimiter: str) -> set[str]:
-    """The different labels of a column of sets."""
-    return set(exploded(column, delimiter)["name"].unique().to_list())
 
 
 # ------------------------------------------------------------------------------------------ names that lie in a file

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Unpack, cast
+from typing import Unpack
 
 import numpy as np
 import polars as pl
@@ -21,12 +21,12 @@ from contone.exceptions import ArgumentError, ContoneError, DataError, LabelErro
 from contone.models import read_model, save_model
 from contone.runtime.progress import Progress
 from contone.tables import columns, embeddings, labels
-from contone.tables.answers import CALLED, Answers, Kind, gather
+from contone.tables.answers import UNKNOWN, Answers, Question, gather
 from contone.tables.columns import Columns
 from contone.tables.encoder import ColumnEncoder
-from contone.tables.fitting import Ends, Matrix, intervals_of, posterior_of_answers, takes_answers, with_intervals
+from contone.tables.fitting import Ends, FittedProblem, Matrix, posterior_of_answers, takes_answers, with_intervals
 from contone.tables.labels import LabelReading
-from contone.tables.reading import Problem, answered, check_input, encode, read_file
+from contone.tables.reading import Problem, answered, encode, features_of, read_file
 from contone.tables.settings import AnswerOptions, Reading, split_options
 from contone.tables.table import Table
 from contone.tables.targets import check_targets
@@ -43,20 +43,22 @@ class TableModel:
     is_set: bool
     encoder: ColumnEncoder
     n_rows: int
-    question: dict[str, str] = field(default_factory=dict)
-    """What the annotation tool calls the question that was answered (`Answers.called`); empty for a plain table."""
+    question: Question = UNKNOWN
+    """The question to an annotation tool that was answered; empty for a plain table."""
     contone_version: str = ""
+
+    @classmethod
+    def of(cls, fitted: FittedProblem) -> TableModel:
+        """The model of a fitted problem."""
+        problem, n_rows = fitted.problem, int(fitted.fitted_rows.sum())
+        is_set, given = problem.label_reading.is_set, problem.answers
+        question = UNKNOWN if given is None else given.question
+        return cls(fitted.method, problem.columns, problem.label_names, is_set, problem.encoder, n_rows, question)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the method with what is needed to apply it to another table."""
-        details = {
-            "columns": asdict(self.columns),
-            "labels": self.labels,
-            "is_set": self.is_set,
-            "encoder": self.encoder,
-            "n_rows": self.n_rows,
-            "question": self.question,
-        }
+        as_they_are = {name: getattr(self, name) for name in ("labels", "is_set", "encoder", "n_rows")}
+        details = {**as_they_are, "columns": asdict(self.columns), "question": asdict(self.question)}
         save_model(self.method, path, details=details)
 
 
@@ -70,21 +72,20 @@ def load_table_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = (
     stored = read_model(path, trusted=trusted)
     details = stored.details
     try:
-        model = TableModel(
+        if not isinstance(details["encoder"], ColumnEncoder):
+            raise TypeError
+        return TableModel(
             method=stored.method,
             columns=Columns(**details["columns"]),
             labels=[str(name) for name in details["labels"]],
             is_set=bool(details["is_set"]),
             encoder=details["encoder"],
             n_rows=int(details["n_rows"]),
-            question={name: str(details.get("question", {}).get(name, "")) for name in ("tool", *CALLED)},
+            question=Question(**details.get("question", {})),
             contone_version=stored.contone_version,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{path} is a model without a table: contone fit writes those that can be applied.") from error
-    if not isinstance(model.encoder, ColumnEncoder):
-        raise DataError(f"{path} is a model without a table: contone fit writes those that can be applied.")
-    return model
 
 
 # ------------------------------------------------------------------------------------------------- to another table
@@ -109,7 +110,6 @@ def apply_model(
     """
     fitted, said = load_table_model(model, trusted=trusted), progress or Progress()
     reading, writing = split_options(options, target)
-    check_input(Path(source))
     check_format(writing)
     check_targets([source, model], {"target": target}, overwrite=writing.overwrite, over_source=source)
     if writing.intervals is not None:
@@ -120,10 +120,9 @@ def apply_model(
     what = "answers of people" if problem.groups is not None else "labels"
     said.note(f"  {problem.table.n_rows:,} rows, {'with' if problem.Y.height else 'without'} {what}")
     with said.working(f"applying {type(fitted.method).__name__}"), _undamaged(fitted):
-        D, ends = _degrees(fitted, problem, writing.intervals)
+        D, ends = degrees_of(fitted, problem, writing.intervals)
     write_problem(problem, D, writing, ends)
-    names, beside = problem.label_names, problem.beside.columns
-    return what_was_written(writing, len(D), problem.columns, names, fitted.method, beside)
+    return what_was_written(writing, problem, fitted.method)
 
 
 def read_for(model: TableModel, source: Table | Answers, reading: Reading, progress: Progress) -> Problem:
@@ -150,10 +149,8 @@ def read_for(model: TableModel, source: Table | Answers, reading: Reading, progr
     problem = Problem(X, Y, np.arange(table.n_rows), table, chosen, reading, read, model.encoder)
     if isinstance(given, Table):
         return problem
-    if given.tool == model.question["tool"] and not given.question:
-        called = model.question
-        kind = cast("Kind | None", called["kind"] or None)
-        given = replace(given, question=called["question"], kind=kind, asked=called["asked"], shown=called["shown"])
+    if given.question.tool == model.question.tool and not given.question.name:
+        given = replace(given, question=model.question)
     progress.note(f"  {given.in_words()}")
     if not takes_answers(model.method):
         progress.warn("  the model was not fitted to answers of people: theirs are not used, items are predicted")
@@ -161,20 +158,15 @@ def read_for(model: TableModel, source: Table | Answers, reading: Reading, progr
 
 
 def _features(table: Table, model: TableModel) -> pl.DataFrame:
-    """The model's features, found by name; numbers must be numbers."""
+    """The model's features, found by name; a text file may leave a column of numbers blank."""
     absent = [name for name in model.columns.features if name not in table.schema]
     if absent:
         shown = ", ".join(map(repr, absent[:5]))
         raise DataError(f"the table lacks {len(absent)} columns that the model was fitted on: {shown}.")
-    as_written, found = set(model.columns.as_written), []
-    for name in model.columns.features:
-        column = (table.stored if name in as_written else table.values)[name]
-        if name not in as_written and column.dtype == pl.String:
-            if (column.fill_null("").str.strip_chars() != "").any():
-                raise DataError(f"the column {name!r} must hold numbers, as it did when the model was fitted.")
-            column = pl.Series(name, [None] * len(column), dtype=pl.Float64)
-        found.append(column)
-    return pl.DataFrame(found)
+    features = features_of(table, model.columns)
+    texts = [c for c in features if c.dtype == pl.String and c.name not in model.columns.as_written]
+    blank = [c.name for c in texts if (c.fill_null("").str.strip_chars() == "").all()]
+    return features.with_columns(pl.lit(None, pl.Float64).alias(name) for name in blank)
 
 
 def _labels(table: Table, there: list[str], model: TableModel, reading: Reading) -> pl.DataFrame:
@@ -209,7 +201,7 @@ def _undamaged(model: TableModel) -> Iterator[None]:
         ) from error
 
 
-def _degrees(model: TableModel, problem: Problem, level: float | None) -> tuple[Matrix, Ends | None]:
+def degrees_of(model: TableModel, problem: Problem, level: float | None) -> tuple[Matrix, Ends | None]:
     """The degrees (n, q) of new rows, and the ends of their intervals where a level is asked for."""
     method, Y = model.method, problem.Y if problem.Y.width and problem.groups is None else None
     name, enhance, predict = type(method).__name__, *(getattr(method, n, None) for n in ("enhance", "predict"))
@@ -225,7 +217,10 @@ def _degrees(model: TableModel, problem: Problem, level: float | None) -> tuple[
         )
     if np.shape(D) != (len(problem.item_features), len(model.labels)):
         raise DataError(f"the model cannot be applied: it names {len(model.labels)} labels, {name} has others.")
-    ends = intervals_of(method, problem.item_features, Y, level)
+    ends = None
+    if level is not None:
+        low, high = with_intervals(method).intervals(problem.item_features, Y, level)
+        ends = np.asarray(low), np.asarray(high)
     if problem.groups is None or not takes_answers(method):
         return np.asarray(D), ends
     there = problem.labelled

@@ -78,11 +78,15 @@ class Pieces:
     def numeric(self) -> list[str]:
         return numeric_columns(self.schema)
 
-    def head(self) -> pl.DataFrame:
-        """A few rows with the types of the columns; of a text file none, since text can be written anywhere."""
+    def table(self, stored: pl.DataFrame) -> Table:
+        """Rows of the file as a table."""
+        return Table(stored, self.is_text, self.kinds or None, self.dialect)
+
+    def head(self) -> Table:
+        """A few rows of the file; of a text file none, since text can be written anywhere."""
         if self.is_text:
-            return pl.DataFrame(schema=self.schema)
-        return pl.read_parquet(self.path, n_rows=1000, glob=False)
+            return self.table(pl.DataFrame(schema=dict.fromkeys(self.kinds, pl.String())))
+        return self.table(pl.read_parquet(self.path, n_rows=1000, glob=False))
 
     def rows_of(self, i: int) -> int:
         """Rows of one piece."""
@@ -106,7 +110,7 @@ class Pieces:
                 raise DataError(
                     f"{self.path} changed while it was read, so its rows do not belong together: run again."
                 )
-            yield i, Table(frame, self.is_text, self.kinds or None, self.dialect)
+            yield i, self.table(frame)
 
     def _frames(self, numbers: Sequence[int]) -> Iterator[tuple[int, pl.DataFrame]]:
         with readable(self.path):

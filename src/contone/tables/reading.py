@@ -23,11 +23,11 @@ from contone.tables.columns import Columns
 from contone.tables.encoder import ColumnEncoder, described
 from contone.tables.labels import Exact, LabelReading, Words, expand
 from contone.tables.pieces import Pieces
-from contone.tables.settings import Reading, ReadingOptions
+from contone.tables.settings import COLUMN_LISTS, Reading, ReadingOptions
 from contone.tables.table import Table, numeric_columns
 from contone.tables.targets import check_source
 from contone.tables.text import ColumnKind
-from contone.validation import silent_rows
+from contone.validation.training import silent_rows
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,8 @@ class Problem:
         How columns become features.
     answers : Answers or None
         The answers of people as they were read.
+    sample_of : int or None
+        Rows of the file that these are a sample of; None where they are all that was read.
     """
 
     item_features: NDArray[np.float64]
@@ -87,6 +89,7 @@ class Problem:
     beside: pl.DataFrame = field(default_factory=pl.DataFrame, repr=False)
     notes: tuple[str, ...] = field(default=(), repr=False)
     answers: Answers | None = field(default=None, repr=False)
+    sample_of: int | None = None
 
     @cached_property
     def X(self) -> NDArray[np.float64]:
@@ -212,7 +215,6 @@ def read_table(
 
 def read_problem(source: Path, reading: Reading, progress: Progress) -> Problem:
     """The problem that a file poses; the file must stay as it is meanwhile."""
-    check_input(source)
     with progress.working(f"reading {source}"):
         return pose(read_file(source, reading, progress), reading, progress)
 
@@ -226,6 +228,7 @@ def check_input(source: Path) -> None:
 
 def read_file(source: Path, reading: Reading, progress: Progress) -> Table | Answers:
     """The table in a file, or the answers where it is the export of a tool; it must not change while it is read."""
+    check_input(source)
     before = formats.state_of(source)
     found: Table | Answers | None = None
     if formats.suffix_of(source) in formats.JSON and not reading.labels:
@@ -250,13 +253,14 @@ def pose(source: Table | Answers, reading: Reading, progress: Progress) -> Probl
 
     given = gather(source, reading, note) if isinstance(source, Table) else source
     if isinstance(given, Table):
-        problem = _of_table(given, reading, note)
+        table = embeddings.join(given, reading, None)
+        problem = problem_of(table, *understand(table, reading, note), reading)
     else:
         problem = _of_people(given.by_item(), reading, note)
     table, read, chosen = problem.table, problem.label_reading, problem.columns
     if blank := int(problem.Y.null_count().sum_horizontal().item()):
         note(f"{blank:,} entries of label columns are blank: taken as unasked, neither yes nor no")
-    problem = replace(problem, rule=_rule(problem, note))
+    problem = replace(problem, rule=rule_of(problem, note))
     if reading.graded is not None:
         graded = grading.read_graded(Path(reading.graded), table, read.names, reading.ids)
         note(f"{int((~np.isnan(graded[:, 0])).sum()):,} graded rows from {reading.graded}")
@@ -265,21 +269,16 @@ def pose(source: Table | Answers, reading: Reading, progress: Progress) -> Probl
          f"{columns.listed(chosen.features) or 'none'}")  # fmt: skip
     if chosen.carried:
         note(f"carried along: {columns.listed(chosen.carried)}")
-    problem = _without_gaps(problem, note)
-    features = features_of(problem.table, chosen)
+    return replace(encoded(_without_gaps(problem, note), note), notes=tuple(notes))
+
+
+def encoded(problem: Problem, note: Callable[[str], None]) -> Problem:
+    """The problem with its features as numbers; what became of its columns is said."""
+    features = features_of(problem.table, problem.columns)
     problem.encoder.fit(features)
-    for line in described(problem.encoder, features, ask=not table.label_names):
+    for line in described(problem.encoder, features, ask=not problem.table.label_names):
         note(line)
-    encoded = encode(problem.encoder, features, problem.table.n_rows)
-    return replace(problem, item_features=encoded, notes=tuple(notes))
-
-
-def _of_table(table: Table, reading: Reading, note: Callable[[str], None]) -> Problem:
-    """A row per item; features are still to be encoded."""
-    table = embeddings.join(table, reading, None)
-    chosen, read = understand(table, reading, note)
-    nothing, numbers = np.empty((table.n_rows, 0)), np.arange(table.n_rows)
-    return Problem(nothing, read.read(table), numbers, table, chosen, reading, read, encoder_for(reading, chosen))
+    return replace(problem, item_features=encode(problem.encoder, features, problem.table.n_rows))
 
 
 def _of_people(answers: Answers, reading: Reading, note: Callable[[str], None]) -> Problem:
@@ -289,9 +288,22 @@ def _of_people(answers: Answers, reading: Reading, note: Callable[[str], None]) 
     table = embeddings.join(answers.table, reading, answers.key or None)
     ids = (*reading.ids, *([Exact(answers.key)] if answers.key else []))
     chosen = choose_columns(table, replace(reading, labels=(), ids=ids), labels_elsewhere=True)
-    nothing, numbers, read = np.empty((table.n_rows, 0)), np.arange(table.n_rows), LabelReading(answers.labels)
-    encoder = encoder_for(reading, chosen)
-    return answered(Problem(nothing, pl.DataFrame(), numbers, table, chosen, reading, read, encoder), answers)
+    return answered(problem_of(table, chosen, LabelReading(answers.labels), reading), answers)
+
+
+def problem_of(
+    table: Table, chosen: Columns, read: LabelReading, reading: Reading, encoder: ColumnEncoder | None = None
+) -> Problem:
+    """What a table asks whose columns are understood; without a fitted encoder, features are still to be encoded."""
+    X = np.empty((table.n_rows, 0))
+    if encoder is not None:
+        X = encode(encoder, features_of(table, chosen), table.n_rows)
+    fresh = ColumnEncoder(
+        categorical=tuple(chosen.categories),
+        text=tuple(chosen.texts),
+        missing="error" if reading.missing == "error" else "impute",
+    )
+    return Problem(X, read.read(table), np.arange(table.n_rows), table, chosen, reading, read, encoder or fresh)
 
 
 def answered(problem: Problem, answers: Answers) -> Problem:
@@ -310,15 +322,14 @@ def answered(problem: Problem, answers: Answers) -> Problem:
     )
 
 
-def _rule(problem: Problem, note: Callable[[str], None]) -> str | None:
+def rule_of(problem: Problem, note: Callable[[str], None]) -> str | None:
     """The rule that was asked for; else that of the tool's question, or the one that answers and numbers ask for."""
     if problem.reading.rule is not None:
         return problem.reading.rule
-    Y, kind = problem.Y.to_numpy().astype(np.float64), problem.answers and problem.answers.kind
-    are_counts = np.nanmax(Y, initial=0.0) > 1.0 and np.array_equal(Y, Y.round(), equal_nan=True)
-    if problem.groups is None and not are_counts and not are_classes(Y):
+    Y, kind = problem.Y.to_numpy().astype(np.float64), problem.answers and problem.answers.question.kind
+    if problem.groups is None and not are_counts(Y) and not are_classes(Y):
         return None  # marks or confidences of one source, which the method knows how to read
-    if problem.groups is None and not are_counts:
+    if problem.groups is None and not are_counts(Y):
         proposal = ONE_CLASS
     elif kind in ("levels", "ranks"):
         proposal = Proposal("levels", f"the question asks for {kind}: read as levels")
@@ -334,6 +345,11 @@ def _rule(problem: Problem, note: Callable[[str], None]) -> str | None:
 
 
 ONE_CLASS = Proposal("votes", "each row has exactly one label: read as one vote per row")
+
+
+def are_counts(Y: NDArray[np.float64]) -> bool:
+    """Whether labels are whole numbers, some of them above 1."""
+    return bool(np.nanmax(Y, initial=0.0) > 1.0) and np.array_equal(Y, Y.round(), equal_nan=True)
 
 
 def are_classes(Y: NDArray[np.float64]) -> bool:
@@ -383,16 +399,9 @@ def choose_columns(source: Table | Pieces, reading: Reading, *, labels_elsewhere
     dates = [name for name, kind in schema.items() if kind in (pl.Date, pl.Datetime)] if reading.features else []
     # A file may declare 0 and 1 as the two classes of an attribute: a number as good as any.
     numbers = {*numeric, *dates}
-    chosen = columns.choose(
-        list(schema),
-        numbers,
-        labels=typed,
-        features=reading.features,
-        ids=reading.ids,
-        categorical=reading.categorical,
-        text=reading.text,
-        declared=[name for name in source.categories if name not in numbers],
-    )
+    declared = [name for name in source.categories if name not in numbers]
+    asked = {name: getattr(reading, name) for name in COLUMN_LISTS} | {"labels": typed}
+    chosen = columns.choose(list(schema), numbers, declared=declared, **asked)
     if not reading.features:
         _refuse_mostly_numbers(chosen.carried, source.kinds, reading.ids)
     return chosen
@@ -455,12 +464,3 @@ def features_of(table: Table, chosen: Columns) -> pl.DataFrame:
 def encode(encoder: ColumnEncoder, features: pl.DataFrame, n_rows: int) -> NDArray[np.float64]:
     """Features (n, d) as numbers; a column of zeros, which says nothing, where there are none."""
     return encoder.transform(features) if features.width else np.zeros((n_rows, 1))
-
-
-def encoder_for(reading: Reading, chosen: Columns) -> ColumnEncoder:
-    """The encoder that these columns ask for, not fitted."""
-    return ColumnEncoder(
-        categorical=tuple(chosen.categories),
-        text=tuple(chosen.texts),
-        missing="error" if reading.missing == "error" else "impute",
-    )

@@ -8,7 +8,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TypedDict
 
-from contone.exceptions import ArgumentError
+from contone.exceptions import ArgumentError, InputError
+from contone.measurements import parse_rule
 
 STDOUT = "-"
 """The target that stands for CSV on stdout."""
@@ -82,6 +83,11 @@ class Reading:
         _check_word("missing", self.missing, ("impute", "drop", "error"))
         _check_word("unlabelled", self.unlabelled, ("method", "predict", "drop"))
         _check_word("decimal", self.decimal, (None, ".", ","))
+        if self.rule is not None:
+            try:
+                parse_rule(self.rule)
+            except InputError as error:
+                raise ArgumentError(str(error), "rule") from error
         if self.separator is not None and len(self.separator.encode()) != 1:
             raise ArgumentError(f"must be one character; got {self.separator!r}.", "separator")
 

@@ -17,13 +17,12 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from contone import __version__
 from contone.base import Enhancer
@@ -31,16 +30,14 @@ from contone.exceptions import ArgumentError, ContoneError, DataError, InputErro
 from contone.runtime.files import replacing
 from contone.runtime.progress import Progress
 from contone.tables import checkpoint, formats, pieces
-from contone.tables.columns import Columns
-from contone.tables.encoder import described
-from contone.tables.fitting import FittedRows, intervals_of, read_by, refuse_without_features
-from contone.tables.labels import LabelReading
-from contone.tables.model_file import TableModel, load_table_model, path_of
-from contone.tables.reading import ONE_CLASS, are_classes, encode, encoder_for, features_of, understand
+from contone.tables.encoder import ColumnEncoder
+from contone.tables.fitting import fit_problem, read_by, refuse_without_features
+from contone.tables.model_file import TableModel, degrees_of, load_table_model, path_of
+from contone.tables.reading import Problem, are_counts, encoded, features_of, problem_of, rule_of, understand
 from contone.tables.settings import STDOUT, Reading, Streaming, Writing
 from contone.tables.table import Table, refuse_missing
-from contone.tables.writing import answer_frame, new_columns
-from contone.validation import check_new_labels
+from contone.tables.writing import answer_frame, check_answer
+from contone.validation.training import check_new_labels
 
 SAMPLE_ROWS = 50_000
 """Rows that the method is fitted on: neighbours among them are still found exactly."""
@@ -83,21 +80,20 @@ class Job:
 
     request: Request
     source: pieces.Pieces
-    labels: LabelReading
+    blank: Problem
+    """What every piece asks, without its rows."""
     model: TableModel
     state: tuple[int, ...]
     token: str
-    sample: FittedRows | None = field(default=None, repr=False)
+    sample: Problem | None = field(default=None, repr=False)
     """The rows of the fit; None where it was that of an earlier run."""
 
-    def rows(self) -> FittedRows:
+    def rows(self) -> Problem:
         """The rows of the fit; drawn again, the same ones, where an earlier run drew them."""
         if self.sample is not None:
             return self.sample
         formats.refuse_changed(self.request.source, self.state)
-        features, Y, numbers = draw_sample(self.source, self.model.columns, self.labels, self.request)
-        X = encode(self.model.encoder, features, len(numbers))
-        return FittedRows(X, Y, numbers, self.source.n_rows, is_sample=True)
+        return draw_sample(self.source, self.blank, self.request, self.model.encoder)
 
 
 def stream_file(request: Request, save_to: str | None = None) -> Job:
@@ -126,25 +122,18 @@ def _work_folder(request: Request) -> Iterator[Path]:
     with checkpoint.work_folder(Path(request.writing.target)) as folder:
         try:
             yield folder
-        except KeyboardInterrupt:
-            _say_what_stays(request, folder, "interrupted")
+        except DataError:  # the input cannot be used as it is: its parts are of no use
+            checkpoint.empty(folder)
             raise
-        except OSError as error:
-            if not isinstance(error, ContoneError):
-                error = OutputError(f"Cannot write in {folder}: {error.strerror or error}.")
-            _say_what_stays(request, folder, "stopped")
-            raise error from error.__cause__
-        except ContoneError as error:
-            if isinstance(error, DataError):  # the input cannot be used as it is: its parts are of no use
+        except (KeyboardInterrupt, OSError) as error:
+            why = "interrupted" if isinstance(error, KeyboardInterrupt) else "stopped"
+            if checkpoint.read_plan(folder) is None:
                 checkpoint.empty(folder)
+            else:
+                request.progress.warn(f"{why}; what is done is kept in {folder}: the same command resumes there")
+            if isinstance(error, OSError) and not isinstance(error, ContoneError):
+                raise OutputError(f"Cannot write in {folder}: {error.strerror or error}.") from error
             raise
-
-
-def _say_what_stays(request: Request, folder: Path, why: str) -> None:
-    if checkpoint.read_plan(folder) is not None:
-        request.progress.warn(f"{why}; what is done is kept in {folder}: the same command resumes there")
-    else:
-        checkpoint.empty(folder)
 
 
 def _started(request: Request, folder: Path) -> Job:
@@ -152,35 +141,29 @@ def _started(request: Request, folder: Path) -> Job:
 
     A file that is what it was is cut and understood as it was.
     """
-    progress, reading = request.progress, request.reading
+    progress, note = request.progress, lambda line: request.progress.note(f"  {line}")
     plan, model = _unfinished(request, folder)
     fingerprint = request.fingerprint()
     state = formats.state_of(request.source)
     with progress.working(f"looking at {request.source}"):
-        source = pieces.cut(request.source, request.streaming.chunk_rows, reading, progress)
-        chosen, read = understand(source, reading, lambda line: progress.note(f"  {line}"))
-        new_columns(request.writing, chosen, read.names)
-        formats.refuse_unwritable(source.head(), request.writing.target)
+        source = pieces.cut(request.source, request.streaming.chunk_rows, request.reading, progress)
+        chosen, read = understand(source, request.reading, note)
+        blank = problem_of(source.head(), chosen, read, request.reading)
+        check_answer(request.writing, blank)
         refuse_without_features(request.method, chosen)
     progress.note(
         f"  {source.n_rows:,} rows in {len(source)} parts; {len(read.names)} labels, {len(chosen.features)} features"
     )
     if model is not None:
-        return Job(request, source, read, model, state, plan["token"])
-    features, Y, numbers = draw_sample(source, chosen, read, request)
+        return Job(request, source, blank, model, state, plan["token"])
+    first = problem_of(next(source.read([0]))[1], chosen, read, request.reading)
+    if are_counts(first.Y.to_numpy()) and (rule := rule_of(first, lambda _: None)) is not None:
+        read_by(request.method, rule)  # its rows are checked by the rule
+    drawn = draw_sample(source, blank, request)
     formats.refuse_changed(request.source, state)
-    encoder = encoder_for(reading, chosen).fit(features)
-    for line in described(encoder, features):
-        progress.note(f"  {line}")
-    if reading.rule is None and are_classes(Y.to_numpy().astype(np.float64)):
-        progress.note(f"  {ONE_CLASS.sentence}; --rule says otherwise")
-        read_by(request.method, ONE_CLASS.rule)
-    with progress.fitting(f"fitting {type(request.method).__name__} on {len(numbers):,} rows"):
-        X = encode(encoder, features, len(numbers))
-        request.method.fit(X, Y)
-    sample = FittedRows(X, Y, numbers, source.n_rows, is_sample=True)
-    model = TableModel(request.method, chosen, read.names, read.is_set, encoder, len(numbers))
-    job = Job(request, source, read, model, state, secrets.token_hex(8), sample)
+    sample = encoded(replace(drawn, rule=rule_of(drawn, note)), note)
+    model = TableModel.of(fit_problem(sample, request.method, progress))
+    job = Job(request, source, blank, model, state, secrets.token_hex(8), sample)
     if request.writing.target != STDOUT and _keep_model(job, folder):
         checkpoint.write_plan(folder, {"fingerprint": fingerprint, "token": job.token})
     return job
@@ -222,21 +205,22 @@ def _keep_model(job: Job, folder: Path) -> bool:
 
 
 def draw_sample(
-    source: pieces.Pieces, chosen: Columns, read: LabelReading, request: Request
-) -> tuple[pl.DataFrame, pl.DataFrame, NDArray[np.int64]]:
-    """Rows drawn evenly from the whole file (the smallest of random keys), while every row of it is checked.
+    source: pieces.Pieces, blank: Problem, request: Request, encoder: ColumnEncoder | None = None
+) -> Problem:
+    """Rows drawn evenly from the whole file (the smallest of random keys), the same ones each time.
 
-    Their features, their labels and their numbers; the same ones each time.
+    Without a fitted encoder, features are still to be encoded, and every row of the file is checked on the way.
     """
+    chosen, read = blank.columns, blank.label_reading
     wanted = min(request.streaming.sample_rows or SAMPLE_ROWS, source.n_rows)
     rng = np.random.default_rng(0)
     keys, numbers, drawn = np.empty(0), np.empty(0, dtype=np.int64), pl.DataFrame()
     with request.progress.counting("checking all rows and drawing a sample", len(source)) as step:
         for i, piece in source.read():
-            with _located(source, i):
-                features, Y = features_of(piece, chosen), read.read(piece)
-                _check_rows(request, features, Y)
-            frame = pl.concat([features, Y], how="horizontal")
+            if encoder is None:
+                with _located(source, i):
+                    _check_rows(request, features_of(piece, chosen), read.read(piece))
+            frame = piece.stored.select(chosen.labels + chosen.features)
             keys = np.concatenate([keys, rng.random(len(frame))])
             numbers = np.concatenate([numbers, source.starts[i] + np.arange(len(frame))])
             drawn = pl.concat([drawn, frame]) if len(drawn) else frame
@@ -244,7 +228,8 @@ def draw_sample(
                 rows = np.sort(np.argpartition(keys, wanted - 1)[:wanted])
                 keys, numbers, drawn = keys[rows], numbers[rows], drawn[rows]
             step()
-    return drawn.select(chosen.features), drawn.select(read.names), numbers
+    made = problem_of(source.table(drawn), chosen, read, request.reading, encoder)
+    return replace(made, numbers=numbers, sample_of=source.n_rows)
 
 
 def _check_rows(request: Request, features: pl.DataFrame, Y: pl.DataFrame) -> None:
@@ -286,14 +271,11 @@ def _write_parts(job: Job, folder: Path) -> dict[int, checkpoint.Part]:
 
 def _write_part(job: Job, folder: Path, i: int, piece: Table) -> checkpoint.Part:
     """The answer to one piece, by the fitted method, as a file."""
-    method, chosen = job.model.method, job.model.columns
+    writing, model = job.request.writing, job.model
     with _located(job.source, i), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit has said what there is to say
-        X = encode(job.model.encoder, features_of(piece, chosen), piece.n_rows)
-        Y = job.labels.read(piece)
-        D = np.asarray(method.enhance(X, Y))
-        ends = intervals_of(method, X, Y, job.request.writing.intervals)
-    frame = answer_frame(job.request.writing, piece, chosen, job.labels, D, ends)
+        problem = problem_of(piece, model.columns, job.blank.label_reading, job.request.reading, model.encoder)
+        frame = answer_frame(writing, problem, *degrees_of(model, problem, writing.intervals))
     write = partial(formats.write_frame, frame, suffix=job.request.suffix, header=i == 0, dialect=job.source.dialect)
     return checkpoint.add_part(folder, i, job.token, frame.height, job.request.suffix, write)
 
@@ -312,7 +294,13 @@ def _merge(done: list[checkpoint.Part], job: Job) -> None:
         return
     with replacing(job.request.writing.target, overwrite=job.request.writing.overwrite) as temporary:
         if job.request.suffix in formats.PARQUET:
-            _merge_parquet(done, temporary, max(part.n_rows for part in done))
+            for part in done:
+                part.read()  # it must be what was written
+            try:  # polars' own reader and writer take one part after the other
+                merged, most_rows = pl.scan_parquet([p.path for p in done], glob=False), max(p.n_rows for p in done)
+                merged.sink_parquet(temporary, row_group_size=most_rows)
+            except pl.exceptions.PolarsError as error:
+                raise OutputError(f"Cannot merge the parts: {str(error).strip().splitlines()[0]}.") from error
             found = int(pl.scan_parquet(temporary, glob=False).select(pl.len()).collect().item())
             if found != job.source.n_rows:
                 raise OutputError(f"{found:,} rows were written, the input has {job.source.n_rows:,}: run again.")
@@ -320,13 +308,3 @@ def _merge(done: list[checkpoint.Part], job: Job) -> None:
         with open(temporary, "wb") as whole:
             for part in done:
                 whole.write(part.read())
-
-
-def _merge_parquet(done: list[checkpoint.Part], path: Path, most_rows: int) -> None:
-    """The parts, each as it was written, through polars' own reader and writer, which take one after the other."""
-    for part in done:
-        part.read()
-    try:
-        pl.scan_parquet([part.path for part in done], glob=False).sink_parquet(path, row_group_size=most_rows)
-    except pl.exceptions.PolarsError as error:
-        raise OutputError(f"Cannot merge the parts: {str(error).strip().splitlines()[0]}.") from error

@@ -28,7 +28,7 @@ from contone.runtime.files import replacing
 from contone.runtime.progress import Progress
 from contone.tables import columns, formats, grading
 from contone.tables.fitting import FittedProblem, fit_problem, named_method
-from contone.tables.reading import Problem, check_input, read_problem
+from contone.tables.reading import Problem, read_problem
 from contone.tables.settings import Reading, ReadingOptions
 from contone.tables.targets import check_targets
 
@@ -93,14 +93,13 @@ def suggest_file(
         As in `read_table`; rows ``graded`` before inform the choice and are not suggested again.
     """
     path, place, reading, said = Path(source), str(target), Reading(**options), progress or Progress()
-    fresh = named_method(method)
+    fresh = named_method(method, reading)
     if not place.lower().endswith((*PAGES, *SHEETS)):
         raise ArgumentError(f"{place} must end in .html, for a page, or in .csv or .tsv, for a spreadsheet.", "target")
     if k < 1:
         raise ArgumentError(f"must be 1 or more; got {k}.", "k")
     if not isinstance(fresh, Inversion):
         raise ArgumentError(f"rows are suggested by inversion; got {type(fresh).__name__}.", "method")
-    check_input(path)
     check_targets([path, *reading.files], {"target": place}, overwrite=overwrite)
     problem = read_problem(path, reading, said)
     if problem.answers is not None or problem.rule == "votes":
@@ -202,8 +201,8 @@ def plan_file(
         As in `read_table`.
     """
     said = progress or Progress()
-    check_input(Path(source))
-    fitted, D = sampled(read_problem(Path(source), Reading(**options), said), named_method(method), said)
+    reading = Reading(**options)
+    fitted, D = sampled(read_problem(Path(source), reading, said), named_method(method, reading), said)
     with said.working("looking ahead"):
         given = int(votes_given(fitted.problem).sum())
         now = given / D.shape[1]

@@ -133,11 +133,6 @@ def kinds_of(frame: pl.DataFrame, decimal: str = ".") -> dict[str, ColumnKind]:
     return kinds
 
 
-def kind_of(column: pl.Series, decimal: str = ".") -> ColumnKind:
-    """The same for one column."""
-    return kinds_of(column.to_frame(), decimal)[column.name]
-
-
 def _blocks(frame: pl.DataFrame, names: Sequence[str]) -> Iterator[Sequence[str]]:
     """Columns of text, so many at a time that they can be worked on as one long column.
 
@@ -336,10 +331,15 @@ def column_names(header: bytes, dialect: Dialect, path: Path) -> list[str]:
         raise DataError(f"Cannot read {path}: its first line is not a header ({error}).") from error
     if not names:
         raise DataError(f"Cannot read {path}: it has no header. The first line must name the columns.")
+    refuse_repeated(names, path)
+    return names
+
+
+def refuse_repeated(names: list[str], path: Path) -> None:
+    """Names of columns must differ."""
     if len(set(names)) < len(names):
         repeated = next(name for name in names if names.count(name) > 1)
         raise DataError(f"{path} has columns of the same name: {repeated!r}.")
-    return names
 
 
 def parse(content: bytes | Path, names: list[str], dialect: Dialect, path: Path) -> pl.DataFrame:

@@ -15,13 +15,11 @@ from contone.base import Enhancer
 from contone.exceptions import ArgumentError
 from contone.runtime.files import replacing
 from contone.tables import excel, exports, formats
-from contone.tables.columns import Columns, listed, shown
-from contone.tables.fitting import Ends, FittedProblem, FittedRows, Matrix
-from contone.tables.labels import LabelReading
+from contone.tables.columns import listed, shown
+from contone.tables.fitting import Ends, FittedProblem, Matrix
 from contone.tables.reading import Problem
 from contone.tables.settings import STDOUT, Writing, WritingOptions
-from contone.tables.table import Table
-from contone.validation import check_distributions
+from contone.validation.distributions import check_distributions
 
 ONE_COLUMN = "degrees"
 """What the column is called that holds all degrees of a row."""
@@ -46,21 +44,20 @@ def check_format(writing: Writing) -> None:
 
 def check_answer(writing: Writing, problem: Problem) -> None:
     """Refuse before the fit a table that the target cannot hold, and new columns that are there already."""
-    new_columns(writing, problem.columns, problem.label_names, problem.beside.columns)
+    new_columns(writing, problem)
     if formats.target_suffix(writing.target) == ".json":
         exports.refuse_unless_returnable(problem.answers)
     elif not problem.table.is_text:
         formats.refuse_unwritable(problem.table.stored, writing.target)
 
 
-def new_columns(
-    writing: Writing, chosen: Columns, names: Sequence[str], beside: Sequence[str] = ()
-) -> tuple[list[str], list[str]]:
+def new_columns(writing: Writing, problem: Problem) -> tuple[list[str], list[str]]:
     """Names of the columns that the degrees come in, and of the others that are added; they must not be there yet.
 
     An empty suffix puts the degrees in place of the labels.
     """
-    degrees, ends, more = [ONE_COLUMN], ["lower", "upper"], list(beside)
+    chosen, names, more = problem.columns, problem.label_names, list(problem.beside.columns)
+    degrees, ends = [ONE_COLUMN], ["lower", "upper"]
     if writing.degrees_as == "columns":
         degrees = [f"{name}{writing.suffix}" for name in names]
         ends = [f"{name}_{end}" for name in names for end in ("low", "high")]
@@ -76,11 +73,10 @@ def new_columns(
     return degrees, more
 
 
-def added_columns(
-    writing: Writing, chosen: Columns, names: Sequence[str], D: Matrix, ends: Ends | None = None
-) -> pl.DataFrame:
+def added_columns(writing: Writing, problem: Problem, D: Matrix, ends: Ends | None = None) -> pl.DataFrame:
     """Degrees D (n, q), and what else was asked for: ends of intervals, names of the first labels."""
-    degrees, more = new_columns(writing, chosen, names)
+    degrees, more = new_columns(writing, problem)
+    names = problem.label_names
     first, way = np.argsort(-D, axis=1, kind="stable"), writing.degrees_as
     if writing.digits is not None:
         D = rounded(D, writing.digits)
@@ -90,10 +86,13 @@ def added_columns(
         new += [pl.Series(end[:, j]) for j in range(len(names)) for end in ends or ()]
     else:
         new = [*(_in_one(names, values, way) for values in (D, *(ends or ()))), pl.Series(entropy(D))]
-    texts = [_quoted(name) if is_text(writing.target) else name for name in names]
+    # No spreadsheet runs a text with an apostrophe in front.
+    texts = [f"'{name}" if is_text(writing.target) and name.startswith(FORMULA) else name for name in names]
     tops = range(min(writing.top or 0, len(names)))
     new += [pl.Series([texts[j] for j in first[:, k]], dtype=pl.String) for k in tops]
-    return pl.DataFrame([column.alias(name) for name, column in zip([*degrees, *more], new, strict=True)])
+    called = [*degrees, *more[problem.beside.width :]]
+    beside = problem.beside.get_columns()
+    return pl.DataFrame([*beside, *(column.alias(name) for name, column in zip(called, new, strict=True))])
 
 
 def entropy(D: Matrix) -> Matrix:
@@ -121,11 +120,6 @@ def is_text(target: str) -> bool:
     return formats.target_suffix(target) in formats.SEPARATORS
 
 
-def _quoted(text: str) -> str:
-    """A text that no spreadsheet runs: with an apostrophe in front where it would be a formula."""
-    return f"'{text}" if text.startswith(FORMULA) else text
-
-
 def _in_one(names: Sequence[str], values: Matrix, way: str) -> pl.Series:
     """All values (n, q) of a row in one entry: a list in the order of the labels, or a struct by their names."""
     if way == "list":
@@ -133,21 +127,13 @@ def _in_one(names: Sequence[str], values: Matrix, way: str) -> pl.Series:
     return pl.DataFrame({name: values[:, j] for j, name in enumerate(names)}).to_struct()
 
 
-def answer_frame(
-    writing: Writing,
-    table: Table,
-    chosen: Columns,
-    read: LabelReading,
-    D: Matrix,
-    ends: Ends | None = None,
-    beside: pl.DataFrame | None = None,
-) -> pl.DataFrame:
-    """A table, or a piece of one, with the new columns, as the target's format takes it."""
+def answer_frame(writing: Writing, problem: Problem, D: Matrix, ends: Ends | None = None) -> pl.DataFrame:
+    """The table with the new columns, as the target's format takes it."""
+    chosen, is_set = problem.columns, problem.label_reading.is_set
     as_written = set(chosen.as_written)
-    used = [n for n in (*([] if read.is_set else chosen.labels), *chosen.features) if n not in as_written]
-    new = added_columns(writing, chosen, read.names, D, ends)
-    new = pl.DataFrame([*(beside if beside is not None else ()), *new])
-    frame = table.with_columns(new, used, as_text=is_text(writing.target))
+    used = [n for n in (*([] if is_set else chosen.labels), *chosen.features) if n not in as_written]
+    new = added_columns(writing, problem, D, ends)
+    frame = problem.table.with_columns(new, used, as_text=is_text(writing.target))
     if formats.target_suffix(writing.target) not in formats.FLAT:
         return frame
     # Lists of labels that were made from rows become text again.
@@ -209,7 +195,7 @@ class EnhancedFile:
     method: Enhancer
     streamed: bool = False
     fitted: FittedProblem | None = field(default=None, repr=False, compare=False)
-    fitted_rows: Callable[[], FittedRows] | None = field(default=None, repr=False, compare=False)
+    fitted_rows: Callable[[], Problem] | None = field(default=None, repr=False, compare=False)
 
     def in_words(self) -> str:
         """What was written, in one sentence: where, how much, which columns are new."""
@@ -219,14 +205,12 @@ class EnhancedFile:
         return f"wrote {self.path}: {self.n_rows:,} rows, new columns {listed(self.degrees)}{more}"
 
 
-def what_was_written(
-    writing: Writing, n_rows: int, chosen: Columns, names: Sequence[str], method: Enhancer, beside: Sequence[str] = ()
-) -> EnhancedFile:
+def what_was_written(writing: Writing, problem: Problem, method: Enhancer) -> EnhancedFile:
     """The record of an answer that is there."""
-    degrees, added = new_columns(writing, chosen, names, beside)
-    path = None if writing.target == STDOUT else Path(writing.target)
-    labels, features, carried = tuple(names), tuple(chosen.features), tuple(chosen.carried)
-    return EnhancedFile(path, n_rows, labels, features, carried, tuple(degrees), tuple(added), method)
+    degrees, added = map(tuple, new_columns(writing, problem))
+    path, n_rows = None if writing.target == STDOUT else Path(writing.target), problem.table.n_rows
+    features, carried = tuple(problem.columns.features), tuple(problem.columns.carried)
+    return EnhancedFile(path, n_rows, tuple(problem.label_names), features, carried, degrees, added, method)
 
 
 def write_problem(problem: Problem, D: Matrix, writing: Writing, ends: Ends | None = None) -> None:
@@ -235,5 +219,5 @@ def write_problem(problem: Problem, D: Matrix, writing: Writing, ends: Ends | No
         with replacing(writing.target, overwrite=writing.overwrite) as temporary:
             exports.write_back(problem.answers, D, temporary)
         return
-    frame = answer_frame(writing, problem.table, problem.columns, problem.label_reading, D, ends, problem.beside)
+    frame = answer_frame(writing, problem, D, ends)
     formats.write(frame, writing.target, overwrite=writing.overwrite, dialect=problem.table.dialect)

@@ -1,4 +1,4 @@
-"""How far people agree beyond chance: Krippendorff's alpha, with an interval.
+"""How far people agree beyond chance (Krippendorff's alpha, with an interval), and how far degrees agree with labels.
 
 With n_uc answers of value c about item u, n_u of them in all (items with one answer say nothing of agreement), and a
 distance delta between values,
@@ -15,6 +15,7 @@ K. Krippendorff. Computing Krippendorff's alpha-reliability. University of Penns
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -64,6 +65,21 @@ def agreement(counts: NDArray[np.float64], scale: Scale = "nominal", seed: int =
     found = found[np.isfinite(found)]
     ends = np.quantile(found, [0.025, 0.975]) if len(found) else (np.nan, np.nan)
     return Agreement(alpha(np.ones(n_items)), float(ends[0]), float(ends[1]), n_items)
+
+
+def mean_over_pairs(
+    L: NDArray[np.float64], D: NDArray[np.float64], score: Callable[..., NDArray[np.float64]], axis: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean of score(d_j, d_k) over the pairs of labels with l_j > l_k, and their number, by row (1) or by label j (0).
+
+    NaN where there is no pair; labels that nobody was asked about are in none.
+    """
+    total, pairs = np.zeros(L.shape), np.zeros(L.shape)
+    for j in range(L.shape[1]):
+        above = L[:, [j]] > L
+        total[:, j], pairs[:, j] = np.where(above, score(D[:, [j]], D), 0.0).sum(axis=1), above.sum(axis=1)
+    total, count = total.sum(axis=axis), pairs.sum(axis=axis)
+    return np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0), count
 
 
 def _squared_distances(totals: NDArray[np.float64], scale: Scale) -> NDArray[np.float64]:

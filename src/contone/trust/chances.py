@@ -12,7 +12,6 @@ that are marked and that are not; the order depends on it little.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable
 from numbers import Real
 from typing import Any, NamedTuple
@@ -31,9 +30,9 @@ from contone.enhance.inversion.people.model import PeopleFit
 from contone.exceptions import ArgumentError, InputError
 from contone.measurements import Order
 from contone.typing import Data, EstimatorLike
-from contone.validation import Border, check_annotators, check_features, check_groups, check_training
-from contone.validation.containers import index_of, open_border
-from contone.validation.training import check_new_labels
+from contone.validation.containers import Border, index_of, open_border
+from contone.validation.groups import check_annotators, check_groups
+from contone.validation.training import Training, check_features, check_new_rows
 
 Noise = float | tuple[float, float]
 USUAL_NOISE = 0.05
@@ -104,16 +103,9 @@ def label_chances(
         )
     noise = read_noise("label_chances", method, noise)
     rng = _generator("label_chances", method, n_sweeps, random_state)
-    if Y is not None:
-        opened = open_rows("label_chances", method, X, Y, noise)
-        P = chances(opened.method.rule_fit_, opened.X, opened.L, Flips.of(noise), n_sweeps, rng)
-        return opened.border.wrap(P)
-    check_is_fitted(method, msg="label_chances: without Y the method must have been fitted. Fit it, or pass Y.")
-    refuse_model("label_chances", method)
-    checked = _in_memory("label_chances", check_features(method, X, reset=False))
-    nothing = np.full((checked.shape[0], len(method.label_names_)), np.nan)
-    return open_border(X, method.label_names_).wrap(
-        chances(method.rule_fit_, checked, nothing, NO_FLIPS, n_sweeps, rng)
+    fit, rows = _open("label_chances", method, X, Y, noise)
+    return rows.border.wrap(
+        chances(fit, rows.X, rows.labels, NO_FLIPS if Y is None else Flips.of(noise), n_sweeps, rng)
     )
 
 
@@ -132,18 +124,14 @@ def read_noise(function: str, method: EstimatorLike, noise: Any, usual: float = 
 def _chances_of_answers(method: Inversion, X: Data, Y: Data, groups: Data, annotators: Data, person: Hashable) -> Any:
     """The chances that a further person, or this one, marks or chooses labels, given the answers of others."""
     if not hasattr(method, "fit_"):
-        if Y is None:
-            raise InputError("label_chances: without Y the method must have been fitted. Fit it, or pass Y.")
+        _refuse_unfitted(method, Y)
         method = clone(method).fit(X, Y, groups=groups, annotators=annotators)
     names = getattr(method, "annotator_names_", None) or []
     numbers = {name: w + 1 for w, name in enumerate(names)}
     if person is not None and person not in numbers:
         raise InputError(f"label_chances: {person!r} is not among the annotators that the method was fitted with.")
     by = numbers.get(person, 0)
-    checked = _in_memory("label_chances", check_features(method, X, reset=False))
-    border = open_border(X if Y is None else Y, method.label_names_)
-    L = np.full((checked.shape[0], len(method.label_names_)), np.nan)
-    L = L if Y is None else to_numpy(check_new_labels(method, checked, Y, method.label_names_))
+    checked, L, border = _read_rows("label_chances", method, X, Y)
     item = who = None
     if groups is not None:
         grouped = check_groups(groups, checked, border)
@@ -158,36 +146,36 @@ def _chances_of_answers(method: Inversion, X: Data, Y: Data, groups: Data, annot
     return border.wrap(model.chances(checked, L, item=item, person=who, by=by).mean)
 
 
-class Opened(NamedTuple):
-    """A fitted method, and rows that were checked for it."""
-
-    method: Inversion
-    X: Data
-    L: np.ndarray
-    border: Border
-
-
-def open_rows(function: str, method: EstimatorLike, X: Data, Y: Data, noise: Noise) -> Opened:
-    """The method, fitted with `noise` where it is not, and the rows as arrays; errors name the function."""
-    fitted = method if hasattr(method, "fit_") else clone(method).set_params(noise=noise).fit(X, Y)
-    refuse_model(function, fitted)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what there is to say about these data was said by `fit`
-        checked, labels, border = check_training(clone(method), X, Y)
-    checked, L = _in_memory(function, checked), to_numpy(labels)
-    if L.shape[1] != len(fitted.label_names_) or checked.shape[1] != fitted.n_features_in_:
+def _open(function: str, method: Inversion, X: Data, Y: Data, noise: Noise) -> tuple[Fit, Training]:
+    """The model of the method, fitted with `noise` where it is not, and the rows as arrays."""
+    if not hasattr(method, "fit_"):
+        _refuse_unfitted(method, Y)
+        method = clone(method).set_params(noise=noise).fit(X, Y)
+    if isinstance(method.fit_.rule, Order):
         raise InputError(
-            f"{function}: the method was fitted to {fitted.n_features_in_} features and "
-            f"{len(fitted.label_names_)} labels; X has {checked.shape[1]} and Y {L.shape[1]}. Pass the same columns."
+            f'{function}: the rule "order" does not say which labels degrees give, so labels have no chance and no '
+            "entry can be wrong. Use another degradation."
         )
-    return Opened(fitted, checked, L, border)
+    return method.rule_fit_, _read_rows(function, method, X, Y)
 
 
-def _in_memory(function: str, X: Data) -> Any:
-    """X (n, d) for NumPy; sparse rows stay sparse."""
-    if not get_backend(X).in_memory:
+def _refuse_unfitted(method: Inversion, Y: Data) -> None:
+    if Y is None:
+        check_is_fitted(method, msg="label_chances: without Y the method must have been fitted. Fit it, or pass Y.")
+
+
+def _read_rows(function: str, fitted: Inversion, X: Data, Y: Data) -> Training:
+    """Rows for NumPy, sparse ones as they are, with labels (n, q) that are NaN where there are none."""
+    names = fitted.label_names_
+    if Y is None:
+        checked, border = check_features(fitted, X, reset=False), open_border(X, names)
+        labels = np.full((checked.shape[0], len(names)), np.nan)
+    else:
+        checked, labels, border = check_new_rows(fitted, X, Y, names)
+    if not get_backend(checked).in_memory:
         raise InputError(f"{function}: X must be in memory; got a dask array. Pass some of its rows (`compute`).")
-    return to_numpy(X) if get_backend(X).name == "torch" else X
+    checked = to_numpy(checked) if get_backend(checked).name == "torch" else checked
+    return Training(checked, to_numpy(labels), border)
 
 
 def _generator(function: str, method: EstimatorLike, n_sweeps: Any, random_state: Any) -> np.random.Generator:
@@ -201,15 +189,6 @@ def _generator(function: str, method: EstimatorLike, n_sweeps: Any, random_state
     least = {"n_sweeps": 4, "random_state": 0}
     check_whole_numbers(function, least, n_sweeps=n_sweeps, random_state=random_state)
     return np.random.default_rng(random_state)
-
-
-def refuse_model(function: str, fitted: Inversion) -> None:
-    """Refuse models that do not say which labels would be marked."""
-    if isinstance(fitted.fit_.rule, Order):
-        raise InputError(
-            f'{function}: the rule "order" does not say which labels degrees give, so labels have no chance and no '
-            "entry can be wrong. Use another degradation."
-        )
 
 
 class DoubtfulLabels(NamedTuple):
@@ -276,11 +255,17 @@ def doubtful_labels(
     ([10], [1], [True])
     """
     noise = read_noise("doubtful_labels", method, noise, USUAL_NOISE)
-    _check_arguments(noise, min_probability, k)
+    if not Flips.of(noise).any():
+        raise ArgumentError("doubtful_labels: with noise=0 no label is wrong; give a share above 0, or None.", "noise")
+    if not isinstance(min_probability, Real) or not 0 <= float(min_probability) <= 1:
+        raise ArgumentError(
+            f"doubtful_labels: min_probability must be from 0 to 1; got {min_probability!r}.", "min_probability"
+        )
+    check_whole_numbers("doubtful_labels", {"k": 1}, k=1 if k is None else k)
     rng = _generator("doubtful_labels", method, n_sweeps, random_state)
-    opened = open_rows("doubtful_labels", method, X, Y, noise)
-    P = probability_wrong(opened.method.rule_fit_, opened.X, opened.L, noise, n_sweeps, rng)
-    return _ranked(P, opened.L, opened.border, Y, min_probability, k)
+    fit, rows = _open("doubtful_labels", method, X, Y, noise)
+    P = probability_wrong(fit, rows.X, rows.labels, noise, n_sweeps, rng)
+    return _ranked(P, rows.labels, rows.border, Y, min_probability, k)
 
 
 def probability_wrong(
@@ -307,21 +292,10 @@ def _ranked(
     kept = ~np.isnan(P) & ~(min_probability > P)
     order = order[kept.ravel()[order]][:k]
     row, label = np.unravel_index(order, P.shape)
-    answer = border.wrap(P)
-    index, names = index_of(Y), getattr(answer, "columns", border.label_names if np.ndim(Y) == 1 else None)
+    index, names = index_of(Y), getattr(Y, "columns", border.label_names if np.ndim(Y) == 1 else None)
     return DoubtfulLabels(
         row if index is None else np.asarray(index)[row],
         label if names is None else np.asarray(names)[label],
         L[row, label] > 0,
         P[row, label],
     )
-
-
-def _check_arguments(noise: Noise, min_probability: Any, k: Any) -> None:
-    if not Flips.of(noise).any():
-        raise ArgumentError("doubtful_labels: with noise=0 no label is wrong; give a share above 0, or None.", "noise")
-    if not isinstance(min_probability, Real) or not 0 <= float(min_probability) <= 1:
-        raise ArgumentError(
-            f"doubtful_labels: min_probability must be from 0 to 1; got {min_probability!r}.", "min_probability"
-        )
-    check_whole_numbers("doubtful_labels", {"k": 1}, k=1 if k is None else k)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -29,15 +29,13 @@ from contone.runtime.plain import plain
 from contone.trust.hidden_labels import can_be_asked, score_hidden_entries
 from contone.trust.rehearsal import Rehearsal
 from contone.trust.trial import Tried, counting_methods, named_methods, quiet, shared_memory, try_all
-from contone.typing import Data, Record
+from contone.typing import Data, Matrix, Record
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BASELINES = (Uniform, Temperature, Logical)
 LIMIT = "limit"
-NOTHING = dict.fromkeys(MEASURES, math.nan)
-"""The scores of a method that failed."""
 NOT_ASKED = (math.nan, "")
 """The held-out score of a method from which no label can be hidden, and what was hidden."""
 
@@ -136,8 +134,22 @@ class Comparison:
         return f"<pre>{html.escape(str(self))}</pre>"
 
     def figure(self) -> Figure:
-        """Recovered share of every method in every replicate; needs matplotlib."""
-        return _draw(self)
+        """The KL of every method in every replicate; needs matplotlib."""
+        from contone.pages import svg
+
+        shown = [s for s in self.standings if s.scores and math.isfinite(s.scores["kl"])]
+        figure = svg.canvas(7.6, 0.8 + 0.28 * len(shown))
+        axis = figure.subplots()
+        for height, s in enumerate(reversed(shown)):
+            colour = {"limit": "0.4", "baseline": "0.6"}.get(s.kind, "C0")
+            axis.plot(s.kl, [height] * len(s.kl), "|", color=colour, markersize=9, alpha=0.6)
+            axis.plot([s.scores["kl"]], [height], "o", color=colour, markersize=5)
+        axis.set_yticks(range(len(shown)), [s.name for s in reversed(shown)], parse_math=False)
+        axis.set_xscale("log")
+        axis.set_xlabel("KL on rehearsed data (dot: mean; bars: replicates)")
+        axis.grid(axis="x", alpha=0.3)
+        svg.bare(axis, "left", "top", "right")
+        return figure
 
 
 def compare(
@@ -193,12 +205,11 @@ def compare(
     if rehearsal is None:
         sizes = {"n_replicates": n_replicates, "max_rows": max_rows, "random_state": random_state}
         rehearsal = Rehearsal(X, Y, model, degrees=degrees, **sizes)
-    there = {type(method) for method in named.values()}
+    baselines = {cls.__name__: cls() for cls in BASELINES}
     if rehearsal.model.reads_answers():
         baselines = {Uniform.__name__: Uniform(), **counting_methods(rehearsal.model)}
-        named = {**{name: method for name, method in baselines.items() if type(method) not in there}, **named}
-    else:
-        named |= {cls.__name__: cls() for cls in BASELINES if cls not in there}
+    there = {type(method) for method in named.values()}
+    named = {**{name: method for name, method in baselines.items() if type(method) not in there}, **named}
     done = Parallel(n_jobs=n_jobs)(
         delayed(_attempt)(method, rehearsal, budget, n_splits, random_state) for method in named.values()
     )
@@ -211,7 +222,7 @@ def _attempt(
 ) -> tuple[list[Tried], tuple[float, str]]:
     """Trials on the replicates, and the score by hidden labels of the real rows where there is time for it."""
     with shared_memory(method) as able:
-        trials = try_all(able, rehearsal, budget)
+        trials = try_all(able, rehearsal.X, rehearsal.replicates, budget)
         is_slow = budget is not None and n_splits * trials[-1].seconds > budget
         hides_nothing = rehearsal.model.reads_answers() or not can_be_asked(able)
         if n_splits < 1 or is_slow or trials[-1].error or hides_nothing:
@@ -229,36 +240,40 @@ def rank(
     held_out: dict[str, tuple[float, str]] | None = None,
 ) -> Comparison:
     """Trials of methods (name: whether it is a baseline, trials) on a rehearsal, scored and put in order."""
-
-    def scored(answers: Sequence[np.ndarray | None]) -> list[dict[str, float]]:
-        """Every measure of the answers to the replicates, NaN where there is none."""
-        judged = [(r.distributions, A, r.judged) for r, A in zip(rehearsal.replicates, answers, strict=False)]
-        return [NOTHING if A is None else dict(evaluate(D[rows], A[rows])) for D, A, rows in judged]
-
     n_replicates, (n, q) = len(rehearsal), rehearsal.labels.shape
-    scores = {name: scored([t.answer for t in trials]) for name, (_, trials) in tried.items()}
+    place_of_kl = list(MEASURES).index("kl")
+
+    def scored(answers: Iterable[np.ndarray | None]) -> Matrix:
+        """Every measure of the answers to the replicates, (replicates, measures); NaN where there is none."""
+        found = np.full((n_replicates, len(MEASURES)), np.nan)
+        for k, (r, A) in enumerate(zip(rehearsal.replicates, answers, strict=False)):
+            if A is not None:
+                found[k] = list(evaluate(r.distributions[r.judged], A[r.judged]).values())
+        return found
+
+    scores = {name: scored(t.answer for t in trials) for name, (_, trials) in tried.items()}
     limits, uniform = scored(rehearsal.limits), scored([np.full((n, q), 1.0 / q)] * n_replicates)
-    kl = {name: np.full(n_replicates, np.nan) for name in scores}
-    for name, found in scores.items():
-        kl[name][: len(found)] = [s["kl"] for s in found]
+    kl = {name: found[:, place_of_kl] for name, found in scores.items()}
     mean = {name: np.nanmean(values) if (~np.isnan(values)).any() else np.nan for name, values in kl.items()}
     order = sorted(kl, key=lambda name: (np.isnan(mean[name]), mean[name]))  # what failed everywhere comes last
 
-    def standing(name: str, kind: str, found: list[dict[str, float]], trials: Sequence[Tried] = ()) -> Standing:
-        there = [k for k, s in enumerate(found) if s is not NOTHING]
-        by_measure = {m: np.array([found[k][m] for k in there]) for m in MEASURES} if there else {}
-        shares = np.array([recovered(found[k]["kl"], uniform[k]["kl"], limits[k]["kl"]) for k in there])
+    def standing(name: str, kind: str, found: Matrix, trials: Sequence[Tried] = ()) -> Standing:
+        there = np.flatnonzero(~np.isnan(found).all(axis=1))
+        ends = (A[there, place_of_kl] for A in (found, uniform, limits))
+        shares = np.array([recovered(*each) for each in zip(*ends, strict=True)])
         shares = shares[~np.isnan(shares)]
         errors = dict.fromkeys(t.error.splitlines()[0] for t in trials if t.error)
         if trials and len(trials) < n_replicates:
             errors[f"too slow for the budget: run on {len(trials)} of {n_replicates} replicates"] = None
+        with np.errstate(invalid="ignore"):  # measures that are infinite have no deviation
+            deviations = found[there].std(axis=0, ddof=1) if len(there) > 1 else np.full(len(MEASURES), np.nan)
         return Standing(
             name,
             kind,
-            {m: float(v.mean()) for m, v in by_measure.items()},
-            {m: float(v.std(ddof=1)) if len(v) > 1 and np.isfinite(v).all() else np.nan for m, v in by_measure.items()},
+            dict(zip(MEASURES, found[there].mean(axis=0).tolist(), strict=True)) if len(there) else {},
+            dict(zip(MEASURES, deviations.tolist(), strict=True)) if len(there) else {},
             float(shares.mean()) if len(shares) else math.nan,
-            tuple(found[k]["kl"] for k in there),
+            tuple(found[there, place_of_kl].tolist()),
             len(there),
             float(np.mean([t.seconds for t in trials])) if trials else 0.0,
             tuple(errors),
@@ -308,21 +323,3 @@ NOTES = (
     "Held-out: share of the log loss of label frequencies that it saves on hidden real labels (1: all); sees no scale.",
     "† whole rows were hidden and predicted from features alone; from the others, single entries.",
 )
-
-
-def _draw(comparison: Comparison) -> Figure:
-    from contone.pages import svg
-
-    shown = [s for s in comparison.standings if s.scores and math.isfinite(s.scores["kl"])]
-    figure = svg.canvas(7.6, 0.8 + 0.28 * len(shown))
-    axis = figure.subplots()
-    for height, s in enumerate(reversed(shown)):
-        colour = {"limit": "0.4", "baseline": "0.6"}.get(s.kind, "C0")
-        axis.plot(s.kl, [height] * len(s.kl), "|", color=colour, markersize=9, alpha=0.6)
-        axis.plot([s.scores["kl"]], [height], "o", color=colour, markersize=5)
-    axis.set_yticks(range(len(shown)), [s.name for s in reversed(shown)], parse_math=False)
-    axis.set_xscale("log")
-    axis.set_xlabel("KL on rehearsed data (dot: mean; bars: replicates)")
-    axis.grid(axis="x", alpha=0.3)
-    svg.bare(axis, "left", "top", "right")
-    return figure

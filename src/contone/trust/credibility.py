@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator
 from typing import cast
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.base import clone
 
 from contone.backends import to_numpy
 from contone.base import Enhancer, check_whole_numbers
+from contone.enhance import counting
 from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.assessment import ErrorSample, report_rule
 from contone.enhance.inversion.expected_error import ExpectedError, expect_error
@@ -36,7 +38,7 @@ from contone.trust.subject import Subject, find_doubtful, summarize_labels, summ
 from contone.trust.trial import quiet
 from contone.trust.verdict import decide
 from contone.typing import Array, Matrix
-from contone.validation import check_training, silent_rows
+from contone.validation.training import check_training, silent_rows
 
 FLOOR = 1e-12
 """Degrees below this count as this much where rows are put in order."""
@@ -114,91 +116,78 @@ def check(
             raise InputError("check: one label has the degree 1 in every row; there is nothing to check.")
         rows = choose_rows(n, max_rows, np.random.default_rng(random_state))
         X_some, L_some = rows_in_memory(X_checked, L_checked, rows)
-        if not isinstance(fitted, Inversion):
+        if isinstance(fitted, Inversion):
+            beside = fitted
+            L_some = L_some if fitted.reads_answers() else fitted.degradation_.forget_silent(L_some)
+        else:
             told = ~np.asarray(silent_rows(L_some))  # nothing can be compared with in rows without a label
             if told.sum() < 2:
                 raise InputError(
                     f"check: {int(told.sum())} of the {len(told)} rows looked at have a label; 2 are needed."
                 )
             X_some, L_some, rows = X_some[told], L_some[told], rows[told]
-        names = tuple(border.label_names)
-        if isinstance(fitted, Inversion):
-            if not fitted.reads_answers():
-                L_some = fitted.degradation_.forget_silent(L_some)
-            subject = Subject(
-                fitted, fitted, X_some, L_some, taken(fitted.posterior_.mean, rows), rows, n, names, random_state
-            )
-            return _check_answers(subject) if fitted.reads_answers() else _check(subject, n_replicates)
-        beside = (clone(model) if model is not None else Inversion()).set_params(verbose=False).fit(X_some, L_some)
-        D = taken(fitted.label_distributions_, rows)
-        return _check(Subject(fitted, beside, X_some, L_some, D, rows, n, names, random_state), n_replicates)
+            beside = (clone(model) if model is not None else Inversion()).set_params(verbose=False).fit(X_some, L_some)
+        D, names = taken(fitted.label_distributions_, rows), tuple(border.label_names)
+        subject = Subject(fitted, beside, X_some, L_some, D, rows, n, names, random_state)
+        if subject.is_model and beside.reads_answers():
+            return _check_answers(subject)
+        return _check(subject, n_replicates)
 
 
 def _check(subject: Subject, n_replicates: int) -> Check:
     """Check what a fitted method says of rows whose labels a rule made."""
     X, L, D, few, model = subject.X, subject.L, subject.D, subject.few, subject.model
-    name, asked, who = type(subject.method).__name__, cast(Enhancer, subject.short), "the model"
-    not_checked: list[str] = []
-    over: list[OverRules] = []
-    doubtful: list[DoubtfulEntry] = []
-    if subject.is_model and L.shape[1] > MANY_LABELS:
-        not_checked.append(
-            f"Intervals: not tried on data from the model, nor single hidden entries, with {L.shape[1]} labels."
-        )
+    name, q, not_checked = type(subject.method).__name__, L.shape[1], list[str]()
     if subject.is_model:
+        asked, who, among = cast(Enhancer, subject.short), "the model", subject.rows
         report, error = model.rule_report_, model.expected_error_
-        row_errors, among = taken(error.rows, subject.rows), subject.rows
+        row_errors = taken(error.rows, among)
+        if q > MANY_LABELS:
+            not_checked.append(
+                f"Intervals: not tried on data from the model, nor single hidden entries, with {q} labels."
+            )
     else:
-        report, among = report_rule(model.rule_fit_, X, L, D), np.arange(len(L))
-        error, row_errors = expected_error_of(model, X, L, D)
         # What was chosen is not chosen anew.
-        asked, who = quiet(cast(Enhancer, getattr(subject.method, "best_estimator_", subject.method))), "the method"
+        asked = quiet(cast(Enhancer, getattr(subject.method, "best_estimator_", subject.method)))
+        report, who, among = report_rule(model.rule_fit_, X, L, D), "the method", np.arange(len(L))
+        error, row_errors = expected_error_of(model, X, L, D)
         not_checked.append(
             f"Not looked at: labels that the method would make, intervals of its degrees, other spreads; {name} has no "
             "model of how labels are made. contone.check(Inversion(), X, Y) looks at these."
         )
     if not math.isfinite(error.mean):
         not_checked.append("Some degrees are exactly 0, for which the expected KL is infinite.")
+    over: OverRules
+    doubtful: tuple[DoubtfulEntry, ...]
 
-    def rules() -> list[Finding]:
+    def steps() -> Iterator[list[Finding]]:
+        nonlocal over, doubtful
         whole = model.posterior_
         mean, centre, width = (taken(A, among[few]) for A in (whole.mean, whole.logit_centre, whole.logit_width))
-        posterior = Posterior(mean, centre, width)
-        over.append(average_over_rules(model, X[few], L[few], posterior, D[few], error))
-        return [gain_finding(over[0]), rule_finding(over[0], model.degradation_.in_words())]
+        over = average_over_rules(model, X[few], L[few], Posterior(mean, centre, width), D[few], error)
+        said = [gain_finding(over), rule_finding(over, model.degradation_.in_words())]
+        yield [data_finding(L, subject.names), *said]
+        yield [feature_finding(subject.short, X[few], L[few], subject.seed)]
+        if subject.is_model:
+            yield model_checks.labels_and_intervals(subject, n_replicates)
+            yield [
+                model_checks.spread_finding(subject),
+                *model_checks.lattice_finding(model),
+                model_checks.chain_finding(model),
+            ]
+        else:
+            yield [method_checks.order_finding(subject), method_checks.solver_finding(subject.method)]
+            yield [method_checks.rehearsal_finding(subject, asked)]
+        doubtful, undoubted = find_doubtful(subject)
+        hidden, unhidden = list[Finding](), ""
+        if not (subject.is_model and (are_given_away(L) or q > MANY_LABELS)):  # hidden rows have said it
+            hidden, unhidden = find_hidden_labels(asked, X[few], L[few], subject.seed, who)
+        not_checked.extend(filter(None, (unhidden, undoubted)))
+        yield hidden
 
-    def hidden() -> list[Finding]:
-        if subject.is_model and (are_given_away(L) or L.shape[1] > MANY_LABELS):
-            return []  # hidden rows have said it
-        found, unhidden = find_hidden_labels(asked, X[few], L[few], subject.seed, who)
-        not_checked.append(unhidden)
-        return list(found)
-
-    def doubted() -> list[Finding]:
-        found, undoubted = find_doubtful(subject)
-        doubtful.extend(found)
-        not_checked.append(undoubted)
-        return []
-
-    findings = [data_finding(L, subject.names)]
-    steps = [rules, lambda: [feature_finding(subject.short, X[few], L[few], subject.seed)]]
-    if subject.is_model:
-        steps += [
-            lambda: model_checks.labels_and_intervals(subject, n_replicates),
-            lambda: [model_checks.spread_finding(subject)],
-            lambda: [*model_checks.lattice_finding(model), model_checks.chain_finding(model)],
-        ]
-    else:
-        steps += [
-            lambda: [method_checks.order_finding(subject), method_checks.solver_finding(subject.method)],
-            lambda: [method_checks.rehearsal_finding(subject, asked)],
-        ]
-    steps += [hidden, doubted]
-    for step in reported(steps, len(steps), "checks"):
-        findings += step()
-    return _result(
-        subject, findings, over[0], error, row_errors, doubtful, not_checked, report.explained, report.yes_weight
-    )
+    findings = [finding for some in reported(steps(), 5, "checks") for finding in some]
+    explained, weight = report.explained, report.yes_weight
+    return _result(subject, findings, over, error, row_errors, not_checked, explained, weight, doubtful)
 
 
 def _check_answers(subject: Subject) -> Check:
@@ -216,11 +205,13 @@ def _check_answers(subject: Subject) -> Check:
         findings += left_out_findings(leave_out(method, subject.X, subject.L, seed=subject.seed))
     except InputError as why:
         not_checked.append(f"Answers left out: {why}")
-    uniform = float(np.mean(kl_divergence(D, np.full(D.shape, 1.0 / D.shape[1])))) + error.mean
+    counts = np.nan_to_num(subject.L - getattr(method.degradation_, "lowest", 0.0))
+    simple = {"equal degrees": np.full(D.shape, 1.0 / D.shape[1]), "counting": counting.shares(counts)}
+    baselines = {name: float(np.mean(kl_divergence(D, A))) + error.mean for name, A in simple.items()}
     lower, upper = (taken(end, subject.rows) for end in method.intervals(level=0.9))
-    over = OverRules(error, 0.0, {"equal degrees": uniform}, {}, lower, upper, {})
-    row_errors, weight = taken(error.rows, subject.rows), report.yes_weight
-    return _result(subject, findings, over, error, row_errors, [], not_checked, None, weight)
+    over = OverRules(error, 0.0, baselines, {}, lower, upper, {})
+    row_errors = taken(error.rows, subject.rows)
+    return _result(subject, findings, over, error, row_errors, not_checked, None, report.yes_weight)
 
 
 def _result(
@@ -229,10 +220,10 @@ def _result(
     over: OverRules,
     error: ExpectedError,
     row_errors: Matrix,
-    doubtful: list[DoubtfulEntry],
     not_checked: list[str],
     explained: float | None,
     yes_weight: float,
+    doubtful: tuple[DoubtfulEntry, ...] = (),
 ) -> Check:
     """All that was found."""
     return Check(
@@ -246,13 +237,13 @@ def _result(
         rule_share=over.share,
         baselines=over.baselines,
         findings=tuple(findings),
-        labels=summarize_labels(subject, (over.lower, over.upper) if subject.is_model else None),
+        labels=summarize_labels(subject.names, subject.L, subject.D, *([over.lower, over.upper] * subject.is_model)),
         ambiguous=summarize_rows(subject, row_errors),
-        doubtful=tuple(doubtful),
+        doubtful=doubtful,
         n_rows=subject.n,
         n_checked=len(subject.rows),
         method=type(subject.method).__name__,
-        not_checked=tuple(filter(None, not_checked)),
+        not_checked=tuple(not_checked),
     )
 
 
@@ -274,7 +265,7 @@ def data_finding(L: Matrix, names: tuple[str, ...]) -> Finding:
 def expected_error_of(fitted: Inversion, X: Matrix, L: Matrix, D: Matrix) -> tuple[ExpectedError, Matrix]:
     """The expected KL of an answer under models that the labels allow, and a finite one (m,) of each row."""
     answer = np.maximum(D, FLOOR)
-    sample = ErrorSample.of(X, L, answer, fitted.rule_fit_.rule)
+    sample = ErrorSample.of(fitted.rule_fit_, X, L, answer)
     found = expect_error(fitted.rule_fit_, sample, fitted.posterior_, answer=answer)
     rows = np.asarray(to_numpy(found.rows))
     return (ExpectedError(math.inf, math.inf, math.inf, rows) if (D <= 0).any() else found), rows

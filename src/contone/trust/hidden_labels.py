@@ -118,14 +118,13 @@ def score_hidden_entries(
             "method",
         )
     by_rows = not takes_unasked(method) or are_given_away(L)
-    rng, found = np.random.default_rng(seed), []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about entries that were hidden here
-        for hidden in hidden_parts(L, SHARE, n_splits, rng, by_rows=by_rows):
-            found.append(_chances_of_all(method, X, L, hidden))
-    labels = np.concatenate([part.pop("labels") for part in found] or [np.empty(0, dtype=bool)])
+    parts = hidden_parts(L, SHARE, n_splits, np.random.default_rng(seed), by_rows=by_rows)
+    labels = np.concatenate([L[hidden] > 0 for hidden in parts])
     if len(labels) < LEAST_HIDDEN:
         raise InputError(f"only {len(labels)} label entries could be hidden: too few to say anything.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about entries that were hidden here
+        found = [_chances_of_all(method, X, L, hidden) for hidden in parts]
     losses = {name: log_losses(labels, np.concatenate([part[name] for part in found])) for name in found[0]}
     own = losses.pop(OWN)
     error = float(np.std(own - losses[FREQUENCIES]) / np.sqrt(len(own)))
@@ -153,21 +152,23 @@ def hidden_parts(
 
 
 def _chances_of_all(method: Enhancer, X: np.ndarray, L: np.ndarray, hidden: np.ndarray) -> dict[str, np.ndarray]:
-    """Chances (m,) of the hidden entries by the method and by baselines, with the labels (m,), bool."""
-    labels, rows, masked = L[hidden] > 0, np.nonzero(hidden)[0], np.where(hidden, np.nan, L)
+    """Chances (m,) of the hidden entries by the method and by baselines."""
+    masked, fresh = np.where(hidden, np.nan, L), clone(method)
+    D = np.full(L.shape, 1.0 / L.shape[1])
     if takes_unasked(method):
-        own = _chances(clone(method).fit(X, masked), X, masked, hidden, labels, rows)
+        D = np.asarray(fresh.fit(X, masked).label_distributions_)
     else:
         left = ~hidden.any(axis=1)
-        D = np.full(L.shape, 1.0 / L.shape[1])
-        D[~left] = np.asarray(clone(method).fit(X[left], L[left]).predict(X[~left]))
-        own = _through_map(D, hidden, labels, rows)
+        D[~left] = np.asarray(fresh.fit(X[left], L[left]).predict(X[~left]))
+    if isinstance(fresh, Inversion) and not isinstance(fresh.degradation_, Order):
+        own = completion_chances(fresh.rule_fit_, X, masked, np.random.default_rng(0))[hidden]
+    else:
+        own = _through_map(D, L, hidden)
     return {
-        "labels": labels,
         OWN: own,
         FREQUENCIES: np.broadcast_to(asked_frequencies(masked), L.shape)[hidden],
-        "temperature": _through_map(Temperature(c=1.0).fit_enhance(X, masked), hidden, labels, rows),
-        "uniform": _through_map(Uniform().fit_enhance(X, masked), hidden, labels, rows),
+        "temperature": _through_map(Temperature(c=1.0).fit_enhance(X, masked), L, hidden),
+        "uniform": _through_map(Uniform().fit_enhance(X, masked), L, hidden),
     }
 
 
@@ -223,17 +224,9 @@ def completion_chances(fit: Fit, X: np.ndarray, L: np.ndarray, rng: np.random.Ge
     return (n_counted * chances(fit, X, L, fit.settings.noise, N_SWEEPS, rng) + 0.5) / (n_counted + 1.0)
 
 
-def _chances(
-    fitted: EstimatorLike, X: np.ndarray, masked: np.ndarray, hidden: np.ndarray, labels: np.ndarray, rows: np.ndarray
-) -> np.ndarray:
-    if isinstance(fitted, Inversion) and not isinstance(fitted.degradation_, Order):
-        return np.asarray(completion_chances(fitted.rule_fit_, X, masked, np.random.default_rng(0))[hidden])
-    return _through_map(np.asarray(fitted.label_distributions_), hidden, labels, rows)
-
-
-def _through_map(D: np.ndarray, hidden: np.ndarray, labels: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def _through_map(D: np.ndarray, L: np.ndarray, hidden: np.ndarray) -> np.ndarray:
     """Chances (m,) of hidden entries from degrees D (n, q), by a map that was fitted to the other half of the rows."""
-    z, marked = standardized_logs(D, hidden), labels.astype(float)
+    z, marked, rows = standardized_logs(D, hidden), (L[hidden] > 0).astype(float), np.nonzero(hidden)[0]
     told, half = np.empty(len(z)), np.isin(rows, np.unique(rows)[::2])
     for part in (half, ~half):
         a, b, _ = fit_map(z[~part], marked[~part], pull=1.0) if (~part).any() else (0.0, 0.0, 0.0)
@@ -243,12 +236,12 @@ def _through_map(D: np.ndarray, hidden: np.ndarray, labels: np.ndarray, rows: np
 
 def find_hidden_labels(
     method: Enhancer, X: np.ndarray, L: np.ndarray, seed: int, who: str = "the method"
-) -> tuple[tuple[Finding, ...], str]:
+) -> tuple[list[Finding], str]:
     """The finding about hidden labels, or why there is none: in small tables too few can be hidden."""
     try:
-        return (hidden_finding(score_hidden_entries(method, X, L, seed=seed), who),), ""
-    except (ArgumentError, InputError) as error:
-        return (), f"Hidden label entries: {error}"
+        return [hidden_finding(score_hidden_entries(method, X, L, seed=seed), who)], ""
+    except InputError as error:
+        return [], f"Hidden label entries: {error}"
 
 
 def hidden_finding(found: HiddenEntries, who: str) -> Finding:
@@ -270,12 +263,14 @@ def hidden_finding(found: HiddenEntries, who: str) -> Finding:
 
 def feature_finding(model: Inversion, X: np.ndarray, L: np.ndarray, seed: int) -> Finding:
     """Do the features help?"""
-    title = "Do the features help?"
-    there = bool(np.ptp(X, axis=0).any())
-    found = score_features(model, X, L, seed) if model.features and there else None
+    title, found = "Do the features help?", None
+    if not model.features:
+        why = "they are not used (features=False)"
+    elif not np.ptp(X, axis=0).any():
+        why = "there are none"
+    else:
+        why, found = "too few rows to hide some", score_features(model, X, L, seed)
     if found is None:
-        why = "too few rows to hide some" if model.features else "they are not used (features=False)"
-        why = why if there else "there are none"
         return Finding("features", title, UNTOLD, 1.0, f"Features: whether they help was not tried: {why}.")
     helps = found.p <= CLEAR and found.loss < found.without
     said = (

@@ -20,6 +20,7 @@ from contone.enhance import counting
 from contone.enhance.inversion import Inversion
 from contone.exceptions import InputError
 from contone.measurements import Answers, Votes
+from contone.trust.agreement import mean_over_pairs
 from contone.trust.check_result import DOUBTFUL, FINE, OFF, UNTOLD, Finding, graded
 from contone.typing import Matrix
 
@@ -52,7 +53,7 @@ def leave_out(
     """
     rng, rule = np.random.default_rng(seed), method.degradation_
     assert isinstance(rule, Answers)
-    is_vote = isinstance(rule, Votes)
+    is_vote, lowest = isinstance(rule, Votes), getattr(rule, "lowest", 0.0)
     fresh = clone(method).set_params(degradation=method.degradation_, n_samples=0, verbose=False)
     if item is None:
         given, left = rule.count_answers(L), L.copy()
@@ -66,18 +67,18 @@ def leave_out(
             single = np.flatnonzero(given == 1)
             places = np.sort(rng.permutation(single)[: len(single) // 5])
             answers, left[places] = L[places], np.nan
-        total, fit = np.nan_to_num(left), {"X": X, "Y": left}
+        total, fit = np.nan_to_num(left - lowest), {"X": X, "Y": left}
     else:
         order = rng.permutation(len(L))
         _, first = np.unique(item[order], return_index=True)
         out = order[first]
         out = np.sort(out[np.bincount(item)[item[out]] >= 2])
         kept = np.delete(np.arange(len(L)), out)
-        names, places = np.unique(item[kept], return_inverse=True)
         order_of = {name: k for k, name in enumerate(dict.fromkeys(item[kept].tolist()))}  # as the answer has them
-        total = np.zeros((len(names), L.shape[1]))
-        np.add.at(total, [order_of[i] for i in item[kept].tolist()], np.nan_to_num(L[kept]))
-        answers, places = L[out], np.array([order_of[i] for i in item[out].tolist()], dtype=int)
+        place_of = np.vectorize(order_of.get, otypes=[int])
+        total = np.zeros((len(order_of), L.shape[1]))
+        np.add.at(total, place_of(item[kept]), np.nan_to_num(L[kept] - lowest))
+        answers, places = L[out], place_of(item[out])
         fit = {"X": X[kept], "Y": L[kept], "groups": item[kept]}
         fit |= {} if person is None else {"annotators": person[kept]}
     if len(answers) < LEAST_LEFT_OUT:
@@ -96,11 +97,7 @@ def losses(L: Matrix, D: Matrix, *, are_votes: bool) -> Matrix:
     P = np.maximum(np.where(np.isnan(L), 0.0, D), 1e-9)
     if are_votes:
         return np.asarray(-np.log((np.nan_to_num(L) * P).sum(axis=1) / P.sum(axis=1)))
-    above = L[:, :, None] > L[:, None, :]
-    each = -np.log(P[:, :, None] / (P[:, :, None] + P[:, None, :]))
-    pairs = above.sum(axis=(1, 2))
-    found: Matrix = np.divide((above * each).sum(axis=(1, 2)), pairs, out=np.full(len(L), np.nan), where=pairs > 0)
-    return found
+    return mean_over_pairs(L, P, lambda a, b: -np.log(a / (a + b)), axis=1)[0]
 
 
 def left_out_findings(found: LeftOut) -> list[Finding]:

@@ -13,11 +13,11 @@ import math
 import numpy as np
 
 from contone.base import Enhancer
+from contone.trust.agreement import mean_over_pairs
 from contone.trust.check_result import DOUBTFUL, FINE, OFF, Finding, graded
 from contone.trust.comparison import compare
 from contone.trust.rehearsal import Rehearsal
 from contone.trust.subject import SHOWN, Subject
-from contone.typing import Matrix
 
 METHOD = "this method"
 N_REHEARSED = 3
@@ -26,12 +26,13 @@ LEAST_RECOVERED = -10.0
 
 
 def order_finding(subject: Subject) -> Finding:
-    """How often a marked label has more weight than an unmarked one of its row."""
-    shares, agreed, n_pairs = agreement(subject.L, subject.D)
+    """How often a marked label has more weight than an unmarked one of its row; equal degrees count one half."""
+    shares, pairs = mean_over_pairs(subject.L, subject.D, lambda a, b: (a > b) + 0.5 * (a == b), axis=0)
+    agreed = float(np.nansum(shares * pairs) / pairs.sum()) if pairs.any() else 1.0
     said = (
         f"Degrees against labels: in {agreed:.0%} of the pairs of a marked and an unmarked label of a row, the marked "
         "one has the larger degree; any rule would have it in all of them."
-        if n_pairs
+        if pairs.any()
         else "Degrees against labels: no row has both marked and unmarked labels."
     )
     verdict = graded(1 - agreed, 0.05, 0.25)
@@ -39,23 +40,6 @@ def order_finding(subject: Subject) -> Finding:
     lowest = np.sort(known[np.argsort(shares[known], kind="stable")[:SHOWN]])
     shown = {subject.names[j]: float(shares[j]) for j in lowest}
     return Finding("order", "Degrees against labels", verdict, agreed, said, shown, "share of pairs in order")
-
-
-def agreement(L: Matrix, D: Matrix) -> tuple[Matrix, float, int]:
-    """Share of pairs, marked and unmarked label of a row of L (m, q), in which the marked one has the larger degree.
-
-    For each label (q,) where it is the marked one (NaN where there is no pair), over all pairs, and their number; equal
-    degrees count one half. Of levels, a higher one should have the larger degree.
-    """
-    q = L.shape[1]
-    right, count = np.zeros(q), np.zeros(q)
-    for j in range(q):
-        is_pair = L[:, [j]] > L  # false where one of them is unasked
-        above = (D[:, [j]] > D) + 0.5 * (D[:, [j]] == D)
-        right[j], count[j] = above[is_pair].sum(), is_pair.sum()
-    shares = np.divide(right, count, out=np.full(q, np.nan), where=count > 0)
-    n_pairs = int(count.sum())
-    return shares, float(right.sum() / n_pairs) if n_pairs else 1.0, n_pairs
 
 
 def rehearsal_finding(subject: Subject, method: Enhancer) -> Finding:

@@ -1,7 +1,7 @@
 """Checks of `Inversion`: does its model make such labels, and does the answer depend on what nobody knows?
 
 *Posterior predictive.* A summary of L is compared with the same summary of replicates L*, drawn from the model with its
-own uncertainty (`contone.enhance.inversion.simulate`). The distance of the given labels from the mean of the replicates
+own uncertainty (`contone.trust.rehearsal`). The distance of the given labels from the mean of the replicates
 is judged by the distances that replicates have among themselves: p is the share of replicates at least as far.
 
 *Simulation-based calibration.* Are intervals right on data that the model itself made, at the size of the data? The
@@ -25,16 +25,16 @@ from scipy.special import logit, ndtr, ndtri
 from sklearn.base import clone
 
 from contone.backends import to_numpy
-from contone.enhance.inversion import Inversion, simulate
+from contone.enhance.inversion import Inversion
 from contone.enhance.inversion.expected_error import find_votes
 from contone.enhance.inversion.model import Fit
 from contone.measurements import Order
 from contone.measurements.order import in_order_of
 from contone.numerics.simplex import kl_divergence
 from contone.trust.check_result import DOUBTFUL, FINE, OFF, UNTOLD, Finding, graded
-from contone.trust.rehearsal import cardinality_shares
-from contone.trust.subject import SHOWN, Subject
-from contone.typing import Matrix
+from contone.trust.rehearsal import cardinality_shares, draw_labels
+from contone.trust.subject import SHORT, SHOWN, Subject
+from contone.typing import Function, Matrix
 
 ENOUGH_DRAWS = 20
 """Independent draws that a typical degree should rest on."""
@@ -82,11 +82,8 @@ def replicate_labels(
 
     Where the rule takes the number of labels as given, so do the replicates; entries that are unasked stay so.
     """
-    information = simulate.learn_information(fit, X, L, rng)
     labels, distributions = [], []
-    for stream in rng.spawn(n_replicates):
-        parameters = simulate.draw_parameters(fit, information, X, stream)
-        D, made, _ = simulate.draw_rows(fit, parameters, X, stream, L)
+    for D, made, _ in draw_labels(fit, X, L, n_replicates, rng):
         if not fit.rule.scale_matters and not fit.settings.noise.any():
             made = in_order_of(D, L if isinstance(fit.rule, Order) else np.where(np.isnan(L), np.nan, L > 0))
         labels.append(np.where(np.isnan(L), np.nan, made))
@@ -98,13 +95,12 @@ def predictive_findings(
     L: Matrix, replicates: np.ndarray, names: tuple[str, ...], *, counts_matter: bool
 ) -> list[Finding]:
     """Numbers of labels per row, how often each label is marked, and which go together."""
-    q, share, found = L.shape[1], "share of the rows", []
+    share, found, (first, second) = "share of the rows", list[Finding](), chosen_pairs(L)
+    how: tuple[str, str, str, str, float, Function]
     if counts_matter:
         said = "Numbers of labels per row: the model's differ from yours by {:.0%} of the rows"
-        counts = [str(k) for k in range(q + 1)]
-        numbers = contrast(
-            "cardinality", "Labels per row", said, share, 0.05, cardinality_shares, L, replicates, counts
-        )
+        how = "cardinality", "Labels per row", said, share, 0.05, cardinality_shares
+        numbers = contrast(*how, L, replicates, [str(k) for k in range(L.shape[1] + 1)])
         there = np.flatnonzero(cardinality_shares(L))
         made = np.mean([cardinality_shares(R) for R in replicates], axis=0)
         absent = len(L) * (1.0 - made[there[0] : there[-1] + 1].sum())
@@ -113,22 +109,12 @@ def predictive_findings(
             numbers = replace(numbers, verdict=OFF if numbers.verdict == OFF else DOUBTFUL, sentence=said)
         found.append(numbers)
     said = "Frequencies of the labels: the model's differ from yours by {:.1%} of the rows in the mean"
-    often = contrast("frequency", "Label frequencies", said, share, 0.02, frequencies, L, replicates, names, 2 / q)
-    first, second = chosen_pairs(L)
+    how = "frequency", "Label frequencies", said, share, 0.02, frequencies
+    found.append(contrast(*how, L, replicates, names, 2 / L.shape[1]))
+    said = "Labels together: correlations of pairs of labels differ by {:.2f} in the mean"
+    how = "co-occurrence", "Labels together", said, "correlation", 0.05, lambda M: correlations(M, first, second)
     named = [f"{names[a]} & {names[b]}" for a, b in zip(first, second, strict=True)]
-    pairs = contrast(
-        "co-occurrence",
-        "Labels together",
-        "Labels together: correlations of pairs of labels differ by {:.2f} in the mean",
-        "correlation",
-        0.05,
-        lambda M: correlations(M, first, second),
-        L,
-        replicates,
-        named,
-        2 / max(len(first), 1),
-    )
-    return [*found, often, pairs]
+    return [*found, contrast(*how, L, replicates, named, 2 / max(len(first), 1))]
 
 
 def contrast(
@@ -166,21 +152,10 @@ def contrast(
         beyond += "; but chance alone explains large differences here, so this says nothing"
     lower, upper = np.percentile(made, BAND, axis=0)
     used = np.flatnonzero((observed != 0) | (upper != 0))
-    kept = np.sort(
-        used[np.argsort(-np.abs(gap)[used], kind="stable")[:SHOWN]]
-    )  # those that differ most, in their order
-    shown = {categories[k]: float(observed[k]) for k in kept}
-    return Finding(
-        name,
-        title,
-        verdict,
-        value,
-        f"{said.format(value)}, {beyond}.",
-        shown,
-        axis,
-        lower[kept].tolist(),
-        upper[kept].tolist(),
-    )
+    # Those that differ most, in their order.
+    kept = np.sort(used[np.argsort(-np.abs(gap)[used], kind="stable")[:SHOWN]])
+    shown, band = {categories[k]: float(observed[k]) for k in kept}, (lower[kept].tolist(), upper[kept].tolist())
+    return Finding(name, title, verdict, value, f"{said.format(value)}, {beyond}.", shown, axis, *band)
 
 
 def frequencies(L: np.ndarray) -> np.ndarray:
@@ -243,10 +218,8 @@ def interval_finding(ranks: np.ndarray) -> Finding:
         "wide": shares[4:6].sum() - 2 / N_BINS,
         "low" if slope > 0 else "high": abs(slope),
     }
-    shape = f"the posterior is too {max(excess, key=lambda name: excess[name])}"
-    shape = {FINE: "true degrees lie evenly in their posteriors", UNTOLD: "so few rows cannot show more"}.get(
-        verdict, shape
-    )
+    shapes = {FINE: "true degrees lie evenly in their posteriors", UNTOLD: "so few rows cannot show more"}
+    shape = shapes.get(verdict, f"the posterior is too {max(excess, key=lambda name: excess[name])}")
     said = (
         f"Intervals: on data drawn from the model at the size of yours ({len(ranks)} refits), 90 % intervals hold "
         f"{coverage:.0%} of the degrees; {shape}."
@@ -260,6 +233,7 @@ def interval_finding(ranks: np.ndarray) -> Finding:
 def spread_finding(subject: Subject) -> Finding:
     """How far the answer moves when the spread does, by one posterior deviation up and down."""
     method, fit = subject.model, subject.model.rule_fit_
+    fit = replace(fit, settings=replace(fit.settings, n_sweeps=SHORT["n_sweeps"], n_burn=SHORT["n_burn"]))
     X, L, r = subject.X[subject.few], subject.L[subject.few], min(fit.spread_deviation, 0.9)
 
     def answer(factor: float) -> Matrix:

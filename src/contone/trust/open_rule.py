@@ -20,7 +20,7 @@ from scipy.special import expit, ndtri
 from sklearn.base import clone
 
 from contone.enhance.inversion import Inversion
-from contone.enhance.inversion.expected_error import ExpectedError
+from contone.enhance.inversion.expected_error import ExpectedError, second_order
 from contone.enhance.inversion.posterior import Posterior
 from contone.enhance.inversion.rules import SHARES, THRESHOLDS, rank_rules
 from contone.measurements import IntervalRule, Order
@@ -28,7 +28,7 @@ from contone.numerics.simplex import kl_divergence
 from contone.trust.check_result import Finding, graded
 from contone.trust.subject import SHORT
 from contone.typing import Matrix
-from contone.validation import NOTHING_KNOWN
+from contone.validation.degrees import NOTHING_KNOWN
 
 LEAST_WEIGHT = 0.05
 """Probability from which on a rule is one that the labels allow."""
@@ -74,7 +74,7 @@ def average_over_rules(
     `method` is fitted under one rule, under which these rows have the posterior and the answer the expected error.
     """
     rules = allowed_rules(method.rule_fit_.rule, L, is_named=method.degradation != "auto")
-    level = (error.mean - _apart(posterior.mean, answer)) / max(_second_order(posterior), 1e-300)
+    level = (error.mean - _apart(posterior.mean, answer)) / max(float(second_order(posterior).mean()), 1e-300)
     found = [posterior]
     for rule, _ in rules[1:]:
         with warnings.catch_warnings():
@@ -82,7 +82,7 @@ def average_over_rules(
             other = clone(method).set_params(degradation=rule, n_samples=0, verbose=False, **SHORT).fit(X, L)
         found.append(other.posterior_)
     weight = np.array([w for _, w in rules])
-    own = np.array([max(level, 0.0) * _second_order(each) for each in found])
+    own = np.array([max(level, 0.0) * float(second_order(each).mean()) for each in found])
     q = L.shape[1]
     marked = np.where(L > 0, L, 0.0)
     alone = marked / np.maximum(marked.sum(axis=1, keepdims=True), 1e-300)
@@ -157,9 +157,3 @@ def rule_finding(found: OverRules, own: str) -> Finding:
 def _apart(D: Matrix, A: Matrix) -> float:
     """Mean KL(D || A) over rows."""
     return float(np.mean(kl_divergence(D, np.maximum(A, 1e-12))))
-
-
-def _second_order(posterior: Posterior) -> float:
-    """Mean over rows of sum_j var(d_j) / (2 d_j): the error of a posterior's mean, to second order."""
-    D, width = posterior.mean, posterior.logit_width
-    return float(np.mean(0.5 * (D * (1.0 - D) ** 2 * width**2).sum(axis=1)))

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import datetime
 import math
-import os
 import platform
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from contone.enhance.inversion import Inversion
-from contone.pages import html, svg, words
+from contone.pages import svg, words
 from contone.pages.blocks import Block, Cell, Charts, Column, Document, Grid, Heading, Items, Row, Section, Text
 from contone.pages.svg import Chart
-from contone.runtime.files import replacing
 from contone.trust.check_result import MODEL, Check, DoubtfulEntry, Finding, LabelSummary, RowSummary
-from contone.trust.people import ItemAnswer, People, Person, look_at_people
+from contone.trust.people import ItemAnswer, People, Person
 from contone.trust.verdict import Decision
-from contone.typing import Data
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MOST_LABELS, MOST_MARKED, MOST_PERSONS = 200, 12, 500
 """Labels that the table of degrees shows, marked labels that a row names, and persons."""
@@ -31,78 +22,36 @@ BAR = 6.0
 COUNTED = "Rows are counted from 0, as in the file without its header."
 
 
-def document(check: Check, source: str = "The data", *, commands: bool = False) -> str:
-    """The page as one text; for `commands`, what to do is said in options of the command line."""
-    return html.page(
-        Document(
-            f"Can these degrees be believed? {words.clip(source, 60)}",
-            f"{source}: {words.count(check.n_rows, 'row')}, {words.count(len(check.labels), 'label')}, enhanced by "
-            f"{check.method}{_sampled(check)}.",
-            (
-                _summary(check, commands=commands),
-                _checks(check),
-                _labels(check.labels, "row"),
-                _ambiguous(check),
-                _doubtful(check),
-            ),
-            f"{_made_by()} Expected error: KL(D || D^) over models that the labels allow; no truth was used.",
-        )
+def document(check: Check, source: str = "The data", *, commands: bool = False) -> Document:
+    """What the page says; for `commands`, what to do is said in options of the command line."""
+    return Document(
+        f"Can these degrees be believed? {words.clip(source, 60)}",
+        f"{source}: {words.count(check.n_rows, 'row')}, {words.count(len(check.labels), 'label')}, enhanced by "
+        f"{check.method}{_sampled(check)}.",
+        (
+            _summary(check, commands=commands),
+            _checks(check),
+            _labels(check.labels, "row"),
+            _ambiguous(check),
+            _doubtful(check),
+        ),
+        f"{_made_by()} Expected error: KL(D || D^) over models that the labels allow; no truth was used.",
     )
 
 
-def people_document(people: People, source: str = "The answers") -> str:
-    """The page about people as one text."""
+def people_document(people: People, source: str = "The answers") -> Document:
+    """What the page about people says."""
     about = f"{words.count(people.n_answers, 'answer')} about {words.count(people.n_items, 'item')}"
     about += f" by {len(people.persons):,} people" if people.persons else ""
     short: list[Block] = [Text(headline(people), "strong")]
     if people.findings:
         short = [*verdict_blocks(people.decision, commands=True), *short, *finding_blocks(people.findings)]
-    return html.page(
-        Document(
-            f"Who, what: {words.clip(source, 60)}",
-            f"{source}: {about}.",
-            (Section("summary", "In short", tuple(short)), _who(people), _what(people), _labels(people.labels, "item")),
-            f"{_made_by()} Intervals hold 90 % of what is possible given the answers; no truth was used.",
-        )
+    return Document(
+        f"Who, what: {words.clip(source, 60)}",
+        f"{source}: {about}.",
+        (Section("summary", "In short", tuple(short)), _who(people), _what(people), _labels(people.labels, "item")),
+        f"{_made_by()} Intervals hold 90 % of what is possible given the answers; no truth was used.",
     )
-
-
-def write(
-    check: Check,
-    path: str | os.PathLike[str],
-    source: str = "The data",
-    *,
-    overwrite: bool = True,
-    commands: bool = False,
-) -> Path:
-    """Write the page, whole or not at all."""
-    return _write(document(check, source, commands=commands), path, overwrite=overwrite)
-
-
-def write_people_page(
-    method: Inversion,
-    Y: Data,
-    groups: Sequence[Hashable],
-    annotators: Sequence[Hashable] | None,
-    path: str | os.PathLike[str],
-    source: str = "The answers",
-    *,
-    X: Data = None,
-    overwrite: bool = True,
-) -> People:
-    """Look at answers that a method was fitted to and write the page about them, whole or not at all.
-
-    With their features X, answers are left out and predicted, and the page leads with the verdict.
-    """
-    people = look_at_people(method, Y, groups, annotators, X)
-    _write(people_document(people, source), path, overwrite=overwrite)
-    return people
-
-
-def _write(text: str, path: str | os.PathLike[str], *, overwrite: bool) -> Path:
-    with replacing(path, overwrite=overwrite) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    return Path(path)
 
 
 def _made_by() -> str:
@@ -296,42 +245,26 @@ def _charts(finding: Finding) -> list[Chart]:
     if not finding.shown:
         return []
     names = words.clip_all(list(finding.shown), 30 if finding.lower else 52)
-    places, observed = list(range(len(names))), list(finding.shown.values())
-    sideways = max(map(len, names)) > (6 if len(names) > 4 else 14)
+    places, observed = range(len(names))[::-1], list(finding.shown.values())
     with svg.style():
-        drawing = svg.canvas(6.0, 0.55 + 0.2 * len(names) if sideways else 2.0)
+        drawing = svg.canvas(6.0, 0.55 + 0.2 * len(names))
         axis = drawing.subplots()
-        if sideways:
-            places = places[::-1]
-            if finding.lower:
-                axis.hlines(places, finding.lower, finding.upper, color=svg.LINE, linewidth=6)
-            _dots(axis, observed, places)
-            axis.set_yticks(places, names)
-            axis.set_ylim(-0.6, len(names) - 0.4)
-            axis.set_xlabel(finding.axis)
-            svg.bare(axis, "left")
-        else:
-            if finding.lower:
-                axis.vlines(places, finding.lower, finding.upper, color=svg.LINE, linewidth=9)
-            _dots(axis, places, observed)
-            axis.set_xticks(places, names)
-            axis.set_ylabel(finding.axis)
-            svg.bare(axis, "bottom")
+        axis.hlines(places[: len(finding.lower)], finding.lower, finding.upper, color=svg.LINE, linewidth=6)
+        for k, place in enumerate(zip(observed, places, strict=True)):  # one artist each, that can be pointed at
+            at = ([value] for value in place)
+            axis.plot(*at, "o", color=svg.ACCENT, markersize=4.5, clip_on=False, gid=f"dot-{k}")
+        axis.set_yticks(places, names)
+        axis.set_ylim(-0.6, len(names) - 0.4)
+        axis.set_xlabel(finding.axis)
+        svg.bare(axis, "left")
         if not finding.lower:
             is_share = finding.axis.startswith(("share", "weight"))
-            end = 1.0 if is_share else 1.1 * max(observed) or 1.0
-            (axis.set_xlim if sideways else axis.set_ylim)(0.0, end)
+            axis.set_xlim(0.0, 1.0 if is_share else 1.1 * max(observed) or 1.0)
         told = _told(finding)
         tips = {f"dot-{k}": text for k, text in enumerate(told)}
         description = f"{finding.sentence} {'; '.join(told)}."
         drawn = svg.to_svg(drawing, f"check-{finding.name}", finding.title, description, tips)
     return [Chart(drawn)]
-
-
-def _dots(axis: Axes, x: Sequence[float], y: Sequence[float]) -> None:
-    """One artist each, so that each can be pointed at."""
-    for k, place in enumerate(zip(x, y, strict=True)):
-        axis.plot(*([value] for value in place), "o", color=svg.ACCENT, markersize=4.5, clip_on=False, gid=f"dot-{k}")
 
 
 def _told(finding: Finding) -> list[str]:

@@ -24,10 +24,10 @@ from contone.backends import to_numpy
 from contone.enhance.inversion import Inversion
 from contone.exceptions import InputError
 from contone.measurements.base import Answers
-from contone.trust.agreement import Agreement, agreement
+from contone.trust.agreement import Agreement, agreement, mean_over_pairs
 from contone.trust.check_result import Finding, LabelSummary
 from contone.trust.left_out import leave_out, left_out_findings
-from contone.trust.subject import SHOWN
+from contone.trust.subject import SHOWN, summarize_labels
 from contone.trust.verdict import Decision, decide
 from contone.typing import Data, Matrix
 
@@ -99,11 +99,7 @@ class People:
 
 
 def look_at_people(
-    method: Inversion,
-    Y: Data,
-    groups: Sequence[Hashable],
-    annotators: Sequence[Hashable] | None = None,
-    X: Data = None,
+    method: Inversion, Y: Data, groups: Sequence[Hashable], annotators: Sequence[Hashable] | None = None, X: Data = None
 ) -> People:
     """What answers Y (n, q) about items `groups` (n,) by `annotators` (n,) say, of a method that was fitted to them.
 
@@ -139,12 +135,10 @@ def look_at_people(
     np.add.at(totals, item, np.nan_to_num(L))
     unsure = [i for i in np.argsort(-second, kind="stable")[:SHOWN] if second[i] > 0.5 / len(names)]
     against = [k for k in np.argsort(share, kind="stable")[:SHOWN] if share[k] < 0.5]  # NaN comes last
-    often_marked = (np.nan_to_num(L) > 0).sum(axis=0) / np.maximum((~np.isnan(L)).sum(axis=0), 1)
-    means = (often_marked, D.mean(axis=0), np.median(lower, axis=0), np.median(upper, axis=0))
     return People(
         len(L),
         len(items),
-        tuple(LabelSummary(name, *map(float, each)) for name, *each in zip(names, *means, strict=True)),
+        summarize_labels(names, L, D, lower, upper),
         agreement(totals if is_vote else count_values(L, item), "nominal" if is_vote else "ordinal"),
         _persons(method, who, share) if annotators is not None else (),
         tuple(ItemAnswer(items[i], told(totals[i], "count"), None, float(second[i]), degrees(i)) for i in unsure),
@@ -155,13 +149,7 @@ def look_at_people(
 
 def speaks_for(L: Matrix, D: Matrix) -> Matrix:
     """How far degrees D (n, q) speak for answers L (n, q); NaN where an answer puts no labels in an order."""
-    total, pairs = np.zeros(len(L)), np.zeros(len(L))
-    for j in range(L.shape[1]):
-        above = L[:, [j]] > L  # false where one of them was not asked
-        total += (above * D[:, [j]] / np.maximum(D[:, [j]] + D, 1e-300)).sum(axis=1)
-        pairs += above.sum(axis=1)
-    found: Matrix = np.divide(total, pairs, out=np.full(len(L), np.nan), where=pairs > 0)
-    return found
+    return mean_over_pairs(L, D, lambda a, b: a / np.maximum(a + b, 1e-300), axis=1)[0]
 
 
 def count_values(L: Matrix, item: np.ndarray) -> Matrix:

@@ -31,6 +31,7 @@ from sklearn.base import clone
 
 from contone.backends import get_backend, to_numpy
 from contone.base import check_whole_numbers
+from contone.enhance.graded import fit_graded
 from contone.enhance.inversion import Inversion, simulate
 from contone.enhance.inversion.blocks import take_rows
 from contone.enhance.inversion.fit import choose_rows
@@ -41,7 +42,8 @@ from contone.exceptions import ArgumentError, LabelWarning
 from contone.measurements import Measurement
 from contone.runtime.warnings import warn
 from contone.typing import Array, Data, Matrix
-from contone.validation import NOTHING_KNOWN, KnownDegrees, check_degrees, check_training
+from contone.validation.degrees import NOTHING_KNOWN, KnownDegrees, check_degrees
+from contone.validation.training import check_training
 
 MISFIT = 0.1
 """Total-variation distance of the numbers of labels per row, real against rehearsed, from which a rehearsal warns,
@@ -160,18 +162,19 @@ class Rehearsal:
         fitted = clone(model) if model is not None else Inversion()
         X_checked, L_checked, border = check_training(fitted, X, Y)
         n = L_checked.shape[0]
-        known = _read_degrees(degrees, border.label_names, n, X, Y)
+        known = NOTHING_KNOWN if degrees is None else degrees
+        if not isinstance(known, KnownDegrees):
+            known = check_degrees(degrees, border.label_names, n, X, Y)
         rows = choose_rows(n, max_rows, np.random.default_rng(random_state), known.rows)
         X_some, L_some = rows_in_memory(X_checked, L_checked, rows)
-        graded = _graded(known, rows, L_some.shape)
-        fitted.fit(X_some, L_some, degrees=graded)
-        fit, rng = fitted.fit_, np.random.default_rng(random_state)
-        how = X_some, L_some, graded, n_replicates, rng
-        drawn = _draw_answers(fit, *how) if isinstance(fit, PeopleFit) else _draw_labels(fit, *how)
-        replicates = tuple(
-            Replicate(D, labels, parameters, None if graded is None else np.where(np.isnan(graded), np.nan, D))
-            for D, labels, parameters in drawn
-        )
+        known = known.among(rows)
+        fit = fit_graded(fitted, X_some, L_some, known).fit_
+        how = X_some, L_some, n_replicates, np.random.default_rng(random_state)
+        if isinstance(fit, PeopleFit):
+            drawn = _draw_answers(fit, *how)
+        else:
+            drawn = draw_labels(fit, *how, n_graded=len(known.rows))
+        replicates = tuple(Replicate(*each, degrees=_graded(each[0], known.rows)) for each in drawn)
         self.X, self.labels, self.rows, self.label_names = X_some, L_some, rows, tuple(border.label_names)
         self.model, self.replicates = fitted, replicates
         self.misfit, chance = _compare_cardinalities(L_some, replicates, fitted.degradation_)
@@ -206,30 +209,21 @@ def rows_in_memory(X: Array, L: Array, rows: np.ndarray) -> tuple[Matrix, Matrix
     return to_numpy(X[rows]).astype(np.float64), to_numpy(L[rows]).astype(np.float64)
 
 
-def _read_degrees(degrees: Data, names: list[str], n: int, X: Data, Y: Data) -> KnownDegrees:
-    if degrees is None:
-        return NOTHING_KNOWN
-    return degrees if isinstance(degrees, KnownDegrees) else check_degrees(degrees, names, n, X, Y)
-
-
-def _graded(known: KnownDegrees, rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
-    """The known degrees among some rows, (m, q) with NaN elsewhere; None where there are none."""
-    among = np.isin(known.rows, rows)
-    if not among.any():
-        return None
-    found = np.full(shape, np.nan)
-    found[np.searchsorted(rows, known.rows[among])] = known.degrees[among]
-    return found
+def _graded(D: Matrix, rows: np.ndarray) -> Matrix | None:
+    """The degrees of some rows of D (m, q), NaN elsewhere; None where there are none."""
+    found = np.full(D.shape, np.nan)
+    found[rows] = D[rows]
+    return found if len(rows) else None
 
 
 Drawn = Iterator[tuple[Matrix, Matrix, Parameters | Draw]]
 """Degrees (m, q), labels (m, q), and what made them."""
 
 
-def _draw_labels(
-    fit: Fit, X: Matrix, L: Matrix, graded: Matrix | None, n_replicates: int, rng: np.random.Generator
+def draw_labels(
+    fit: Fit, X: Matrix, L: Matrix, n_replicates: int, rng: np.random.Generator, *, n_graded: int = 0
 ) -> Drawn:
-    """Replicates of rows X (m, d) with labels L (m, q) that a rule made, and known degrees (m, q)."""
+    """Replicates of rows X (m, d) with labels L (m, q) that a rule made, some of them graded."""
     unasked = np.isnan(L)
     silent = np.asarray(fit.settings.noise.silent(fit.rule, L))
     if L.shape[1] == 1:
@@ -237,8 +231,8 @@ def _draw_labels(
             yield np.ones_like(L), np.where(unasked, np.nan, 1.0), fit.parameters
         return
     information = simulate.learn_information(fit, X, L, rng)
-    if graded is not None:
-        information = simulate.with_graded_rows(information, len(L), int((~np.isnan(graded[:, 0])).sum()))
+    if n_graded:
+        information = simulate.with_graded_rows(information, len(L), n_graded)
     scores = simulate.even_scores(n_replicates, rng)
     for score, stream in zip(scores, rng.spawn(n_replicates), strict=True):
         parameters = simulate.draw_parameters(fit, information, X, stream, score)
@@ -248,9 +242,7 @@ def _draw_labels(
         yield D, labels, parameters
 
 
-def _draw_answers(
-    fit: PeopleFit, X: Matrix, L: Matrix, _graded: Matrix | None, n_replicates: int, rng: np.random.Generator
-) -> Drawn:
+def _draw_answers(fit: PeopleFit, X: Matrix, L: Matrix, n_replicates: int, rng: np.random.Generator) -> Drawn:
     """The same for items X (m, d) that people answered, L (m, q): each with another draw of the parameters."""
     features = [f.features(X) for f in fit.maps]
     for number in np.linspace(0, len(fit.draws) - 1, n_replicates).round().astype(int):

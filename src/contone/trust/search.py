@@ -35,7 +35,7 @@ from contone.measures import evaluate
 from contone.runtime.machine import check_jobs
 from contone.runtime.progress import show_progress
 from contone.trust.rehearsal import Rehearsal, Replicate
-from contone.trust.trial import Tried, shared_memory, try_method
+from contone.trust.trial import Tried, shared_memory, try_all
 from contone.typing import Record
 
 LOG_TEMPERATURES = (math.log(0.005), math.log(200.0))
@@ -122,7 +122,7 @@ def search(
             for k, params in enumerate(chosen):
                 if budget is not None and k >= n_first and time.perf_counter() - start > budget:
                     return
-                yield delayed(_answers)(able, params, rehearsal.X, replicates)
+                yield delayed(try_all)(clone(able).set_params(**params), rehearsal.X, replicates)
 
         found = Parallel(n_jobs=n_jobs, return_as="generator", pre_dispatch="n_jobs")(calls())
         return list(show_progress(found, len(chosen), title, verbose))
@@ -181,11 +181,6 @@ def best_temperature(truths: Sequence[np.ndarray], answers: Sequence[np.ndarray]
     return math.exp(found.x), float(found.fun)
 
 
-def _answers(method: Enhancer, params: Record, X: np.ndarray, replicates: Sequence[Replicate]) -> list[Tried]:
-    settled = clone(method).set_params(**params)
-    return [try_method(settled, X, r.labels, r.degrees) for r in replicates]
-
-
 def _judged(params: Record, trials: Sequence[Any], replicates: Sequence[Any], temperature: bool) -> Candidate:
     seconds = float(np.mean([t.seconds for t in trials]))
     error = next((t.error for t in trials if t.error), "")
@@ -196,13 +191,9 @@ def _judged(params: Record, trials: Sequence[Any], replicates: Sequence[Any], te
     if truths[0].shape[1] == 1:
         return Candidate(params, 1.0, 0.0, len(trials), seconds)
     if temperature:
-        t, score = best_temperature(truths, answers)
-    else:
-        t, score = (
-            1.0,
-            float(np.mean([evaluate(D, A).kl / _uniform_kl(D) for D, A in zip(truths, answers, strict=True)])),
-        )
-    return Candidate(params, t, score, len(trials), seconds)
+        return Candidate(params, *best_temperature(truths, answers), len(trials), seconds)
+    score = np.mean([evaluate(D, A).kl / _uniform_kl(D) for D, A in zip(truths, answers, strict=True)])
+    return Candidate(params, 1.0, float(score), len(trials), seconds)
 
 
 def _uniform_kl(D: np.ndarray) -> float:

@@ -5,6 +5,7 @@ And what it shows of rows, labels and pairs of labels.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,15 +86,11 @@ def taken(A: Array, rows: np.ndarray) -> Matrix:
     return np.asarray(to_numpy(A[rows] if backend.in_memory else backend.compute(A[rows])[0]), dtype=np.float64)
 
 
-def summarize_labels(subject: Subject, ends: tuple[Matrix, Matrix] | None = None) -> tuple[LabelSummary, ...]:
-    """Each label with its degrees and the ends of their intervals, if there are any."""
-    found = []
-    for j, name in enumerate(subject.names):
-        given = subject.L[~np.isnan(subject.L[:, j]), j]
-        frequency = float((given > 0).mean()) if len(given) else 0.0
-        typical = (None, None) if ends is None else tuple(float(np.median(end[:, j])) for end in ends)
-        found.append(LabelSummary(name, frequency, float(subject.D[:, j].mean()), *typical))
-    return tuple(found)
+def summarize_labels(names: Sequence[str], L: Matrix, D: Matrix, *ends: Matrix) -> tuple[LabelSummary, ...]:
+    """Each label, as labels L (n, q) have it, with its degrees D (m, q) and the ends of their intervals, if any."""
+    often = (np.nan_to_num(L) > 0).sum(axis=0) / np.maximum((~np.isnan(L)).sum(axis=0), 1)
+    columns = (often, D.mean(axis=0), *(np.median(end, axis=0) for end in ends))
+    return tuple(LabelSummary(name, *map(float, each)) for name, *each in zip(names, *columns, strict=True))
 
 
 def summarize_rows(subject: Subject, score: Matrix) -> tuple[RowSummary, ...]:

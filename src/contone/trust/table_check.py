@@ -12,8 +12,8 @@ from sklearn.base import clone
 from contone.base import Enhancer
 from contone.enhance.inversion import Inversion
 from contone.runtime.progress import Progress
-from contone.tables.fitting import FittedRows, fit_problem, named_method
-from contone.tables.reading import read_problem
+from contone.tables.fitting import fit_problem, named_method
+from contone.tables.reading import Problem, read_problem
 from contone.tables.settings import Reading, ReadingOptions
 from contone.trust.check_result import Check
 from contone.trust.credibility import check
@@ -53,7 +53,7 @@ def check_file(
 
 def check_rows(
     method: Enhancer,
-    rows: FittedRows,
+    rows: Problem,
     *,
     model: Inversion | None = None,
     progress: Progress | None = None,
@@ -63,11 +63,11 @@ def check_rows(
     shape = getattr(getattr(method, "label_distributions_", None), "shape", None)
     # One from an interrupted run's file has no answer to its rows, and is fitted to them once more.
     fitted = method if shape == rows.Y.shape else clone(method)
-    with (progress or Progress()).fitting("checking the answer"):
+    with (progress or Progress()).working("checking the answer"):
         found = check(fitted, rows.X, rows.Y, model=model, max_rows=max_rows)
     found = replace(
         found,
         ambiguous=tuple(replace(row, row=int(rows.numbers[row.row])) for row in found.ambiguous),
         doubtful=tuple(replace(entry, row=int(rows.numbers[entry.row])) for entry in found.doubtful),
     )
-    return replace(found, n_rows=rows.n_rows, n_fitted=len(rows.numbers)) if rows.is_sample else found
+    return found if rows.sample_of is None else replace(found, n_rows=rows.sample_of, n_fitted=len(rows.numbers))

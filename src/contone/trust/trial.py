@@ -15,7 +15,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from contone import enhance
@@ -26,8 +25,8 @@ from contone.enhance.graded import takes_degrees
 from contone.exceptions import ArgumentError, MissingExtraError
 from contone.measurements import Votes
 from contone.runtime.warnings import recorded
-from contone.trust.rehearsal import Rehearsal
-from contone.typing import Data, EstimatorLike
+from contone.trust.rehearsal import Replicate
+from contone.typing import Data, EstimatorLike, Matrix
 
 Answer = TypeVar("Answer")
 
@@ -79,13 +78,11 @@ def trial(work: Callable[[], Answer]) -> Trial[Answer]:
     return Trial(answer, seconds, cpu, error, trace, is_left_out, warned)
 
 
-Tried: TypeAlias = Trial[NDArray[np.float64]]
+Tried: TypeAlias = Trial[Matrix]
 """A method's trial: its answer is distributions (m, q)."""
 
 
-def try_method(
-    method: Enhancer, X: NDArray[np.float64], labels: NDArray[np.float64], degrees: NDArray[np.float64] | None = None
-) -> Tried:
+def try_method(method: Enhancer, X: Matrix, labels: Matrix, degrees: Matrix | None = None) -> Tried:
     """A fresh copy of a method on features X (m, d) and labels (m, q): its answer (m, q).
 
     Known degrees (m, q) are handed to methods that take them. Of votes and levels, a method of 0/1 labels is given
@@ -110,15 +107,13 @@ def quiet(method: Enhancer) -> Enhancer:
     return clone(method).set_params(verbose=False) if "verbose" in method.get_params(deep=False) else method
 
 
-def try_all(method: Enhancer, rehearsal: Rehearsal, budget: float | None) -> list[Tried]:
+def try_all(method: Enhancer, X: Matrix, replicates: Sequence[Replicate], budget: float | None = None) -> list[Tried]:
     """A method on one replicate after the other, until the next one would pass a budget in seconds; one at least."""
     trials: list[Tried] = []
-    spent = 0.0
-    for replicate in rehearsal.replicates:
-        if budget is not None and trials and spent + trials[-1].seconds > budget:
+    for replicate in replicates:
+        if budget is not None and trials and sum(t.seconds for t in trials) + trials[-1].seconds > budget:
             break
-        trials.append(try_method(method, rehearsal.X, replicate.labels, replicate.degrees))
-        spent += trials[-1].seconds
+        trials.append(try_method(method, X, replicate.labels, replicate.degrees))
     return trials
 
 

@@ -19,7 +19,7 @@ from contone.trust.rehearsal import Rehearsal
 from contone.trust.search import Found, search
 from contone.trust.trial import counting_methods, named_methods, reads
 from contone.typing import Array, EstimatorLike, Record
-from contone.validation import NOTHING_KNOWN, KnownDegrees
+from contone.validation.degrees import NOTHING_KNOWN, KnownDegrees
 
 DEFAULT_METHODS = ("temperature", "lp", "glle", "lesc", "lemll", "inversion")
 """What `Best` chooses from unless it is told: one method of every kind, all of them fast."""
@@ -57,13 +57,7 @@ class _Rehearsed(Graded):
         return inside if isinstance(inside, Inversion) and inside.reads_answers() else Inversion()
 
     def _choose(
-        self,
-        X: Array,
-        L: Array,
-        known: KnownDegrees,
-        space: Record | None = None,
-        *,
-        temperature: bool = True,
+        self, X: Array, L: Array, known: KnownDegrees, space: Record | None = None, *, temperature: bool = True
     ) -> tuple[dict[str, Found], Solution]:
         """What a rehearsal says of each method, the best first; and that one, fitted to the real data."""
         rehearsal = Rehearsal(

@@ -51,10 +51,7 @@ SIMPLER = (
     "Take the labels as they are, or compare methods on data like yours: contone compare.",
 )
 COUNT = ("Count the answers, or ask more people per item; columns that tell something of the items help, too.",) * 2
-ASK = (
-    "Have a second person answer some of the items.",
-    "Have a second person answer some of the items: contone suggest --rule votes names them.",
-)
+ASK = ("Have a second person answer some of the items; where people vote, contone suggest names them.",) * 2
 FEATURES = (
     "Check that X and Y are of the same rows; add features that tell something, or use features=False.",
     "Check that labels and features are of the same rows; add columns that tell something.",
@@ -74,7 +71,7 @@ TABLE = {
     "shares": Consequence(USE, CARE, USE, "degrees are not the shares that come true", *INTERVALS),
     "cardinality": Consequence(CARE, NEVER, USE, "the rule does not make such numbers of labels per row", *RULE),
     "rule": Consequence(CARE, CARE, USE, "most of the expected error is that nobody knows how labels were made", *RULE),
-    "features": Consequence(CARE, CARE, CARE, "the features tell nothing of the labels", *FEATURES),
+    "features": Consequence(CARE, CARE, CARE, "the features tell nothing of the labels, or there are none", *FEATURES),
     "entries": Consequence(USE, CARE, USE, "hidden labels are predicted worse than by equal degrees", *NOISE),
     "rehearsal": Consequence(CARE, NEVER, USE, "on data like these a method without features does better", *METHOD),
     "order": Consequence(CARE, NEVER, USE, "labels marked no often get more weight than labels marked yes", *METHOD),

@@ -163,13 +163,16 @@ def check_features(estimator: EstimatorLike, X: Data, *, reset: bool) -> Array:
 
 
 def _align_lazily(X: Data, Y: Data) -> tuple[Array, Array]:
-    """Both as lazy float64 matrices with the same blocks of rows."""
+    """Both as lazy float64 matrices with the same blocks of rows: those of X, or of Y where X is in memory."""
     try:
-        from contone.backends.dask import align
+        backend = get_backend(X, Y)
     except ImportError as error:  # an array of dask's without dask itself
         raise MissingExtraError("dask.array cannot be imported: pip install 'contone[scale]'.") from error
-    X, Y = align(X, Y)
-    return X.astype(np.float64), Y.astype(np.float64)
+    blocks_of_X = is_dask_array(X)
+    X, Y = (backend.check_matrix(A, name).astype(np.float64) for A, name in ((X, "X"), (Y, "Y")))
+    same_rows(X, Y, "Y")
+    rows = (X if blocks_of_X else Y).chunks[0]
+    return X.rechunk((rows, X.shape[1])), Y.rechunk((rows, Y.shape[1]))
 
 
 def _count_features(estimator: EstimatorLike, X: Array, *, reset: bool) -> None:

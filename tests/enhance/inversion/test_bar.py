@@ -38,7 +38,7 @@ def test_a_narrow_peak_beside_a_wide_one_is_seen():
     """Two of eight labels above 0.2 now and then: so at a spread of 0.5, and again at 10, where a coarse grid ended."""
     rng, rule = np.random.default_rng(0), Threshold(0.2)
     counts = count_labels(rule.apply(softmax(0.5 * rng.standard_normal((800, 8)))).astype(float), rule)
-    found = logistic_normal.spread_posterior(rng.standard_normal((4000, 8)), counts, rule.cardinality, (0.22, 0.5))
+    found = logistic_normal.spread_posterior(rule, rng.standard_normal((4000, 8)), counts)
     assert found.mean == pytest.approx(0.5, abs=0.05)
     assert 0.003 < found.deviation < 0.1
 

@@ -58,6 +58,26 @@ def test_rows_have_the_mean_and_the_same_answer_comes_twice(fitted):
 def test_one_label_leaves_no_error():
     method = Inversion(n_sweeps=10, n_burn=2).fit(np.zeros((4, 1)), np.ones((4, 1)))
     assert method.expected_error_.mean == method.expected_error_.upper == 0.0
+    assert method.fit_.spread == Spread(0.0, 0.0)
+    parameters = method.fit_.parameters
+    assert not parameters.coefficients.any()
+    assert (parameters.covariance, parameters.theta) == ([[0.0]], 0.0)
+
+
+def test_the_interval_has_the_error_of_the_mean_over_rows_and_models(fitted, monkeypatch):
+    """Models that agree leave the chance of the rows alone; and models that differ add theirs, in logs."""
+    method, _ = fitted
+    rows = np.random.default_rng(0).gamma(2.0, 0.01, size=50)
+    n = method._error_sample.n
+    chance = rows.std() / rows.mean() / math.sqrt(n)
+    for logs in (np.zeros(12), np.linspace(-0.3, 0.3, 12)):
+        errors = np.exp(logs)[:, None] * rows
+        monkeypatch.setattr(expected_error, "errors_under_models", lambda *_, errors=errors: errors)
+        found = expected_error.expect_error(method.fit_, method._error_sample, method.posterior_)
+        assert found.mean == pytest.approx(errors.mean())
+        reach = ndtri(0.95) * math.sqrt(logs.var(ddof=1) + chance**2)
+        centre = np.log(rows.mean()) + logs.mean()
+        assert np.log([found.lower, found.upper]) == pytest.approx([centre - reach, centre + reach])
 
 
 def test_the_second_order_is_right_where_posteriors_are_narrow():
@@ -90,7 +110,7 @@ def test_models_have_the_spread_of_its_posterior(fitted, monkeypatch, tail):
     method, _ = fitted
     fit, sample = method.fit_, method._error_sample
     believed = Spread(0.7, 0.2)
-    monkeypatch.setattr(expected_error, "estimate_spread", lambda *_: believed)
+    monkeypatch.setattr(expected_error, "spread_posterior", lambda *_: believed)
 
     def spread(parameters):
         mean = replace(fit, parameters=parameters).mean(sample.X)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 from scipy.linalg import helmert
 from scipy.optimize import minimize
+from scipy.stats import multivariate_t
 
 from contone import CumulativeMass, Inversion, Threshold
 from contone.enhance.inversion import evidence, fit
@@ -111,6 +113,31 @@ def test_shape_and_mean_move_as_far_as_the_rows_bear_out():
     sample = np.cov(moved.T, bias=True)
     assert np.abs(found - sample).max() < 0.1
     assert shift == pytest.approx(moved.mean(axis=0), abs=0.05)
+
+
+def test_strengths_are_weighed_by_the_chance_of_the_rows(monkeypatch):
+    """Which is the product of the chances of each row given those before it: t distributions."""
+    Y, reference, p = np.random.default_rng(2).normal(0.5, 1.2, size=(7, 3)), np.diag([1.0, 2.0, 0.5]), 3
+    shapes, means = (4.0, 9.0), (0.5, 6.0)
+    monkeypatch.setattr(evidence, "ROWS_OF_SHAPE", shapes)
+    monkeypatch.setattr(evidence, "ROWS_OF_MEAN", means)
+    chances, shifts, covariances = [], [], []
+    for k, strength in itertools.product(shapes, means):
+        centre, number, freedom, scale, log_chance = np.zeros(p), strength, k + p + 1, k * reference, 0.0
+        for y in Y:
+            left = freedom - p + 1
+            told = multivariate_t(centre, scale * (number + 1) / (number * left), df=left)
+            log_chance += told.logpdf(y)
+            scale = scale + number / (number + 1) * np.outer(y - centre, y - centre)
+            centre, number, freedom = (number * centre + y) / (number + 1), number + 1, freedom + 1
+        chances.append(log_chance)
+        shifts.append(centre)
+        covariances.append(scale / (freedom - p - 1))
+    share = np.exp(chances) / np.exp(chances).sum()
+    found = evidence.fit_shape(Y, np.ones(7), reference)
+    np.testing.assert_allclose(found.shift, share @ shifts)
+    np.testing.assert_allclose(found.covariance, np.tensordot(share, covariances, 1))
+    assert found.worth == pytest.approx(1 / (share @ [1 / (k + 7) for k in shapes for _ in means]))
 
 
 @pytest.mark.parametrize(("mean", "deviation"), [(0.7, 0.2), (-0.7, 0.2), (0.1, 0.2), (0.3, 1e-9), (0.0, 0.2)])
@@ -252,7 +279,8 @@ def test_zeros_are_drawn_below_what_the_grader_could_have_given():
     degrees = np.array([[0.7, 0.3, 0.0]])
     grades = evidence.place_grades(np.array([1]), degrees, L)
     assert grades.bound == 0.15
-    rows, rng = Rows(CumulativeMass(), L, grades=grades), np.random.default_rng(0)
+    rows, rng = Rows(CumulativeMass(), L), np.random.default_rng(0)
+    rows.hold(grades)
     for _ in range(20):
         rows.sweep(np.zeros((3, 2)), np.eye(3), rng)
         ratios = np.exp(rows.Z[:, 1] - rows.Z[0, 1])

@@ -46,8 +46,8 @@ def test_the_spread_is_that_of_the_labels_before_they_were_spoilt(flips, hidden)
     L = flips.applied(rule.apply(softmax(0.5 * unit_draws(20_000, seed=2))) > 0, rng).astype(float)
     L[rng.random(L.shape) < hidden] = np.nan
     counts, Z = count_labels(L, rule), unit_draws(8000)
-    found = spread_posterior(Z, counts, rule.cardinality, rule.spread_prior, flips)
-    blind = spread_posterior(Z, counts, rule.cardinality, rule.spread_prior)
+    found = spread_posterior(rule, Z, counts, flips)
+    blind = spread_posterior(rule, Z, counts)
     assert found.mean == pytest.approx(0.5, abs=max(3 * found.deviation, 0.03))
     assert abs(found.mean - 0.5) < abs(blind.mean - 0.5)
 

@@ -131,7 +131,7 @@ def test_few_rows_that_ask_for_a_large_spread_get_it(spread):
     Z /= np.sqrt(np.mean(np.square(Z)))
     rule = Threshold(0.05)
     counts = np.bincount(rule.apply(softmax(spread * Z[:40])).sum(axis=1), minlength=9)[1:]
-    found = logistic_normal.spread_posterior(Z, counts, rule.cardinality, SPREAD_PRIOR)
+    found = logistic_normal.spread_posterior(rule, Z, counts)
     assert abs(found.mean - spread) < 3 * found.deviation
     assert found.mean == pytest.approx(spread, rel=0.35)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from contone.experiments.benchmark import with_references
 from contone.experiments.plan import Cell, make_plan
 from contone.experiments.run import run
 from contone.experiments.sources import load
@@ -62,7 +63,7 @@ def full_store(tmp_path_factory, run_cheaply):
         spec("augmentation", {"GLLE": 0.2, "LCdr-GLLE": 0.3, "LP": 0.4, "LCdr-LP": 0.5, "ML2": 40.0}),
         spec("sensitivity", {}) + '[[rows]]\nclass = "Temperature"\nsweep = { c = [0.1, 0.5, 2.0] }\n',
     ]
-    run_cheaply([cell for text in texts for cell in make_plan([read_spec(text)]).cells], folder)
+    run_cheaply([c for text in texts for c in make_plan([with_references(read_spec(text))]).cells], folder)
     return folder
 
 

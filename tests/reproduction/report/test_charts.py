@@ -93,26 +93,27 @@ def test_ranks_name_every_method(count):
     assert diagrams(replace(group, datasets=("a", "b", "c", "d")), ["kl"]) == []
 
 
-def test_augmentation_writes_an_outlier_instead_of_drawing_it():
-    bars = {
-        **{("GLLE", "alone"): (0.2, 0.3), ("GLLE", "augmented"): (0.21, 0.29)},
-        **{("ML2", "alone"): (7.5, 2.9), ("ML2", "augmented"): (0.22, None)},
-        **{("LP", "alone"): (None, 0.2), ("LP", "augmented"): (0.19, 0.2)},
-    }
-    (chart,) = of_paper.augmentation_chart("yeast-cdc", bars)
-    assert "7.500" in drawn(chart.svg)
-    ticks = [float(t) for t in drawn(chart.svg) if re.fullmatch(r"\d\.\d{1,2}", t)]
-    assert max(ticks) < 1
-    assert "alone not known" in chart.svg
-    assert of_paper.augmentation_chart("yeast-cdc", {("GLLE", "alone"): (None, 0.3)}) == []
+def scored(experiment: str, row: str, dataset: str, value: float) -> Result:
+    scores = {"chebyshev": value, "clark": value}
+    return Result(experiment, dataset, row, row, "method", status="done", scores=scores)
+
+
+def test_augmentation_has_a_panel_per_method_that_was_run():
+    ends = [scored("augmentation", "Uniform", "yeast-cdc", 0.1)]
+    measured = [scored("augmentation", "GLLE", "yeast-cdc", 0.2), scored("augmentation", "LCdr-GLLE", "yeast-cdc", 0.1)]
+    measured.append(scored("augmentation", "ML2", "yeast-cdc", math.inf))
+    table = {"clark": {"GLLE": {"cdc": 0.3, "elu": 9.0}}}
+    results = Results([*ends, *measured])
+    (chart,) = of_paper.augmentation(results, published_figures(results, "augmentation", table))
+    assert "GLLE, mean multiple of uniform: alone 2.00, augmented 1.00, alone, published 3.00." in chart.svg
+    assert {"GLLE", "cdc"} <= set(drawn(chart.svg))
+    assert not {"ML2", "elu"} & set(drawn(chart.svg))
+    assert of_paper.augmentation(Results(measured), []) == []
 
 
 def test_ablation_is_relative_to_uniform():
-    def result(experiment: str, row: str, dataset: str, value: float) -> Result:
-        return Result(experiment, dataset, row, row, "method", status="done", scores={"chebyshev": value})
-
-    ends = [result("recovery", "Uniform", name, 0.1) for name in ("yeast-cdc", "yeast-elu")]
-    measured = [result("ablation", "LF+LC", "yeast-cdc", 0.05), Result("ablation", "yeast-elu", "LF+LC", "x", "method")]
+    ends = [scored("ablation", "Uniform", "yeast-cdc", 0.1)]
+    measured = [scored("ablation", "LF+LC", "yeast-cdc", 0.05), Result("ablation", "yeast-elu", "LF+LC", "x", "method")]
     table = {"chebyshev": {"LF+LC": {"cdc": 0.2, "elu": 0.1}}}
     results = Results([*ends, *measured])
     (chart,) = of_paper.ablation(results, published_figures(results, "ablation", table))
@@ -151,3 +152,9 @@ def test_examples_say_which_labels_apply():
     assert "Instance 7: labels 1 apply; truth 0.500, 0.500; LCdr 0.600, 0.400." in chart.svg
     assert {"HAP", "SAD", "LCdr", "truth", "yes"} <= set(drawn(chart.svg))
     assert charts.instances([], ["LCdr"]) == []
+    other = kept | {"rows": [3], "recovered": [[0.9, 0.1]]}  # every data set has its own
+    results.append(Result("x", "yeast-heat", "LCdr", "LCdr", "method", records=({"examples": other},)))
+    first, second = charts.instances(results, ["LCdr"])
+    assert (first.title, second.title) == ("sjaffe", "yeast-heat")
+    assert "LCdr 0.600, 0.400" in first.svg
+    assert "Instance 3: labels 1 apply; truth 0.500, 0.500; LCdr 0.900, 0.100." in second.svg

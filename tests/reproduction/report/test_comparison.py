@@ -56,12 +56,12 @@ def test_lines_have_the_two_ends_beside_them(results, figures):
 
 
 def test_shares_agree_with_their_definition(results):
-    lower, _, upper = ends(results, "ablation", "artificial", "kl", "recovery")
+    lower, _, upper = ends(results, "ablation", "artificial", "kl")
     kl = results.score("ablation", "artificial", "LF+LC", "kl")
-    assert share(results, "ablation", "artificial", "LF+LC", "recovery") == recovered(kl, lower, upper)
-    assert share(results, "recovery", "artificial", "Uniform", "recovery") == 0
-    assert share(results, "recovery", "artificial", "Limit", "recovery") == 1
-    assert share(results, "ablation", "artificial", "no such row", "recovery") is None
+    assert share(results, "ablation", "artificial", "LF+LC") == recovered(kl, lower, upper)
+    assert share(results, "recovery", "artificial", "Uniform") == 0
+    assert share(results, "recovery", "artificial", "Limit") == 1
+    assert share(results, "ablation", "artificial", "no such row") is None
 
 
 def test_the_overview_counts_every_figure(figures):

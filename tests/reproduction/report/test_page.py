@@ -135,7 +135,7 @@ def test_the_template_computes_nothing():
     assert len(templates) >= 4
     codes = [c for t in templates for c in re.findall(r"\{[{%](.*?)[%}]\}", t.read_text("utf-8"), flags=re.S)]
     for code in codes:
-        assert not re.search(r"^\s*set\b|[+*/]|\|\s*(round|sum|sort|format|map|select)", code), code
+        assert not re.search(r"^\s*set\b|[+*/]|\|\s*(round|sum|sort|format|map|select)", code.rstrip("+-")), code
 
 
 def test_all_that_was_asked_for_is_there(full):

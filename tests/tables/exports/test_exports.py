@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from contone.exceptions import DataError
+from contone.tables.answers import Question
 from contone.tables.exports import read_export
 from contone.tables.reading import read_table
 
@@ -62,7 +63,7 @@ def test_label_studio_votes():
         ]
     )
     assert said(answers) == [(1, "10", {"glad"}), (1, "a@b", {"sad"})]
-    assert (answers.kind, answers.tool, answers.question) == ("votes", "Label Studio", "feeling")
+    assert answers.question == Question("Label Studio", "feeling", "votes", "choices", "text")
     assert answers.items["item"].to_list() == [1, 2, 3]
     assert answers.reference == {1: ["calm"]}
     assert fields(answers) == {"text": ["text 1", "text 2", "text 3"], "year": [1999, None, None]}
@@ -72,12 +73,12 @@ def test_label_studio_votes():
 
 def test_label_studio_marks_taxonomy_and_ratings():
     marks = read_answers([task(1, annotation(1, "a", "b"), annotation(2, "a"))])
-    assert marks.kind == "marks"
+    assert marks.question.kind == "marks"
     assert said(marks) == [(1, "1", {"a", "b"}), (1, "2", {"a"})]
     paths = read_answers([task(1, annotation(1, ["Animal", "Cat"], ["Plant"], kind="taxonomy"))])
     assert said(paths) == [(1, "1", {"Animal / Cat", "Plant"})]
     ratings = read_answers([task(1, annotation(1, 4, kind="rating"), annotation(2, 2, kind="rating"))])
-    assert ratings.kind == "votes"
+    assert ratings.question.kind == "votes"
     assert ratings.labels == ["1", "2", "3", "4"]
     assert said(ratings) == [(1, "1", {"4"}), (1, "2", {"2"})]
 
@@ -85,7 +86,7 @@ def test_label_studio_marks_taxonomy_and_ratings():
 def test_label_studio_ranks():
     region = {"from_name": "best", "to_name": "list", "type": "ranker", "value": {"ranker": {"_": ["b", "a", "c"]}}}
     answers = read_answers([task(1, {**annotation(1, "x"), "result": [region]})])
-    assert answers.kind == "ranks"
+    assert answers.question.kind == "ranks"
     assert dict(zip(answers.labels, answers.Y[0].tolist(), strict=True)) == {"b": 3.0, "a": 2.0, "c": 1.0}
 
 
@@ -127,7 +128,7 @@ def test_argilla_flat():
     assert said(answers) == [("r1", "u1", {"pos"}), ("r1", "u2", {"neg"})]
     assert fields(answers) == {"text": ["hello", "hello"]}
     assert answers.skipped == (("discarded", 1),)
-    assert answers.kind == "votes"
+    assert answers.question.kind == "votes"
 
 
 def test_argilla_nested_marks_ratings_and_ranks():
@@ -136,12 +137,12 @@ def test_argilla_nested_marks_ratings_and_ranks():
         return {"id": "r", "fields": {"text": "t"}, "metadata": {"n": 1}, "responses": {"q": given}}
 
     marks = read_answers([record(["a", "b"], ["c"])])
-    assert (marks.kind, said(marks)[0]) == ("marks", ("r", "u0", {"a", "b"}))
+    assert (marks.question.kind, said(marks)[0]) == ("marks", ("r", "u0", {"a", "b"}))
     assert fields(marks) == {"text": ["t"], "n": [1]}
     stars = read_answers([record(3, 5)])
-    assert (stars.kind, set(stars.labels)) == ("votes", {"1", "2", "3", "4", "5"})
+    assert (stars.question.kind, set(stars.labels)) == ("votes", {"1", "2", "3", "4", "5"})
     ranks = read_answers([record([{"value": "a", "rank": 2}, {"value": "b", "rank": 1}])])
-    assert (ranks.kind, ranks.Y.tolist()) == ("ranks", [[1.0, 2.0]])
+    assert (ranks.question.kind, ranks.Y.tolist()) == ("ranks", [[1.0, 2.0]])
     with pytest.raises(DataError, match="label, rating and ranking questions"):
         read_answers([record({"start": 1})])
 
@@ -155,7 +156,7 @@ def test_argilla_per_user():
 def test_doccano():
     rows = [{"id": 1, "text": "t", "label": ["a"], "Comments": []}, {"id": 2, "text": "u", "label": []}]
     answers = read_answers(rows)
-    assert (answers.kind, said(answers)) == ("marks", [(1, None, {"a"}), (2, None, set())])
+    assert (answers.question.kind, said(answers)) == ("marks", [(1, None, {"a"}), (2, None, set())])
     assert answers.workers == []
     with pytest.raises(DataError, match="Line 1 .* places in a text"):
         read_answers([{"text": "t", "label": [[0, 3, "PER"]]}])
@@ -165,17 +166,17 @@ def test_prodigy():
     options = [{"id": "A", "text": "first"}, {"id": "B", "text": "second"}]
     row = {"text": "t", "_input_hash": 5, "options": options, "accept": ["A"], "answer": "accept", "_session_id": "x"}
     answers = read_answers([row, {**row, "accept": ["B"], "_annotator_id": "y"}, {**row, "answer": "ignore"}])
-    assert (answers.kind, said(answers)) == ("votes", [(5, "x", {"A"}), (5, "y", {"B"})])
+    assert (answers.question.kind, said(answers)) == ("votes", [(5, "x", {"A"}), (5, "y", {"B"})])
     other = {**row, "_input_hash": 6, "options": [{"id": "A"}, {"id": "C"}], "config": {"choice_style": "multiple"}}
     answers = read_answers([row, other])
-    assert answers.kind == "marks"
+    assert answers.question.kind == "marks"
     assert np.isnan(answers.Y).tolist() == [[False, False, True], [False, True, False]]
 
 
 def test_prodigy_binary():
     row = {"text": "t", "_input_hash": 5, "label": "SPAM", "answer": "accept"}
     answers = read_answers([row, {**row, "answer": "reject", "_session_id": "x"}, {**row, "label": "HAM"}])
-    assert answers.kind == "marks"
+    assert answers.question.kind == "marks"
     np.testing.assert_array_equal(answers.Y, [[np.nan, 1], [np.nan, 0], [1, np.nan]])
 
 
@@ -185,7 +186,7 @@ def test_lewidi(tmp_path):
     path.write_text(json.dumps({"1": item, "2": {**item, "annotations": {"A1": "0", "A4": "1"}, "split": "dev"}}))
     answers = read_export(path)
     assert said(answers)[:2] == [("1", "A1", {"1"}), ("1", "A2", {"0"})]
-    assert (len(answers.item), answers.kind) == (5, "votes")
+    assert (len(answers.item), answers.question.kind) == (5, "votes")
     assert len(read_export(path, "dev").item) == 2
     path.write_text(json.dumps({"1": {**item, "annotators": "A1"}}))
     with pytest.raises(DataError, match="3 annotations by 1 annotators"):

@@ -52,20 +52,6 @@ def pieces(m: int, size: int) -> Iterator[slice]:
     return (slice(start, min(start + size, m)) for start in range(0, m, size))
 
 
-def smallest(A: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k smallest of every row of A (b, m), float32 and not negative, to some four digits, and where they are; both
-    (b, k), smallest first. A is overwritten.
-
-    NumPy parts numbers several times faster than places, so that the last bits of a number say where it was.
-    """
-    last = (1 << int(A.shape[1]).bit_length()) - 1
-    bits = A.view(np.int32)  # these are ordered as the numbers are
-    bits &= ~last
-    bits |= np.arange(A.shape[1], dtype=np.int32)
-    bits = np.sort(np.partition(bits, k - 1, axis=1)[:, :k], axis=1)
-    return (bits & ~last).view(np.float32), bits & last
-
-
 def single(A: np.ndarray, centre: np.ndarray) -> np.ndarray:
     """A - centre in float32, without a second float64 copy of all rows."""
     out = np.empty(A.shape, dtype=np.float32)
@@ -128,15 +114,15 @@ class Lists(NamedTuple):
         own, starts = np.unique(member[together], return_index=True)
         near = faiss.knn(self.centres[own], self.centres, min(LISTS_COMPARED * probes, len(self.centres)))[1]
         for rows, some in zip(np.split(together, starts[1:]), near, strict=True):
-            gaps[rows], chosen = smallest(faiss.pairwise_distances(points[rows], self.centres[some]), probes)
-            lists[rows] = some[chosen]
+            squared = faiss.pairwise_distances(points[rows], self.centres[some])
+            chosen = np.argpartition(squared, probes - 1, axis=1)[:, :probes]
+            gaps[rows], lists[rows] = np.take_along_axis(squared, chosen, axis=1), some[chosen]
         return lists, gaps
 
 
 def train(points: np.ndarray, lists: int) -> Lists:
     """Lists from a sample (m, d) of float32 points."""
-    groups, centres = _two_levels(points, lists)
-    centres, d = centres[_places(centres)], points.shape[1]
+    (groups, centres), d = _two_levels(points, lists), points.shape[1]
     quantizer: Any = faiss.IndexFlatL2(d)
     quantizer.add(centres)
     index: Any = faiss.IndexIVFPQFastScan(quantizer, d, len(centres), d, 4)
@@ -148,10 +134,15 @@ def train(points: np.ndarray, lists: int) -> Lists:
 
 
 def _k_means(A: np.ndarray, k: int) -> Array:
-    """Centres (k, d) of the rows of A; the seed is a constant, so that two runs are the same."""
+    """Centres (k, d) of the rows of A; the seed is a constant, so that two runs are the same.
+
+    They stand along the direction in which they vary most, so that near ones are near each other.
+    """
     means: Any = faiss.Kmeans(A.shape[1], k, niter=ROUNDS, seed=SEED, min_points_per_centroid=1)
     means.train(A)
-    return means.centroids
+    centred = means.centroids - means.centroids.mean(axis=0)
+    along = centred @ np.linalg.svd(centred, full_matrices=False)[2][0]
+    return means.centroids[np.argsort(along, kind="stable")]
 
 
 def _two_levels(A: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -165,24 +156,3 @@ def _two_levels(A: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     share = np.diff(np.round(ends * (k / len(A))).astype(int), prepend=0)
     parts = ((A[member == g], int(share[g])) for g in np.flatnonzero(share))
     return groups, np.concatenate(list(side_by_side(lambda part: _k_means(*part), parts, one_thread)))
-
-
-def _places(C: np.ndarray) -> np.ndarray:
-    """An order (m,) of the centres C (m, d) in which near ones are near: halved again and again along the direction in
-    which they vary most."""
-    pending, ordered = [np.arange(len(C))], []
-    while pending:
-        some = pending.pop()
-        if len(some) <= 2:
-            ordered.append(some)
-            continue
-        centred = C[some] - C[some].mean(axis=0)
-        centred /= np.abs(centred).max() or 1.0
-        direction = centred[np.argmax(np.einsum("ij,ij->i", centred, centred))]
-        for _ in range(5):  # of the power method: it need not be exact
-            direction = (centred @ direction) @ centred
-            direction /= np.linalg.norm(direction) or 1.0
-        along = centred @ direction
-        some, half = some[np.argsort(along, kind="stable")], len(some) // 2
-        pending += [some[half:], some[:half]]
-    return np.concatenate(ordered)

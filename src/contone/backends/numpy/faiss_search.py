@@ -33,6 +33,7 @@ from contone.backends.numpy.faiss_lists import (
     single,
     train,
 )
+from contone.backends.numpy.neighbours import Neighbours
 from contone.backends.protocols import invert
 from contone.runtime.machine import side_by_side
 
@@ -53,42 +54,21 @@ class Settings(NamedTuple):
     candidates: int
 
 
-class Found(NamedTuple):
-    """Neighbours (m, k), nearest first, the settings that found them and the share of true ones among them."""
-
-    indices: np.ndarray
-    distances: np.ndarray
-    settings: Settings
-    recall: float
-    order: np.ndarray
-    """(n,) the rows of X list by list: neighbours stand near each other in it."""
-
-
-def nearest_neighbours(X: np.ndarray, k: int) -> Found:
-    """The k nearest other rows of every row of X (n, d), k < n."""
-    index = _Index(X)
-    found = _search(index, index.X, k, own=True)
-    rank = invert(index.order)
-    indices, distances = take_rows(found.indices, rank), take_rows(found.distances, rank)
-    return found._replace(indices=index.order[indices], distances=distances)
-
-
-def query_neighbours(X: np.ndarray, queries: np.ndarray, k: int) -> Found:
-    """The k rows of X (n, d) nearest to every row of `queries` (m, d), k <= n."""
-    index = _Index(X)
-    found = _search(index, queries, k, own=False)
-    return found._replace(indices=index.order[found.indices])
-
-
-def _search(index: _Index, queries: np.ndarray, k: int, *, own: bool) -> Found:
-    """Neighbours by their places in the index; `own`: the queries are the rows of the index, in its order."""
-    m = len(queries)
+def search(X: np.ndarray, queries: np.ndarray | None, k: int) -> Neighbours:
+    """The k rows of X (n, d) nearest to every query (m, d); without queries, the k nearest others of every row of X."""
+    index, own = _Index(X), queries is None
+    asked = index.X if queries is None else queries
+    m = len(asked)
     sample = np.random.default_rng(SEED).choice(m, size=min(m, 2 * SAMPLE_QUERIES), replace=False)
     tuning, check = np.array_split(sample, 2) if m > 1 else (sample, sample)
-    settings = _tune(index, queries, tuning, k, own)
-    indices, distances = index.nearest(queries, k, np.arange(m) if own else None)
-    radius = index.true_radius(queries[check], k, check if own else None)
-    return Found(indices, distances, settings, _recall(distances[check], radius), index.order)
+    settings = _tune(index, asked, tuning, k, own)
+    indices, distances = index.nearest(asked, k, np.arange(m) if own else None)
+    recall = _recall(distances[check], index.true_radius(asked[check], k, check if own else None))
+    if own:
+        rank = invert(index.order)
+        indices, distances = take_rows(indices, rank), take_rows(distances, rank)
+    engine = f"faiss, {settings.lists} lists, {settings.probes} probes, {settings.candidates} candidates"
+    return Neighbours(index.order[indices], distances, engine, recall, index.order)
 
 
 def _tune(index: _Index, queries: np.ndarray, rows: np.ndarray, k: int, own: bool) -> Settings:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
@@ -46,31 +46,24 @@ class Neighbours(NamedTuple):
 
 def nearest_neighbours(X: np.ndarray, k: int) -> Neighbours:
     """The k nearest other rows of every row of X (n, d); k is cut to n - 1."""
-    n = len(X)
-    k = min(k, n - 1)
-    unit = safe_unit(X)
-    if unit != 1.0:
-        found = nearest_neighbours(X / unit, k)
-        return found._replace(distances=found.distances * unit)
-    if _is_too_large(X, n):
-        from contone.backends.numpy import faiss_search
-
-        return _approximate(faiss_search.nearest_neighbours(X, k))
-    distances, indices = NearestNeighbors(n_neighbors=k).fit(X).kneighbors()
-    return Neighbours(indices, distances)
+    return _search(X, None, min(k, len(X) - 1))
 
 
 def query_neighbours(X: np.ndarray, queries: np.ndarray, k: int) -> Neighbours:
     """The k rows of X (n, d) nearest to every row of `queries` (m, d); k is cut to n."""
-    k = min(k, len(X))
-    unit = safe_unit(X, queries)
+    return _search(X, queries, min(k, len(X)))
+
+
+def _search(X: np.ndarray, queries: np.ndarray | None, k: int) -> Neighbours:
+    asked = X if queries is None else queries
+    unit = safe_unit(X, asked)
     if unit != 1.0:
-        found = query_neighbours(X / unit, queries / unit, k)
+        found = _search(X / unit, None if queries is None else queries / unit, k)
         return found._replace(distances=found.distances * unit)
-    if _is_too_large(X, len(queries)):
+    if _is_too_large(X, len(asked)):
         from contone.backends.numpy import faiss_search
 
-        return _approximate(faiss_search.query_neighbours(X, queries, k))
+        return faiss_search.search(X, queries, k)
     distances, indices = NearestNeighbors(n_neighbors=k).fit(X).kneighbors(queries)
     return Neighbours(indices, distances)
 
@@ -102,9 +95,3 @@ def _exact_minutes(X: np.ndarray, n_queries: int, n_tried: int = 256) -> float:
     before = time.perf_counter()
     search.kneighbors(X[:: max(len(X) // n_tried, 1)][:n_tried])
     return (time.perf_counter() - before) / min(n_tried, len(X)) * n_queries / 60.0
-
-
-def _approximate(found: Any) -> Neighbours:
-    lists, probes, candidates = found.settings
-    engine = f"faiss, {lists} lists, {probes} probes, {candidates} candidates"
-    return Neighbours(found.indices, found.distances, engine, found.recall, found.order)

@@ -15,7 +15,7 @@ from contone.backends.numpy import Backend
 from contone.backends.numpy import neighbours as host_neighbours
 from contone.backends.numpy.neighbours import Neighbours
 from contone.backends.protocols import Draws
-from contone.backends.torch import duplicates, graph, memory, neighbours
+from contone.backends.torch import duplicates, graph, neighbours
 from contone.backends.torch.draws import FEW, TensorDraws
 from contone.exceptions import InputTypeError, ShapeError
 from contone.runtime.machine import Piece, Result
@@ -57,11 +57,7 @@ class TorchBackend(Backend):
         return A[order]
 
     def to_numpy(self, A: Tensor) -> np.ndarray:
-        if A.device.type == "meta":
-            raise InputTypeError("This is a meta tensor, which has a shape and no numbers: pass the data itself.")
-        A = A.detach()
-        if A.layout != torch.strided:
-            A = A.to_dense()
+        A = _plain(A, "This")
         if A.dtype == torch.bfloat16:  # NumPy has no such type; single precision holds all its numbers
             A = A.to(torch.float32)
         return A.cpu().numpy()
@@ -124,20 +120,24 @@ class TorchBackend(Backend):
     # Checks
 
     def available_bytes(self, X: Tensor) -> float:
-        return memory.available_bytes(X)
+        return neighbours.available_bytes(X)
 
     def check_matrix(self, A: Tensor, name: str) -> Tensor:
         """In float32 or float64: as it is, or, where it holds other numbers, in float64."""
-        if A.device.type == "meta":
-            raise InputTypeError(f"{name} is a meta tensor, which has a shape and no numbers.")
+        A = _plain(A, name)
         if A.is_complex():
             raise InputTypeError(f"{name} is complex: pass real numbers.")
         if A.ndim != 2 or A.shape[1] == 0:
             raise ShapeError(f"{name} must be a matrix, one row per instance; it has shape {tuple(A.shape)}.")
-        A = A.detach()
-        if A.layout != torch.strided:
-            A = A.to_dense()
         return A if A.dtype in (torch.float32, torch.float64) else A.to(torch.float64)
+
+
+def _plain(A: Tensor, name: str) -> Tensor:
+    """A without its gradient, its zeros written out."""
+    if A.device.type == "meta":
+        raise InputTypeError(f"{name} is a meta tensor, which has a shape and no numbers: pass the data itself.")
+    A = A.detach()
+    return A if A.layout == torch.strided else A.to_dense()
 
 
 def _on_host(X: Tensor) -> bool:

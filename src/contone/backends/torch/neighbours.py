@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from contone.backends.torch import screen
-from contone.backends.torch.memory import available_bytes
+from contone.runtime import machine
 
 TILE_BYTES = 2**31
 """Working memory of a tile on a GPU; an eighth of it on a CPU."""
@@ -60,6 +60,15 @@ def _tiles(queries: Tensor, X: Tensor) -> tuple[Tensor, ...]:
 def _tile_bytes(X: Tensor) -> int:
     """Working memory of a tile where X lies; a small or busy GPU gets smaller ones."""
     return int(min(TILE_BYTES, available_bytes(X) / 8)) if X.is_cuda else TILE_BYTES // 8
+
+
+def available_bytes(X: Tensor) -> float:
+    """Memory that work beside X can take: that of its GPU, if it is on one; the user's own limit comes first."""
+    if X.device.type != "cuda" or machine.user_limit() is not None:
+        return machine.available_bytes()
+    free, _ = torch.cuda.mem_get_info(X.device)
+    unused = torch.cuda.memory_reserved(X.device) - torch.cuda.memory_allocated(X.device)
+    return float(free + unused)  # what torch holds without using it is there to take
 
 
 def _distances(queries: Tensor, X: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ import numpy as np
 
 from contone.enhance.inversion.chain import Settings
 from contone.enhance.inversion.people.fit import fit_people
-from contone.enhance.inversion.sweeps import Bound
+from contone.enhance.inversion.sweeps import Bound, Move
 from contone.enhance.inversion.sweeps.compiled import CompiledSweeps, add_draw
 from contone.measurements import Region
 from contone.measurements.levels import Levels
@@ -17,7 +17,7 @@ def compile_loops() -> None:
     """Compile what first fits would, sweeps in both precisions and those for answers; it is kept on this machine."""
     for dtype in (np.float64, np.float32):
         Z = np.zeros((2, 2), dtype=dtype)
-        CompiledSweeps(Region("order")).sweep(Z, Bound(Z > 0), Z, np.eye(2), Z, Z[0])
+        CompiledSweeps(Region("order")).sweep(Z, Bound(Z > 0), Z, np.eye(2), Move(Z, Z[0]))
         add_draw(Z, (np.zeros((2, 2)), np.zeros((2, 2)), np.zeros((2, 2))), 1e-12, -40.0)
     rng = np.random.default_rng(0)
     item, person = np.repeat(np.arange(20), 2), np.tile([1, 2], 20)

@@ -9,9 +9,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from contone.backends import get_backend, to_numpy
-from contone.enhance.inversion import logistic_normal
 from contone.enhance.inversion.chain import count_labels
-from contone.enhance.inversion.evidence import find_contradictions
 from contone.enhance.inversion.logistic_normal import NO_FLIPS, Counts, Flips
 from contone.enhance.inversion.model import Fit, on_host
 from contone.enhance.inversion.posterior import evenly
@@ -21,7 +19,8 @@ from contone.measurements.order import has_levels
 from contone.numerics.simplex import softmax
 from contone.runtime.warnings import warn
 from contone.typing import Array
-from contone.validation import KnownDegrees, silent_rows
+from contone.validation.degrees import KnownDegrees
+from contone.validation.training import silent_rows
 
 SAMPLE_ROWS, SAMPLE_ENTRIES, LEAST_SAMPLE = 500, 20_000, 100
 """At most how many rows, or label entries, errors are estimated on; and rows that are always looked at."""
@@ -84,11 +83,9 @@ def report_rule(fit: Fit, X: Array, L: Array, D: Array, *, is_graded: bool = Fal
     if levels:
         positive = backend.row_maxima(xp.where(asked, L, xp.full_like(L, -xp.inf)))[:, None] == L
     weight = xp.sum(xp.where(positive, D, xp.zeros_like(D)), axis=1)
-    if bool(xp.all(asked)):
-        yes_weight = float(xp.mean(weight[told])) if bool(xp.any(told)) else 0.0
-    else:  # a label that nobody asked about is marked neither yes nor no
-        among = xp.sum(xp.where(asked & told[:, None], D, xp.zeros_like(D)))
-        yes_weight = float(xp.sum(weight)) / max(float(among), 1e-300)
+    # A label that nobody asked about is marked neither yes nor no.
+    among = xp.sum(xp.where(asked & told[:, None], D, xp.zeros_like(D)))
+    yes_weight = float(xp.sum(weight[told])) / max(float(among), 1e-300)
     if not fit.rule.scale_matters or L.shape[1] == 1:
         scale_from = "labels" if fit.rule.scale_matters else "graded rows" if is_graded else "prior"
         return RuleReport(fit.rule, None, yes_weight, levels, scale_from)
@@ -110,10 +107,8 @@ def report_rule(fit: Fit, X: Array, L: Array, D: Array, *, is_graded: bool = Fal
 
 def simulate_labels(fit: Fit, X: Array, rng: np.random.Generator, max_rows: int = ASSESSED_ROWS) -> np.ndarray:
     """Labels (m, q), bool, that the fitted model makes for at most `max_rows` of the rows X (n, d), evenly spaced."""
-    chosen = evenly(X.shape[0], max_rows)
-    mean = to_numpy(fit.mean(X[chosen])).T
-    noise = rng.standard_normal(mean.shape) @ logistic_normal.square_root(fit.parameters.covariance).T
-    positive = np.asarray(fit.rule._apply(softmax(mean + noise)), dtype=bool)
+    drawn = to_numpy(fit.draw(X[evenly(X.shape[0], max_rows)], rng))
+    positive = np.asarray(fit.rule._apply(softmax(drawn)), dtype=bool)
     return fit.settings.noise.applied(positive, rng) if fit.settings.noise.any() else positive
 
 
@@ -133,28 +128,20 @@ class ErrorSample:
 
     @classmethod
     def of(
-        cls,
-        X: Array,
-        L: Array,
-        D: Array,
-        rule: IntervalRule,
-        graded: np.ndarray | None = None,
-        numbers: np.ndarray | None = None,
-        noise: Flips = NO_FLIPS,
+        cls, fit: Fit, X: Array, L: Array, D: Array, graded: np.ndarray | None = None, numbers: np.ndarray | None = None
     ) -> ErrorSample:
         """At most `SAMPLE_ROWS` rows, fewer with many labels, in random order.
 
         `graded` are the numbers of the rows with known degrees; `numbers` (n,) are those of the rows, where they are a
         sample themselves.
         """
-        n = L.shape[0]
+        n, noise = L.shape[0], fit.settings.noise
         most = min(SAMPLE_ROWS, max(SAMPLE_ENTRIES // L.shape[1], LEAST_SAMPLE))
         chosen = np.sort(np.random.default_rng(0).permutation(n)[:most])
         X_some, L_some, D_some = (on_host(A[chosen]) for A in (X, L, D))
         named = chosen if numbers is None else np.asarray(numbers)[chosen]
-        known = np.isin(named, [] if graded is None else graded)
-        counts, L_some = count_labels(L, rule, noise), noise.forget_silent(rule, L_some)
-        return cls(X_some, L_some, D_some, counts, n, named, known)
+        counts, L_some = count_labels(L, fit.rule, noise), noise.forget_silent(fit.rule, L_some)
+        return cls(X_some, L_some, D_some, counts, n, named, np.isin(named, [] if graded is None else graded))
 
 
 def warn_of_denied_labels(report: RuleReport) -> None:
@@ -176,7 +163,7 @@ def warn_of_contradictions(known: KnownDegrees, L: np.ndarray, rule: IntervalRul
     """Say which graded rows have other labels than their degrees would give; L (m, q) are their labels."""
     if len(known.rows) == 0:
         return
-    odd = known.rows[find_contradictions(rule, known.degrees, L)]
+    odd = known.rows[~rule.agrees(known.degrees, L)]
     if len(odd):
         shown = ", ".join(map(str, odd[:5])) + (", ..." if len(odd) > 5 else "")
         warn(

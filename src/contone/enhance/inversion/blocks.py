@@ -19,7 +19,7 @@ from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.people.model import PeopleFit
 from contone.enhance.inversion.posterior import Posterior
 from contone.typing import Array
-from contone.validation import NOTHING_KNOWN, KnownDegrees
+from contone.validation.degrees import NOTHING_KNOWN, KnownDegrees
 
 
 def take_sample(X: Array, L: Array, max_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -33,11 +33,6 @@ def take_rows(X: Array, L: Array, numbers: np.ndarray) -> tuple[np.ndarray, np.n
         X, L = X[numbers], L[numbers]
     X, L = get_backend(X).compute(X, L)
     return np.ascontiguousarray(X), np.ascontiguousarray(L)
-
-
-def prior_mean(fit: Fit | PeopleFit, X: Array) -> Array:
-    """E[d | x] (m, q) of rows, lazily."""
-    return get_backend(X).map_rows(fit.prior_mean, X, columns=fit.n_labels)
 
 
 def prior(fit: Fit | PeopleFit, X: Array) -> Posterior:
@@ -55,17 +50,11 @@ def posterior(fit: Fit | PeopleFit, X: Array, L: Array, seed: int, known: KnownD
 
 
 def _apart(moments: Array, q: int) -> Posterior:
-    mean, centre, width, labels = (moments[:, k * q : (k + 1) * q] for k in range(4))
-    return Posterior(mean, centre, width, labels=labels)
-
-
-def _side_by_side(found: Posterior) -> np.ndarray:
-    labels = np.full_like(found.mean, np.nan) if found.labels is None else found.labels
-    return np.concatenate([found.mean, found.logit_centre, found.logit_width, labels], axis=1)
+    return Posterior(*(moments[:, k * q : (k + 1) * q] for k in range(4)))
 
 
 def _prior_moments(fit: Fit | PeopleFit, X: np.ndarray) -> np.ndarray:
-    return _side_by_side(fit.prior(X))
+    return np.concatenate(fit.prior(X).moments, axis=1)
 
 
 def _moments(
@@ -78,5 +67,5 @@ def _moments(
         found = fit.posterior_of_block(X[rows], L[rows], RowStream(seed, first + rows.start, first + rows.stop))
         here = (known.rows >= first + rows.start) & (known.rows < first + rows.stop)
         grades = place_grades(known.rows[here] - first - rows.start, known.degrees[here], L[rows])
-        parts.append(_side_by_side(found if grades is None else found.with_known(grades)))
+        parts.append(np.concatenate((found if grades is None else found.with_known(grades)).moments, axis=1))
     return np.concatenate(parts)

@@ -116,7 +116,7 @@ def learn_parameters(
     """
     q, n = rows.Z.shape
     strength, every = settings.worth(q), SPREAD_EVERY[settings.noise_known]
-    some, normals = _model_draws(phi, q, rng)
+    simulation = Simulation.of(rows.rule, counts, phi, q, rng)
     with one_blas_thread():
         gram = to_numpy(phi @ phi.T)
         coefficients = np.zeros((len(phi), q))
@@ -125,10 +125,9 @@ def learn_parameters(
         many = q > FEW_LABELS and rows.takes_factors
         factors = FactorFit(choose_rank(to_numpy(rows.given))) if many else None
         now = Parameters(coefficients, covariance if factors is None else factors(covariance), 0.5)
-        size = _root_mean_square(now, some)
-        seen, drawn = _unit_draws(now, some, normals, size), list[tuple[float, float, float]]()
-        spread = _starting_spread(rows) or estimate_spread(rows.rule, seen, counts, rows.noise)
-        now = now.scaled(spread.mean / size)
+        drawn = list[tuple[float, float, float]]()
+        spread = _starting_spread(rows) or simulation.spread(now, rows.noise)
+        now = now.scaled(spread.mean / simulation.size(now))
         total: list[Any] = [np.zeros_like(coefficients), np.zeros_like(covariance), 0.0]
         scatter = np.zeros((q, q))
         draws = get_backend(phi).draws(rng, phi)
@@ -154,9 +153,9 @@ def learn_parameters(
                 shape.add(Z, residual, covariance)
             theta = logistic_normal.draw_theta(coefficients, held, rng) if len(phi) > 1 else now.theta
             now = Parameters(coefficients, held, theta)
-            size = _root_mean_square(now, some)
+            size = simulation.size(now)
             if rows.rule.scale_matters and (k % every == 0 or k in (5, 10)):
-                spread = estimate_spread(rows.rule, _unit_draws(now, some, normals, size), counts, rows.noise)
+                spread = simulation.spread(now, rows.noise)
             now = now.scaled(spread.mean / size)
             scatter *= (spread.mean / size) ** 2
             if factors is not None:
@@ -209,7 +208,7 @@ def calibrate_parameters(
     assert rows.grades is not None
     known = np.flatnonzero(to_numpy(rows.grades.known))
     found, gram = Calibration(parameters, spread, math.inf), to_numpy(phi @ phi.T)
-    some, normals = _model_draws(phi, len(parameters.covariance), rng)
+    simulation = Simulation.of(rows.rule, counts, phi, len(parameters.covariance), rng)
     with one_blas_thread():
         taken = np.zeros(len(parameters.covariance))
         for _ in range(2):
@@ -220,11 +219,7 @@ def calibrate_parameters(
 
             def spread_under(tail: float, start: Parameters = start) -> Spread:
                 """The spread that the cardinalities say where residuals have tails, in units of that of `start`."""
-                weights = np.random.default_rng(0).chisquare(tail, len(normals)) / tail if tail < math.inf else 1.0
-                Z = _unit_draws(start, some, normals / np.sqrt(weights)[..., None], 1.0)
-                wide = start._replace(covariance=start.covariance * evidence.variance_factor(tail))
-                size = _root_mean_square(wide, some)
-                said = estimate_spread(rows.rule, Z / size, counts, settings.noise)
+                size, said = simulation.size(start, tail), simulation.spread(start, settings.noise, tail)
                 return Spread(said.mean / size, said.deviation / size)
 
             told = rows.rule.scale_matters
@@ -244,17 +239,12 @@ def _graded_rows(phi: Array, gram: np.ndarray, rows: Rows, parameters: Parameter
     return Graded.of((Z * widened).T, (parameters.coefficients.T @ features * widened).T, parameters.covariance)
 
 
-def redraws(settings: Settings) -> int:
-    """How many sweeps the coefficients are drawn again for; the second half of them counts."""
-    return max(settings.n_burn, 10)
-
-
 def _redraw_coefficients(
     phi: Array, gram: np.ndarray, rows: Rows, parameters: Parameters, settings: Settings, rng: np.random.Generator
 ) -> Array:
-    """Posterior mean of B (p, q) with Sigma and theta as they are."""
+    """Posterior mean of B (p, q) with Sigma and theta as they are, over the second half of some sweeps."""
     draws, precision = get_backend(phi).draws(rng, phi), logistic_normal.precision(parameters.covariance)
-    now, total, n_sweeps = parameters, np.zeros_like(parameters.coefficients), redraws(settings)
+    now, total, n_sweeps = parameters, np.zeros_like(parameters.coefficients), max(settings.n_burn, 10)
     for k in range(n_sweeps):
         rows.sweep(like(now.coefficients.T, phi) @ phi, precision, draws)
         Z = rows.Z - rows.Z.mean(axis=0)
@@ -264,33 +254,38 @@ def _redraw_coefficients(
     return total / (n_sweeps - n_sweeps // 2)
 
 
-def _model_draws(phi: Array, q: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """What to simulate the model with: features (p, m) of some rows, and normal draws (m, q)."""
-    m = simulated_rows(q)
-    sampled, normals = rng.integers(0, phi.shape[1], m), rng.standard_normal((m, q))
-    return to_numpy(phi[:, sampled]), normals
+@dataclass(frozen=True)
+class Simulation:
+    """What the model is simulated with, the same numbers every time, to compare how many labels rows have."""
 
+    rule: IntervalRule
+    counts: Counts
+    """How many of all rows have 1, ..., q labels, or 0, ..., q."""
+    features: np.ndarray
+    """(p, m), of some rows."""
+    normals: np.ndarray
+    """(m, q)."""
 
-def _unit_draws(shape: Parameters, some: np.ndarray, normals: np.ndarray, size: float) -> Array:
-    """Draws (m, q) of z from the model, at spread 1."""
-    return ((shape.coefficients.T @ some).T + logistic_normal.colour(shape.covariance, normals)) / size
+    @classmethod
+    def of(cls, rule: IntervalRule, counts: Counts, phi: Array, q: int, rng: np.random.Generator) -> Simulation:
+        """With features (p, n) of the mean."""
+        m = simulated_rows(q)
+        sampled, normals = rng.integers(0, phi.shape[1], m), rng.standard_normal((m, q))
+        return cls(rule, counts, to_numpy(phi[:, sampled]), normals)
 
+    def size(self, parameters: Parameters, tail: float = math.inf) -> float:
+        """The spread of z under the parameters, and tails."""
+        B, q = parameters.coefficients, len(parameters.covariance)
+        variance = logistic_normal.variance_factor(tail) * logistic_normal.total_variance(parameters.covariance)
+        second = self.features @ self.features.T / self.features.shape[1]
+        return float(np.sqrt((np.sum(B * (second @ B)) + variance) / q))
 
-def _root_mean_square(shape: Parameters, some: np.ndarray) -> float:
-    """The spread of z under the parameters."""
-    q, variance = len(shape.covariance), logistic_normal.total_variance(shape.covariance)
-    if q > FEW_LABELS:
-        second = some @ some.T / some.shape[1]
-        return float(np.sqrt((np.sum(shape.coefficients * (second @ shape.coefficients)) + variance) / q))
-    mean = (shape.coefficients.T @ some).T
-    return float(np.sqrt(np.mean(np.square(mean)) + variance / q))
-
-
-def estimate_spread(rule: IntervalRule, Z: np.ndarray, counts: Counts, noise: Flips = NO_FLIPS) -> Spread:
-    """Spread of z that the cardinalities ask for; Z (m, q) is drawn from the model, at spread 1."""
-    if not rule.scale_matters:
-        return logistic_normal.spread_prior(rule.spread_prior)
-    return logistic_normal.spread_posterior(Z, counts, rule.cardinality, rule.spread_prior, noise)
+    def spread(self, parameters: Parameters, noise: Flips, tail: float = math.inf) -> Spread:
+        """The spread that the numbers of labels ask for, of the shape that the parameters have."""
+        weights = np.random.default_rng(0).chisquare(tail, len(self.normals)) / tail if tail < math.inf else 1.0
+        residuals = logistic_normal.colour(parameters.covariance, self.normals / np.sqrt(weights)[..., None])
+        Z = (parameters.coefficients.T @ self.features).T + residuals
+        return logistic_normal.spread_posterior(self.rule, Z / self.size(parameters, tail), self.counts, noise)
 
 
 def _starting_spread(rows: Rows) -> Spread | None:
@@ -302,7 +297,7 @@ def _starting_spread(rows: Rows) -> Spread | None:
         return None
     Z = to_numpy(rows.grades.log_weights())[to_numpy(rows.grades.known)]
     size = float(np.sqrt(np.mean(np.square(Z - Z.mean(axis=1, keepdims=True)))))
-    prior = logistic_normal.spread_prior(rows.rule.spread_prior)
+    prior = logistic_normal.spread_prior(rows.rule)
     return Spread(max(size, 0.1 * prior.mean), prior.deviation)
 
 

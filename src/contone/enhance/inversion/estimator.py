@@ -79,20 +79,10 @@ from contone.numerics.solution import Solution
 from contone.runtime.machine import one_blas_thread
 from contone.runtime.warnings import warn
 from contone.typing import Array
-from contone.validation import (
-    NOTHING_KNOWN,
-    KnownDegrees,
-    Training,
-    as_table,
-    check_annotators,
-    check_degrees,
-    check_degrees_of_items,
-    check_features,
-    check_groups,
-    check_new_rows,
-    check_training,
-    open_border,
-)
+from contone.validation.containers import as_table, open_border
+from contone.validation.degrees import NOTHING_KNOWN, KnownDegrees, check_degrees, check_degrees_of_items
+from contone.validation.groups import check_annotators, check_groups
+from contone.validation.training import Training, check_features, check_new_rows, check_training
 
 
 @estimator
@@ -341,7 +331,7 @@ class Inversion(InductiveMixin, Enhancer):
         warn_of_relaxed_rows(posterior.n_relaxed, f"{len(L)} {'rows' if sample is None else 'sampled rows'}", fit.rule)
         warn_of_contradictions(KnownDegrees(graded, known.degrees), to_numpy(L)[known.rows], fit.rule)
         self.rule_report_ = report_rule(fit, X, L, posterior.mean, is_graded=len(known.rows) > 0)
-        self._error_sample = ErrorSample.of(X, L, posterior.mean, fit.rule, graded, sample, fit.settings.noise)
+        self._error_sample = ErrorSample.of(fit, X, L, posterior.mean, graded, sample)
         # A person who named the rule, and did not make it, is warned; marks that are missing explain it otherwise.
         if isinstance(self.degradation, str) and not fit.settings.noise.any():
             warn_of_denied_labels(self.rule_report_)
@@ -434,8 +424,9 @@ class Inversion(InductiveMixin, Enhancer):
         level : float in (0, 1), default=0.9
             Probability that a degree is between its ends.
         """
-        check_level(level)
         check_is_fitted(self)
+        if not isinstance(level, Real) or not 0 < level < 1:
+            raise InputError(f"intervals: level must be between 0 and 1; got {level!r}.")
         if X is None:
             if Y is not None:
                 raise InputError("intervals: Y came without X; give both, or neither for the rows of the fit.")
@@ -461,7 +452,7 @@ class Inversion(InductiveMixin, Enhancer):
 
     def _predict(self, X: Array) -> Array:
         """The prior mean E[d | x]."""
-        return self.fit_.prior_mean(X) if get_backend(X).in_memory else blocks.prior_mean(self.fit_, X)
+        return get_backend(X).map_rows(self.fit_.prior_mean, X, columns=self.fit_.n_labels)
 
     def _posterior_of(self, X: Array, L: Array) -> Posterior:
         if get_backend(X).in_memory:
@@ -500,12 +491,6 @@ def _warn_of_little(L: np.ndarray, n_items: int) -> None:
 
 class NoRuleError(InputError, AttributeError):
     """Answers of people have no model of a rule: `hasattr` and `dir` see none."""
-
-
-def check_level(level: float) -> None:
-    """Refuse a level of intervals that is not a probability."""
-    if not isinstance(level, Real) or not 0 < level < 1:
-        raise InputError(f"intervals: level must be between 0 and 1; got {level!r}.")
 
 
 def make_generator(random_state: Any) -> np.random.Generator:

@@ -31,11 +31,11 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from array_api_compat import array_namespace
 from scipy.linalg import helmert
+from scipy.optimize import minimize
 from scipy.special import gammaln, logsumexp, multigammaln
 
 from contone.backends import like
-from contone.enhance.inversion.logistic_normal import Parameters, Spread
-from contone.measurements import IntervalRule
+from contone.enhance.inversion.logistic_normal import Parameters, Spread, variance_factor
 from contone.typing import Array
 
 TAILS = {math.inf: 0.5, 12: 1 / 6, 6: 1 / 6, 3: 1 / 6}
@@ -51,9 +51,8 @@ ROWS_OF_MEAN = (10.0, 100.0, 1000.0, 1e6)
 MODEL_DEVIATION = 0.05
 """Relative deviation of the spread that the histogram of |L| says, beyond that of counting: no data are logistic normal
 to a per cent, which is how far a few thousand rows would pin it down."""
-SCORING_STEPS = 25
-LONGEST_STEP = 1.0
-"""The most that a log scale moves in a step."""
+LONGEST_STEP = 2.0
+"""The most that log scales move in a step."""
 
 
 @dataclass(frozen=True)
@@ -87,13 +86,6 @@ def place_grades(rows: np.ndarray, degrees: np.ndarray, L: Array) -> Grades | No
     beside = like(placed, L)
     mask = like(known.astype(np.float64), L) > 0
     return Grades(mask, beside, 0.5 * float(degrees[degrees > 0].min()))
-
-
-def find_contradictions(rule: IntervalRule, degrees: np.ndarray, L: np.ndarray) -> Array:
-    """Which of the known degrees (m, q) the rule turns into other labels than L (m, q), bool (m,)."""
-    if len(degrees) == 0:
-        return np.zeros(0, dtype=bool)
-    return ~rule.agrees(degrees, L)
 
 
 class Calibration(NamedTuple):
@@ -179,11 +171,6 @@ def calibrate(
     # Intervals are around the scale that is taken, at this distance from the posterior mean.
     spread = Spread(factor, factor * math.hypot(deviation, withheld))
     return Calibration(Parameters(coefficients, whole, parameters.theta), spread, tail, withheld), held
-
-
-def variance_factor(tail: float) -> float:
-    """The variance of t_nu in units of its scale: nu / (nu - 2)."""
-    return 1.0 if math.isinf(tail) else tail / (tail - 2.0)
 
 
 class _Scales(NamedTuple):
@@ -286,28 +273,20 @@ def _hold_shape(covariance: np.ndarray, reference: np.ndarray, worth: float) -> 
 
 
 def _mode(graded: Graded, tail: float, centre: float, inverse: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
-    """Mode of a, the log density there, and the information (q, q): Fisher scoring with halved steps."""
-    a = np.full(len(graded.covariance), centre)
-    value = scales_objective(a, graded, tail, centre, inverse)
-    for _ in range(SCORING_STEPS):
-        gradient, information = scales_slope(a, graded, tail, centre, inverse)
-        step = np.linalg.solve(information, gradient)
-        # Far from the mode the gradient grows with the square of the scale, and a full step would leave floating point.
-        step *= min(1.0, LONGEST_STEP / max(float(np.abs(step).max()), 1e-300))
-        length = 1.0
-        while length > 1e-3:
-            trial = a + length * step
-            new = scales_objective(trial, graded, tail, centre, inverse)
-            if new >= value:
-                break
-            length *= 0.5
-        else:
-            break
-        done = new - value < 1e-6
-        a, value = trial, new
-        if done:
-            break
-    return a, value, scales_slope(a, graded, tail, centre, inverse)[1]
+    """Mode of a, the log density there, and the information (q, q): Fisher scoring in a region of trust.
+
+    Far from the mode the gradient grows with the square of the scale, and a full step would leave floating point.
+    """
+    given = graded, tail, centre, inverse
+    found = minimize(
+        lambda a: -scales_objective(a, *given),
+        np.full(len(graded.covariance), centre),
+        jac=lambda a: -scales_slope(a, *given)[0],
+        hess=lambda a: scales_slope(a, *given)[1],
+        method="trust-exact",
+        options={"max_trust_radius": LONGEST_STEP, "initial_trust_radius": 0.5 * LONGEST_STEP},
+    )
+    return found.x, -found.fun, scales_slope(found.x, *given)[1]
 
 
 def scales_objective(a: np.ndarray, graded: Graded, tail: float, centre: float, inverse: np.ndarray) -> float:

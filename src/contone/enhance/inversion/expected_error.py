@@ -36,9 +36,8 @@ from scipy.special import ndtri
 from contone.backends import get_backend
 from contone.enhance.inversion import logistic_normal, simulate
 from contone.enhance.inversion.assessment import ErrorSample
-from contone.enhance.inversion.chain import estimate_spread, simulated_rows
-from contone.enhance.inversion.evidence import variance_factor
-from contone.enhance.inversion.logistic_normal import Parameters
+from contone.enhance.inversion.chain import simulated_rows
+from contone.enhance.inversion.logistic_normal import Parameters, spread_posterior, variance_factor
 from contone.enhance.inversion.model import Fit
 from contone.enhance.inversion.posterior import Posterior
 from contone.enhance.inversion.sampler import Rows
@@ -105,7 +104,7 @@ def expect_error(
     reach = float(ndtri(0.5 + LEVEL / 2)) * math.sqrt(float(log_means.var(ddof=1)) + chance**2)
     centre = float(log_means.mean())
     # E KL(d || a) = E KL(d || d^) + KL(d^ || a), where d^ is the posterior's mean.
-    rows = _second_order(posterior) + (0.0 if answer is None else kl_divergence(posterior.mean, answer))
+    rows = second_order(posterior) + (0.0 if answer is None else kl_divergence(posterior.mean, answer))
     level = mean / max(float(get_backend(rows).compute(rows.mean())[0]), 1e-300)
     return ExpectedError(mean, math.exp(centre - reach), math.exp(centre + reach), rows * level)
 
@@ -164,9 +163,8 @@ def _with_spread(
     if math.isfinite(tail):
         normals /= np.sqrt(rng.chisquare(tail, m) / tail)[:, None]
     Z = mean[rng.integers(0, len(mean), m)] + normals
-    spread = (
-        fit.believed_spread if fit.n_graded else estimate_spread(fit.rule, Z / size, sample.counts, fit.settings.noise)
-    )
+    noise = fit.settings.noise
+    spread = fit.believed_spread if fit.n_graded else spread_posterior(fit.rule, Z / size, sample.counts, noise)
     return shape.scaled(spread.at(score) / size)
 
 
@@ -213,7 +211,7 @@ def find_votes(degrees: np.ndarray) -> int | None:
     return None
 
 
-def _second_order(posterior: Posterior) -> Array:
+def second_order(posterior: Posterior) -> Array:
     """sum_j var(d_j) / (2 d^_j) (n,), with var(d_j) = (d (1 - d))^2 times the variance of the logit."""
     D, width = posterior.mean, posterior.logit_width
     return 0.5 * (D * (1.0 - D) ** 2 * width**2).sum(axis=1)

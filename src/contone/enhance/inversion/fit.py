@@ -27,13 +27,12 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from contone.backends import get_backend, like, to_numpy
-from contone.enhance.inversion import logistic_normal
+from contone.backends import get_backend, to_numpy
 from contone.enhance.inversion.chain import Settings, calibrate_parameters, count_labels, learn_parameters
-from contone.enhance.inversion.evidence import Calibration, Grades, variance_factor
-from contone.enhance.inversion.logistic_normal import Parameters, Spread
+from contone.enhance.inversion.evidence import Calibration, Grades
+from contone.enhance.inversion.logistic_normal import Parameters, Spread, variance_factor
 from contone.enhance.inversion.model import Fit, certain, mean_features, on_host, with_tails
-from contone.enhance.inversion.posterior import Averages, Posterior, ShapeUncertainty, evenly
+from contone.enhance.inversion.posterior import Averages, Posterior, ShapeUncertainty, evenly, joined
 from contone.enhance.inversion.sampler import Rows
 from contone.enhance.inversion.simulate import free_spread
 from contone.exceptions import LabelError
@@ -56,12 +55,7 @@ Answer = Callable[[Parameters, float], np.ndarray]
 
 
 def fit(
-    X: Array,
-    L: Array,
-    rule: IntervalRule,
-    settings: Settings,
-    rng: np.random.Generator,
-    grades: Grades | None = None,
+    X: Array, L: Array, rule: IntervalRule, settings: Settings, rng: np.random.Generator, grades: Grades | None = None
 ) -> tuple[Fit, Posterior]:
     """The model of features X (m, d) and labels L (m, q) under a rule, and the posterior of these rows.
 
@@ -75,8 +69,18 @@ def fit(
     (m, q), silent = L.shape, settings.noise.silent(rule, L)
     if grades is not None:
         silent = silent & ~grades.known
-    if q > 1 and bool(silent.any()):
-        return _fit_labelled(X, L, silent, rule, settings, rng, grades)
+    if q > 1 and bool(silent.any()):  # such rows have no part in the fit, and their prior is theirs
+        xp, told = array_namespace(silent), ~silent
+        if int(told.sum()) < 2:
+            raise LabelError(
+                f"Y has {int(told.sum())} rows with a label (of {m}): nothing can be learnt from fewer than 2."
+            )
+        model, posterior = fit(X[told], L[told], rule, settings, rng, None if grades is None else grades[told])
+        prior = model.prior(X[silent])
+        if posterior.samples is not None:
+            drawn = [softmax(model.draw(X[silent], rng)) for _ in posterior.samples]
+            prior = replace(prior, samples=array_namespace(prior.mean).stack(drawn))
+        return model, joined([posterior, prior])[xp.argsort(xp.concat([xp.nonzero(told)[0], xp.nonzero(silent)[0]]))]
     directions = copy.deepcopy(rng).standard_normal((N_DIRECTIONS, q))
     feature_map = principal_map(X, settings.n_components) if settings.features else None
     chosen: Any = slice(None)
@@ -91,8 +95,10 @@ def fit(
     # Labels first, as if nothing were graded, and then what graded rows say beside them: what changes is theirs alone.
     # All at once where labels say nothing of the scale, or of a graded row.
     unlabelled = known is not None and bool((settings.noise.silent(rule, L_some) & known.known).any())
-    at_once = known is not None and (unlabelled or not rule.scale_matters)
-    rows = Rows(rule, L_some, settings.noise, known if at_once else None)
+    at_once = unlabelled or not rule.scale_matters
+    rows = Rows(rule, L_some, settings.noise)
+    if known is not None and at_once:
+        rows.hold(known)
     averages = Averages(rows.Z, settings.n_samples, settings.n_sweeps - settings.n_burn)
     counts, shape = count_labels(L, rule, settings.noise), ShapeUncertainty(rows.Z.shape[1], q, settings.worth(q))
     parameters, spread, factors = learn_parameters(phi, rows, averages, counts, settings, rng, shape)
@@ -151,61 +157,6 @@ def _as_if_ungraded(model: Fit, X: Array, L: Array, grades: Grades) -> tuple[np.
         return found
 
     return to_numpy(grades.degrees)[rows], answer
-
-
-def _fit_labelled(
-    X: Array,
-    L: Array,
-    silent: Array,
-    rule: IntervalRule,
-    settings: Settings,
-    rng: np.random.Generator,
-    grades: Grades | None,
-) -> tuple[Fit, Posterior]:
-    """The same where the labels of some rows say nothing: they have no part in the fit, and their prior is theirs."""
-    told = ~silent
-    if int(told.sum()) < 2:
-        raise LabelError(
-            f"Y has {int(told.sum())} rows with a label (of {len(silent)}): nothing can be learnt from fewer than 2."
-        )
-    among = None if grades is None else grades[told]
-    model, found = fit(X[told], L[told], rule, settings, rng, among)
-    prior = model.prior(X[silent])
-    if found.samples is not None:
-        prior = replace(prior, samples=_draw_prior(model, X[silent], len(found.samples), rng))
-    return model, _side_by_side(found, prior, silent)
-
-
-def _draw_prior(model: Fit, X: Array, n_samples: int, rng: np.random.Generator) -> Array:
-    """Draws (n_samples, m, q) of the distributions of rows X (m, d) whose labels say nothing."""
-    mean = model.mean(X).T
-    drawn = []
-    for _ in range(n_samples):
-        normals = with_tails(rng.standard_normal(tuple(mean.shape)), model.tail)
-        noise = normals @ logistic_normal.square_root(model.parameters.covariance).T
-        drawn.append(softmax(mean + like(noise, mean)))
-    return array_namespace(mean).stack(drawn)
-
-
-def _side_by_side(told: Posterior, prior: Posterior, silent: Array) -> Posterior:
-    """The posterior (n, q) of all rows: those with labels, and the others, where `silent` (n,) is true."""
-    xp = array_namespace(silent, told.mean)
-
-    def put(A: Array, B: Array, axis: int = 0) -> Array:
-        order = xp.argsort(xp.concat([xp.nonzero(~silent)[0], xp.nonzero(silent)[0]]))
-        return xp.take(xp.concat([A, B], axis=axis), order, axis=axis)
-
-    samples = None
-    if told.samples is not None and prior.samples is not None:
-        samples = put(told.samples, prior.samples, axis=1)
-    return Posterior(
-        put(told.mean, prior.mean),
-        put(told.logit_centre, prior.logit_centre),
-        put(told.logit_width, prior.logit_width),
-        told.n_relaxed,
-        samples,
-        None if told.labels is None else put(told.labels, array_namespace(prior.mean).full_like(prior.mean, np.nan)),
-    )
 
 
 def closest_step(labels: Calibration, found: Calibration, degrees: np.ndarray, answer: Answer) -> Calibration:

@@ -97,6 +97,11 @@ def total_variance(covariance: Covariance) -> float:
     return covariance.total_variance() if isinstance(covariance, FactorCovariance) else float(np.trace(covariance))
 
 
+def variance_factor(tail: float) -> float:
+    """The variance of t_nu in units of its scale: nu / (nu - 2)."""
+    return 1.0 if math.isinf(tail) else tail / (tail - 2.0)
+
+
 def draw_coefficients(gram: np.ndarray, cross: np.ndarray, current: Parameters, rng: np.random.Generator) -> Array:
     """B (p, q) given z: matrix normal around ridge regression.
 
@@ -255,6 +260,8 @@ NO_FLIPS = Flips()
 
 
 Cardinality = Callable[[np.ndarray], np.ndarray]
+LogLikelihood = Callable[[np.ndarray], np.ndarray]
+"""Of the numbers of labels per row, (k,), at spreads (k,)."""
 Counts = np.ndarray | PartialCounts
 """How many rows have 1, ..., q labels (0 first, where the rule may mark none); see `unasked` for NaN among them."""
 
@@ -276,30 +283,28 @@ class Spread(NamedTuple):
         return self.mean > 0 and not (RANGE[0] * NEAR_EDGE < lower and upper < RANGE[1] / NEAR_EDGE)
 
 
-def spread_posterior(
-    Z: np.ndarray, counts: Counts, cardinality: Cardinality, prior: tuple[float, float], flips: Flips = NO_FLIPS
-) -> Spread:
-    """The spread s of z, from the histogram of |L|.
+def spread_posterior(rule: IntervalRule, Z: np.ndarray, counts: Counts, flips: Flips = NO_FLIPS) -> Spread:
+    """The spread s of z, from the histogram of |L|; its prior where the rule takes the numbers of labels as given.
 
     Draws Z (m, q) from the model, at spread 1, are widened by s and degraded; their cardinalities, half a count added
     to each, give the multinomial likelihood of the observed `counts` of 1, ..., q labels (or of 0, ..., q). Where
     labels may be wrong, so are those of the draws (`flips`). The prior is `_log_prior`. The mean, and not the mode: to
     first order the answer is linear in s.
     """
-    return _moments(*_integrate(prior, _likelihood(Z, counts, cardinality, flips)))
+    if not rule.scale_matters:
+        return spread_prior(rule)
+    return _moments(*_integrate(rule, _likelihood(Z, counts, rule.cardinality, flips)))
 
 
-def spread_prior(prior: tuple[float, float]) -> Spread:
+def spread_prior(rule: IntervalRule) -> Spread:
     """The same where the labels say nothing: the moments of the prior."""
-    return _moments(*_integrate(prior, np.zeros_like))
+    return _moments(*_integrate(rule, np.zeros_like))
 
 
-def spread_evidence(
-    Z: np.ndarray, counts: Counts, cardinality: Cardinality, prior: tuple[float, float], flips: Flips = NO_FLIPS
-) -> float:
+def spread_evidence(rule: IntervalRule, Z: np.ndarray, counts: Counts) -> float:
     """Log likelihood of the cardinalities under a rule, averaged over the prior of the spread; arguments as above."""
-    said = _integrate(prior, _likelihood(Z, counts, cardinality, flips))[1]
-    return float(logsumexp(said) - logsumexp(_integrate(prior, np.zeros_like)[1]))
+    said = _integrate(rule, _likelihood(Z, counts, rule.cardinality, NO_FLIPS))[1]
+    return float(logsumexp(said) - logsumexp(_integrate(rule, np.zeros_like)[1]))
 
 
 def _moments(grid: np.ndarray, score: np.ndarray) -> Spread:
@@ -308,17 +313,15 @@ def _moments(grid: np.ndarray, score: np.ndarray) -> Spread:
     return Spread(mean, float(np.sqrt(weight @ np.square(grid - mean))))
 
 
-def _integrate(
-    prior: tuple[float, float], log_likelihood: Callable[[np.ndarray], np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Spreads (k,) that matter under a prior and a likelihood, and the log of prior times likelihood times step.
+def _integrate(rule: IntervalRule, log_likelihood: LogLikelihood) -> tuple[np.ndarray, np.ndarray]:
+    """Spreads (k,) that matter under the rule's prior and a likelihood; the log of prior times likelihood times step.
 
     From a coarse grid, intervals next to a likely spread or to a peak are halved as long as their ends differ: the
     histogram of many rows under a bar pins s down to one per cent, beside which there may be a second, wider peak.
     """
 
     def look_at(points: np.ndarray) -> np.ndarray:
-        found: np.ndarray = _log_prior(points, prior) + log_likelihood(points)
+        found: np.ndarray = _log_prior(points, rule.spread_prior) + log_likelihood(points)
         return found
 
     grid = np.geomspace(*RANGE, COARSE)
@@ -346,9 +349,7 @@ def _log_prior(grid: np.ndarray, prior: tuple[float, float]) -> np.ndarray:
     return np.where(x <= PULL, -0.5 * np.square(x), PULL * (0.5 * PULL - x))
 
 
-def _likelihood(
-    Z: np.ndarray, counts: Counts, cardinality: Cardinality, flips: Flips
-) -> Callable[[np.ndarray], np.ndarray]:
+def _likelihood(Z: np.ndarray, counts: Counts, cardinality: Cardinality, flips: Flips) -> LogLikelihood:
     """The log likelihood (k,) of cardinalities as a function of spreads (k,); draws Z (m, q) have the spread 1."""
     if isinstance(counts, PartialCounts):
         return counts.likelihood(Z, cardinality, flips)

@@ -8,7 +8,7 @@ A `Fit` is all that later rows need, and can be sent anywhere; `fit` makes one.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,6 @@ from contone.enhance.inversion.posterior import Averages, Posterior, joined
 from contone.enhance.inversion.sampler import MANY_ROWS, Rows
 from contone.measurements import IntervalRule
 from contone.numerics.scaling import PrincipalMap
-from contone.numerics.simplex import softmax
 from contone.numerics.solution import Solution
 from contone.typing import Array
 
@@ -32,7 +31,6 @@ FEW_DRAWS = 10.0
 """Effective sample size of a typical degree under which the run is called short."""
 BURN_FEW = 9
 """Sweeps that forget the start of a chain of few labels: after 6, the error of the averages is that of their number."""
-MOMENTS = ("mean", "logit_centre", "logit_width")
 
 
 @dataclass(frozen=True)
@@ -113,10 +111,7 @@ class Fit:
 
     def prior_mean(self, X: Array) -> Array:
         """E[d | x] (m, q) of rows with features X (m, d)."""
-        noise = self.directions @ logistic_normal.square_root(self.parameters.covariance).T
-        mean = self.mean(X).T
-        # Mirrored pairs cancel the odd part of the sampling error.
-        return sum(softmax(mean + e) + softmax(mean - e) for e in like(noise, mean)) / (2 * len(noise))
+        return self.prior(X).mean
 
     def prior(self, X: Array) -> Posterior:
         """What the features alone say of rows: as a `Posterior` without labels."""
@@ -125,18 +120,20 @@ class Fit:
         if len(mean) == 1:
             return certain(mean.T)
         averages = Averages(mean, 0, 0)
-        for e in like(noise, mean):
+        for e in like(noise, mean):  # mirrored pairs cancel the odd part of the sampling error
             averages.add(mean + e[:, None])
             averages.add(mean - e[:, None])
         return averages.posterior(0)
 
-    def posterior(
-        self,
-        X: Array,
-        L: Array,
-        rng: np.random.Generator,
-        n_samples: int = 0,
-    ) -> Posterior:
+    def draw(self, X: Array, rng: np.random.Generator) -> Array:
+        """Log weights (m, q) of rows with features X (m, d), from the model."""
+        mean = self.mean(X).T
+        normals = rng.standard_normal(tuple(mean.shape))
+        if math.isfinite(self.tail):
+            normals /= np.sqrt(rng.chisquare(self.tail, (len(normals), 1)) / self.tail)
+        return mean + like(normals @ logistic_normal.square_root(self.parameters.covariance).T, mean)
+
+    def posterior(self, X: Array, L: Array, rng: np.random.Generator, n_samples: int = 0) -> Posterior:
         """Posterior of rows with features X (m, d) and labels L (m, q), `max_rows` rows at a time."""
         backend, m = get_backend(X), X.shape[0]
         size = backend.rows_per_block(X, L.shape[1], self.settings.max_rows)
@@ -153,13 +150,7 @@ class Fit:
         return joined(list(show_progress(done, len(starts), work, self.settings.verbose)))
 
     def posterior_of_block(
-        self,
-        X: Array,
-        L: Array,
-        rng: Any,
-        n_samples: int = 0,
-        *,
-        single: bool = False,
+        self, X: Array, L: Array, rng: Any, n_samples: int = 0, *, single: bool = False
     ) -> Posterior:
         """The same for all rows at once; `rng` draws uniform and normal numbers, whose shapes end with m."""
         if L.shape[1] == 1:
@@ -168,17 +159,13 @@ class Fit:
         if bool(silent.all()):
             return self.prior(X)
         found = self._sampled(X, self.settings.noise.forget_silent(self.rule, L), rng, n_samples, single)
-        if not bool(silent.any()):
-            return found
-        xp, prior = array_namespace(L), self.prior(X)
-        where = {a: xp.where(silent[:, None], getattr(prior, a), getattr(found, a)) for a in MOMENTS}
-        return replace(found, **where)
+        return found.where(silent, self.prior(X)) if bool(silent.any()) else found
 
     def _sampled(self, X: Array, L: Array, rng: Any, n_samples: int, single: bool) -> Posterior:
         """The same by a Markov chain."""
         n_sweeps, n_burn = self._chain_length()
         rows = Rows(self.rule, L, self.settings.noise, tail=self.tail, single=single)
-        mean, draws = self.mean(X), get_backend(X).draws(rng, X)
+        mean, draws = like(self.mean(X), rows.Z), get_backend(X).draws(rng, X)  # of one precision in every sweep
         precision = logistic_normal.precision(self._covariance() if rows.takes_factors else self.parameters.covariance)
         averages = Averages(rows.Z, n_samples, n_sweeps - n_burn)
         if n_samples == 0 and rows.run(mean, precision, draws, n_sweeps, n_burn, averages):

@@ -63,19 +63,35 @@ class Posterior:
     logit_centre: Array
     logit_width: Array
     """Mean and standard deviation of log(d / (1 - d))."""
+    labels: Array = None
+    """Labels that the rule makes of the degrees without exception, NaN in other rows, in all unless they are given."""
     n_relaxed: int = 0
     """Rows that the rule cannot have made."""
     samples: Array | None = None
     """Draws of the distributions (n_samples, n, q), where they were asked for."""
-    labels: Array | None = None
-    """Labels (n, q) that the rule makes of the degrees without exception, NaN in other rows; None: there are none."""
+
+    def __post_init__(self) -> None:
+        if self.labels is None:
+            object.__setattr__(self, "labels", array_namespace(self.mean).full_like(self.mean, math.nan))
+
+    @property
+    def moments(self) -> tuple[Array, Array, Array, Array]:
+        """All that has one entry per degree: the first four."""
+        return self.mean, self.logit_centre, self.logit_width, self.labels
 
     def __getitem__(self, rows: Array) -> Posterior:
-        """Of some of the rows; samples are left behind."""
-        labels = None if self.labels is None else self.labels[rows]
-        return Posterior(
-            self.mean[rows], self.logit_centre[rows], self.logit_width[rows], self.n_relaxed, labels=labels
-        )
+        """Of some of the rows."""
+        samples = None if self.samples is None else self.samples[:, rows]
+        mean, centre, width, labels = (A[rows] for A in self.moments)
+        return Posterior(mean, centre, width, labels, self.n_relaxed, samples)
+
+    def where(self, rows: Array, other: Posterior) -> Posterior:
+        """That of the other in rows (n,), bool, and its own elsewhere."""
+        xp, rows = array_namespace(self.mean), rows[:, None]
+        both = zip(self.moments, other.moments, strict=True)
+        mean, centre, width, labels = (xp.where(rows, B, A) for A, B in both)
+        samples = self.samples if other.samples is None else xp.where(rows[None], other.samples, self.samples)
+        return Posterior(mean, centre, width, labels, self.n_relaxed, samples)
 
     def like(self, model: Array) -> Posterior:
         """The same as arrays of the library, on the device and in the precision of `model`."""
@@ -84,17 +100,10 @@ class Posterior:
 
     def with_known(self, grades: Grades) -> Posterior:
         """The same, with the degrees that are known in their rows."""
-        xp = array_namespace(self.mean)
-        known, D = grades.known[:, None], grades.degrees
-        samples = None if self.samples is None else xp.where(known[None], D[None], self.samples)
-        return Posterior(
-            xp.where(known, D, self.mean),
-            xp.where(known, _logit(D), self.logit_centre),
-            xp.where(known, xp.zeros_like(D), self.logit_width),
-            self.n_relaxed,
-            samples,
-            None if self.labels is None else xp.where(known, xp.full_like(D, xp.nan), self.labels),
-        )
+        D = grades.degrees
+        samples = None if self.samples is None else D[None]
+        known = Posterior(D, _logit(D), array_namespace(D).zeros_like(D), samples=samples)
+        return self.where(grades.known, known)
 
     def intervals(
         self,
@@ -119,7 +128,7 @@ class Posterior:
             ends = _expit(self.logit_centre - half), _expit(self.logit_centre + half)
         else:
             ends = vote_shares(self.logit_centre, width, level, resolution)
-        if rule is None or self.labels is None:
+        if rule is None:
             return ends
         return rule.confine(ends[0], self.labels), rule.confine(ends[1], self.labels)
 
@@ -158,18 +167,14 @@ def vote_shares(centre: Array, width: Array, level: float, votes: int) -> tuple[
 
 
 def joined(parts: list[Posterior]) -> Posterior:
-    """Posteriors of rows, one after the other; draws are kept where there is one part."""
+    """Posteriors of rows, one after the other."""
     if len(parts) == 1:
         return parts[0]
-    xp = array_namespace(parts[0].mean)
-    concat = xp.concat
-    return Posterior(
-        concat([part.mean for part in parts]),
-        concat([part.logit_centre for part in parts]),
-        concat([part.logit_width for part in parts]),
-        sum(part.n_relaxed for part in parts),
-        labels=concat([xp.full_like(p.mean, xp.nan) if p.labels is None else p.labels for p in parts]),
-    )
+    concat = array_namespace(parts[0].mean).concat
+    mean, centre, width, labels = (concat(side) for side in zip(*(part.moments for part in parts), strict=True))
+    samples = [part.samples for part in parts if part.samples is not None]
+    drawn = concat(samples, axis=1) if len(samples) == len(parts) else None
+    return Posterior(mean, centre, width, labels, sum(part.n_relaxed for part in parts), drawn)
 
 
 class Averages:
@@ -201,7 +206,8 @@ class Averages:
             self.degrees += D
             self.logits += logit
             self.squares += logit * logit
-            self.paths.append(to_numpy(logit[self.watched]))
+        rows, labels = self.watched
+        self.paths.append(to_numpy(_logit(softmax(Z[:, rows].T))[np.arange(len(rows)), labels]))
         if self.n in self.sampled:
             self.samples.append(softmax(Z.T.astype(np.float64) if self.in_numpy else Z.T))
 
@@ -212,7 +218,6 @@ class Averages:
         resolution = max(1e-12, float(np.finfo(Z.dtype).eps))
         lowest = math.log(np.finfo(Z.dtype).smallest_normal)  # of a degree that is 0: its square must not overflow
         add_draw(Z, (self.degrees.T, self.logits.T, self.squares.T), resolution, lowest)
-        self.paths.append(_some_logits(Z, *self.watched, resolution, lowest))
 
     def posterior(self, n_relaxed: int, labels: Array | None = None) -> Posterior:
         """What the sums say of the rows; see `Posterior.labels`."""
@@ -224,7 +229,7 @@ class Averages:
         if self.in_numpy:
             mean, centre, width = (np.ascontiguousarray(A) for A in (mean, centre, width))
             mean /= mean.sum(axis=1, keepdims=True)  # sums of single precision
-        return Posterior(mean, centre, width, n_relaxed, samples, labels)
+        return Posterior(mean, centre, width, labels, n_relaxed, samples)
 
     def diagnostics(self) -> tuple[float, float]:
         """Median effective sample size and 95 % quantile of split R-hat over the watched degrees that move."""
@@ -256,15 +261,6 @@ def _logit(D: Array) -> Array:
     xp, precision = array_namespace(D), array_namespace(D).finfo(D.dtype)
     inner = xp.clip(D, min=float(precision.smallest_normal), max=1.0 - max(1e-12, float(precision.eps)))
     return xp.log(inner) - xp.log1p(-inner)
-
-
-def _some_logits(Z: np.ndarray, rows: np.ndarray, labels: np.ndarray, resolution: float, lowest: float) -> np.ndarray:
-    """Logits (k,) of the degrees of some rows (k,) and labels (k,)."""
-    z = np.asarray(Z[:, rows], dtype=np.float64)
-    z -= z.max(axis=0)
-    total, own = np.exp(z).sum(axis=0), z[labels, np.arange(len(rows))]
-    found: np.ndarray = np.maximum(own - np.log(np.maximum(total - np.exp(own), resolution * total)), lowest)
-    return found
 
 
 def _expit(x: Array) -> Array:

@@ -11,7 +11,6 @@ import numpy as np
 
 from contone.enhance.inversion import logistic_normal, unasked
 from contone.enhance.inversion.chain import Settings, count_labels, learn_parameters, simulated_rows
-from contone.enhance.inversion.evidence import find_contradictions
 from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.sampler import Rows
 from contone.exceptions import LabelWarning
@@ -19,8 +18,8 @@ from contone.measurements import CumulativeMass, IntervalRule, Measurement, Thre
 from contone.runtime import progress
 from contone.runtime.warnings import warn
 from contone.typing import Array
-from contone.validation import silent_rows
 from contone.validation.degrees import NOTHING_KNOWN, KnownDegrees
+from contone.validation.training import silent_rows
 
 TRIAL_ROWS, TRIAL_SWEEPS, TRIAL_LABELS = 1000, 40, 60
 """At most how many rows, and how many sweeps, each candidate of "auto" is fitted with; with more labels than this,
@@ -117,12 +116,17 @@ def _warn_if_open(ranked: list[tuple[IntervalRule, float]]) -> None:
 
 def _evidence(rule: IntervalRule, L: np.ndarray, known: KnownDegrees) -> float:
     """Log likelihood of the cardinalities, and of the labels of graded rows, under a rule."""
+    number = L.sum(axis=1)  # NaN where an entry is unasked
+    if isinstance(rule, TopK) and np.mean((number < rule.k) | (number > rule.k)) > 0.5:
+        return -np.inf  # most rows speak against it, and no fit would change that
     Z = _draw_under(rule, L)
     # A pattern that the rule cannot make counts as a cardinality that it never gives.
-    n_odd = unasked.start_rows(rule, L)[1].sum() + find_contradictions(rule, known.degrees, L[known.rows]).sum()
+    n_odd = int(unasked.start_rows(rule, L)[1].sum())
+    if len(known.rows):
+        n_odd += int((~rule.agrees(known.degrees, L[known.rows])).sum())
     impossible = np.log(0.5 / len(Z)) * n_odd
     counts = count_labels(L, rule)
-    return logistic_normal.spread_evidence(Z, counts, rule.cardinality, rule.spread_prior) + float(impossible)
+    return logistic_normal.spread_evidence(rule, Z, counts) + float(impossible)
 
 
 def _draw_under(rule: IntervalRule, L: np.ndarray) -> Array:

@@ -18,7 +18,7 @@ from contone.enhance.inversion.covariance import FEW_LABELS, Precision, dense
 from contone.enhance.inversion.evidence import Grades
 from contone.enhance.inversion.logistic_normal import NO_FLIPS, Flips
 from contone.enhance.inversion.posterior import Averages
-from contone.enhance.inversion.sweeps import Bound, KnownRows, Sweeps
+from contone.enhance.inversion.sweeps import Bound, KnownRows, Move, Sweeps
 from contone.measurements import IntervalRule, Order, TopK, has_unasked
 from contone.measurements.order import has_levels
 from contone.numerics.simplex import softmax
@@ -45,8 +45,6 @@ class Rows:
         NaN where nobody asked: the labels that a row has there are sampled along (`unasked`).
     noise : Flips
         Shares of the entries of L that are wrong.
-    grades : Grades or None
-        Degrees that are known; such rows stay where they are, whatever their labels say.
     tail : float
         Degrees of freedom nu: every row has a weight w ~ Gamma(nu / 2, nu / 2) of its own, and covariance Sigma / w.
     single : bool
@@ -54,25 +52,17 @@ class Rows:
     """
 
     def __init__(
-        self,
-        rule: IntervalRule,
-        L: Array,
-        noise: Flips = NO_FLIPS,
-        grades: Grades | None = None,
-        tail: float = math.inf,
-        *,
-        single: bool = False,
+        self, rule: IntervalRule, L: Array, noise: Flips = NO_FLIPS, tail: float = math.inf, *, single: bool = False
     ) -> None:
-        self.rule, self.noise, self.grades, self.tail = rule, noise, grades, tail
+        self.rule, self.noise, self.tail = rule, noise, tail
+        self.grades: Grades | None = None
         transpose = get_backend(L).transpose
         self.given = transpose(L > 0)
         self.labels = transpose(L) if has_unasked(L) else None
         """(q, n), where some of them were not asked."""
         self.by_level = isinstance(rule, Order) and (self.labels is not None or has_levels(L))
-        start = (*rule.start(L), L > 0) if self.labels is None else unasked.start_rows(rule, L)
-        Z, self.relaxed, completed = start
-        if grades is not None:
-            self.relaxed = self.relaxed & ~grades.known
+        exact = self.labels is None
+        Z, self.relaxed, completed = (*rule.start(L), L > 0) if exact else unasked.start_rows(rule, L)
         self.n_relaxed = int(self.relaxed.sum())
         if noise.any() and self.n_relaxed:
             # A rule that cannot have made these labels may have made others near them.
@@ -84,35 +74,39 @@ class Rows:
         """(q, n), where rows go by the order of their levels, or of marked and unmarked labels with gaps."""
         self.known: KnownRows | None = None
         self.Z = transpose(Z)
-        if grades is not None:
-            self._place(grades)
         self.positive = self._labels(self.Z) if noise.any() else transpose(completed)
-        self.asked: Array = None  # (q, n) where there are unasked entries
         self._prepare()
         many = (single or L.shape[1] > FEW_LABELS) and len(L) >= MANY_ROWS
         if many and self.takes_factors and get_backend(L).name == "numpy":
             self.Z = self.Z.astype(np.float32)
 
     def hold(self, grades: Grades) -> None:
-        """From here on, rows whose degrees are known stay at these."""
+        """From here on, rows whose degrees are known stay at these, whatever their labels say."""
         self.grades, self.relaxed = grades, self.relaxed & ~grades.known
         self.n_relaxed = int(self.relaxed.sum()) if not self.noise.any() else 0
-        self._place(grades)
-        self._prepare()
-
-    def _place(self, grades: Grades) -> None:
         xp, transpose = array_namespace(self.Z), get_backend(self.Z).transpose
         weights = transpose(grades.log_weights())
         self.Z = xp.where(grades.known, weights, xp.astype(self.Z, weights.dtype))
         is_zero = transpose(grades.known[:, None] & (grades.degrees <= 0))
         self.known = KnownRows(grades.known, is_zero, xp.log(grades.bound / xp.max(grades.degrees, axis=1)))
+        if self.noise.any():
+            self.positive = self._labels(self.Z)
+        self._prepare()
 
     def _prepare(self) -> None:
         """Which entries are proposed, and by which sweeps rows move, now that all is known that binds them."""
-        if self.labels is not None:
-            self._open_unasked(self.labels)
+        xp = array_namespace(self.Z)
+        self.asked = self.given | True if self.labels is None else self.labels == self.labels
+        self.proposed: list[Array] = []
+        """Rows, label by label, whose label may change: all under noise, else those that nobody was asked about it.
+        None where an order is enough."""
+        if (self.noise.any() or self.labels is not None) and not isinstance(self.rule, Order):
+            held = self.relaxed & (self.n_relaxed > 0)
+            held = held if self.grades is None else held | self.grades.known
+            free = self.asked | True if self.noise.any() else ~self.asked
+            self.proposed = [xp.nonzero(open_ & ~held)[0] for open_ in free]
         self.sweeps = choose_sweeps(self.Z, self.rule, self.bound)
-        plain = self.grades is None and self.levels is None and self.asked is None and self.rule.region is not None
+        plain = self.grades is None and self.levels is None and self.labels is None and self.rule.region is not None
         self.takes_factors = plain and self.sweeps.takes_factors
         """Whether Sigma^-1 may be a `FactorPrecision`."""
 
@@ -122,23 +116,13 @@ class Rows:
         relaxed = self.relaxed | True if self.by_level else self.relaxed if self.n_relaxed else None
         return Bound(self.positive, relaxed, self.levels, self.known)
 
-    def _open_unasked(self, labels: Array) -> None:
-        """Which entries of labels (q, n) are unasked, and which of them are proposed: not where an order is enough."""
-        xp = array_namespace(labels)
-        self.asked = labels == labels
-        held = self.relaxed | True if isinstance(self.rule, Order) else self.relaxed & (self.n_relaxed > 0)
-        if self.grades is not None:
-            held = held | self.grades.known
-        self.proposed = [xp.nonzero(~self.asked[j, :] & ~held)[0] for j in range(len(labels))]
-
     def exact_labels(self) -> Array | None:
         """Labels (n, q) that the degrees of the rows give without exception, NaN in other rows; see `Posterior`."""
         if self.noise.any() or self.by_level:
             return None
         backend, xp = get_backend(self.Z), array_namespace(self.Z)
         labels = xp.astype(self.given, self.Z.dtype) if self.labels is None else self.labels
-        bound = ~self.relaxed if self.n_relaxed or self.grades is None else ~(self.relaxed | self.grades.known)
-        return backend.transpose(xp.where(bound[None, :], labels, xp.full_like(labels, xp.nan)))
+        return backend.transpose(xp.where(self.relaxed[None, :], xp.full_like(labels, xp.nan), labels))
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """A start for mean (q,) and Sigma (q, q) of z from the labels alone, up to a common scale."""
@@ -153,23 +137,21 @@ class Rows:
     def sweep(self, mean: Array, precision: Precision, rng: Any, *, reflect: bool = False) -> None:
         """Redraw (or reflect) all log weights once."""
         (q, n), root = self.Z.shape, None
-        if self.noise.any() or self.asked is not None or not math.isinf(self.tail):
+        if self.proposed or not math.isinf(self.tail):
             matrix = like(dense(precision), self.Z)
             root = None if math.isinf(self.tail) else draw_weights(self.Z - mean, matrix, self.tail, rng) ** 0.5
-            if self.noise.any():
-                self._propose_other_labels(mean, matrix, rng, 1.0 if root is None else root)
-            elif self.asked is not None:
-                self._propose_completions(mean, matrix, getattr(rng, "aside", rng), 1.0 if root is None else root)
+            if self.proposed:
+                self._propose(mean, matrix, getattr(rng, "aside", rng), 1.0 if root is None else root)
         single = self.Z.dtype == np.float32 and isinstance(rng, np.random.Generator)
         how = {"dtype": np.float32} if single else {}
-        u, shift = rng.random((q, n), **how), rng.standard_normal(n, **how)
-        self.Z = self.sweeps.sweep(self.Z, self.bound, mean, precision, u, shift, reflect=reflect, root_weights=root)
+        move = Move(rng.random((q, n), **how), rng.standard_normal(n, **how), reflect, root)
+        self.Z = self.sweeps.sweep(self.Z, self.bound, mean, precision, move)
 
     def run(
         self, mean: Array, precision: Precision, draws: Any, n_sweeps: int, n_burn: int, averages: Averages
     ) -> bool:
         """All sweeps of a chain as one operation, added up in `averages`; False where that is not possible."""
-        if self.noise.any() or self.asked is not None or self.grades is not None or not math.isinf(self.tail):
+        if self.proposed or self.grades is not None or not math.isinf(self.tail):
             return False  # more than Z is redrawn
         length, sums = (n_sweeps, n_burn), (averages.degrees, averages.logits, averages.squares)
         found = self.sweeps.run_chain(self.Z, self.bound, mean, precision, draws, length, sums)
@@ -179,77 +161,52 @@ class Rows:
         averages.n += n_sweeps - n_burn
         return True
 
-    def _propose_completions(self, mean: Array, precision: Array, rng: Any, root_weights: Array | float) -> None:
-        """Metropolis steps of unasked labels: z_j from its normal without bounds, kept where asked labels stay.
+    def _propose(self, mean: Array, precision: Array, rng: Any, root_weights: Array | float) -> None:
+        """Metropolis steps to other labels: z_j from its normal without bounds, accepted by the given labels.
 
-        What the unasked labels are then is what the rule says, so that rows move between completions.
+        What unasked labels, and labels without error, are then is what the rule says. Where labels are exact, the asked
+        ones must stay; otherwise the given ones have the likelihood missed^a (1 - missed)^b false^c (1 - false)^d,
+        where a of the positive labels are not marked and b are, c of the negative ones are marked and d are not.
         """
         xp, (q, n) = array_namespace(mean), self.Z.shape
-        along = precision.sum(axis=0)
         noise, shift = rng.standard_normal((q, n)) / root_weights, rng.standard_normal(n)
-        residual = self.Z - mean
+        chance = xp.log(rng.random((q, n))) if self.noise.any() else None
+        # The normal distribution holds up to a common shift of the row, which is redrawn first as in `sweep`.
+        along, residual = precision.sum(axis=0), self.Z - mean
         residual = residual + (shift / (along.sum() ** 0.5 * root_weights) - (along @ residual) / along.sum())
         Z, positive = xp.asarray(self.Z, copy=True), xp.asarray(self.positive, copy=True)
         for j, rows in enumerate(self.proposed):
-            if rows.shape[0] == 0:
-                continue
             scale = 1.0 / precision[j, j] ** 0.5
             step = scale * noise[j, rows] - (precision[j, :] @ residual[:, rows]) * scale**2
-            proposal = Z[:, rows]
+            proposal = xp.asarray(Z[:, rows], copy=True)
             proposal[j, :] += step
             labels = self._labels(proposal)
-            kept = xp.all((labels == self.given[:, rows]) | ~self.asked[:, rows], axis=0)
+            if chance is None:
+                kept = xp.all((labels == self.given[:, rows]) | ~self.asked[:, rows], axis=0)
+            else:
+                gain = self._log_likelihood(labels, rows) - self._log_likelihood(positive[:, rows], rows)
+                kept = chance[j, rows] < gain
             step = xp.where(kept, step, xp.zeros_like(step))
             Z[j, rows] += step
             residual[j, rows] += step
             positive[:, rows] = xp.where(kept, labels, positive[:, rows])
         self.Z, self.positive = Z, positive
 
-    def _propose_other_labels(self, mean: Array, precision: Array, rng: Any, root_weights: Array | float) -> None:
-        """Metropolis steps to other labels: z_j from its normal without bounds, accepted by the flips it explains.
-
-        The given labels have the likelihood missed^a (1 - missed)^b false^c (1 - false)^d, where a of the positive
-        labels are not marked and b are, c of the negative ones are marked and d are not.
-        """
-        xp = array_namespace(mean)
-        # The normal distribution holds up to a common shift of the row, which is redrawn first as in `sweep`.
-        along = precision.sum(axis=0)
-        shift = rng.standard_normal(self.Z.shape[1]) / (along.sum() ** 0.5 * root_weights)
-        Z = self.Z + shift - (along @ (self.Z - mean)) / along.sum()
-        explained = self._log_likelihood(self.positive)
-        for j in range(len(Z)):
-            scale = 1.0 / precision[j, j] ** 0.5
-            proposal = xp.asarray(Z, copy=True)
-            noise = rng.standard_normal(Z.shape[1]) / root_weights
-            proposal[j] += scale * noise - (precision[j] @ (Z - mean)) * scale**2
-            positive = self._labels(proposal)
-            newly = self._log_likelihood(positive)
-            accepted = xp.log(rng.random(Z.shape[1])) < newly - explained
-            if self.grades is not None:
-                accepted = accepted & ~self.grades.known
-            Z = xp.where(accepted, proposal, Z)
-            self.positive = xp.where(accepted, positive, self.positive)
-            explained = xp.where(accepted, newly, explained)
-        self.Z = Z
-
-    def _log_likelihood(self, positive: Array) -> Array:
-        """Of the given labels (n,), if these (q, n) are positive, up to a constant of the row."""
-        (missed, false), given = (max(share, IMPOSSIBLE) for share in self.noise), self.given
-        asked = True if self.asked is None else self.asked
-        lost, found = (positive & ~given & asked).sum(axis=0), (positive & given & asked).sum(axis=0)
+    def _log_likelihood(self, positive: Array, rows: Array) -> Array:
+        """Of the given labels of some rows (m,), if these (q, m) are positive, up to a constant of the row."""
+        (missed, false), given = (max(share, IMPOSSIBLE) for share in self.noise), self.given[:, rows]
+        positive = positive & self.asked[:, rows]
+        lost, found = (positive & ~given).sum(axis=0), (positive & given).sum(axis=0)
         # Beside a row all of whose labels are negative.
         return lost * math.log(missed / (1 - false)) + found * math.log((1 - missed) / false)
 
     def draw_noise(self, rng: np.random.Generator) -> None:
         """Draw the shares of wrong entries given the labels that rows have without error: beta variables."""
-        given, positive = to_numpy(self.given), to_numpy(self.positive)
-        asked = True if self.asked is None else to_numpy(self.asked)
+        given, positive, asked = (to_numpy(A) for A in (self.given, self.positive, self.asked))
         shares = []
-        for wrong, right, prior in (
-            (positive & ~given, positive & given, PRIOR_OF_NOISE[0]),
-            (~positive & given, ~positive & ~given, PRIOR_OF_NOISE[1]),
-        ):
-            shares.append(rng.beta(prior[0] + (wrong & asked).sum(), prior[1] + (right & asked).sum()))
+        for among, wrong, prior in zip((positive, ~positive), (~given, given), PRIOR_OF_NOISE, strict=True):
+            n_wrong, n_all = (among & wrong & asked).sum(), (among & asked).sum()
+            shares.append(rng.beta(prior[0] + n_wrong, prior[1] + n_all - n_wrong))
         self.noise = Flips(*shares)
 
     def _labels(self, Z: Array) -> Array:

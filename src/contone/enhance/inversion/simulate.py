@@ -18,7 +18,7 @@ Correlations between the three are ignored.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ from scipy.special import ndtri
 
 from contone.backends import get_backend
 from contone.enhance.inversion import logistic_normal
-from contone.enhance.inversion.logistic_normal import Flips, Parameters, Spread
+from contone.enhance.inversion.logistic_normal import Flips, Parameters, Spread, variance_factor
 from contone.enhance.inversion.model import Fit, mean_features
 from contone.enhance.inversion.posterior import shape_scores
 from contone.enhance.inversion.sampler import Rows
@@ -112,7 +112,7 @@ def free_spread(fit: Fit, X: Array, L: np.ndarray) -> Spread:
     values, q = _whitening(fit.parameters.covariance)[0], L.shape[1]
     r, (first, second) = q - 1, _pairs(q - 1)
     if fit.spread.at_edge():  # as good as not told
-        return Spread(fit.spread.mean, logistic_normal.spread_prior(fit.rule.spread_prior).deviation)
+        return Spread(fit.spread.mean, logistic_normal.spread_prior(fit.rule).deviation)
     information = _score_products(fit, X, L, np.random.default_rng(0))
     # No direction has negative information: the lowest eigenvalue says how far chance reaches.
     chance = max(-float(np.linalg.eigvalsh(information)[0]), 0.0)
@@ -161,8 +161,8 @@ def draw_parameters(
     covariance = unwhiten @ _draw_shape(information.shape, fit.settings.worth(q), q - 1, rng) @ unwhiten.T
     drawn = Parameters(coefficients, covariance, now.theta)
     wanted = fit.believed_spread.at(rng.standard_normal() if score is None else score)
-    widened = fit.tail / (fit.tail - 2.0) if 2.0 < fit.tail < np.inf else 1.0
-    size = float(np.sqrt(np.mean(np.square(_means(fit, coefficients, X))) + widened * np.trace(covariance) / q))
+    mean = replace(fit, parameters=drawn).mean(X)
+    size = float(np.sqrt(np.mean(np.square(mean)) + variance_factor(fit.tail) * np.trace(covariance) / q))
     return drawn.scaled(wanted / size) if size > 0 else drawn
 
 
@@ -185,12 +185,7 @@ def draw_rows(
 
     `given` (n, q) are labels whose numbers (and levels) per row are kept, for a rule that does not say them (`Order`).
     """
-    q = len(parameters.covariance)
-    normals = rng.standard_normal((X.shape[0], q))
-    if np.isfinite(fit.tail):
-        normals /= np.sqrt(rng.chisquare(fit.tail, (X.shape[0], 1)) / fit.tail)
-    Z = _means(fit, parameters.coefficients, X) + normals @ logistic_normal.square_root(parameters.covariance).T
-    D = softmax(Z)
+    D = softmax(replace(fit, parameters=parameters).draw(X, rng))
     return Draw(D, draw_labels(fit.rule, D, fit.settings.noise, rng, given), parameters)
 
 
@@ -205,12 +200,6 @@ def draw_labels(
     if given is not None and (given == 0).all(axis=1).any():
         return flipped.astype(float)
     return np.where(flipped.any(axis=1, keepdims=True), flipped, positive).astype(float)
-
-
-def _means(fit: Fit, coefficients: np.ndarray, X: Array) -> np.ndarray:
-    """Means (n, q) of z under other coefficients."""
-    means: np.ndarray = (coefficients.T @ mean_features(fit.feature_map, X)).T
-    return means
 
 
 def _whitening(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

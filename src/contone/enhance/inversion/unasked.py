@@ -21,7 +21,7 @@ from array_api_compat import array_namespace
 from contone.backends import to_numpy
 from contone.measurements import IntervalRule, Order, TopK, asked_frequencies, has_unasked
 from contone.typing import Array
-from contone.validation import silent_rows
+from contone.validation.training import silent_rows
 
 if TYPE_CHECKING:
     from contone.enhance.inversion.logistic_normal import Flips

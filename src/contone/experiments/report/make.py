@@ -25,6 +25,7 @@ from contone.pages.blocks import (
     Grid,
     Heading,
     Items,
+    Kind,
     Pictures,
     Row,
     Section,
@@ -90,7 +91,7 @@ def make_report(store: Store) -> Report:
     about: Record = next((r["report"] for r in reversed(results.runs) if isinstance(r.get("report"), dict)), {})
     experiment = str(about.get("experiment", "benchmark"))
     shares, kinds, datasets = share_grid(results, experiment), results.kinds(experiment), results.datasets(experiment)
-    folds = score_folds(results, experiment, experiment)
+    folds = score_folds(results, experiment)
     blocks: list[Block] = [Text(str(about["note"]))] if about.get("note") else []
     blocks += [Heading(SHARES), shares] if shares.rows else []
     blocks += [Heading("All scores"), *folds] if folds else [Text("No results are in this store yet.")]
@@ -180,7 +181,6 @@ def summary_section(
     *,
     absent: Sequence[str] = (),
     terms: Mapping[str, str] | None = None,
-    published: Mapping[str, str] | None = None,
 ) -> Section:
     """What came out, what is missing, how to read it, and the data sets.
 
@@ -198,8 +198,6 @@ def summary_section(
         Experiments without results.
     terms : dict or None
         More words to explain.
-    published : dict or None
-        The names that a paper has for data sets.
     """
     missing = _missing(results, command, absent)
     described = {
@@ -214,7 +212,7 @@ def summary_section(
         *([Items(tuple(missing), "missing", "Not everything is here, or up to date.")] if missing else []),
         Fold("How to read the tables", (Terms(tuple(explained.items())),), style="plain"),
     ]
-    grid = _dataset_grid(results, published)
+    grid = _dataset_grid(results)
     return Section("summary", "Summary", (*blocks, *([Fold("Data sets", (grid,), style="plain")] if grid.rows else [])))
 
 
@@ -254,19 +252,15 @@ def _failures(results: Results) -> list[tuple[str, Record]]:
     return found
 
 
-def _dataset_grid(results: Results, published: Mapping[str, str] | None) -> Grid:
-    titles = {"Instances": "n", "Features": "d", "Labels": "q"}
-    columns = [*map(Column, (*titles, "Labels per row"))]
-    columns += [Column("In the paper", is_text=True)] if published is not None else []
-    found: dict[str, Row] = {}
+def _dataset_grid(results: Results) -> Grid:
+    found: dict[str, Record] = {}
     for result in results:
         if result.records and result.dataset not in found:
             data = result.records[0]["data"]
-            cells = [Cell(f"{data[key]:,}", data[key]) for key in titles.values()]
-            cells.append(Cell(f"{data['labels_per_row']:.2f}", data["labels_per_row"]))
-            cells += [Cell(published.get(result.dataset, "no"))] if published is not None else []
-            found[result.dataset] = Row(result.dataset, tuple(cells))
-    return Grid("Data sets", tuple(columns), tuple(found.values()), "Name")
+            sizes = {"Instances": data["n"], "Features": data["d"], "Labels": data["q"]}
+            per_row = Cell(f"{data['labels_per_row']:.2f}", data["labels_per_row"])
+            found[result.dataset] = {"Name": result.dataset, **sizes, "Labels per row": per_row}
+    return as_table("Data sets", list(found.values()))
 
 
 def closing_sections(results: Results, experiment: str, shares: Grid, fill: str = "") -> list[Section]:
@@ -294,30 +288,46 @@ def closing_sections(results: Results, experiment: str, shares: Grid, fill: str 
 
 def _settings(results: Results, experiment: str) -> Section:
     known = {cls.__name__: cls.reference for cls in enhance.methods().values()}
-    rows = []
-    for name, kind in results.kinds(experiment).items():
+    rows, kinds = [], results.kinds(experiment)
+    for name in kinds:
         found = results.of(experiment, row=name)
         records = [record for result in found for record in result.records]
         cpu, seeds = math.fsum(record["time"]["cpu"] for record in records), max(len(r.records) for r in found)
         task = records[0]["cell"]["task"] if records else {}
         params = ", ".join(f"{k} = {v}" for k, v in task.get("estimator", {}).get("params", {}).items())
         warned = sorted({text for record in records for text in record["warnings"]})[:WARNINGS_SHOWN]
-        cells = (
-            Cell(f"{cpu:.1f}", cpu),
-            Cell(str(seeds), seeds),
-            Cell("yes" if all(record["solution"].get("converged", True) for record in records) else "not all"),
-            Cell(params),
-            Cell(known.get(found[0].method, ""), note=" ".join(_distinct(warned))),
-        )
-        rows.append(Row(name, cells, kind))
-    titles = {"CPU s, all sets": False, "Seeds": False, "Converged": True, "Parameters": True, "Reference": True}
-    grid = Grid("Methods and settings", _columns(titles), tuple(rows), "Row", style="whole")
+        converged = all(record["solution"].get("converged", True) for record in records)
+        told = {
+            "CPU s, all sets": Cell(f"{cpu:.1f}", cpu),
+            "Seeds": seeds,
+            "Converged": "yes" if converged else "not all",
+        }
+        reference = Cell(known.get(found[0].method, ""), note=" ".join(_distinct(warned)))
+        rows.append({"Row": name, **told, "Parameters": params, "Reference": reference})
+    grid = as_table("Methods and settings", rows, "whole", kinds)
     return Section("rows", grid.title, (grid if rows else Text("No recovery results are in this store yet."),))
 
 
-def _columns(titles: Mapping[str, bool]) -> tuple[Column, ...]:
-    """Columns by their title, and whether they hold words."""
-    return tuple(Column(title, is_text=is_text) for title, is_text in titles.items())
+def as_table(title: str, records: Sequence[Record], style: str = "", kinds: Mapping[str, Kind] | None = None) -> Grid:
+    """A table with a row per record, which its first entry names: words, numbers as people read them, or cells."""
+    if not records:
+        return Grid(title, (), ())
+    head, *titles = dict.fromkeys(key for record in records for key in record)
+    rows = [
+        Row(_cell(r[head]).text, tuple(_cell(r.get(t)) for t in titles), (kinds or {}).get(r[head], "method"))
+        for r in records
+    ]
+    texts = {t for row in rows for t, c in zip(titles, row.cells, strict=True) if c.text and c.value is None}
+    return Grid(title, tuple(Column(t, is_text=t in texts) for t in titles), tuple(rows), head, style=style)
+
+
+def _cell(value: object) -> Cell:
+    if isinstance(value, float):
+        extreme = abs(value) >= 10 or 0 < abs(value) < 1e-3
+        return Cell(f"{value:.4g}" if extreme else words.number(value), value)
+    if isinstance(value, int):
+        return Cell(f"{value:,}", value)
+    return value if isinstance(value, Cell) else Cell("" if value is None else str(value))
 
 
 def _distinct(warnings: Sequence[str]) -> list[str]:
@@ -354,10 +364,9 @@ def provenance(results: Results) -> Section:
     for run in results.runs:
         took = words.duration(run["finished"] - run["started"]) if run["finished"] else ""
         command = re.sub(r" --store[ =]\S+", "", run.get("command", ""))
-        counts = (str(run.get(key, "")) for key in ("state", "done", "reused", "failed"))
-        rows.append(Row(_stamp(run["started"]), tuple(map(Cell, (took, *counts, command)))))
-    titles = {"Took": False, "State": True, "Done": False, "Reused": False, "Failed": False, "Command": True}
-    grids = (Grid("Runs", _columns(titles), tuple(rows), "Started"),) if rows else ()
+        counts = {key.capitalize(): run.get(key) for key in ("state", "done", "reused", "failed")}
+        rows.append({"Started": _stamp(run["started"]), "Took": took, **counts, "Command": command})
+    grids = (as_table("Runs", rows),) if rows else ()
     return Section("provenance", "Provenance", (Terms(tuple(entries.items())), *grids))
 
 

@@ -28,68 +28,57 @@ TRAINED_ON_TRUTH = ("Floor", "Truth")
 SHARES = "Recovered share"
 
 
-def score_folds(
-    results: Results, experiment: str, main: str, more: Mapping[str, Sequence[Block]] | None = None
-) -> list[Fold]:
+def score_folds(results: Results, experiment: str, more: Mapping[str, Sequence[Block]] | None = None) -> list[Fold]:
     """The tables of an experiment that hold a figure, one per measure, with `more` below; the first is open."""
     found: list[Fold] = []
     for name in REPORTED if more is None else more:
-        grid, measure = score_grid(results, experiment, name, main), measures.get(name)
+        grid, measure = score_grid(results, experiment, name), measures.get(name)
         if grid.rows:
             blocks = (grid, *(more or {}).get(name, ()))
             found.append(Fold(f"{measure.title} {measure.arrow}", blocks, measure.formula, is_open=not found))
     return found
 
 
-def score_grid(results: Results, experiment: str, measure: str, main: str) -> Grid:
-    """One measure of an experiment, without the rows and data sets that have no result.
+def score_grid(results: Results, experiment: str, measure: str) -> Grid:
+    """One measure of an experiment, without the rows and data sets that have no result."""
+    done = dict.fromkeys(result.dataset for result in results.of(experiment) if result.status != "pending")
+    kinds, described = results.kinds(experiment), measures.get(measure)
+    shares = {row: mean_of([share(results, experiment, d, row) for d in done]) for row in kinds}
 
-    The `ENDS` that it lacks come from the experiment `main`, except beside predictions, which have ends of their own.
-    """
-    shown = [d for d in results.datasets(experiment) if any(_has_news(r) for r in results.of(experiment, dataset=d))]
-    rows = dict.fromkeys(results.kinds(experiment).items(), experiment)
-    known = results.kinds(experiment)
-    if not set(known) & set(TRAINED_ON_TRUTH):
-        rows |= dict.fromkeys(((n, k) for n, k in results.kinds(main).items() if n in ENDS and n not in known), main)
-    lines = []
-    for (name, kind), source in rows.items():
-        found = [results.get(source, dataset, name) for dataset in shown]
-        if any(r is not None and _has_news(r) for r in found):
-            shares = [share(results, source, dataset, name, main) for dataset in shown]
-            lines.append((name, kind, [_cell(r, measure) for r in found], mean_of(shares)))
-    described = measures.get(measure)
+    def cell(row: str, dataset: str) -> Cell:
+        return _cell(results.get(experiment, dataset, row), measure)
+
     title = f"{described.title} {described.arrow}"
-    return as_grid(title, shown, lines, words.number, described.greater_is_better, with_shares=True)
+    return as_grid(title, list(done), kinds, cell, words.number, described.greater_is_better, shares)
 
 
 def share_grid(results: Results, experiment: str) -> Grid:
     """The share of the way from uniform to the limit, in KL(D || D^), for every row and data set; the best on top."""
-    datasets, lines = results.datasets(experiment), []
-    for name, kind in results.kinds(experiment).items():
-        values = [share(results, experiment, dataset, name, experiment) for dataset in datasets]
-        if any(value is not None for value in values):
-            lines.append((name, kind, [Cell(words.percent(v), v) for v in values], None))
-    grid = as_grid(SHARES, datasets, lines, words.percent, greater_is_better=True, with_shares=False)
-    return replace(grid, rows=tuple(sorted(grid.rows, key=lambda row: best_first(row.cells[0].value))))
+
+    def cell(row: str, dataset: str) -> Cell:
+        found = share(results, experiment, dataset, row)
+        return Cell(words.percent(found), found)
+
+    kinds = results.kinds(experiment)
+    return best_first(as_grid(SHARES, results.datasets(experiment), kinds, cell, words.percent, True))
 
 
-def share(results: Results, experiment: str, dataset: str, row: str, main: str) -> float | None:
+def share(results: Results, experiment: str, dataset: str, row: str) -> float | None:
     """The recovered share of a row on a data set; None where one of its three figures is missing."""
     kl = results.score(experiment, dataset, row, "kl")
-    lower, _, upper = ends(results, experiment, dataset, "kl", main)
+    lower, _, upper = ends(results, experiment, dataset, "kl")
     if kl is None or lower is None or upper is None:
         return None
     found = recovered(kl, lower, upper)
     return None if math.isnan(found) else found
 
 
-def ends(results: Results, experiment: str, dataset: str, measure: str, main: str) -> list[float | None]:
-    """The scores of the `ENDS`: from the experiment where it has them, or from `main`."""
+def ends(results: Results, experiment: str, dataset: str, measure: str) -> list[float | None]:
+    """The scores of the `ENDS`; the limit of a prediction is that of a learner trained on the truth."""
     found = []
     for name in ENDS:
-        own = (name, *TRAINED_ON_TRUTH) if name == UPPER_END else (name,)
-        places = [*((experiment, row) for row in own), (main, name)]
-        scores = (results.score(source, dataset, row, measure) for source, row in places)
+        rows = (name, *TRAINED_ON_TRUTH) if name == UPPER_END else (name,)
+        scores = (results.score(experiment, dataset, row, measure) for row in rows)
         found.append(next((score for score in scores if score is not None), None))
     return found
 
@@ -108,11 +97,6 @@ def mean_of(values: Sequence[float | None]) -> float | None:
     return math.fsum(known) / len(known) if all(map(math.isfinite, known)) else sum(known)
 
 
-def best_first(mean: float | None) -> tuple[bool, float]:
-    """A key that sorts by a mean: the highest first, minus infinity after every number, and rows without one last."""
-    return mean is None, -mean if mean is not None else 0.0
-
-
 def short(dataset: str) -> str:
     """The name of a data set where room is short.
 
@@ -127,39 +111,51 @@ def short(dataset: str) -> str:
 def as_grid(
     title: str,
     datasets: Sequence[str],
-    lines: Sequence[tuple[str, Kind, Sequence[Cell], float | None]],
+    kinds: Mapping[str, Kind],
+    cell: Callable[[str, str], Cell],
     form: Callable[[float | None], str],
     greater_is_better: bool,
-    *,
-    with_shares: bool,
+    shares: Mapping[str, float | None] | None = None,
 ) -> Grid:
-    """Lines (name, kind, a cell per data set, mean share) as a table, with means and with the best of each column."""
+    """A table of the rows of these kinds that hold anything: `cell` is of a row and a data set.
+
+    With means, with the mean share of every row where `shares` are given, and with the best of each column.
+    """
     first, best = "descending" if greater_is_better else "ascending", []
+    lines = {row: [cell(row, dataset) for dataset in datasets] for row in kinds}
+    lines = {row: cells for row, cells in lines.items() if any(c.text for c in cells)}
     for k in range(len(datasets)):
-        values = [cells[k].value for _, kind, cells, _ in lines if kind != "oracle"]
+        values = [cells[k].value for row, cells in lines.items() if kinds[row] != "oracle"]
         finite = [v for v in values if v is not None and math.isfinite(v)]
         best.append((max if greater_is_better else min)(finite, default=math.nan))
     rows = []
-    for name, kind, cells, mean_share in lines:
+    for row, cells in lines.items():
         mean = mean_of([cell.value for cell in cells])
         marked = [
-            replace(c, best=kind != "oracle" and c.value is not None and abs(c.value - b) < EQUAL_IN_PRINT)
+            replace(c, best=kinds[row] != "oracle" and c.value is not None and abs(c.value - b) < EQUAL_IN_PRINT)
             for c, b in zip(cells, best, strict=True)
         ]
-        shares = [Cell(words.percent(mean_share), mean_share)] if with_shares else []
-        rows.append(Row(name, (*shares, Cell(form(mean), mean), *marked), kind))
-    columns = [Column("Recovered", "descending")] if with_shares else []
+        shown = [Cell(words.percent(shares[row]), shares[row])] if shares is not None else []
+        rows.append(Row(row, (*shown, Cell(form(mean), mean), *marked), kinds[row]))
+    columns = [Column("Recovered", "descending")] if shares is not None else []
     columns += [Column("Mean", first), *(Column(short(d), first, hint=d) for d in datasets)]
     return Grid(title, tuple(columns), tuple(rows), style="scores")
 
 
-def _has_news(result: Result) -> bool:
-    return result.status != "pending"
+def best_first(grid: Grid) -> Grid:
+    """The table with the best mean first, minus infinity after every number, and rows without a mean last."""
+    sign = -1.0 if grid.columns[0].first == "descending" else 1.0
+
+    def place(row: Row) -> tuple[bool, float]:
+        mean = row.cells[0].value
+        return mean is None, 0.0 if mean is None else sign * mean
+
+    return replace(grid, rows=tuple(sorted(grid.rows, key=place)))
 
 
 def _cell(result: Result | None, measure: str) -> Cell:
     if result is None or result.status != "done":
-        state = "" if result is None or not _has_news(result) else result.status
+        state = "" if result is None or result.status == "pending" else result.status
         return Cell(state, state=state)
     value, deviation = result.scores.get(measure), result.deviation.get(measure, 0.0)
     note = f"± {words.number(deviation)}" if deviation >= EQUAL_IN_PRINT else ""

@@ -11,14 +11,25 @@ from __future__ import annotations
 
 import csv
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from typing import NamedTuple
 
 from contone.typing import Record
 
 Table = dict[str, dict[str, dict[str, float]]]
+
+
+class Printed(NamedTuple):
+    """A figure of a table."""
+
+    measure: str
+    method: str
+    dataset: str
+    value: float
+
 
 FOLDER = files("contone.reproduction.paper")
 _KNOWN: Record = tomllib.loads(FOLDER.joinpath("paper.toml").read_text(encoding="utf-8"))
@@ -59,64 +70,66 @@ CLAIMS: Record = _KNOWN["claims"]
 
 def recovery() -> Table:
     """LD recovery: 5 measures x 6 methods x 12 sets."""
-    return _table("recovery", "method", "dataset")
+    return _table("recovery")
 
 
 def prediction() -> Table:
     """LDL prediction with IIS-LDL: 4 measures x 6 methods x 12 sets."""
-    return _table("prediction", "method", "dataset")
+    return _table("prediction")
 
 
 def augmentation(*, as_printed: bool = False) -> Table:
     """Five methods, each alone ("GLLE") and behind the augmentation ("LCdr-GLLE"): Clark and KL."""
-    printed = _table("augmentation", "method", "dataset_as_printed", measure="measure_as_printed")
+    printed = _table("augmentation")
     if as_printed:
         return printed
-    return {
-        PRINTED_MEASURES[measure]: {
-            method: {PRINTED_ROWS[name]: value for name, value in row.items()} for method, row in rows.items()
-        }
-        for measure, rows in printed.items()
-    }
+    return _nested(Printed(PRINTED_MEASURES[q], m, PRINTED_ROWS[d], value) for q, m, d, value in cells(printed))
 
 
 def ablation(*, as_printed: bool = False) -> Table:
     """Four variants of LCdr, Chebyshev; variants stand where methods do elsewhere."""
-    printed = _table("ablation", "variant_as_printed", "dataset")
+    printed = _table("ablation")
     if as_printed:
         return printed
-    return {
-        measure: {PRINTED_VARIANTS.get(variant, variant): row for variant, row in rows.items()}
-        for measure, rows in printed.items()
-    }
+    return _nested(Printed(q, PRINTED_VARIANTS.get(m, m), d, value) for q, m, d, value in cells(printed))
 
 
 def average_ranks() -> dict[str, dict[str, float]]:
     """The printed average ranks, by measure and method."""
-    return _pairs("average_ranks", "average_rank")
+    return _pairs("average_ranks")
 
 
 def wilcoxon() -> dict[str, dict[str, float]]:
     """The printed p-values of LCdr against each method, by measure and method."""
-    return _pairs("wilcoxon", "p_value")
+    return _pairs("wilcoxon")
+
+
+def cells(table: Table) -> Iterator[Printed]:
+    """Every figure of a table with its place."""
+    return (Printed(q, m, d, value) for q, rows in table.items() for m, row in rows.items() for d, value in row.items())
 
 
 @cache
-def _read(name: str) -> tuple[dict[str, str], ...]:
-    return tuple(csv.DictReader(FOLDER.joinpath(f"{name}.csv").read_text(encoding="utf-8").splitlines()))
+def _lines(name: str) -> tuple[list[str], ...]:
+    """The lines of a file below its head."""
+    return tuple(csv.reader(FOLDER.joinpath(f"{name}.csv").read_text(encoding="utf-8").splitlines()[1:]))
 
 
-def _table(name: str, row: str, column: str, *, measure: str = "measure") -> Table:
+def _table(name: str) -> Table:
+    return _nested(Printed(measure, method, d, float(value)) for measure, method, d, value in _lines(name))
+
+
+def _nested(printed: Iterable[Printed]) -> Table:
     table: Table = {}
-    for line in _read(name):
-        table.setdefault(line[measure], {}).setdefault(line[row], {})[line[column]] = float(line["value"])
+    for measure, method, dataset, value in printed:
+        table.setdefault(measure, {}).setdefault(method, {})[dataset] = value
     return table
 
 
-def _pairs(name: str, value: str) -> dict[str, dict[str, float]]:
+def _pairs(name: str) -> dict[str, dict[str, float]]:
     table: dict[str, dict[str, float]] = {}
-    for line in _read(name):
-        table.setdefault(line["measure"], {})[line["method"]] = float(line[value])
+    for measure, method, value in _lines(name):
+        table.setdefault(measure, {})[method] = float(value)
     return table
 
 

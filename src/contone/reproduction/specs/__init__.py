@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from importlib.resources import files
 
+from contone.experiments.benchmark import with_references
 from contone.experiments.spec import Spec, read_spec
 from contone.reproduction.paper import DATASETS
 
@@ -30,4 +31,4 @@ def specs() -> dict[str, Spec]:
 def sources(names: Iterable[str]) -> list[Spec]:
     """The specs to run for these experiments: a derived one (ranks) stands for the one that it is computed from."""
     known = specs()
-    return [known[name] for name in dict.fromkeys(known[name].derived_from or name for name in names)]
+    return [with_references(known[name]) for name in dict.fromkeys(known[name].derived_from or name for name in names)]

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -17,7 +19,6 @@ from contone.exceptions import DataError
 from contone.tables.answers import Answers
 from contone.tables.exports import argilla, doccano, label_studio, lewidi, prodigy
 from contone.tables.exports.back import refuse_unless_returnable, write_back
-from contone.tables.exports.records import read_records
 
 __all__ = ["Answers", "answers_in", "read_export", "refuse_unless_returnable", "write_back"]
 
@@ -32,6 +33,7 @@ class Tool(Protocol):
         """The answers to one question."""
 
 
+SPACE = re.compile(r"[\s,]*")
 TOOLS = cast("tuple[Tool, ...]", (label_studio, argilla, prodigy, lewidi, doccano))
 
 
@@ -61,7 +63,7 @@ def answers_in(frame: pl.DataFrame, question: str | None = None) -> Answers | No
     if not any(tool.recognise(dict.fromkeys(frame.columns)) for tool in (label_studio, argilla)):
         return None
     rows = ({name: _unpacked(value) for name, value in row.items()} for row in frame.iter_rows(named=True))
-    return _read(((None, row) for row in rows), question)
+    return _read(rows, question)
 
 
 def _unpacked(value: object) -> object:
@@ -74,12 +76,59 @@ def _unpacked(value: object) -> object:
         return value
 
 
-def _read(records: Iterator[tuple[str | None, object]], question: str | None) -> Answers | None:
+def _read(records: Iterator[object], question: str | None) -> Answers | None:
     first = next(records, None)
     if first is None:
         raise DataError("This export is empty: it holds no records.")
-    tool = next((tool for tool in TOOLS if tool.recognise(first[1])), None)
+    tool = next((tool for tool in TOOLS if tool.recognise(first)), None)
     if tool is None:
         return None
-    every = chain([first], records)
-    return tool.read(every if tool is lewidi else (record for _, record in every), question)
+    return tool.read(chain([first], records), question)
+
+
+def read_records(path: Path) -> Iterator[object]:
+    """Every record of a JSON or JSON lines file; where the file is one mapping of records, their keys are their ids.
+
+    Records are decoded one after the other, so that a large file takes its own size in memory, and not that of all its
+    objects.
+    """
+    raw = path.read_bytes()
+    try:
+        text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8-sig")
+    except (UnicodeDecodeError, EOFError, OSError, ValueError) as error:
+        raise DataError(f"{path.name} is not UTF-8 text ({error}): export it again as JSON.") from None
+    at = _skip(text, 0)
+    closing = "]" if text.startswith("[", at) else ""
+    records = _entries(text, at + len(closing), closing, path)
+    first = [] if closing else list(islice(records, 2))
+    whole = first[0] if len(first) == 1 and isinstance(first[0], dict) else {}
+    if whole and all(isinstance(record, dict) for record in whole.values()):
+        yield from ({"id": key, **record} for key, record in whole.items())
+    else:
+        yield from chain(first, records)
+
+
+def _entries(text: str, at: int, closing: str, path: Path) -> Iterator[object]:
+    decode = json.JSONDecoder().raw_decode
+    while (at := _skip(text, at)) < len(text):
+        if closing and text[at] == closing:
+            return
+        try:
+            record, at = decode(text, at)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{path.name} is not JSON: {_place(text, error)}.") from None
+        yield record
+    if closing:
+        raise DataError(f"{path.name} ends in the middle of a list: it was not copied whole. Export it again.")
+
+
+def _skip(text: str, at: int) -> int:
+    found = SPACE.match(text, at)
+    return at if found is None else found.end()
+
+
+def _place(text: str, error: Exception) -> str:
+    """What is wrong and in which line, in words."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"line {text.count(chr(10), 0, error.pos) + 1}: {error.msg}"
+    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)

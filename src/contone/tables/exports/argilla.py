@@ -7,11 +7,14 @@ Responses that were discarded or are drafts do not count. Label, multi-label, ra
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from contone.exceptions import DataError
-from contone.tables.answers import Answers, Collector, Kind, choose_question
+from contone.tables.answers import Answers, Collector, Kind, Question, choose_question
 
+Response = tuple[object, object, object]
+"""Value, person and status."""
 FLAT = ".responses"
 TAILS = re.compile(r"\.(responses(\.(users|status))?|suggestion(\.(score|agent|type))?)$")
 """How keys end that are about a question, and not about the record."""
@@ -28,13 +31,13 @@ def recognise(record: object) -> bool:
 
 def read(records: Iterable[object], question: str | None = None) -> Answers:
     """The answers to one question; it must be named where there are several."""
-    rows = [record for record in records if isinstance(record, dict)]
-    names = {name for row in rows for name in _questions(row)}
+    rows = [(record, _responses(record)) for record in records if isinstance(record, dict)]
+    names = {name for _, given in rows for name in given}
     name = choose_question("Argilla", names, question) if names or question is not None else ""
-    found, kind = Collector("Argilla", name), None
-    for row in rows:
+    found, kind = Collector(Question("Argilla", name)), None
+    for row, given in rows:
         item = found.item(row.get("id", row.get("external_id")), _fields(row))
-        for value, person, status in _responses(row, name):
+        for value, person, status in given.get(name, ()):
             if status not in (None, "submitted"):
                 found.skip(str(status))
             elif value is None or value == []:
@@ -44,7 +47,7 @@ def read(records: Iterable[object], question: str | None = None) -> Answers:
                 found.add(item, person, labels, levels)
     if kind == "rating":
         found.offer_scale()
-    found.asked = kind or ""
+    found.question = replace(found.question, asked=kind or "")
     answers: Kind | None = "ranks" if kind == "ranks" else "votes" if kind in ("votes", "rating") else None
     return found.finish(answers)
 
@@ -66,35 +69,24 @@ def _labels(value: object, before: str | None) -> tuple[list[str], list[float] |
     )
 
 
-def _questions(row: Mapping[str, object]) -> list[str]:
-    nested = row.get("responses")
+def _responses(row: Mapping[str, object]) -> dict[str, list[Response]]:
+    """The responses of a record, by question."""
+    nested, found = row.get("responses"), dict[str, list[Response]]()
     if isinstance(nested, dict):
-        return [str(name) for name, given in nested.items() if given]
-    if isinstance(nested, list):  # one entry per user, each with the answers to all questions
-        return [str(name) for entry in nested if isinstance(entry, dict) for name in entry.get("values") or {}]
-    return [str(key)[: -len(FLAT)] for key, given in row.items() if str(key).endswith(FLAT) and given]
-
-
-def _responses(row: Mapping[str, object], name: str) -> Iterator[tuple[object, object, object]]:
-    """Value, person and status of every response of a record."""
-    nested = row.get("responses")
-    if isinstance(nested, dict):
-        for entry in nested.get(name) or []:
-            if isinstance(entry, dict):
-                yield entry.get("value"), entry.get("user_id"), entry.get("status")
-    elif isinstance(nested, list):
-        for entry in nested:
-            values = entry.get("values") if isinstance(entry, dict) else None
-            if isinstance(values, dict) and name in values:
-                value = values[name]
+        for name, entries in nested.items():
+            given = [entry for entry in entries or [] if isinstance(entry, dict)]
+            found[str(name)] = [(entry.get("value"), entry.get("user_id"), entry.get("status")) for entry in given]
+    elif isinstance(nested, list):  # one entry per user, each with the answers to all questions
+        for entry in (entry for entry in nested if isinstance(entry, dict)):
+            for name, value in (entry.get("values") or {}).items():
                 value = value.get("value") if isinstance(value, dict) else value
-                yield value, entry.get("user_id"), entry.get("status")
+                found.setdefault(str(name), []).append((value, entry.get("user_id"), entry.get("status")))
     else:
-        given = row.get(name + FLAT)
-        values = given if isinstance(given, list) else []
-        users, status = row.get(f"{name}{FLAT}.users"), row.get(f"{name}{FLAT}.status")
-        for i, value in enumerate(values):
-            yield value, _at(users, i), _at(status, i)
+        for key in (key for key in row if key.endswith(FLAT)):
+            values, users, status = row[key], row.get(f"{key}.users"), row.get(f"{key}.status")
+            given = values if isinstance(values, list) else []
+            found[key.removesuffix(FLAT)] = [(value, _at(users, i), _at(status, i)) for i, value in enumerate(given)]
+    return {name: given for name, given in found.items() if given}
 
 
 def _at(values: object, i: int) -> object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from contone.exceptions import DataError
-from contone.tables.answers import Answers, Collector
+from contone.tables.answers import Answers, Collector, Question
 
 ABOUT = ("id", "label", "labels", "Comments", "comments", "annotator", "username")
 
@@ -19,7 +19,7 @@ def recognise(record: object) -> bool:
 
 def read(records: Iterable[object], question: str | None = None) -> Answers:
     """The labels of all examples; doccano has one question per project."""
-    found = Collector("doccano")
+    found = Collector(Question("doccano"))
     for number, record in enumerate(records, start=1):
         if not isinstance(record, dict) or "text" not in record:
             raise DataError(f"Line {number} of this doccano export has no text.")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 
 from contone.exceptions import DataError
-from contone.tables.answers import Answers, Collector, Kind, choose_question
+from contone.tables.answers import Answers, Collector, Kind, Question, choose_question
 
 TYPES = ("choices", "taxonomy", "rating", "ranker")
 KINDS: dict[str, Kind] = {"rating": "votes", "ranker": "ranks"}
@@ -37,7 +37,7 @@ def read(records: Iterable[object], question: str | None = None) -> Answers:
     if "annotations" not in first:
         return _read_minimal([first, *tasks], question)
     # One pass, a collector per question: a task is dropped once its answers are known.
-    items, found, n_counted = Collector("Label Studio"), dict[tuple[str, str], Collector](), 0
+    items, found, n_counted = Collector(Question("Label Studio")), dict[tuple[str, str], Collector](), 0
     for task in chain([first], tasks):
         data = task.get("data")
         item = items.item(task.get("id"), data if isinstance(data, dict) else {})
@@ -49,8 +49,7 @@ def read(records: Iterable[object], question: str | None = None) -> Answers:
             n_counted += not is_reference
             for (name, kind), (value, shown) in _answered(annotation).items():
                 if (name, kind) not in found:
-                    found[name, kind] = items.sharing_items(name)
-                    found[name, kind].asked, found[name, kind].shown = kind, shown
+                    found[name, kind] = items.sharing_items(Question("Label Studio", name, None, kind, shown))
                 labels, levels = _labels(value, kind)
                 if kind == "rating" and not labels:
                     continue
@@ -68,22 +67,23 @@ def read(records: Iterable[object], question: str | None = None) -> Answers:
     name = choose_question("Label Studio", (key[0] for key in found), question)
     answers = max((collector for key, collector in found.items() if key[0] == name), key=len)
     answers.skipped = {**items.skipped, "without an answer to it": n_counted - len(answers)}
-    if answers.asked == "rating":
+    if answers.question.asked == "rating":
         answers.offer_scale()
-    return answers.finish(KINDS.get(answers.asked))
+    return answers.finish(KINDS.get(answers.question.asked))
 
 
 def _read_minimal(tasks: list[dict[str, object]], question: str | None) -> Answers:
     """The same from rows that hold the data and each answer under its question's name."""
     names = [key for key in tasks[0] if key not in ABOUT]
-    asked = [name for name in names if any(_looks_chosen(task.get(name)) for task in tasks)]
+    values = {name: [task.get(name) for task in tasks] for name in names}
+    asked = [name for name in names if any(isinstance(v, dict) and "choices" in v for v in values[name])]
     if question is None and not asked:  # one choice per task is plain text, like the data
         raise DataError(
             f"Which of the columns {', '.join(names)} of this Label Studio export holds the answers?"
             " Name it as the question."
         )
     name = question if question in names else choose_question("Label Studio", asked, question)
-    found = Collector("Label Studio", name)
+    found = Collector(Question("Label Studio", name))
     for task in tasks:
         fields = {key: value for key, value in task.items() if key not in ABOUT and key != name}
         item = found.item(task.get("id"), fields)
@@ -95,10 +95,6 @@ def _read_minimal(tasks: list[dict[str, object]], question: str | None) -> Answe
         labels = [str(label) for label in chosen] if isinstance(chosen, list) else [str(chosen)]
         found.add(item, task.get("annotator"), labels)
     return found.finish()
-
-
-def _looks_chosen(value: object) -> bool:
-    return isinstance(value, dict) and "choices" in value
 
 
 def _annotations(task: Mapping[str, object]) -> list[dict[str, object]]:

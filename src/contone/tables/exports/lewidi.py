@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from contone.exceptions import DataError
-from contone.tables.answers import Answers, Collector
+from contone.tables.answers import Answers, Collector, Question
 
-ABOUT = ("annotations", "annotators", "soft_label", "hard_label", "number of annotations", "annotation task")
+ABOUT = ("id", "annotations", "annotators", "soft_label", "hard_label", "number of annotations", "annotation task")
 
 
 def recognise(record: object) -> bool:
@@ -20,19 +20,18 @@ def recognise(record: object) -> bool:
 
 
 def read(records: Iterable[object], question: str | None = None) -> Answers:
-    """All answers, keyed records included; `question` names one split ("train")."""
-    found = Collector("LeWiDi", question or "")
-    for entry in records:
-        key, record = entry if isinstance(entry, tuple) else (None, entry)
+    """All answers; `question` names one split ("train")."""
+    found = Collector(Question("LeWiDi", question or ""))
+    for record in records:
         if not isinstance(record, dict) or (question is not None and record.get("split") != question):
             continue
         fields = {name: value for name, value in record.items() if name not in ABOUT}
-        item = found.item(key, fields)
+        item = found.item(record.get("id"), fields)
         people, said = _answers(record)
         if len(people) != len(said):
             raise DataError(
-                f"Item {key!r} of this LeWiDi file has {len(said)} annotations by {len(people)} annotators: they must"
-                " be as many."
+                f"Item {record.get('id')!r} of this LeWiDi file has {len(said)} annotations by {len(people)} "
+                "annotators: they must be as many."
             )
         for person, labels in zip(people, said, strict=True):
             found.add(item, person, labels)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from contone.exceptions import DataError
-from contone.tables.answers import Answers, Collector
+from contone.tables.answers import Answers, Collector, Question
 
 CONTENT = ("text", "html", "image", "audio", "video", "title", "url")
 
@@ -23,7 +23,7 @@ def recognise(record: object) -> bool:
 
 def read(records: Iterable[object], question: str | None = None) -> Answers:
     """The answers of all sessions; `question` names one view (`_view_id`) where several were used."""
-    found, several = Collector("Prodigy", question or ""), False
+    found, several = Collector(Question("Prodigy", question or "")), False
     for number, record in enumerate(records, start=1):
         if not isinstance(record, dict):
             raise DataError(f"Line {number} of this Prodigy export is no task.")

@@ -80,3 +80,13 @@ def test_counting_needs_many_votes(dirichlet):
     losses = counting_losses(D, [1, 10, 1000])
     assert losses[0] > losses[1] > losses[2]
     assert losses[2] == pytest.approx(entropy(D).mean(), abs=0.03)
+
+
+def test_counting_has_the_pseudo_votes_of_the_items():
+    """Of Dirichlet degrees, one vote for j leaves the mean (a + e_j) / (a_0 + 1), and its entropy is the loss."""
+    a = np.array([2.0, 1.0, 0.5])
+    D = np.random.default_rng(0).dirichlet(a, size=(20, 4000))
+    after = (a + np.eye(3)) / (a.sum() + 1)
+    prior = a / a.sum()
+    expected = [entropy(prior), prior @ entropy(after)]
+    np.testing.assert_allclose(counting_losses(D, [0, 1]), expected, atol=5e-3)

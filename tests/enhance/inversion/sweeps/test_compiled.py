@@ -12,7 +12,7 @@ from contone.enhance.inversion.covariance import FactorPrecision
 from contone.enhance.inversion.evidence import place_grades
 from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.sampler import Rows
-from contone.enhance.inversion.sweeps import Bound, KnownRows, compiled, elementary
+from contone.enhance.inversion.sweeps import Bound, KnownRows, Move, compiled, elementary
 from contone.enhance.inversion.sweeps.compiled import CompiledSweeps
 from contone.enhance.inversion.sweeps.reference import ReferenceSweeps
 from contone.measurements import CumulativeMass, Region, Threshold, TopK
@@ -59,12 +59,12 @@ def test_the_same_draws_give_the_same_log_weights(rule, dtype):
     for k in range(8):
         u, shift = rng.random((Q, N), dtype=dtype), rng.standard_normal(N, dtype=dtype)
         precision = factors if k % 4 < 2 else factors.dense()
-        how = {"reflect": k % 2 == 1, "root_weights": roots if k > 3 else None}
-        found = CompiledSweeps(rule.region).sweep(Z, rows.bound, mean, precision, u, shift, **how)
+        how = (k % 2 == 1, roots if k > 3 else None)
+        found = CompiledSweeps(rule.region).sweep(Z, rows.bound, mean, precision, Move(u, shift, *how))
         assert found.dtype == dtype
         # Loops work in double precision, whatever they store; draws stay as far from ends as what is stored asks for.
         wide = [A.astype(float) for A in (Z, mean, u, shift)]
-        expected = ReferenceSweeps(rule).sweep(wide[0], rows.bound, wide[1], precision, *wide[2:], **how)
+        expected = ReferenceSweeps(rule).sweep(wide[0], rows.bound, wide[1], precision, Move(*wide[2:], *how))
         differences.append(np.abs(found - expected))
         Z = found
     if dtype == np.float64:
@@ -79,7 +79,7 @@ def test_the_mirror_image_of_what_lies_far_out_is_drawn_afresh():
     Z, u, shift = rng.normal(size=(Q, N)), rng.random((Q, N)), rng.standard_normal(N)
     Z[0] += 25.0  # further above its mean than Phi can tell from infinity
     given = (Z, Bound(np.ones((Q, N), dtype=bool)), np.zeros((Q, N)), np.eye(Q))
-    found = CompiledSweeps(Region("order")).sweep(*given, u, shift, reflect=True)
+    found = CompiledSweeps(Region("order")).sweep(*given, Move(u, shift, reflect=True))
     # Nothing bounds it: the shift of the row, redrawn, is the centre.
     expected = (Z - Z.max(axis=0)).mean(axis=0) - shift / np.sqrt(Q) + special.ndtri(u[0])
     np.testing.assert_allclose(found[0], expected, atol=1e-9)
@@ -95,7 +95,8 @@ def test_graded_rows_stay_and_their_zeros_move_as_in_the_sampler(rule):
     L = rule._apply(D).astype(float)
     answers = []
     for way in (ReferenceSweeps(rule), CompiledSweeps(rule.region)):
-        rows = Rows(rule, L, grades=place_grades(np.arange(80), D[:80], L))
+        rows = Rows(rule, L)
+        rows.hold(place_grades(np.arange(80), D[:80], L))
         assert rows.sweeps == CompiledSweeps(rule.region)
         rows.sweeps, draws, start = way, np.random.default_rng(3), rows.Z
         for k in range(4):
@@ -122,18 +123,18 @@ def test_sums_are_those_of_degrees_and_their_logits(dtype):
     np.testing.assert_allclose(averages.samples[0], D, rtol=rtol, atol=atol)
     for found, expected in ((averages.logits, logits), (averages.squares, logits**2)):
         np.testing.assert_allclose(found, expected, rtol=rtol, atol=atol)
-    np.testing.assert_allclose(averages.paths[0], logits[averages.watched], rtol=rtol, atol=atol)
+    # Paths are for diagnostics: rounding next to 1 may be seen in them.
+    np.testing.assert_allclose(averages.paths[0], logits[averages.watched], rtol=max(rtol, 1e-6), atol=atol)
 
 
 def test_what_is_drawn_does_not_depend_on_pieces_and_tiles(monkeypatch):
     rows, mean, factors, rng = problem(CumulativeMass(0.5))
-    u, shift = rng.random((Q, N)), rng.standard_normal(N)
-    answers = []
+    move, answers = Move(rng.random((Q, N)), rng.standard_normal(N)), []
     for piece, tile in ((4096, 256), (37, 32)):
         monkeypatch.setattr(compiled, "PIECE_ROWS", piece)
         monkeypatch.setattr(compiled, "tile_rows", lambda q, tile=tile: tile)
         bound = Bound(rows.positive)
-        answers.append(CompiledSweeps(rows.rule.region).sweep(rows.Z, bound, mean, factors, u, shift))
+        answers.append(CompiledSweeps(rows.rule.region).sweep(rows.Z, bound, mean, factors, move))
     np.testing.assert_allclose(*answers, rtol=0, atol=1e-12)
 
 
@@ -197,9 +198,9 @@ def test_a_function_is_compiled_again_where_another_file_of_its_folder_changed(t
 def test_known_rows_are_said_to_be_known():
     known = KnownRows(np.zeros(N, dtype=bool), np.zeros((Q, N), dtype=bool), np.zeros(N))
     rows, mean, factors, rng = problem(TopK(2))
-    u, shift = rng.random((Q, N)), rng.standard_normal(N)
+    move = Move(rng.random((Q, N)), rng.standard_normal(N))
     none, all_ = (
-        rows.sweeps.sweep(rows.Z, Bound(rows.positive, known=k), mean, factors, u, shift)
+        rows.sweeps.sweep(rows.Z, Bound(rows.positive, known=k), mean, factors, move)
         for k in (known, known._replace(rows=np.ones(N, dtype=bool)))
     )
     assert not np.allclose(none, rows.Z - rows.Z.max(axis=0))

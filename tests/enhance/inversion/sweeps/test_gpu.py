@@ -16,7 +16,7 @@ from contone.enhance.inversion import sampler  # noqa: E402
 from contone.enhance.inversion.covariance import FactorCovariance  # noqa: E402
 from contone.enhance.inversion.evidence import place_grades  # noqa: E402
 from contone.enhance.inversion.posterior import Averages  # noqa: E402
-from contone.enhance.inversion.sweeps import Bound, gpu  # noqa: E402
+from contone.enhance.inversion.sweeps import Bound, Move, gpu  # noqa: E402
 from contone.enhance.inversion.sweeps.reference import ReferenceSweeps  # noqa: E402
 from contone.measurements import Order, Region  # noqa: E402
 from contone.numerics.truncated import truncated_normal  # noqa: E402
@@ -97,9 +97,9 @@ def test_the_kernel_is_the_sweep(rule, q, in_factors):
         u, shift, root = (
             torch.tensor(A, device="cuda") for A in (rng.random((q, n)), rng.normal(size=n), rng.random(n) + 0.5)
         )
-        how = {"reflect": k % 2 == 1, "root_weights": root if k > 3 else None}
-        given = (rows.Z, rows.bound, mean, precision, u, shift)
-        expected, found = ReferenceSweeps(rule).sweep(*given, **how), rows.sweeps.sweep(*given, **how)
+        move = Move(u, shift, k % 2 == 1, root if k > 3 else None)
+        given = (rows.Z, rows.bound, mean, precision, move)
+        expected, found = ReferenceSweeps(rule).sweep(*given), rows.sweeps.sweep(*given)
         # Far quantiles magnify rounding, and every label depends on those before it.
         assert float((found - expected).abs().max()) < (1e-6 if q < 20 else 2e-5)
         rows.Z = expected
@@ -113,10 +113,11 @@ def test_known_rows_are_held_as_the_reference_holds_them():
     D /= D.sum(axis=1, keepdims=True)
     L = torch.tensor(rule.apply(D).astype(float), device="cuda")
     graded = np.flatnonzero(rng.random(n) < 0.5)
-    rows = sampler.Rows(rule, L, grades=place_grades(graded, D[graded], L))
+    rows = sampler.Rows(rule, L)
+    rows.hold(place_grades(graded, D[graded], L))
     mean, precision = torch.zeros((q, n), dtype=torch.float64, device="cuda"), np.eye(q)
     u, shift = (torch.tensor(A, device="cuda") for A in (rng.random((q, n)), rng.normal(size=n)))
-    given = (rows.Z, rows.bound, mean, precision, u, shift)
+    given = (rows.Z, rows.bound, mean, precision, Move(u, shift))
     assert isinstance(rows.sweeps, gpu.FusedSweeps)
     difference = rows.sweeps.sweep(*given) - ReferenceSweeps(rule).sweep(*given)
     assert float(difference.abs().max()) < 1e-6

@@ -14,6 +14,8 @@ from contone.typing import Array
 
 Sums = tuple[Array, Array, Array]
 """Of degrees, their logits and the squares of these over draws."""
+Length = tuple[int, int]
+"""How many sweeps a chain has, every other one a reflection, and how many of them are left out of the sums."""
 
 
 class KnownRows(NamedTuple):
@@ -39,6 +41,22 @@ class Bound(NamedTuple):
     known: KnownRows | None = None
 
 
+class Move(NamedTuple):
+    """How one sweep moves the log weights of n rows."""
+
+    u: Array
+    """(q, n) uniform draws in (0, 1)."""
+    shift: Array
+    """(n,) standard normal draws. A common shift of a row's log weights changes nothing that the labels see, so it is
+    redrawn from the prior first; without that the walk along it is slow."""
+    reflect: bool = False
+    """Reflect each log weight at the median of its conditional distribution instead of redrawing it. That leaves the
+    distribution as it is (over-relaxation, Adler 1981, Neal 1998). Every other sweep so, and the errors of an average
+    over sweeps cancel in pairs; reflections alone would not explore."""
+    root_weights: Array | None = None
+    """(n,) square roots of the weights of the rows; a row with the weight w has covariance Sigma / w."""
+
+
 class Sweeps(ABC):
     """One way to sweep."""
 
@@ -46,26 +64,15 @@ class Sweeps(ABC):
     """Whether Sigma^-1 in factors is used as it is; otherwise it is multiplied out."""
 
     @abstractmethod
-    def sweep(
-        self,
-        Z: Array,
-        bound: Bound,
-        mean: Array,
-        precision: Precision,
-        u: Array,
-        shift: Array,
-        *,
-        reflect: bool = False,
-        root_weights: Array | None = None,
-    ) -> Array:
+    def sweep(self, Z: Array, bound: Bound, mean: Array, precision: Precision, move: Move) -> Array:
         """One sweep with given draws: new log weights (q, n). `ReferenceSweeps.sweep` says what everything is."""
 
     def run_chain(
-        self, Z: Array, bound: Bound, mean: Array, precision: Precision, draws: Any, length: tuple[int, int], sums: Sums
+        self, Z: Array, bound: Bound, mean: Array, precision: Precision, draws: Any, length: Length, sums: Sums
     ) -> Array | None:
         """All sweeps of a chain whose parameters stay as they are as one operation that makes its own random numbers.
 
-        `length` is the number of sweeps, every other one a reflection, and how many of them are left out of the sums,
-        each (n, q). What comes back are new log weights; None, and nothing done, where sweeps go one by one.
+        The sums are each (n, q). What comes back are new log weights; None, and nothing done, where sweeps go one by
+        one.
         """
         return None

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from contone.enhance.inversion.covariance import FactorPrecision, Precision
-from contone.enhance.inversion.sweeps import Bound, Sums, Sweeps
+from contone.enhance.inversion.sweeps import Bound, Move, Sums, Sweeps
 from contone.enhance.inversion.sweeps.elementary import compiled, exponentials, larger, logarithms
 from contone.enhance.inversion.sweeps.loops import (
     BOUND,
@@ -51,18 +51,7 @@ class CompiledSweeps(Sweeps):
 
     region: Region
 
-    def sweep(
-        self,
-        Z: np.ndarray,
-        bound: Bound,
-        mean: np.ndarray,
-        precision: Precision,
-        u: np.ndarray,
-        shift: np.ndarray,
-        *,
-        reflect: bool = False,
-        root_weights: np.ndarray | None = None,
-    ) -> np.ndarray:
+    def sweep(self, Z: np.ndarray, bound: Bound, mean: np.ndarray, precision: Precision, move: Move) -> np.ndarray:
         (q, n), dtype = Z.shape, Z.dtype
         state = np.zeros(n, dtype=np.uint8)
         is_zero, highest_zero = np.zeros((0, 0), dtype=np.uint8), np.zeros(0)
@@ -74,9 +63,9 @@ class CompiledSweeps(Sweeps):
         form = _form(precision)
         found, size = np.empty((q, n), dtype=dtype), tile_rows(q)
         rows = (_marks(bound.positive), state, is_zero, highest_zero, _laid_out(mean, dtype))
-        draws = (_laid_out(u, dtype), _laid_out(shift, dtype))
-        roots = _laid_out(np.zeros(0) if root_weights is None else root_weights, dtype)
-        how = (self.region.number, self.region.share, MARGIN[dtype.itemsize], reflect)
+        draws = (_laid_out(move.u, dtype), _laid_out(move.shift, dtype))
+        roots = _laid_out(np.zeros(0) if move.root_weights is None else move.root_weights, dtype)
+        how = (self.region.number, self.region.share, MARGIN[dtype.itemsize], move.reflect)
         Z = _laid_out(Z, dtype)
         for_each(
             lambda s: _sweep_rows(Z, found, *rows, *form, *draws, roots, *how, s.start, s.stop, size), pieces_of(n)

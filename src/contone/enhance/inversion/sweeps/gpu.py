@@ -26,7 +26,7 @@ from torch import Tensor
 from contone.backends.torch.draws import TensorDraws
 from contone.backends.torch.kernels import can_launch
 from contone.enhance.inversion.covariance import Precision
-from contone.enhance.inversion.sweeps import Bound, Sums, Sweeps
+from contone.enhance.inversion.sweeps import Bound, Length, Move, Sums, Sweeps
 from contone.enhance.inversion.sweeps.reference import ReferenceSweeps
 from contone.measurements import IntervalRule, Region
 
@@ -54,39 +54,20 @@ class FusedSweeps(Sweeps):
 
     rule: IntervalRule
 
-    def sweep(
-        self,
-        Z: Tensor,
-        bound: Bound,
-        mean: Tensor,
-        precision: Precision,
-        u: Tensor,
-        shift: Tensor,
-        *,
-        reflect: bool = False,
-        root_weights: Tensor | None = None,
-    ) -> Tensor:
+    def sweep(self, Z: Tensor, bound: Bound, mean: Tensor, precision: Precision, move: Move) -> Tensor:
         if too_wide(precision):
-            other, draws = ReferenceSweeps(self.rule), (u, shift)
-            found: Tensor = other.sweep(Z, bound, mean, precision, *draws, reflect=reflect, root_weights=root_weights)
+            found: Tensor = ReferenceSweeps(self.rule).sweep(Z, bound, mean, precision, move)
             return found
-        return _launch(self.rule.region, Z, bound, mean, precision, (u, shift), root_weights, reflect=reflect)
+        return _launch(self.rule.region, Z, bound, mean, precision, move)
 
     def run_chain(
-        self,
-        Z: Tensor,
-        bound: Bound,
-        mean: Tensor,
-        precision: Precision,
-        draws: Any,
-        length: tuple[int, int],
-        sums: Sums,
+        self, Z: Tensor, bound: Bound, mean: Tensor, precision: Precision, draws: Any, length: Length, sums: Sums
     ) -> Tensor | None:
         seed = draws.chain_seed(tuple(Z.shape)) if isinstance(draws, TensorDraws) else None
         if seed is None or too_wide(precision):  # few numbers are drawn one by one
             return None
         parts = torch.zeros((3, *Z.shape), dtype=Z.dtype, device=Z.device)
-        found = _launch(self.rule.region, Z, bound, mean, precision, None, None, (seed, *length), parts)
+        found = _launch(self.rule.region, Z, bound, mean, precision, None, (seed, *length), parts)
         for total, part in zip(sums, parts, strict=True):
             total += part.T
         return found
@@ -103,33 +84,26 @@ def _launch(
     bound: Bound,
     mean: Tensor,
     precision: Precision,
-    given: tuple[Tensor, Tensor] | None,
-    roots: Tensor | None,
+    move: Move | None,
     chain: tuple[int, int, int] = (0, 1, 1),
     sums: Tensor | None = None,
-    *,
-    reflect: bool = False,
 ) -> Tensor:
+    """One sweep with given draws, or without them the sweeps of a chain."""
     assert region is not None
     (q, n), known = Z.shape, bound.known
     found = Z.clone(memory_format=torch.contiguous_format)
     after = torch.empty((4, q, n), dtype=Z.dtype, device=Z.device)
     shared, width = shared_numbers(precision, region.share)
     numbers = torch.as_tensor(shared, dtype=Z.dtype, device=Z.device)
-    flags = (
-        bound.positive,
-        bound.relaxed,
-        None if known is None else known.rows,
-        None if known is None else known.is_zero,
-    )
+    flags = bound.positive, bound.relaxed, *((None, None) if known is None else (known.rows, known.is_zero))
     bits = [found if flag is None else flag.contiguous().view(torch.uint8) for flag in flags]
-    u, shift = (found, found) if given is None else (given[0].contiguous(), given[1].contiguous())
+    u, shift, reflect, roots = Move(found, found) if move is None else move
     highest = found if known is None else known.highest_zero.to(Z.dtype).contiguous()
     with torch.cuda.device_of(Z):
         _sweeps_kernel[(triton.cdiv(n, TILE),)](
-            found, after, *bits, highest, mean.contiguous(), numbers, u, shift,
+            found, after, *bits, highest, mean.contiguous(), numbers, u.contiguous(), shift.contiguous(),
             found if roots is None else roots.to(Z.dtype).contiguous(), found if sums is None else sums,
-            n, q, int(reflect), int(given is not None), *chain,
+            n, q, int(reflect), int(move is not None), *chain,
             KIND=region.number, WIDTH=width, ROWS=TILE, RELAXED=bound.relaxed is not None, KNOWN=known is not None,
             ROOTS=roots is not None, WIDE=Z.dtype == torch.float64, num_warps=1, num_stages=1,
         )  # fmt: skip

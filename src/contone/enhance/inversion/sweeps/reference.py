@@ -18,7 +18,7 @@ from array_api_compat import array_namespace
 
 from contone.backends import like
 from contone.enhance.inversion.covariance import Precision, dense
-from contone.enhance.inversion.sweeps import Bound, Sweeps
+from contone.enhance.inversion.sweeps import Bound, Move, Sweeps
 from contone.measurements import IntervalRule, Others
 from contone.measurements.order import level_interval
 from contone.numerics.truncated import reflected_normal, truncated_normal
@@ -97,18 +97,7 @@ class ReferenceSweeps(Sweeps):
     rule: IntervalRule
     takes_factors = False
 
-    def sweep(
-        self,
-        Z: Array,
-        bound: Bound,
-        mean: Array,
-        precision: Precision,
-        u: Array,
-        shift: Array,
-        *,
-        reflect: bool = False,
-        root_weights: Array | None = None,
-    ) -> Array:
+    def sweep(self, Z: Array, bound: Bound, mean: Array, precision: Precision, move: Move) -> Array:
         """One Gibbs sweep over the q labels of all n rows.
 
         Parameters
@@ -121,24 +110,15 @@ class ReferenceSweeps(Sweeps):
             Of the log weights, before the labels.
         precision : array, (q, q)
             Sigma^-1, positive definite; factors are multiplied out.
-        u : array, (q, n)
-            Uniform draws in (0, 1).
-        shift : array, (n,)
-            Standard normal draws. A common shift of a row's log weights changes nothing that the labels see, so it is
-            redrawn from the prior first; without that the walk along it is slow.
-        reflect : bool
-            Reflect each log weight at the median of its conditional distribution instead of redrawing it. That
-            leaves the distribution as it is (over-relaxation, Adler 1981, Neal 1998). Every other sweep so, and the
-            errors of an average over sweeps cancel in pairs; reflections alone would not explore.
-        root_weights : array, (n,), or None
-            Square roots of the weights of the rows; a row with the weight w has covariance Sigma / w.
+        move : Move
+            The draws, and what to make of them.
 
         Returns
         -------
         array, (q, n)
             New log weights, not centred.
         """
-        xp = array_namespace(Z)
+        xp, (u, shift, reflect, root_weights) = array_namespace(Z), move
         P = like(dense(precision), Z)
         margin = 1e-9 if Z.dtype == xp.float64 else 1e-5
         Z = Z - xp.max(Z, axis=0)

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 
-from contone import AAKNN, ML2, Temperature
+from contone import AAKNN, ML2, HSICReducer, Temperature
 from contone.base import Enhancer
 from contone.exceptions import (
     ContoneError,
@@ -448,8 +448,41 @@ def test_the_place_of_a_wrong_label_is_named_wherever_it_is(row, label):
     judge(changed(2 * L, row, label, 5.0), levels=True)
     confidences = np.tile([0.5, 0.5], (4, 1))
     judge(confidences)
+    with pytest.raises(LabelError, match=f"NaN. entry in row {row} beside numbers other than 0 and 1"):
+        judge(changed(confidences, row, label, np.nan))
     with pytest.raises(LabelError, match=f"row {row}"):
         judge(changed(confidences, row, label, 0.2))
+
+
+@pytest.mark.parametrize("row", [0, 3])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_targets_of_a_supervised_step_are_any_finite_numbers(row, value):
+    HSICReducer(n_components=1).fit(X, changed(L, row, 1, -7.5))
+    with pytest.raises(LabelError, match=f"row {row}"):
+        HSICReducer(n_components=1).fit(X, changed(L, row, 1, value))
+
+
+@pytest.mark.parametrize("q", [1, 3])
+def test_new_rows_have_the_labels_of_the_fit(q):
+    method = Temperature().fit(X, L)
+    with pytest.raises(ShapeError, match=f"Y has {q} labels; the enhancer was fitted with 2"):
+        method.enhance(X, np.ones((4, q)))
+
+
+def test_tensors_stay_tensors_for_a_method_that_takes_them():
+    torch = pytest.importorskip("torch")
+
+    class Torch(Dense):
+        kinds = frozenset({"torch"})
+
+    features, labels = torch.tensor(X), torch.tensor(L, dtype=torch.float32)
+    for method, kind in ((Torch(), torch.Tensor), (Dense(), np.ndarray)):
+        found = method.fit_enhance(features, labels)
+        assert isinstance(found, torch.Tensor)
+        assert all(isinstance(given, kind) for given in method.given_)
+        np.testing.assert_allclose(found.numpy(), L / L.sum(axis=1, keepdims=True))
+    classes = Torch().fit(features, torch.tensor([2, 0, 2, 1]))  # one class per row
+    assert classes.label_names_ == ["0", "1", "2"]
 
 
 def test_names_of_items_and_persons_are_one_per_row():

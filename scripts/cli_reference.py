@@ -1,4 +1,4 @@
-"""docs/cli.md, made from the help texts: ``python -m contone.cli.reference > docs/cli.md`` (or ``make docs``)."""
+"""docs/cli.md, made from the help texts: ``python scripts/cli_reference.py > docs/cli.md`` (or ``make docs``)."""
 
 from __future__ import annotations
 

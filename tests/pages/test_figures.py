@@ -11,7 +11,7 @@ from PIL import Image
 from scipy.spatial import ConvexHull
 
 from contone import datasets
-from contone.pages.figures import _eye, draw_manifold, manifold_image, save, tones, triangles
+from contone.pages.figures import _eye, _mesh, draw_manifold, manifold_image, save, tones, triangles
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +66,25 @@ def test_a_grey_manifold_is_grey_and_the_ground_is_clear(data):
     assert (np.ptp(surface[:, :3], axis=1) <= 1).all()
     assert (shown[0, 0] == shown[-1, -1]).all()
     assert shown[0, 0, 3] == 0
+
+
+def test_a_picture_has_the_width_that_was_asked_for(data):
+    image = Image.open(io.BytesIO(manifold_image(data.X[::50], data.D[::50], pixels=150)))
+    assert image.size == (150, 120)
+
+
+def test_ten_lines_each_way_are_darker_wherever_the_grid_lies(data):
+    """A fifth of the way each, so that 0.8 x 0.8 of the faces stay as they are; other points have no lines."""
+    faces = triangles(data.X)
+    mesh = _mesh(data.X, faces)
+    assert set(mesh) == {0.91, 1.0}
+    assert (mesh == 1.0).mean() == pytest.approx(0.64, abs=0.01)
+    np.testing.assert_array_equal(_mesh(2.0 * data.X + [4.0, -8.0, 1.0], faces), mesh)
+    centre = data.X[faces, :2].mean(axis=1)
+    first = np.abs(centre + 1.0).min(axis=1) < 0.02  # beside the first line
+    assert (mesh[first] == 0.91).all()
+    some = data.X[np.random.default_rng(0).permutation(len(data.X))[:300]]
+    assert (_mesh(some, triangles(some)) == 1.0).all()
 
 
 def test_different_degrees_look_different(data):
