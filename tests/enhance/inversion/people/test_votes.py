@@ -231,7 +231,7 @@ def test_odd_answers_are_counted_in_sentences():
     with pytest.warns(LabelWarning, match="one person only"):
         method.fit(X, rows, groups=np.arange(60), annotators=["a"] * 60)
     with pytest.raises(LabelError, match="no answer about any item"):
-        method.fit(X, 0 * Y)
+        method.fit(X, 0 * Y, groups=np.arange(60))
     with pytest.warns(LabelWarning, match="Nobody answered 1 of 30 items .first: item number 0"):
         method.fit(X[item], rows * (item > 0)[:, None], groups=item)
     with pytest.raises(InputError, match="annotators needs groups"):
