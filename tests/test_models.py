@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import sys
+import types
 import zipfile
 from contextlib import suppress
 
@@ -30,7 +32,7 @@ from contone import (
     enhance,
 )
 from contone.exceptions import DataError, InputError
-from contone.models import _class_of, load_model, read_model, save_model
+from contone.models import MANIFEST, _class_of, _name_of, load_model, read_model, save_model
 
 METHODS = [cls for cls in enhance.methods().values() if hasattr(cls(), "enhance") or hasattr(cls, "predict")]
 
@@ -309,3 +311,29 @@ def test_a_pipeline_with_an_encoder_of_columns_is_kept(small, tmp_path):
     again = load_model(tmp_path / "m")
     np.testing.assert_array_equal(again.predict(frame), pipeline.predict(frame))
     np.testing.assert_array_equal(again.enhance(frame, L), pipeline.enhance(frame, L))
+
+
+@pytest.mark.parametrize("part", ["method", "details"])
+def test_a_file_whose_parts_are_something_else_holds_no_method(small, tmp_path, part):
+    X, L, _ = small
+    path, forged = tmp_path / "m.contone", tmp_path / "forged.contone"
+    save_model(Temperature().fit(X, L), path)
+    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(forged, "w") as other:
+        for name in archive.namelist():
+            content = archive.read(name)
+            if name == MANIFEST:
+                content = json.dumps(json.loads(content) | {part: 5}).encode()
+            other.writestr(name, content)
+    with pytest.raises(DataError, match="forged.contone cannot be used as a model: it holds no method"):
+        load_model(forged)
+
+
+def test_a_class_of_the_running_script_has_no_name_that_another_could_find(monkeypatch):
+    own = type("Own", (Temperature,), {"__module__": "__main__"})
+    monkeypatch.setattr(sys.modules["__main__"], "Own", own, raising=False)
+    assert _name_of(own) is None
+    assert _name_of(Temperature) == f"{Temperature.__module__}:Temperature"
+    module = types.ModuleType("a_module_of_mine")
+    module.Own = type("Own", (Temperature,), {"__module__": module.__name__})
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    assert _name_of(module.Own) == "a_module_of_mine:Own"

@@ -241,25 +241,19 @@ def check_new_rows(enhancer: Enhancer) -> None:
 def check_errors(enhancer: Enhancer) -> None:
     """Data that cannot be used is refused by an error of `contone.exceptions`."""
     X, L = problem()
-    broken = X.copy()
-    broken[3, 1] = np.nan
-    unasked = L.copy()
-    unasked[5, 0] = np.nan
-    odd_labels: tuple[tuple[str, np.ndarray, np.ndarray], ...] = (
-        ("labels that are neither 0/1 nor confidences", X, 2.0 * L),
-        ("negative labels", X, -L),
-    )
+    refused = {
+        "NaN in X": (np.where(np.eye(*X.shape) > 0, np.nan, X), L),
+        "fewer labels than rows": (X, L[:-1]),
+        "a single row": (X[:1], L[:1]),
+        "text in X": (X.astype(str).astype(object) + "?", L),
+    }
     if enhancer.takes_levels():
-        odd_labels = (("labels that are not whole numbers", X, 1.5 * L),)
+        refused["labels that are not whole numbers"] = X, 1.5 * L
+    else:
+        refused |= {"labels that are neither 0/1 nor confidences": (X, 2.0 * L), "negative labels": (X, -L)}
     if "unasked" not in enhancer.kinds:
-        odd_labels = (*odd_labels, ("NaN in Y", X, unasked))
-    for what, features, labels in (
-        ("NaN in X", broken, L),
-        *odd_labels,
-        ("fewer labels than rows", X, L[:-1]),
-        ("a single row", X[:1], L[:1]),
-        ("text in X", X.astype(str).astype(object) + "?", L),
-    ):
+        refused["NaN in Y"] = X, np.where(np.eye(*L.shape) > 0, np.nan, L)
+    for what, (features, labels) in refused.items():
         with _raises(ContoneError, what):
             _fit(enhancer, features, labels)
     if hasattr(enhancer, "predict"):

@@ -148,9 +148,9 @@ def test_a_graph_of_loops_makes_the_programme_linear():
 @pytest.mark.parametrize("length", [1.0, 0.25])
 def test_a_part_of_the_way_ends_on_the_face(length):
     programme = random_programme(8)
-    start = equal_shares(programme)
-    uneven = start * (1.0 + np.random.default_rng(0).random(start.shape))
-    inside, out = uneven / uneven.sum(axis=1, keepdims=True), np.empty_like(start)
+    uneven = programme.mask * (1.0 + np.random.default_rng(0).random((2, *programme.mask.shape)))
+    start, inside = uneven / uneven.sum(axis=2, keepdims=True)
+    out = np.empty_like(start)
     qp._project_part_way(out, start, inside, length)
     np.testing.assert_allclose(out, start + length * (inside - start), atol=1e-14)
     qp._project_part_way(out, start, start + programme.C, 1.0)

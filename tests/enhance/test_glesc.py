@@ -28,6 +28,7 @@ def test_shrinkage_and_norm_are_those_of_the_full_transform(n):
     dense = np.fft.ifft(shrunk.transpose(2, 1, 0))
     np.testing.assert_allclose(dense.imag, 0.0, atol=1e-12)
     np.testing.assert_allclose(shrink_slices(Z, 3.0), dense.real, atol=1e-12)
+    np.testing.assert_allclose(shrink_slices(1e-6 * Z, 3e-6), 1e-6 * dense.real, atol=1e-18)  # whatever the unit
 
 
 @pytest.mark.parametrize("beta", [0.05, 0.3])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad
 
-from contone import CumulativeMass, LCdr, Uniform, measures
+from contone import CumulativeMass, LabelConfidence, LCdr, Uniform, measures
 from contone.enhance.lcdr import NEAR_UNIFORM
 from contone.enhance.rectified import RectifiedSoftmax, distances_from_uniform, objective_and_gradient, recover
 from contone.exceptions import NearUniformWarning
@@ -157,3 +157,12 @@ def test_published_row_on_yeast(real, name):
         assert measures.get(measure)(D, answer) == pytest.approx(paper[measure, name], rel=0.05)
     assert measures.kl_reversed_drop(D, answer) == pytest.approx(paper["kl", name], rel=0.07)
     assert measures.cosine(D, answer) == pytest.approx(paper["cosine", name], abs=0.002)
+
+
+def test_every_parameter_goes_to_the_step_that_has_it():
+    """`max_iter` is the model's; the confidence problem keeps its own limit."""
+    steps = LCdr(max_iter=7, confidence_tol=1e-3, n_components=2)._pipeline()
+    assert steps.enhancer.max_iter == 7
+    assert steps.confidence.max_iter == LabelConfidence().max_iter
+    assert steps.confidence.tol == 1e-3
+    assert steps.reducer.n_components == 2

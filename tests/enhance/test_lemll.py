@@ -63,6 +63,10 @@ def test_gradient(small, epsilon):
     value, slope = flat(p)
     v = np.random.default_rng(0).normal(size=p.Y.size + p.Phi.shape[1] * p.Y.shape[1])
     assert check_grad(value, slope, v) < 1e-4
+    asked = np.random.default_rng(1).random(p.Y.shape) < 0.5  # what nobody asked about pulls nowhere
+    partly, other = p._replace(asked=asked), p._replace(asked=asked, Y=np.where(asked, p.Y, 7.0))
+    assert check_grad(*flat(partly), v) < 1e-4
+    assert flat(partly)[0](v) == flat(other)[0](v) < value(v)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, pytest.param(0.5, marks=pytest.mark.exhaustive), 1.0])

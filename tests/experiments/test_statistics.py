@@ -100,3 +100,14 @@ def test_too_little_to_rank():
         average_ranks({"a": {"x": 1.0}, "b": {"y": 1.0}}, greater_is_better=False)
     with pytest.raises(InputError, match="no method"):
         average_ranks({}, greater_is_better=False)
+
+
+@pytest.mark.parametrize(("n_methods", "n_datasets"), [(2, 5), (3, 1), (3, 2), (4, 5)])
+def test_all_methods_are_compared_at_once_from_three_methods_and_two_data_sets_on(n_methods, n_datasets):
+    rng = np.random.default_rng(0)
+    scores = {f"m{i}": {f"d{j}": float(rng.random()) for j in range(n_datasets)} for i in range(n_methods)}
+    found = rank(scores, greater_is_better=False)
+    compared = n_methods >= 3 and n_datasets >= 2
+    assert [value is not None for value in (found.friedman_p, found.critical_difference)] == [compared] * 2
+    assert len(found.average_ranks) == n_methods
+    assert sum(found.average_ranks.values()) == pytest.approx(n_methods * (n_methods + 1) / 2)

@@ -125,3 +125,14 @@ def test_chunks_make_the_whole(monkeypatch):
     X, Y = rng().random((11, 2)), np.arange(11.0)[:, None]
     found = networks.answer(lambda nets, x, y: x + y + nets["net"][0][1], np.ones(4), {"net": (1, 2)}, X, Y)
     np.testing.assert_allclose(found, X + Y + 1.0)
+
+
+@pytest.mark.parametrize("batch_size", [None, 5, 6])
+def test_a_single_batch_has_the_rows_in_their_order(batch_size):
+    rng = np.random.default_rng(0)
+    (rows,) = networks.batches(5, batch_size, rng, torch.zeros(1))
+    assert rows.tolist() == list(range(5))
+    assert rng.random() == np.random.default_rng(0).random()  # nothing was drawn
+    parts = networks.batches(5, 2, rng, torch.zeros(1))
+    assert [len(part) for part in parts] == [2, 2, 1]
+    assert sorted(torch.cat(list(parts)).tolist()) == list(range(5))

@@ -69,3 +69,5 @@ def test_uniform_draws_at_their_ends_leave_finite_numbers(kind):
         x = truncated_normal(np.full(2, lower, dtype=kind), np.full(2, upper, dtype=kind), u)
         assert np.isfinite(x).all()
         assert (np.diff(x) > 0) == (lower <= 0)  # mirrored to the right of 0
+    lower = np.linspace(-4.0, 0.0, 2001, dtype=kind)  # of some of these, the sum of probabilities rounds to 1
+    assert np.isfinite(truncated_normal(lower, np.full_like(lower, np.inf), np.full_like(lower, u[1]))).all()

@@ -14,7 +14,7 @@ import contone
 from contone.exceptions import ArgumentError, ContoneError, DataError, LabelWarning
 from contone.runtime.progress import Progress
 from contone.tables.exports.back import _suggestion
-from contone.tables.fitting import _judged
+from contone.tables.fitting import table_of_persons
 from contone.tables.reading import read_problem, read_table
 from contone.tables.settings import Reading
 from contone.tables.suggesting import plan_file, suggest_answers, votes_given
@@ -315,15 +315,24 @@ def test_one_class_per_row_is_one_vote_per_row(folder, stream):
 
 
 def test_who_was_right_about_references_is_counted():
-    labels, reference = ["a", "b", "c"], {0: ("a",), 2: ("b", "c")}
     said = np.array([[1, 0, 0], [0, 1, 0], [0, 1, 1], [0, 1, 0], [1, 0, 0]], dtype=float)
     answers = SimpleNamespace(
-        labels=labels, reference=reference, workers=["p", "q"], Y=said,
-        item=np.array([0, 0, 2, 2, 1]), worker=np.array([0, 1, 0, 1, 0]),
+        labels=["a", "b", "c"], reference={0: ("a",), 2: ("b", "c")}, Y=said,
+        item=np.array([0, 0, 2, 2, 1]), annotators=["p", "q", "p", "q", "p"],
     )  # fmt: skip
-    judged, right = _judged(answers)
-    assert judged[:2].tolist() == [2, 2]
-    assert right[:2].tolist() == [2, 0]
+
+    class Known(contone.Inversion):
+        annotators_ = {"annotator": ["q", "p", "r"], "bits": [0.3, 0.2, 0.1]}  # noqa: RUF012
+
+    fitted = SimpleNamespace(method=Known(degradation="votes"), problem=SimpleNamespace(answers=answers))
+    found = table_of_persons(fitted)
+    assert found.select("annotator", "judged", "right").rows() == [("q", 2, 0), ("p", 2, 2), ("r", 0, 0)]
+    for nothing in (None, SimpleNamespace(reference={})):
+        fitted.problem.answers = nothing
+        assert table_of_persons(fitted).columns == ["annotator", "bits"]
+    fitted.method = contone.LP()
+    with pytest.raises(ArgumentError, match="persons are told apart by the rules votes, marks and levels"):
+        table_of_persons(fitted)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -17,7 +17,7 @@ from contone.numerics.simplex import softmax
 from contone.trust import hidden_labels, model_checks
 from contone.trust.agreement import mean_over_pairs
 from contone.trust.check_result import DOUBTFUL, FINE, OFF, UNTOLD
-from contone.trust.credibility import expected_error_of
+from contone.trust.credibility import data_finding, expected_error_of
 from contone.trust.rehearsal import cardinality_shares
 
 SHORT = {"n_sweeps": 60, "n_burn": 20}
@@ -115,6 +115,7 @@ def test_any_method_is_checked(method):
     assert names >= {"order", "rehearsal", "solver"}
     assert ("entries" in names) == (type(method) is not LP)
     assert any("no model of how labels are made" in said for said in found.not_checked)
+    assert any("degrees are exactly 0" in said for said in found.not_checked) == (type(method) is Logical)
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["method"] == type(method).__name__
     assert np.isfinite(found.expected_error.mean) == (type(method) is not Logical)
 
@@ -175,6 +176,25 @@ def test_a_summary_of_equal_sets_has_no_distance():
     assert other.value == pytest.approx(1.0)
     assert other.verdict == OFF
     assert other.shown == {"1": 0.0, "4": 1.0}
+
+
+def test_numbers_of_labels_are_named_from_none_to_all():
+    replicates = np.stack([np.eye(4)[np.arange(40) % 4]] * 5)
+    found = model_checks.predictive_findings(np.ones((40, 4)), replicates, tuple("abcd"), counts_matter=True)
+    numbers = next(f for f in found if f.name == "cardinality")
+    assert (numbers.verdict, numbers.shown) == (OFF, {"1": 0.0, "4": 1.0})
+    silent = model_checks.predictive_findings(np.ones((40, 4)), replicates, tuple("abcd"), counts_matter=False)
+    assert "cardinality" not in {f.name for f in silent}
+
+
+def test_labels_that_vary_are_counted_where_they_were_asked():
+    L = np.array([[1.0, 0.0, 1.0, np.nan]] * 30 + [[1.0, 1.0, np.nan, 0.0]] * 30)
+    found = data_finding(L, tuple("abcd"))
+    assert "60 rows with 2 different sets of labels; 1 of 4 labels are marked in some rows" in found.sentence
+    assert (found.verdict, found.value) == (DOUBTFUL, pytest.approx(2.0))
+    assert data_finding(L[:, [1, 1]], ("a", "b")).verdict == FINE
+    assert data_finding(L[:30], tuple("abcd")).verdict == OFF  # one set of labels
+    assert data_finding(L[28:32], tuple("abcd")).verdict == OFF  # four rows
 
 
 def test_correlations():

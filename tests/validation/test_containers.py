@@ -514,7 +514,9 @@ def test_a_learner_is_scored_against_its_own_classes():
 
 
 def test_counts_become_shares_and_rows_without_any_nan():
-    np.testing.assert_array_equal(check_shares([[1, 3], [0, 0], [0, 2]]), [[0.25, 0.75], [np.nan, np.nan], [0, 1]])
+    np.testing.assert_array_equal(
+        check_shares([[0.125, 0.375], [0, 0], [0, 2]]), [[0.25, 0.75], [np.nan, np.nan], [0, 1]]
+    )
     with pytest.raises(LabelError, match="negative degree in row 1"):
         check_shares([[0, 3], [-1, 2]])
     assert check_distributions([[0.0, 1.0]]).tolist() == [[0.0, 1.0]]  # zero is a degree

@@ -46,6 +46,7 @@ def reproduce(
     methods : names
         Methods (or MODULE:CLASS of your own) or rows, with commas; baselines and references are always run.
     """
+    from contone.enhance.plugins import is_path
     from contone.experiments.plan import make_plan
     from contone.experiments.store import Store
     from contone.reproduction.specs import GROUPS, sources, specs
@@ -61,7 +62,7 @@ def reproduce(
     plan = make_plan(
         sources(chosen),
         dataset_names=experiment.listed(datasets),
-        method_names=[_method_name(name) for name in experiment.listed(methods)],
+        method_names=[find_method(n, "--methods").__name__ if is_path(n) else n for n in experiment.listed(methods)],
         seeds=run.seeds,
         max_rows=run.max_rows,
         groups=GROUPS,
@@ -69,13 +70,6 @@ def reproduce(
     about = {"command": experiment.command(), "missing_data": plan.missing_data, "whole": not methods}
     progress = experiment.carry_out(plan, folder, about, run)
     experiment.print_results(experiment.make_report(folder), progress, store, as_json=run.as_json)
-
-
-def _method_name(name: str) -> str:
-    """The name in the tables; a class given as MODULE:CLASS is loaded and becomes one of the methods."""
-    from contone.enhance.plugins import is_path
-
-    return find_method(name, "--methods").__name__ if is_path(name) else name
 
 
 @options.command

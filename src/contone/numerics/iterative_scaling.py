@@ -97,7 +97,7 @@ def improved_iterative_scaling(
             value, P = evaluate(Theta)
         history.append(value)
         M = moments.of(P)
-        gradient = moments.expected_now(M) - target + penalty * Theta
+        gradient = moments.expected(M, np.zeros_like(Theta))[0] - target + penalty * Theta
         residual = float(np.abs(gradient / rms).max(initial=0.0))
         if residual <= tol or n_iter == max_iter:
             break
@@ -178,10 +178,6 @@ class Moments:
         # The powers go to P, not to X: q is the smaller side as a rule, and X need not be kept once for each power.
         weighted = (self.powers[:, None, :] * P).reshape(-1, self.n)
         return [(weighted @ part.T).reshape(self.order, -1, self.d).transpose(0, 2, 1) for part in self.parts]
-
-    def expected_now(self, M: list[np.ndarray]) -> Array:
-        """1/n sum_i p_ij x_ik, (d, q): the case delta = 0."""
-        return M[0][0] - M[1][0] if len(M) > 1 else M[0][0]
 
     def expected(self, M: list[np.ndarray], delta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """1/n sum_i p_ij x_ik exp(delta_kj sgn(x_ik) s_i) and its derivative by delta, (d, q) each."""

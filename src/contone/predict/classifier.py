@@ -108,8 +108,7 @@ class FromClassifier(DistributionLearner):
                 self.estimator_ = estimator.fit(X, D)
             return Solution(self.estimator_)
         if self.targets_ == "counts":
-            row, label = copies_by_count(D, self.n_copies)
-            weights: dict[str, np.ndarray] = {}
+            (row, label), weights = copies_by_count(D, self.n_copies), {}
         else:
             row, label, weight = copies_by_weight(D, self.min_degree)
             weights = {str(weight_name): weight}

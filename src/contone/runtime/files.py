@@ -210,10 +210,8 @@ def _try_lock(handle: int) -> bool:
         return True
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks: nothing can be known about other processes
-        return True
+    except OSError as error:  # on a file system without locks, nothing can be known about other processes
+        return not isinstance(error, BlockingIOError)
     return True
 
 

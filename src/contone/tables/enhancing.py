@@ -19,10 +19,10 @@ from contone.base import Enhancer
 from contone.exceptions import ArgumentError, InputTypeError, MemoryEstimateError
 from contone.runtime import machine
 from contone.runtime.progress import Progress
-from contone.tables import exports, formats, pieces
+from contone.tables import formats, pieces
 from contone.tables.fitting import fit_problem, named_method, refuse_without_persons, table_of_persons, with_intervals
 from contone.tables.model_file import TableModel, load_table_model, path_of
-from contone.tables.reading import check_input, pose, read_problem
+from contone.tables.reading import check_input, pose, read_problem, recognised
 from contone.tables.settings import STDOUT, AnswerOptions, Reading, ReadingOptions, Streaming, split_options
 from contone.tables.streaming import Request, stream_file
 from contone.tables.table import Table
@@ -260,8 +260,7 @@ def enhance_table(
         with_intervals(fresh)
     if stored.stored.is_empty():
         raise ArgumentError("the table has no rows.", "table")
-    answers = None if reading.labels or reading.worker else exports.answers_in(stored.stored, reading.question)
-    problem = pose(answers or stored, reading, said)
+    problem = pose(recognised(stored, reading), reading, said)
     new_columns(writing, problem)
     fitted = fit_problem(problem, fresh, said)
     ends = fitted.intervals(writing.intervals)

@@ -236,11 +236,16 @@ def read_file(source: Path, reading: Reading, progress: Progress) -> Table | Ans
             found = exports.read_export(source, reading.question)
     if found is None:
         found = formats.read(source, progress.note, separator=reading.separator, decimal=reading.decimal)
-        if not reading.labels and not reading.worker:
-            answers = exports.answers_in(found.stored, reading.question)
-            found = found if answers is None else replace(answers, source=found)
+        found = recognised(found, reading)
     formats.refuse_changed(source, before)
     return found
+
+
+def recognised(table: Table, reading: Reading) -> Table | Answers:
+    """The answers in a table that is the export of a tool, unless its columns were named; else the table."""
+    is_asked = not reading.labels and not reading.worker
+    answers = exports.answers_in(table.stored, reading.question) if is_asked else None
+    return table if answers is None else replace(answers, source=table)
 
 
 def pose(source: Table | Answers, reading: Reading, progress: Progress) -> Problem:

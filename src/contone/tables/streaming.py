@@ -164,8 +164,12 @@ def _started(request: Request, folder: Path) -> Job:
     sample = encoded(replace(drawn, rule=rule_of(drawn, note)), note)
     model = TableModel.of(fit_problem(sample, request.method, progress))
     job = Job(request, source, blank, model, state, secrets.token_hex(8), sample)
-    if request.writing.target != STDOUT and _keep_model(job, folder):
-        checkpoint.write_plan(folder, {"fingerprint": fingerprint, "token": job.token})
+    if request.writing.target != STDOUT:
+        try:
+            model.save(folder / checkpoint.MODEL)
+            checkpoint.write_plan(folder, {"fingerprint": fingerprint, "token": job.token})
+        except InputError as error:  # no file can hold such a method: it would be fitted again
+            note(f"interrupted, this run would start over: {error}")
     return job
 
 
@@ -189,16 +193,6 @@ def _unfinished(request: Request, folder: Path) -> tuple[dict[str, str], TableMo
         request.progress.warn(f"starting over: {why}")
     checkpoint.empty(folder)
     return {}, None
-
-
-def _keep_model(job: Job, folder: Path) -> bool:
-    """Keep the fitted method for a run that is resumed; a method that no file can hold is then fitted again."""
-    try:
-        job.model.save(folder / checkpoint.MODEL)
-    except InputError as error:
-        job.request.progress.note(f"  interrupted, this run would start over: {error}")
-        return False
-    return True
 
 
 # ------------------------------------------------------------------------------------------------------ the sample

@@ -174,9 +174,8 @@ def numbers_from_objects(Y: Data) -> Data:
 
 def _as_floats(entries: np.ndarray) -> np.ndarray | None:
     """Objects as float64, missing ones as NaN; None where one of them is neither a number nor missing."""
-    missing = np.frompyfunc(lambda v: v is None or type(v).__name__ in ("NAType", "NaTType"), 1, 1)(entries).astype(
-        bool
-    )
+    is_missing = np.frompyfunc(lambda v: v is None or type(v).__name__ in ("NAType", "NaTType"), 1, 1)
+    missing = is_missing(entries).astype(bool)
     rest = entries[~missing]
     if not all(isinstance(v, Real | np.bool_) for v in rest.ravel()):
         return None

@@ -350,9 +350,9 @@ def judge_labels(
             f"Y has a missing (NaN) entry in row {found.unasked}: say 0 or 1 for every label, or use a method that "
             f"takes NaN as unasked: {able_methods('unasked')}."
         )
-    if levels and (found.not_whole < 0 or found.off < 0):
-        return
     if levels:
+        if found.not_whole < 0 or found.off < 0:
+            return
         raise LabelError(
             f"Y must hold whole numbers, larger where the degree is larger (counts, ranks, levels, or 0 and 1); row "
             f"{found.not_whole} has others. Round them, or number the levels 0, 1, 2, ..."
@@ -365,32 +365,24 @@ def judge_labels(
     if not found.is_logical and found.off >= 0:
         value = found.off_value
         what = f"label {names[found.off_label]!r} is {value:g}" if found.off_label >= 0 else f"the sum is {value:g}"
+        scales = ' For a level of every label use Inversion(degradation="levels"), for ranks "order".'
+        scales = scales if found.not_whole < 0 else ""
         raise LabelError(
             f"Y must hold 0 and 1 only (or confidences: rows that are not negative and sum to 1); in row {found.off}, "
-            f"{what}. Turn the labels into 0 and 1, or divide each row of confidences by its sum."
-            + (
-                ' For a level of every label use Inversion(degradation="levels"), for ranks "order".'
-                * (found.not_whole < 0)
-            )
+            f"{what}. Turn the labels into 0 and 1, or divide each row of confidences by its sum.{scales}"
         )
     if not constant:
         return
-    never = np.flatnonzero(found.lowest > found.highest)
-    if never.size:
-        shown = ", ".join(repr(names[j]) for j in never[:5])
-        warn(
-            f"{never.size} of {len(names)} labels are unasked (NaN) in every row, so the data say nothing of them: "
-            f"{shown}. Consider dropping them.",
-            LabelWarning,
-        )
-    same = np.flatnonzero((found.lowest == found.highest) & ((found.lowest == 0) | (found.lowest == 1)))
-    if same.size:
-        shown = ", ".join(f"{names[j]!r} (always {found.lowest[j]:g})" for j in same[:5])
-        warn(
-            f"{same.size} of {len(names)} labels are the same in every row, so the data cannot say how they vary: "
-            f"{shown}. Consider dropping them.",
-            LabelWarning,
-        )
+    never = [repr(names[j]) for j in np.flatnonzero(found.lowest > found.highest).tolist()]
+    same = np.flatnonzero((found.lowest == found.highest) & ((found.lowest == 0) | (found.lowest == 1))).tolist()
+    always = [f"{names[j]!r} (always {found.lowest[j]:g})" for j in same]
+    for labels, what in (
+        (never, "unasked (NaN) in every row, so the data say nothing of them"),
+        (always, "the same in every row, so the data cannot say how they vary"),
+    ):
+        if labels:
+            counted, shown = f"{len(labels)} of {len(names)} labels are", ", ".join(labels[:5])
+            warn(f"{counted} {what}: {shown}. Consider dropping them.", LabelWarning)
 
 
 def able_methods(kind: str, *, inductive: bool = False) -> str:

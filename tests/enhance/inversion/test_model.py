@@ -108,3 +108,18 @@ def test_intervals_stay_within_what_the_rule_says(rule):
         assert (upper - lower).mean() > 0.02
         if rule == "main":
             assert lower[L[3:] > 0].min() >= 0.5
+
+
+@pytest.mark.filterwarnings("ignore::contone.exceptions.LabelWarning")
+@pytest.mark.parametrize("q", [1, 2])
+def test_new_rows_of_one_or_two_labels(data, q):
+    """One label is certain; of two, new rows with the labels of a fit have its degrees, but for other draws."""
+    X, L = data
+    Y = np.column_stack([L[:, 0], 1 - L[:, 0]])[:, :q] if q == 2 else np.ones((len(L), 1))
+    method = Inversion(**SHORT).fit(X, Y)
+    new = method.enhance(X, Y)
+    np.testing.assert_allclose(new, method.label_distributions_, atol=0.3)
+    assert np.abs(new - method.label_distributions_).mean() < 0.05
+    assert (new == 1.0).all() == (q == 1)
+    silent = method.enhance(X[:5], np.zeros((5, q))) if q == 2 else np.ones((5, 1))
+    np.testing.assert_allclose(silent, method.predict(X[:5]))

@@ -278,3 +278,7 @@ def test_a_whole_run_replaces_rows_that_are_gone(tmp_path):
 def test_verdicts(published, measured, greater, name):
     assert verdict(published, measured, greater_is_better=greater).name == name
     assert name in RULES
+    for sign in (-1, 1):  # the difference is relative to the published loss, which is 1 - s of a score s
+        assert verdict(0.2, 0.2 + 0.1 * sign).difference == pytest.approx(0.5 * sign)
+        assert verdict(0.8, 0.8 - 0.1 * sign, greater_is_better=True).difference == pytest.approx(0.5 * sign)
+    assert verdict(0.0, 0.1).difference == math.inf

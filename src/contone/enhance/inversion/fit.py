@@ -32,7 +32,7 @@ from contone.enhance.inversion.chain import Settings, calibrate_parameters, coun
 from contone.enhance.inversion.evidence import Calibration, Grades
 from contone.enhance.inversion.logistic_normal import Parameters, Spread, variance_factor
 from contone.enhance.inversion.model import Fit, certain, mean_features, on_host, with_tails
-from contone.enhance.inversion.posterior import Averages, Posterior, ShapeUncertainty, evenly, joined
+from contone.enhance.inversion.posterior import ALL_LABELS, Averages, Posterior, ShapeUncertainty, evenly, joined
 from contone.enhance.inversion.sampler import Rows
 from contone.enhance.inversion.simulate import free_spread
 from contone.exceptions import LabelError
@@ -100,7 +100,8 @@ def fit(
     if known is not None and at_once:
         rows.hold(known)
     averages = Averages(rows.Z, settings.n_samples, settings.n_sweeps - settings.n_burn)
-    counts, shape = count_labels(L, rule, settings.noise), ShapeUncertainty(rows.Z.shape[1], q, settings.worth(q))
+    counts = count_labels(L, rule, settings.noise)
+    shape = ShapeUncertainty(rows.Z.shape[1], q, settings.worth(q)) if 2 < q <= ALL_LABELS else None
     parameters, spread, factors = learn_parameters(phi, rows, averages, counts, settings, rng, shape)
     settings = replace(settings, noise=rows.noise, noise_known=True)
     n_graded = 0 if known is None else int(known.known.sum())
@@ -116,7 +117,7 @@ def fit(
         *averages.diagnostics(),
         n_graded=n_graded,
         factors=factors,
-        shape_shares=shape.shares(settings.weights, n_graded),
+        shape_shares=None if shape is None else shape.shares(settings.weights, n_graded),
     )
     if rule.spread_by_shape and known is None:
         some = evenly(L_some.shape[0], ROWS_OF_SPREAD)

@@ -284,22 +284,19 @@ class ShapeUncertainty:
 
     def __init__(self, n_rows: int, n_labels: int, strength: float) -> None:
         self.n_rows, self.strength, r = n_rows, strength, n_labels - 1
-        self.is_wanted = 2 < n_labels <= ALL_LABELS
         self.pairs = np.triu_indices(r) if n_labels <= MOST_LABELS else (np.arange(r), np.arange(r))
         self.n_shape, n_scores = len(self.pairs[0]), len(self.pairs[0]) + n_labels + r
-        self.basis = helmert(n_labels) if n_labels > 1 else np.zeros((0, 1))
+        self.basis = helmert(n_labels)
         self.rows = evenly(n_rows, MOST_ROWS)
-        self.few = evenly(len(self.rows), FEW_ROWS if self.is_wanted else 0)
+        self.few = evenly(len(self.rows), FEW_ROWS)
         self.count, self.counts = 0, np.zeros(2)
-        self.halves = np.zeros((2, n_scores, len(self.rows) if self.is_wanted else 0))
+        self.halves = np.zeros((2, n_scores, len(self.rows)))
         self.logits = np.zeros((2, n_labels, len(self.few)))  # sums, and sums of squares
         self.products = np.zeros((len(self.few), n_labels, n_scores))
         self.spread_slope = np.zeros(n_scores)
 
     def add(self, Z: Array, residual: Array, covariance: np.ndarray) -> None:
         """One more draw: centred log weights and residuals (q, n), and their Sigma (q, q)."""
-        if not self.is_wanted:
-            return
         E, z = to_numpy(residual[:, self.rows]), to_numpy(Z[:, self.rows])
         lower = np.linalg.cholesky(self.basis @ covariance @ self.basis.T)
         e = solve_triangular(lower, self.basis @ E, lower=True)
@@ -326,9 +323,8 @@ class ShapeUncertainty:
 
         `weights` are those of the sweeps in the average that Sigma is.
         """
-        q = self.logits.shape[1]
-        if not self.is_wanted or self.counts.min() == 0:
-            return np.zeros(q)
+        if self.counts.min() == 0:
+            return np.zeros(self.logits.shape[1])
         first, second = self.halves / self.counts[:, None, None]
         told = first @ second.T * (self.n_rows / len(self.rows))
         # A row whose degrees are known tells all: scores of A have variance 1.

@@ -212,10 +212,7 @@ def _add_rows(Z_in, degrees, logits, squares, resolution, lowest, start, stop, s
                 logit[i] = larger(total[i] - w[i], resolution * total[i])
             logarithms(logit)
             for i in range(m):
-                logit[i] = larger(z[i] - top[i] - logit[i], lowest)
-            for i in range(m):
+                y = larger(z[i] - top[i] - logit[i], lowest)
                 degree[i] += w[i] / total[i]
-            for i in range(m):
-                summed[i] += logit[i]
-            for i in range(m):
-                square[i] += logit[i] * logit[i]
+                summed[i] += y
+                square[i] += y * y

@@ -129,12 +129,10 @@ def place(here, gradient, variance, margin, root, lower, upper, centre, left, ri
     logarithms(upper)
     for i in range(m):
         low, high = lower[i] + margin, upper[i] - margin
-        closed = high <= low  # no room: stays where it is
-        lower[i], upper[i] = here[i] if closed else low, here[i] if closed else high
-    for i in range(m):
-        centre[i] = here[i] - gradient[i] * variance
-    for i in range(m):
-        a, b = (lower[i] - centre[i]) * (narrow * root[i]), (upper[i] - centre[i]) * (narrow * root[i])
+        closed, middle = high <= low, here[i] - gradient[i] * variance  # no room: stays where it is
+        low, high = here[i] if closed else low, here[i] if closed else high
+        lower[i], upper[i], centre[i] = low, high, middle
+        a, b = (low - middle) * (narrow * root[i]), (high - middle) * (narrow * root[i])
         mirrored = a > 0.0
         side[i] = -1.0 if mirrored else 1.0
         left[i], right[i] = -b if mirrored else a, -a if mirrored else b
@@ -186,12 +184,10 @@ def put(positive, of_positive, of_negative, stored, fresh, here, residual, W, ba
     for i in range(m):
         stored[i] = fresh[i]
     for i in range(m):
-        fresh[i] = stored[i] - here[i]
-        here[i] = stored[i]
-    for i in range(m):
-        residual[i] += fresh[i]
-    for i in range(m):
-        W[i] = here[i]
+        step = stored[i] - here[i]
+        here[i] = W[i] = stored[i]
+        residual[i] += step
+        fresh[i] = step
     exponentials(W)
     for i in range(m):
         own = positive[i] != 0
@@ -220,9 +216,7 @@ def load(Z_in, mean, a, b, along, shift, root, Z, R, top, pull):
         c, z, here, centre, residual = along[j], Z_in[j, a:b], Z[j], mean[j, a:b], R[j]
         for i in range(m):
             here[i] = z[i] - z.dtype.type(top[i])  # in the precision that is stored
-        for i in range(m):
             residual[i] = here[i] - centre[i]
-        for i in range(m):
             pull[i] += c * residual[i]
     for i in range(m):
         pull[i] = shift[i] / (math.sqrt(total) * root[i]) - pull[i] / total
@@ -247,13 +241,11 @@ def look_ahead(positive, a, b, of_positive, of_negative, Z, W, lows, highs, bala
         exponentials(w)
         for i in range(m):
             balance[i] += w[i] * (of_positive if marked[i] != 0 else of_negative)
-        for i in range(m):
             count[i] += marked[i]
         if j > 0:
             low_before, high_before = lows[j - 1], highs[j - 1]
             for i in range(m):
                 low_before[i] = smaller(low[i], w[i] if marked[i] != 0 else math.inf)
-            for i in range(m):
                 high_before[i] = larger(high[i], 0.0 if marked[i] != 0 else w[i])
     for i in range(m):
         lowest[i], highest[i] = math.inf, 0.0
