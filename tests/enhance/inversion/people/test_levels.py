@@ -11,7 +11,6 @@ from scipy.stats import invwishart
 from contone.enhance.inversion.people.answers import LEVELS, Responses, Traits
 from contone.enhance.inversion.people.levels import (
     add_terms_of_levels,
-    bits_of_levels,
     chances_of_marks,
     log_chance_by_anybody,
     log_chance_of_level,
@@ -21,6 +20,7 @@ from contone.enhance.inversion.people.levels import (
 from contone.enhance.inversion.people.levels_chain import LevelsChain
 from contone.enhance.inversion.people.priors import LevelsPrior, LogNormal
 from contone.enhance.inversion.people.rows import draw_items
+from contone.enhance.inversion.people.traits import bits_of
 
 CUTS = np.array([0.0, 0.7, 2.5])
 
@@ -196,9 +196,9 @@ def test_bits_of_one_label_are_mutual_information():
     Z = np.array([[-2.0], [0.0], [3.0]])
     joint = np.stack([_chances(z, 0)[0] for z in Z]) / 3
     expected = (joint * np.log2(joint / (joint.sum(axis=0) / 3))).sum()
-    found = bits_of_levels(Z, PEOPLE.sharpness[:1], PEOPLE.offset[:1, :1], PEOPLE.cuts[:1])
+    found = bits_of(Z, Traits(PEOPLE.sharpness[:1], PEOPLE.offset[:1, :1], PEOPLE.cuts[:1]))
     assert found[0] == pytest.approx(expected, rel=1e-10)
-    assert bits_of_levels(Z, np.zeros(1), np.zeros((1, 1)), CUTS[None, :])[0] == pytest.approx(0.0, abs=1e-12)
+    assert bits_of(Z, Traits(np.zeros(1), np.zeros((1, 1)), CUTS[None, :]))[0] == pytest.approx(0.0, abs=1e-12)
 
 
 def test_few_persons_are_all_people_each_as_often_as_they_answered():

@@ -56,6 +56,9 @@ class Persons(NamedTuple):
 class Features(Protocol):
     """A feature of the mean: one number per item and label, at any spread."""
 
+    told: Array
+    """(n, q): log shares, or logits of chances, that answers are expected to have."""
+
     def at(self, spread: float) -> Matrix:
         """(n, q)."""
 

@@ -26,7 +26,7 @@ from scipy.stats import invwishart
 
 from contone.enhance.inversion.people.answers import VOTES, Features, Matrix, Responses, Traits
 from contone.enhance.inversion.people.persons import draw_persons, sort_by_person
-from contone.enhance.inversion.people.priors import Prior
+from contone.enhance.inversion.people.priors import LogNormal, Prior
 from contone.enhance.inversion.people.rows import draw_items, likelihood_of_items, slopes_of_items
 from contone.enhance.inversion.people.slices import slice_step
 from contone.enhance.inversion.people.together import Together
@@ -113,8 +113,7 @@ class Chain:
         P = self.precision()
         seed = int(self.rng.integers(2**62))
         rows = (self.Z, self.mode, self.mean, self.weight, P, self.responses, self.traits, self.free)
-        pieces = pieces_by_width(len(self.Z), 64 * len(P))
-        moved = total(lambda piece: draw_items(piece.start, piece.stop, seed, *rows), pieces) if pieces else 0
+        moved = self._over_items(lambda piece: draw_items(piece.start, piece.stop, seed, *rows))
         self.moved = moved / max(int(self.free.sum()), 1)
         if self.r < len(P):
             self.Z -= self.Z.mean(axis=1, keepdims=True)
@@ -128,16 +127,18 @@ class Chain:
     def likelihood(self, Z: Matrix) -> float:
         """Log likelihood of all responses."""
         told = Z, self.responses, self.traits
-        pieces = pieces_by_width(len(Z), 64 * Z.shape[1])
-        return float(total(lambda p: likelihood_of_items(p.start, p.stop, *told), pieces)) if pieces else 0.0
+        return self._over_items(lambda piece: likelihood_of_items(piece.start, piece.stop, *told))
 
     def slopes(self, Z: Matrix) -> tuple[float, Matrix]:
         """The same, and its slope (n, q) by Z."""
         slope = np.empty_like(Z)
         told = Z, self.responses, self.traits, slope
-        pieces = pieces_by_width(len(Z), 64 * Z.shape[1])
-        value = total(lambda p: slopes_of_items(p.start, p.stop, *told), pieces) if pieces else 0.0
-        return float(value), slope
+        return self._over_items(lambda piece: slopes_of_items(piece.start, piece.stop, *told)), slope
+
+    def _over_items(self, work: Callable[[slice], float]) -> float:
+        """The sum of work over pieces of the items."""
+        pieces = pieces_by_width(len(self.Z), 64 * self.Z.shape[1])
+        return float(total(work, pieces)) if pieces else 0.0
 
     def squares(self, mean: Matrix | None = None) -> NDArray[np.float64]:
         """(n,): (z - mu)' R^-1 (z - mu)."""
@@ -389,16 +390,17 @@ class Chain:
 
     def draw_kappa(self) -> None:
         """kappa: given the log of sharpness, and then given that over kappa."""
-        x = np.log(self.traits.sharpness[1:])
+        self.kappa = self.draw_deviation(self.kappa, np.log(self.traits.sharpness[1:]), self.prior.sharpness)
+        self._scale("kappa", self.prior.sharpness.log_density, self._with_kappa)
+
+    def draw_deviation(self, deviation: float, x: Matrix, prior: LogNormal) -> float:
+        """The deviation of normal numbers x (W,), given these."""
         size = float(np.vdot(x, x))
 
-        def log_density(log_kappa: float) -> float:
-            return (
-                self.prior.sharpness.log_density(log_kappa) - len(x) * log_kappa - 0.5 * size / math.exp(2 * log_kappa)
-            )
+        def log_density(log_value: float) -> float:
+            return prior.log_density(log_value) - len(x) * log_value - 0.5 * size / math.exp(2 * log_value)
 
-        self.kappa = math.exp(slice_step(log_density, math.log(self.kappa), 0.3, self.rng))
-        self._scale("kappa", self.prior.sharpness.log_density, self._with_kappa)
+        return math.exp(slice_step(log_density, math.log(deviation), 0.3, self.rng))
 
     def _with_kappa(self, kappa: float) -> float:
         self.traits = self.with_offsets(self.traits.sharpness ** (kappa / self.kappa), self.offsets())

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,14 +22,16 @@ from contone.enhance.inversion.people.chain import Chain
 from contone.enhance.inversion.people.levels_chain import LevelsChain
 from contone.enhance.inversion.people.model import Draw, FeatureMap, PeopleFit, sort_responses
 from contone.enhance.inversion.people.new_rows import answers, even_normals
-from contone.enhance.inversion.people.priors import LevelsPrior, Prior
+from contone.enhance.inversion.people.priors import LevelsPrior, LogNormal, Prior
 from contone.enhance.inversion.people.regression import fit_regression, matched
 from contone.enhance.inversion.people.traits import Watch
 from contone.enhance.inversion.posterior import Averages, Posterior
+from contone.exceptions import LabelError, LabelWarning
 from contone.measurements.base import Answers
 from contone.measurements.levels import Levels
 from contone.measurements.votes import Votes
 from contone.runtime.machine import for_each, one_blas_thread, pieces_by_width
+from contone.runtime.warnings import warn
 from contone.typing import Array
 
 N_DRAWS = 32
@@ -64,6 +66,7 @@ def fit_people(
     rule.check_labels(L)
     m, values = X.shape[0], rule.coded(L)
     about = np.arange(m) if item is None else item
+    _check_answered(np.bincount(about, ~to_numpy(rule.silent(L)), m) > 0, by_answer=item is not None)
     known = None if grades is None else to_numpy(grades.known)
     chosen = choose_rows(m, settings.max_rows, rng, None if known is None else known.nonzero()[0])
     is_chosen = np.isin(about, chosen)
@@ -93,6 +96,18 @@ def fit_people(
             # Sums over the chain have the chance of its draws in them; here each row by itself at some parameters.
             posterior = replace(model.weigh(responses, features, draws), samples=samples)
     return model, posterior if grades is None else posterior.with_known(grades)
+
+
+def _check_answered(answered: np.ndarray, *, by_answer: bool) -> None:
+    """Refuse items (m,) of which none was answered; say how many were not, where nobody has said it of their rows."""
+    if not answered.any():
+        raise LabelError("Y holds no answer about any item, so that nothing can be learnt from it: pass some answers.")
+    if by_answer and not answered.all():
+        warn(
+            f"Nobody answered {int((~answered).sum())} of {len(answered)} items (first: item number "
+            f"{int(answered.argmin())}, from 0): their degrees are predicted from their features.",
+            LabelWarning,
+        )
 
 
 def _of_items(responses: Responses, items: np.ndarray) -> Responses:
@@ -126,8 +141,23 @@ def _start(
     """The chain for a kind of answers."""
     if isinstance(rule, Levels):  # known degrees say nothing of the level of z, so that they have no part here
         return LevelsChain(responses, features, LevelsPrior(), rng, worth=rule.worth, n_persons=n_persons)
-    prior = Prior(axes=(ON_THE_SCALE,)) if isinstance(rule, Votes) and rule.ordered else Prior()
+    prior = replace(Prior(), spread=_believed_spread(Prior().spread, features))
+    if isinstance(rule, Votes) and rule.ordered:
+        prior = replace(prior, axes=(ON_THE_SCALE,))
     return Chain(responses, features, prior, rng, n_persons=n_persons, known=known)
+
+
+def _believed_spread(usual: LogNormal, features: Sequence[Features]) -> LogNormal:
+    """Where features tell a lot of log shares, as much is likely to be left, and where they tell little, little.
+
+    The median is half-way, as a variance, between that of all sets and what features tell of this one.
+    """
+    if not features:
+        return usual
+    Z = features[0].told.copy()
+    Z -= Z.mean(axis=1, keepdims=True)
+    told = float(Z.var(axis=0).sum()) / max(Z.shape[1] - 1, 1)
+    return replace(usual, median=math.sqrt(0.5 * (usual.median**2 + told)))
 
 
 def _told(rule: Answers, values: Matrix) -> list[Matrix]:
@@ -151,7 +181,7 @@ def _run(
     normals, watch = even_normals(N_PEOPLE, q + 1), Watch(chain)
     draws: list[Draw] = []
     seen: list[Matrix] = []
-    sums = Sums(chain)
+    passed: list[Passed] = []
     steps = range(settings.n_sweeps)
     for k in show_progress(steps, len(steps), settings.n_sweeps * n * q * 10, settings.verbose):
         chain.adapting = k < settings.n_burn
@@ -163,24 +193,26 @@ def _run(
         np.log(np.maximum(D, 1e-300, out=log_answers), out=log_answers)
         averages.add(np.ascontiguousarray(log_answers.T))
         seen.append(D[judged])
-        sums.add(chain)
+        passed.append(Passed.of(chain))
         watch.look(averages.n)
         if averages.n in kept_at:
             draws.append(Draw.of(chain, people))
     free = chain.free[judged]
+    spreads, taus, tails, means, covariances = (np.stack(values) for values in zip(*passed, strict=True))
+    mean = means.mean(axis=0)
     model = PeopleFit(
         rule,
         int(chain.responses.kind),
         maps,
         tuple(draws[::2]),
-        sums.parameters(chain),
-        sums.spread(),
+        Parameters(mean, covariances.mean(axis=0), float(np.square(mean[1:]).sum())),
+        Spread(float(spreads.mean()), float(spreads.std())),
         settings,
         n,
         *averages.diagnostics(),
         error=_judge(np.stack(seen)[:, free]),
-        tail=float(np.median(sums.tails)),
-        annotator_deviation=float(np.mean(sums.taus)),
+        tail=float(np.median(tails)),
+        annotator_deviation=float(taus.mean()),
         n_graded=int((~chain.free).sum()),
         persons=watch.persons(),
     )
@@ -198,35 +230,24 @@ def answer_items(chain: Chain, people: Any) -> Matrix:
     return out
 
 
-class Sums:
-    """Parameters over the sweeps that are kept."""
+class Passed(NamedTuple):
+    """Parameters where a chain has passed."""
 
-    def __init__(self, chain: Chain) -> None:
-        self.spreads: list[float] = []
-        self.taus: list[float] = []
-        self.tails: list[float] = []
-        self.mean, self.covariance = (
-            np.zeros((1 + len(chain.features), len(chain.basis))),
-            np.zeros((len(chain.basis),) * 2),
-        )
+    spread: float
+    tau: float
+    tail: float
+    mean: Matrix
+    """Intercept and coefficients of the features (1 + k, q), which are the same for all labels."""
+    covariance: Matrix
+    """Sigma (q, q)."""
 
-    def add(self, chain: Chain) -> None:
-        """One more sweep."""
-        self.spreads.append(chain.spread)
-        self.taus.append(chain.tau)
-        self.tails.append(float(chain.prior.tails[chain.tail]))
-        self.mean[0] += chain.basis @ chain.intercept
-        self.mean[1:] += chain.coefficients[:, None]
-        self.covariance += chain.spread**2 * chain.basis @ chain.shape @ chain.basis.T
-
-    def parameters(self, chain: Chain) -> Parameters:
-        """Posterior means: intercept, coefficients of the features (the same for all labels), and Sigma."""
-        n = len(self.spreads)
-        return Parameters(self.mean / n, self.covariance / n, float(np.square(self.mean[1:] / n).sum()))
-
-    def spread(self) -> Spread:
-        """Of z around its mean."""
-        return Spread(float(np.mean(self.spreads)), float(np.std(self.spreads)))
+    @classmethod
+    def of(cls, chain: Chain) -> Passed:
+        """Where it is."""
+        q = len(chain.basis)
+        mean = np.vstack([chain.basis @ chain.intercept, np.repeat(chain.coefficients[:, None], q, axis=1)])
+        covariance = chain.spread**2 * chain.basis @ chain.shape @ chain.basis.T
+        return cls(chain.spread, chain.tau, float(chain.prior.tails[chain.tail]), mean, covariance)
 
 
 def _judge(seen: Matrix) -> tuple[float, float, float]:

@@ -80,13 +80,13 @@ def add_terms_of_levels(z, levels, a, b, cuts, gradient, information):
 
 
 @compiled
-def _trait_value(x, c, w, log_sharpness, log_stretch, common, Z, responses, offset, by_person):
-    """Log likelihood of the answers of person w that trait c touches, were it x: an offset, sharpness or stretch."""
+def _trait_value(x, c, w, centre, scale, log_sharpness, log_stretch, common, Z, responses, offset, by_person):
+    """Log density of trait c of person w, an offset, sharpness or stretch, given the answers that it touches."""
     q = Z.shape[1]
     a = math.exp(x if c == q else log_sharpness[w])
     cuts = common * math.exp(x if c == q + 1 else log_stretch[w])
     first, last = (c, c + 1) if c < q else (0, q)
-    total = 0.0
+    total = -0.5 * ((x - centre) / scale) ** 2
     for k in range(by_person.first[w], by_person.first[w + 1]):
         r = by_person.order[k]
         i = by_person.item[r]
@@ -125,24 +125,17 @@ def draw_traits(seed, precision, deviations, common, log_sharpness, log_stretch,
             else:
                 # about three standard deviations of the posterior: an answer has some 0.15 of information
                 width = 3.0 * scale / math.sqrt(1.0 + 0.15 * n_answers * scale * scale)
-                height = math.log(uniform(state)) - 0.5 * ((x - centre) / scale) ** 2
-                height += _trait_value(x, c, w, log_sharpness, log_stretch, common, Z, responses, offset, by_person)
+                told = (c, w, centre, scale, log_sharpness, log_stretch, common, Z, responses, offset, by_person)
+                height = math.log(uniform(state)) + _trait_value(x, *told)
                 low = x - width * uniform(state)
                 high = low + width
-                while True:
-                    v = _trait_value(low, c, w, log_sharpness, log_stretch, common, Z, responses, offset, by_person)
-                    if v - 0.5 * ((low - centre) / scale) ** 2 < height:
-                        break
+                while _trait_value(low, *told) >= height:
                     low -= width
-                while True:
-                    v = _trait_value(high, c, w, log_sharpness, log_stretch, common, Z, responses, offset, by_person)
-                    if v - 0.5 * ((high - centre) / scale) ** 2 < height:
-                        break
+                while _trait_value(high, *told) >= height:
                     high += width
                 while True:
                     found = low + (high - low) * uniform(state)
-                    v = _trait_value(found, c, w, log_sharpness, log_stretch, common, Z, responses, offset, by_person)
-                    if v - 0.5 * ((found - centre) / scale) ** 2 >= height or high - low < 1e-12:
+                    if _trait_value(found, *told) >= height or high - low < 1e-12:
                         break
                     if found < x:
                         low = found
@@ -210,25 +203,3 @@ def chances_of_marks(z, people, out):
         out[j] = 0.0
         for s in range(n):
             out[j] += logistic(people.sharpness[s] * z[j] + people.offset[s, j] - people.cuts[s, 0]) / n
-
-
-@compiled
-def bits_of_levels(Z, sharpness, offset, cuts):
-    """How much the answers of persons tell of which item they are about (W,), in bits: the sum over labels."""
-    (n, q), K = Z.shape, cuts.shape[1]
-    found, mean = np.zeros(len(sharpness)), np.empty(K + 1)
-    for w in range(len(sharpness)):
-        for j in range(q):
-            mean[:] = 0.0
-            for i in range(n):
-                m = sharpness[w] * Z[i, j] + offset[w, j]
-                for y in range(K + 1):
-                    p = math.exp(log_chance_of_level(y, m, cuts[w]))
-                    mean[y] += p / n
-                    if p > 0.0:
-                        found[w] += p * math.log(p) / n
-            for y in range(K + 1):
-                if mean[y] > 0.0:
-                    found[w] -= mean[y] * math.log(mean[y])
-        found[w] = max(found[w], 0.0) / math.log(2.0)
-    return found

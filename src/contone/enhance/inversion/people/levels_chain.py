@@ -94,15 +94,8 @@ class LevelsChain(Chain):
     def draw_kappa(self) -> None:
         """kappa and gamma."""
         super().draw_kappa()
-        if len(self.gaps) == 0:
-            return
-        size = float(np.vdot(self.log_stretch, self.log_stretch))
-        prior, count = self.prior.stretch.log_density, self.n_persons
-
-        def log_density(log_gamma: float) -> float:
-            return prior(log_gamma) - count * log_gamma - 0.5 * size / math.exp(2 * log_gamma)
-
-        self.gamma = math.exp(slice_step(log_density, math.log(self.gamma), 0.3, self.rng))
+        if len(self.gaps):
+            self.gamma = self.draw_deviation(self.gamma, self.log_stretch[1:], self.prior.stretch)
 
     def draw_cuts(self) -> None:
         """Every common cut point but the first between its neighbours, given everything else."""

@@ -79,11 +79,11 @@ class MatchedChances:
 
     def __init__(self, M: NDArray[np.float64]) -> None:
         M = np.clip(M, SMALLEST, 1.0 - SMALLEST)
-        self.logit = np.log(M) - np.log1p(-M)
+        self.told = np.log(M) - np.log1p(-M)
 
     def at(self, spread: float) -> NDArray[np.float64]:
         """Features (n, q)."""
-        return math.sqrt(1.0 + math.pi / 8 * spread**2) * self.logit
+        return math.sqrt(1.0 + math.pi / 8 * spread**2) * self.told
 
 
 class MatchedShares:
@@ -93,7 +93,7 @@ class MatchedShares:
         """M is a NumPy array, or a tensor on a GPU."""
         xp = array_namespace(M)
         M = xp.clip(M, min=SMALLEST)
-        self.log_share = xp.log(M / xp.sum(M, axis=1, keepdims=True))
+        self.told = xp.log(M / xp.sum(M, axis=1, keepdims=True))
         self.known: dict[int, Array] = {}
 
     def at(self, spread: float) -> Array:
@@ -106,12 +106,12 @@ class MatchedShares:
     def _at_node(self, g: int) -> Array:
         if g not in self.known:
             near = min(self.known, key=lambda h: abs(h - g)) if self.known else None
-            mu, s = 1.0 * (self.log_share if near is None else self.known[near]), float(SPREADS[g])
+            mu, s = 1.0 * (self.told if near is None else self.known[near]), float(SPREADS[g])
             if get_backend(mu).name == "torch":
                 from contone.enhance.inversion.people.tensors import match
 
-                match(self.log_share, s, NODES, WEIGHTS, mu)
+                match(self.told, s, NODES, WEIGHTS, mu)
             else:
-                _match(0, len(mu), self.log_share, s, NODES, WEIGHTS, mu)
+                _match(0, len(mu), self.told, s, NODES, WEIGHTS, mu)
             self.known[g] = mu
         return self.known[g]

@@ -26,6 +26,7 @@ from contone.enhance.inversion.people.answers import (
     Traits,
     is_on_gpu,
 )
+from contone.enhance.inversion.people.matching import SMALLEST
 from contone.enhance.inversion.posterior import Posterior, joined
 from contone.measurements.base import Answers
 from contone.measurements.levels import Levels
@@ -36,6 +37,8 @@ from contone.typing import Array
 if TYPE_CHECKING:
     from contone.enhance.inversion.people.chain import Chain
 
+N_MATCHING = 2
+"""Steps after which mean shares, at the points that a row is weighed at, are those that features tell to some 1e-4."""
 FEW_DRAWS = 10.0
 """Effective sample size of a typical degree under which the run is called short."""
 
@@ -70,6 +73,11 @@ class Draw(NamedTuple):
             people,
             Traits(*(np.concatenate([a, b[1:]]) for a, b in zip(chain.middle(), chain.traits, strict=True))),
         )
+
+    @property
+    def trusts_features(self) -> bool:
+        """Whether mean shares are those that features tell: one vote per item knows nothing better."""
+        return self.coefficients.tolist() == [1.0] and not self.intercept.any()
 
     def mean(self, features: Sequence[Features]) -> Array:
         """mu (m, q), or (q,) without features."""
@@ -214,21 +222,28 @@ class PeopleFit:
         from contone.enhance.inversion.people.new_rows import N_DIRECTIONS, even_directions, weigh_rows
 
         m, q = len(responses.first) - 1, self.n_labels
-        sums, modes = (np.zeros((m, q)), np.zeros((m, q)), np.zeros((m, q))), np.zeros((m, q))
+        sums, modes = np.zeros((3, m, q)), np.zeros((m, q))
         pieces = pieces_by_width(m, 64 * q)
+        nobody = sort_responses(self.kind, np.empty((0, q)), m, np.empty(0, np.intp))
         for number, draw in enumerate(draws):
             mean, points = draw.mean(features) + np.zeros((m, q)), even_directions(N_DIRECTIONS, q, number)
+            people = draw.people if by == 0 else only(draw.traits, by)
+            told = (draw.traits, people, asked, points)
+
+            def weigh(
+                given: Responses, modes: Matrix, sums: Matrix, mean: Matrix = mean, draw: Draw = draw, told: Any = told
+            ) -> None:
+                known = (modes, mean, draw.precision, draw.tail, given, *told, *sums)
+                for_each(lambda piece: weigh_rows(piece.start, piece.stop, *known), pieces)
+
+            for _ in range(N_MATCHING if draw.trusts_features else 0):
+                alone = np.zeros((3, m, q))
+                weigh(nobody, mean.copy(), alone)
+                mean += features[0].told - np.log(np.maximum(alone[0], SMALLEST))
             if number == 0:  # from one draw to the next they move little
                 modes[:] = mean
-            given = (modes, mean, draw.precision, draw.tail, responses)
-
-            people = draw.people if by == 0 else only(draw.traits, by)
-
-            def weigh(piece: slice, told: Any = (*given, draw.traits, people, asked, points)) -> None:
-                weigh_rows(piece.start, piece.stop, *told, *sums)
-
-            for_each(weigh, pieces)
-        D, centre, squares = (A / len(draws) for A in sums)
+            weigh(responses, modes, sums)
+        D, centre, squares = sums / len(draws)
         return D, centre, np.sqrt(np.maximum(squares - centre**2, 0.0))
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 from scipy.stats import chi2, qmc
 
 from contone.enhance.inversion.people.likelihood import answer, log_chance
@@ -37,14 +37,8 @@ def even_normals(n: int, width: int, seed: int = 0) -> Array:
 def even_directions(n: int, q: int, seed: int = 0) -> Array:
     """n points (n, q) of a t distribution with `TAIL` degrees of freedom, in mirrored pairs."""
     normals = even_normals(n // 2, q + 1, seed)
-    half = normals[:, :q] * np.sqrt(TAIL / chi2.isf(_upper(normals[:, q:]), TAIL))
+    half = normals[:, :q] * np.sqrt(TAIL / chi2.ppf(ndtr(normals[:, q:]), TAIL))
     return np.concatenate([half, -half])
-
-
-def _upper(x: Array) -> Array:
-    from scipy.special import ndtr
-
-    return ndtr(-x)
 
 
 @compiled

@@ -3,6 +3,10 @@
 Measured over real sets with many votes per item, the spread of log shares around what features say is 0.5 to 1.9 (its
 prior has the middle of that as median, and its ends at one deviation and a half), and people's offsets are 0.5 to 1.1.
 With one vote per item these beliefs decide.
+
+A log-normal number is never nearly nothing, but a spread may be, where features tell everything or all items are alike.
+A few votes per item cannot tell a spread of 0.1 from one of 0.3, and a prior that excludes both takes the largest that
+the votes allow. So one set in ten is believed to have any spread from 0 to about the median.
 """
 
 from __future__ import annotations
@@ -15,6 +19,9 @@ from numpy.typing import NDArray
 
 from contone.measurements.votes import Votes
 
+LARGE = 10.0
+"""Log of how many times its median a number must be to be out of reach of the half-normal."""
+
 
 @dataclass(frozen=True)
 class LogNormal:
@@ -22,21 +29,38 @@ class LogNormal:
 
     median: float
     deviation: float
+    small: float = 0.0
+    """Chance that it is half-normal instead, with the deviation `median`: nothing is then as likely as anything."""
 
     def log_density(self, log_value: float) -> float:
         """Of the log of the number, but for a constant."""
-        return -0.5 * ((log_value - math.log(self.median)) / self.deviation) ** 2
+        return float(np.logaddexp(*self._parts(log_value)))
+
+    def slope(self, log_value: float) -> float:
+        """Of `log_density`."""
+        x = log_value - math.log(self.median)
+        usual, small = self._parts(log_value)
+        share = math.exp(small - float(np.logaddexp(usual, small)))
+        return (share - 1.0) * x / self.deviation**2 + share * (1.0 - math.exp(2 * x) if share else 0.0)
+
+    def _parts(self, log_value: float) -> tuple[float, float]:
+        x = log_value - math.log(self.median)
+        usual = -0.5 * (x / self.deviation) ** 2 - math.log(self.deviation)
+        if self.small == 0.0 or x > LARGE:
+            return usual, -math.inf
+        return math.log1p(-self.small) + usual, math.log(2 * self.small) + x - 0.5 * math.exp(2 * x)
 
     def draw(self, rng: np.random.Generator) -> float:
         """A number."""
-        return float(self.median * np.exp(self.deviation * rng.standard_normal()))
+        x = rng.standard_normal()
+        return float(self.median * (abs(x) if rng.random() < self.small else np.exp(self.deviation * x)))
 
 
 @dataclass(frozen=True)
 class Prior:
     """Prior of all parameters of the model."""
 
-    spread: LogNormal = LogNormal(*Votes.spread_prior)
+    spread: LogNormal = LogNormal(*Votes.spread_prior, small=0.1)
     """s: root mean square of a coordinate of z - mu."""
     shape: float = 12.0
     """How many rows the belief is worth that labels are alike and unrelated, beside one per coordinate."""

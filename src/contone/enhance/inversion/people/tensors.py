@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 
 from contone.enhance.inversion.people.answers import Features, Traits
+from contone.enhance.inversion.people.matching import SMALLEST
+from contone.enhance.inversion.people.model import N_MATCHING
 from contone.enhance.inversion.people.new_rows import N_DIRECTIONS, even_directions
 from contone.enhance.inversion.people.rows import CLOSE, MOST_STEPS, TAIL
 
@@ -36,10 +38,13 @@ def weigh_votes(counts: Tensor, features: Sequence[Features], draws: Sequence[Dr
     modes: Tensor | None = None
     for number, draw in enumerate(draws):
         mean = (draw.mean(features) + torch.zeros_like(counts)).T.contiguous()
-        modes = mean.clone() if modes is None else modes  # from one draw to the next they move little
         directions = torch.as_tensor(even_directions(N_DIRECTIONS, q, number)).to(counts)
-        for start in range(0, n, size):
-            rows = slice(start, start + size)
+        blocks = [slice(start, start + size) for start in range(0, n, size)]
+        for rows in blocks * (N_MATCHING if draw.trusts_features else 0):
+            alone = _weigh(torch.zeros_like(given[:, rows]), mean[:, rows], mean[:, rows].clone(), draw, directions)
+            mean[:, rows] += features[0].told[rows].T - alone[0].clamp(min=SMALLEST).log()
+        modes = mean.clone() if modes is None else modes  # from one draw to the next they move little
+        for rows in blocks:
             sums[:, :, rows] += _weigh(given[:, rows], mean[:, rows], modes[:, rows], draw, directions) / len(draws)
     D, centre, squares = sums.mT
     return D, centre, squares

@@ -143,8 +143,8 @@ class Together:
         believed = inverse @ chain.believed @ inverse.T
         t, diagonal = float(np.trace(believed)), np.diagonal(A)
         value = prior.log_density(math.log(spread)) + float(power @ np.log(diagonal)) - 0.5 * n0 * r * math.log(t)
-        away = (math.log(spread) - math.log(prior.median)) / prior.deviation**2
-        slope = np.diag(power / diagonal) + n0 * r / t * (inverse.T @ believed) - away / (r * spread**2) * A
+        slope = np.diag(power / diagonal) + n0 * r / t * (inverse.T @ believed)
+        slope += prior.slope(math.log(spread)) / (r * spread**2) * A
         return value, slope
 
     def _information(self, scores: tuple[Matrix, list[Matrix]], size: int) -> Matrix:

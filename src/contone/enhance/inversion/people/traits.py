@@ -7,18 +7,16 @@ An answer of person w tells, about which item it is given to, the mutual informa
 in bits: nothing where the answer is always the same, or falls at random whatever the item is.
 """
 
-# mypy: disable-error-code="no-untyped-def"
-
 from __future__ import annotations
 
 import math
 
 import numpy as np
+from scipy.special import entr, expit
 
-from contone.enhance.inversion.people.answers import Matrix, Persons
+from contone.enhance.inversion.people.answers import Matrix, Persons, Traits
 from contone.enhance.inversion.people.chain import Chain
-from contone.enhance.inversion.people.levels import bits_of_levels
-from contone.enhance.inversion.sweeps.elementary import compiled
+from contone.numerics.simplex import softmax
 
 EVERY = 4
 """Persons are looked at after so many sweeps."""
@@ -42,9 +40,8 @@ class Watch:
             traits = self.chain.traits
             self.offset.append(traits.offset[1:].copy())
             self.sharpness.append(traits.sharpness[1:].copy())
-            persons = (self.chain.Z[self.items], traits.sharpness[1:], traits.offset[1:])
-            levels = traits.cuts.shape[1] > 0
-            self.bits.append(bits_of_levels(*persons, traits.cuts[1:]) if levels else bits_of_votes(*persons))
+            persons = traits._replace(sharpness=traits.sharpness[1:], offset=traits.offset[1:], cuts=traits.cuts[1:])
+            self.bits.append(bits_of(self.chain.Z[self.items], persons))
 
     def persons(self) -> Persons | None:
         """What was seen."""
@@ -59,30 +56,15 @@ def _ends(drawn: list[Matrix]) -> Matrix:
     return np.stack([stacked.mean(axis=0), *np.quantile(stacked, [0.05, 0.95], axis=0)])
 
 
-@compiled
-def bits_of_votes(Z, sharpness, offset):
-    """I_w (W,) of the votes of persons on items with log weights Z (n, q)."""
-    n, q = Z.shape
-    found, p, mean = np.empty(len(sharpness)), np.empty(q), np.empty(q)
-    for w in range(len(sharpness)):
-        mean[:] = 0.0
-        own = 0.0
-        for i in range(n):
-            top, total = -math.inf, 0.0
-            for j in range(q):
-                p[j] = sharpness[w] * Z[i, j] + offset[w, j]
-                top = max(top, p[j])
-            for j in range(q):
-                p[j] = math.exp(p[j] - top)
-                total += p[j]
-            for j in range(q):
-                p[j] /= total
-                mean[j] += p[j] / n
-                if p[j] > 0.0:
-                    own -= p[j] * math.log(p[j]) / n
-        among = 0.0
-        for j in range(q):
-            if mean[j] > 0.0:
-                among -= mean[j] * math.log(mean[j])
-        found[w] = max(among - own, 0.0) / math.log(2.0)
+def bits_of(Z: Matrix, traits: Traits) -> Matrix:
+    """I_w (W,) of the answers of persons about items with log weights Z (n, q); of levels, the sum over labels."""
+    found = np.empty(len(traits.sharpness))
+    for w, (a, b) in enumerate(zip(traits.sharpness, traits.offset, strict=True)):
+        seen = a * Z + b
+        if traits.cuts.shape[1] == 0:
+            P = softmax(seen)
+        else:
+            above = expit(seen[:, :, None] - traits.cuts[w])
+            P = -np.diff(above, axis=2, prepend=1.0, append=0.0)
+        found[w] = max(float((entr(P.mean(axis=0)) - entr(P).mean(axis=0)).sum()), 0.0) / math.log(2.0)
     return found
