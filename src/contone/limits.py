@@ -20,8 +20,6 @@ The inputs are L, |L| and X, standardised (its first 40 principal components whe
 use. The best is chosen by the score that is reported, so that the limit is slightly optimistic.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass

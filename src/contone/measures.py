@@ -6,8 +6,6 @@ label enhancement literature mostly reports the reverse under the same name, in 
 at zeros; they exist here by name, so that published numbers can be compared with the convention they used.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial

@@ -10,8 +10,6 @@ what its user has not asked for. Members are not compressed and each array is na
 memory than its own size. A method that was read must answer a row before it is handed out: its parts fit together then.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import io

@@ -10,8 +10,6 @@ failed. With pytest, each check can be a test of its own:
 Checks work on copies (`sklearn.base.clone`) of what they are given, and fail by AssertionError.
 """
 
-from __future__ import annotations
-
 import inspect
 import pickle
 import warnings

@@ -10,8 +10,6 @@ and boosting uses nothing else. Each library multiplies the second derivatives b
 that the trees are those of the weighted copies.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

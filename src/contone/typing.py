@@ -1,7 +1,5 @@
 """The types that many modules share; `Any` stands here, so that elsewhere a name says what is meant."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeAlias
 

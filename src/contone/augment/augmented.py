@@ -4,8 +4,6 @@ Kou et al., "Data Augmentation for Label Enhancement", Algorithm 1. Label confid
 the HSIC projection X~ = X P replaces the features X, and any enhancer is run on the pair.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if

@@ -7,8 +7,6 @@ exp(-||x_i - x_j||^2 / sigma^2) where x_j is among the k nearest neighbours of x
     s.t.   every row of F on the simplex, F = 0 where L = 0.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import ClassVar
 

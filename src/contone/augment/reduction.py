@@ -8,8 +8,6 @@ the kernel F F^T. With H = I - (1/n) e e^T, in the row convention (X is n x d, F
 solved by the leading eigenvectors of  A v = lambda B v,  A = C C^T,  C = X^T H F  (d x q): nothing n x n is formed.
 """
 
-from __future__ import annotations
-
 import math
 from numbers import Real
 from typing import ClassVar, Self

@@ -21,8 +21,6 @@ largest at a vertex, one per row, so
     gap(F) = 2 <H, F> - 2 sum_i min_{j in mask_i} H_ij  >=  f(F) - f*        (the Frank-Wolfe gap).
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@
 is one more folder with a class that derives from `Backend`, and one more line here.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from array_api_compat import is_dask_array, is_torch_array
 from scipy.sparse import issparse

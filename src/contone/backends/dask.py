@@ -5,8 +5,6 @@ needs all rows together (a neighbour graph, a kernel matrix) is computed in this
 `contone.base.template.in_its_kind`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

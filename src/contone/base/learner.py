@@ -1,7 +1,5 @@
 """The contract of a label distribution learner."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import ClassVar, Self
 

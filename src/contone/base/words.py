@@ -1,7 +1,5 @@
 """What estimators say where they refuse, warn, or lack a method: what was wrong, and what to do instead."""
 
-from __future__ import annotations
-
 from contone.backends import get_backend
 from contone.exceptions import LabelError, MemoryEstimateError
 from contone.numerics.solution import Solution

@@ -1,7 +1,5 @@
 """Thin commands over the library: one group of commands per file, put together in `app.py`."""
 
-from __future__ import annotations
-
 import io
 import os
 import sys

@@ -3,8 +3,6 @@
 Exit codes: 0 success, 1 the work failed (data that cannot be used, a full disk), 2 the command line was wrong.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import typer

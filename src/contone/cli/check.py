@@ -1,7 +1,5 @@
 """`contone check`: can the degrees of this table be believed?"""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """`contone fit | apply | show | evaluate`: a model's life, and how good an answer is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

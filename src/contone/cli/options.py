@@ -4,8 +4,6 @@ A command says in its signature what its options are called (`flag`) and in its 
 group as one parameter, ``reading: Reading``; `command` turns each field of the group into an option of its own.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable

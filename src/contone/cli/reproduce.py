@@ -1,7 +1,5 @@
 """`contone reproduce | report`: the paper's experiments on the data available locally, and stored results as a page."""
 
-from __future__ import annotations
-
 import webbrowser
 from pathlib import Path
 from typing import Annotated

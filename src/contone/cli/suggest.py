@@ -1,7 +1,5 @@
 """`contone suggest | plan`: which rows a person should grade, where people's next answers should go, and how many."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import asdict
 from typing import Annotated

@@ -4,8 +4,6 @@ Names from files are shown with their control characters escaped: a column name 
 of the window or write over what was said before.
 """
 
-from __future__ import annotations
-
 import json
 import unicodedata
 import warnings

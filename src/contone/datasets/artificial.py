@@ -11,8 +11,6 @@ For x in [-1, 1]^3:
 Reference: X. Geng, Label distribution learning, IEEE TKDE 28(7), 2016, section 4.1.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from contone.datasets.dataset import Dataset

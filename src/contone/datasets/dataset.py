@@ -6,8 +6,6 @@ can claim terabytes (a zip entry, an array header), and an archive may hold memb
 named arrays are read, and only when what they claim is there and fits.
 """
 
-from __future__ import annotations
-
 import math
 import zipfile
 from collections.abc import Iterable, Mapping

@@ -4,8 +4,6 @@ They matter because on near-uniform data they are hard to beat: on the Yeast set
 published row of LCdr, and softmax(0.2 L) is ahead of every method in that table.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial

@@ -15,8 +15,6 @@ with a hundred the labels get theirs. The method never sees the degrees itself, 
 as good as those to others.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

@@ -20,8 +20,6 @@ Reference: Y. Wang, Y. Zhou, J. Zhu, X. Liu, W. Yan, Z. Tian. Contrastive label 
 the authors was found.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, Enhancer, estimator, parameter

@@ -3,8 +3,6 @@
 counts (n, q) says how often each label of an item was chosen.
 """
 
-from __future__ import annotations
-
 from numbers import Real
 
 import numpy as np

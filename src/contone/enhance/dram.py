@@ -19,8 +19,6 @@ whatever their number.
 Reference: Y. Lu, X. Jia. Predicting label distribution from multi-label ranking. NeurIPS 2022.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import ClassVar
 

@@ -21,8 +21,6 @@ J. C. Bezdek. Pattern Recognition with Fuzzy Objective Function Algorithms. 1981
 N. Xu, A. Tao, X. Geng. Label enhancement for label distribution learning. IJCAI 2018, section 3.
 """
 
-from __future__ import annotations
-
 from numbers import Real
 from typing import ClassVar
 

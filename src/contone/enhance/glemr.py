@@ -26,8 +26,6 @@ Reference: Y. Lu, L. He, F. Min, W. Li, X. Jia. Generative label enhancement wit
 AAAI 2023.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import ClassVar
 

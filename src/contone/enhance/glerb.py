@@ -20,8 +20,6 @@ with N_ji = 1 where j is a neighbour of i, rows divided by their sums, and KL th
 Reference: Y. Lu, W. Li, H. Li, X. Jia. Ranking-preserved generative label enhancement. Machine Learning 112(12), 2023.
 """
 
-from __future__ import annotations
-
 from numbers import Real
 from typing import ClassVar, NamedTuple
 

@@ -13,8 +13,6 @@ person by person, and KL is .035 in that order and .045 to .048 in random ones.
 Reference: Zheng, Zhu, Tang, Liu, Li and Lu, "Generalized Label Enhancement with Sample Correlations", TKDE 2021.
 """
 
-from __future__ import annotations
-
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 

@@ -22,8 +22,6 @@ N. Xu, A. Tao, X. Geng. Label enhancement for label distribution learning. IJCAI
 N. Xu, Y.-P. Liu, X. Geng. Label enhancement for label distribution learning. IEEE TKDE, 2021.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """What enhancers that stand around others share where the degrees of some rows are known."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial

@@ -19,8 +19,6 @@ X. Jiang, Z. Yi, J. C. Lv. Fuzzy SVM with a new fuzzy membership function. Neura
 N. Xu, A. Tao, X. Geng. Label enhancement for label distribution learning. IJCAI 2018, section 3.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

@@ -1,7 +1,5 @@
 """LCdr: label confidence, HSIC reduction and a rectified softmax model in one method (Kou et al., Algorithm 1)."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

@@ -19,8 +19,6 @@ draw of z and p per step. D^ is the mean of the Dirichlet, (e + lambda l) / sum.
 Reference: Lu, Li, Jia. Label enhancement via joint implicit representation clustering. IJCAI 2023.
 """
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar, NamedTuple
 

@@ -11,8 +11,6 @@ can fit every row: the weights max(1 - epsilon / r_i, 0) go to zero there.
 Reference: Shao, Xu and Geng, "Multi-Label Learning with Label Enhancement", ICDM 2018 (arXiv 1706.08323).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import ClassVar, NamedTuple

@@ -8,8 +8,6 @@ and C = Q Z^T has rank r <= d, so it is solved through a 2r x 2r matrix (Woodbur
 Pang and Li, "Label Enhancement with Sample Correlations via Low-Rank Representation", AAAI 2020, Eq. 3-6.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, ClassVar
 

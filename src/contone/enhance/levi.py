@@ -28,8 +28,6 @@ N. Xu, J. Shu, Y.-P. Liu, X. Geng. Variational label enhancement. ICML 2020 (VLE
 N. Xu, J. Shu, R. Zheng, X. Geng, D. Meng, M.-L. Zhang. Variational label enhancement. IEEE TPAMI, 2023 (LEVI).
 """
 
-from __future__ import annotations
-
 from functools import partial
 from numbers import Real
 from typing import ClassVar, NamedTuple

@@ -17,8 +17,6 @@ it is (1 + log g_i^2) / 2 and unbounded below as y -> l; a floor under g^2 bound
 Reference: Q. Zheng, J. Zhu, H. Tang. Label information bottleneck for label enhancement. CVPR 2023.
 """
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from numbers import Integral

@@ -20,8 +20,6 @@ learning. ICDM 2015. (RELIAB, section III-A.)
 D. Zhou et al. Learning with local and global consistency. NIPS 2003.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar

@@ -8,8 +8,6 @@ and Zhang, "Multi-Label Manifold Learning", AAAI 2016, Eq. 3-6. Its second stage
 labels and is not part of recovery.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

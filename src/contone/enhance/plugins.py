@@ -6,8 +6,6 @@ A class that is not installed is given as ``module:Class``. Both are then part o
 A package that cannot be used must not break contone: it is left out, with a `PluginWarning` that says which and why.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from functools import cache

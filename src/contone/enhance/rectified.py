@@ -3,8 +3,6 @@
 min_W  sum_i || f_i - softmax(ReLU(W x_i)) ||^2 + beta ||W||_F^2,    W (q, d)
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

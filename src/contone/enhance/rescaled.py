@@ -4,8 +4,6 @@ What separates many methods on near-uniform data is the scale of their answers, 
 towards the uniform distribution (t = 0), t > 1 towards its largest degree.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -4,8 +4,6 @@ Every method gets the same features and the same logical labels, made from the t
 features and references that have seen the truth stand beside, in every comparison.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

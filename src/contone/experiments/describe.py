@@ -6,8 +6,6 @@ syntax tree without docstrings: comments, layout and documentation do not change
 stored results away.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import json

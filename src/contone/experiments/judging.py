@@ -9,8 +9,6 @@ A label enhancement method takes 0 and 1. Of k answers it is given those labels 
 that read the counts: counting, the Dirichlet-multinomial, Dawid and Skene's model, a logistic regression.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Real people in the fair comparison: every method gets k answers per item, and is judged by those left out."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

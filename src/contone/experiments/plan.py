@@ -7,8 +7,6 @@ and a fingerprint of the code that computes it. Where it stands in the tables (`
 so two experiments that need the same number share it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial

@@ -10,8 +10,6 @@ features (SJAFFE), training it on smoother, recovered distributions gives better
 truth.
 """
 
-from __future__ import annotations
-
 import warnings
 from typing import NamedTuple
 

@@ -12,8 +12,6 @@ proportion to the number of labels. What the store already knows about a row on 
 figures are rough: they tell minutes from days.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import platform

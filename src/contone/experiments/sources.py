@@ -4,8 +4,6 @@ A `Source` is plain values, so that a worker in another process, or on another m
 same data. Two sources with the same content are one data set, whatever they are called.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Mapping, Sequence

@@ -24,8 +24,6 @@ a learner is trained on what was recovered. A row has one of these forms:
     task = "limit" | "mean_of_truth"    a reference
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields

@@ -6,8 +6,6 @@ A warning that belongs to every p-value computed on the paper's sets: ten of the
 (Yeast), so they are not independent, and the tests overstate the evidence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias

@@ -19,8 +19,6 @@ A measurement is a frozen dataclass: a value, equal to another with the same par
 Y and D are arrays of any kind that `contone.backends` knows; NaN in Y is an entry that nobody asked about.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import ClassVar, NamedTuple, Self
 

@@ -6,8 +6,6 @@ numbers about the other labels (`Others`), so that a sampler can walk through th
 one label at a time.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple

@@ -8,8 +8,6 @@ levels counted from the lowest one, the mean over people. Marks have the levels 
 of all marks. The lowest level is evidence, too: "not at all".
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import ClassVar, Self

@@ -1,7 +1,5 @@
 """The main labels: from the largest degree down, until they have more than a share of the weight."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -18,8 +18,6 @@ Every class says its own names (`Measurement.spoken`, `Measurement.parameter`); 
 "main", ``topk`` "best", and ``threshold`` a bar at 1 / q.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

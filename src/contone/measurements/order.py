@@ -1,7 +1,5 @@
 """The order alone: rankings, levels, or marked above unmarked."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

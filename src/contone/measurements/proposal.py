@@ -5,8 +5,6 @@ about one item, whether numbers are counts (their sum is the number of people) o
 docs/people.md has the same as a decision table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Votes: each person chooses one label, and a degree is the share of people who would choose it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

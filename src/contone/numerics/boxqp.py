@@ -10,8 +10,6 @@ to 20 steps are usual, 60 on a smooth surface of 2601 rows with few neighbours e
 Reference: Bertsekas, SIAM J. Control and Optimization 20 (1982).
 """
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp

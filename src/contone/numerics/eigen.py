@@ -8,8 +8,6 @@ rank(C) eigenvalues are not zero; the eigenvectors of the rest are arbitrary and
 as the B-orthonormal directions in the remaining space along which v^T G v is largest.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Neighbour graphs: weights on the edges, affinities, normalisation, and an order in which products are fast."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

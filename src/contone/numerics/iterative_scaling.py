@@ -24,8 +24,6 @@ with rows of nearly the same sum (as in compositional data) a few do.
 Reference: Della Pietra, Della Pietra & Lafferty 1997; Geng 2016 (IIS-LDL).
 """
 
-from __future__ import annotations
-
 from math import factorial
 
 import numpy as np

@@ -6,8 +6,6 @@ because each further product then costs a matrix multiplication only. All functi
 NumPy arrays tiles go side by side, and sums over them have a fixed order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import combinations_with_replacement, islice
 from math import floor, log2, sqrt

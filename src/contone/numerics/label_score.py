@@ -14,8 +14,6 @@ proper for p, and b makes up for any temperature, d -> softmax(t log d): the sco
 the row and among rows, and says nothing about their scale. Labels do not determine the scale without their rule.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit

@@ -6,8 +6,6 @@ for polynomials up to degree 2m - 1. So one run serves every f, for instance eve
 G. H. Golub, G. Meurant. Matrices, Moments and Quadrature with Applications. Princeton 2010.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Linear systems with a symmetric positive definite operator and several right-hand sides."""
 
-from __future__ import annotations
-
 import math
 
 from array_api_compat import array_namespace

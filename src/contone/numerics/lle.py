@@ -4,8 +4,6 @@ For row i with neighbours N(i):  min_w ||x_i - sum_j w_j x_j||^2  s.t. sum_j w_j
 w is Z Z^T w = 1 scaled to sum 1. Reference: Roweis and Saul, Science 290 (2000).
 """
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.sparse as sp
 

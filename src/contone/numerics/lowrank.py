@@ -14,8 +14,6 @@ minimum, is small. `inexact_alm` is the iteration behind published results, whic
 Reference: Liu, Lin and Yu, "Robust Subspace Segmentation by Low-Rank Representation", ICML 2010.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -3,8 +3,6 @@
 Several parameters become one array by `join`, and are told apart again by `split`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -3,8 +3,6 @@
 All functions take and return arrays of shape (n, q) (or (..., q)) and run on any array-API library.
 """
 
-from __future__ import annotations
-
 from array_api_compat import array_namespace
 
 from contone.backends import get_backend

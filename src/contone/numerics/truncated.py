@@ -5,8 +5,6 @@ zero are mirrored, because Phi is accurate near 0 and not near 1. Where Phi runs
 an interval is an exponential (to 0.2 % at 25 standard deviations), with rate equal to the near end, and drawn as one.
 """
 
-from __future__ import annotations
-
 from array_api_compat import array_namespace
 
 from contone.backends import get_backend

@@ -4,8 +4,6 @@ A name may hold anything: ``"><img src=x onerror=...>``, ``$\\frac{1}{0$``, a pi
 into a page, a drawing, a document or a table goes through one of these.
 """
 
-from __future__ import annotations
-
 import hashlib
 import html as _html
 import json

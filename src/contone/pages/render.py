@@ -3,8 +3,6 @@
 All but JSON are templates; a page has the shared style and script, and everything it needs, inside.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Numbers as people read them, one way for every page and command."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

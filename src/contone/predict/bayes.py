@@ -12,8 +12,6 @@ belongs to label j with weight d_ij. So, without drawing,
 Reference: Geng, Label Distribution Learning, TKDE 2016.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

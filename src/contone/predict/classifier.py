@@ -11,8 +11,6 @@ gets a fixed number of copies per row instead, divided among the labels in the p
 Reference: X. Geng. Label Distribution Learning. IEEE TKDE 28(7), 2016 ("problem transformation", there by drawing).
 """
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from numbers import Integral, Real
 

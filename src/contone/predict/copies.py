@@ -7,8 +7,6 @@ A classifier that minimises sum_i loss(x_i, y_i), y_i one class, learns from deg
 which needs no new code: every row becomes one copy per label, of class j and weight d_ij.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from numbers import Real
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Estimators of other libraries inside a learner: what they say about the data, said by contone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -7,8 +7,6 @@ with N_k(x) the k training rows nearest to x (Euclidean) and w_i = 1, or w_i = 1
 Reference: Geng, Label Distribution Learning, TKDE 2016 ("algorithm adaptation" of k nearest neighbours).
 """
 
-from __future__ import annotations
-
 from numbers import Integral
 
 import numpy as np

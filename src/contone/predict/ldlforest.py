@@ -16,8 +16,6 @@ which by itself never raises the objective: it is the EM step of a mixture of th
 Reference: W. Shen, K. Zhao, Y. Guo, A. Yuille. Label distribution learning forests. NIPS 2017.
 """
 
-from __future__ import annotations
-
 from numbers import Integral
 from typing import ClassVar, NamedTuple
 

@@ -13,8 +13,6 @@ Reference: X. Jia, X. Shen, W. Li, Y. Lu, J. Zhu. Label distribution learning by
 IEEE TKDE, 2023.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

@@ -16,8 +16,6 @@ X. Jia, Z. Li, X. Zheng, W. Li, S.-J. Huang. Label distribution learning with la
 TKDE, 2021.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -11,8 +11,6 @@ feature changes no prediction; the answer is reported with entries that sum to z
 Reference: Geng, Label Distribution Learning, TKDE 2016 (SA-IIS and SA-BFGS there).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar, NamedTuple

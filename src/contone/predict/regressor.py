@@ -8,8 +8,6 @@ where clr(d) = log max(d, floor) - its mean over the labels, the centred log-rat
 Reference: Aitchison, The Statistical Analysis of Compositional Data, JRSS B 44(2), 1982.
 """
 
-from __future__ import annotations
-
 from numbers import Real
 
 import numpy as np

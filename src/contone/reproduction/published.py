@@ -4,8 +4,6 @@ Both figures are read as losses (cosine and intersection as one minus themselves
 the same for every measure. The first rule that applies gives the verdict.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """store -> report: the paper's experiments run again. The report of a comparison, with more sections."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

@@ -4,8 +4,6 @@ They ask for far more addresses than they use memory: for threads, for compiled 
 The figures are what was measured on two cores, rounded up. Nothing else is imported here, as this is asked before.
 """
 
-from __future__ import annotations
-
 from contone.exceptions import MemoryEstimateError
 
 NEEDED = {"scikit-learn": 0.5e9, "numba": 0.8e9, "the command line": 2.0e9}

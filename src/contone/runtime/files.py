@@ -6,8 +6,6 @@ leaves its temporary file; `remove_leftovers` finds it on the next run. Locks ar
 the process that holds them, however it ends, so that a lock file without a living owner is ignored.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

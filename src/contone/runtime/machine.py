@@ -10,8 +10,6 @@ that a chain of operations on one of them reads and writes memory once; their nu
 threads, nor does a sum over them.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import re

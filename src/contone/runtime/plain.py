@@ -1,7 +1,5 @@
 """Any values as plain ones, which JSON can hold."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass

@@ -5,8 +5,6 @@ work knows nothing of bars and terminals, and the listener nothing of the work. 
 the log `contone` of Python's `logging`, at the level INFO, where methods note their fits, too.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator

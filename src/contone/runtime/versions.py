@@ -1,7 +1,5 @@
 """What a bug report needs to know: contone, its dependencies, the machine, BLAS and the threads."""
 
-from __future__ import annotations
-
 import re
 from importlib.metadata import PackageNotFoundError, requires, version
 

@@ -1,7 +1,5 @@
 """One way to warn: the warning points at the line outside contone that led to it, and a call gives three at most."""
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Iterator

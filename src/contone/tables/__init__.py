@@ -5,8 +5,6 @@ the way from file to file. The three ways are frozen values: `Reading`, `Writing
 polars; where it is missing, every function says what to install.
 """
 
-from __future__ import annotations
-
 from typing import Any, NoReturn
 
 from contone.exceptions import MissingExtraError

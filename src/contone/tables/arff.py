@@ -4,8 +4,6 @@ MULAN names its labels in an XML file beside the data (``NAME.xml``, plain or gz
 relation: ``-C 6`` are the first six attributes, ``-C -6`` the last.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -10,8 +10,6 @@ so that a part of another run, one that was cut short or one that was edited is 
 user, never a symbolic link, and locked while a run works in it. Only files with names that we give are ever removed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -3,8 +3,6 @@
 Pure functions on column names, so that any engine that reads the table (whole or in pieces) decides alike.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Ready embeddings beside a table: a file of NumPy with one row per item, in the order of the items or by name."""
 
-from __future__ import annotations
-
 import zipfile
 from dataclasses import replace
 from pathlib import Path

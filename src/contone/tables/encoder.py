@@ -12,8 +12,6 @@ Letters and not words, so that a typing error or another ending changes little a
 needed; these are the settings of skrub's `StringEncoder`, whose columns are the same up to their signs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral

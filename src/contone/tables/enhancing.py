@@ -4,8 +4,6 @@ A dataset of Hugging Face is known by what it can do (`to_polars`, `add_column`,
 not be imported.
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

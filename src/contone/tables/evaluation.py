@@ -1,7 +1,5 @@
 """How close an answer in a file is to the truth in another, beside the baselines."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

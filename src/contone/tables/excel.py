@@ -1,7 +1,5 @@
 """Excel and OpenDocument sheets, by fastexcel and xlsxwriter; the first sheet of a file."""
 
-from __future__ import annotations
-
 import io
 import re
 import zipfile

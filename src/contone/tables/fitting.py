@@ -1,7 +1,5 @@
 """A method fitted to the problem that a table poses, and the degrees of all rows."""
 
-from __future__ import annotations
-
 import inspect
 import warnings
 from collections import Counter

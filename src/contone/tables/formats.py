@@ -1,7 +1,5 @@
 """Tables in and out: text, Parquet, Arrow, JSON lines, ARFF, libsvm, Excel, through libraries that know them."""
 
-from __future__ import annotations
-
 import io
 import os
 import sys

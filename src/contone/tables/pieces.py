@@ -5,8 +5,6 @@ makes of a quoted field with line ends or quotes in it. The places are remembere
 itself later (a compressed file is decompressed up to there).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property

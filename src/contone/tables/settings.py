@@ -1,7 +1,5 @@
 """What is wanted from a file, as three frozen values: how it is read, how the answer is written, how it is streamed."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields

@@ -8,8 +8,6 @@ again after an interruption, the same call looks at the file and resumes with th
 other options, or another file, it says so.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import secrets

@@ -1,7 +1,5 @@
 """What to ask people next: rows to grade, items for further answers and by whom, and how many answers it takes."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ One function compares all targets of a command with all its inputs and with each
 file that is there be replaced, but never an input: only the table itself may take the place of its source.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The answer beside the table: degrees as columns, as one list or as one struct, ends of intervals, first labels."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -13,8 +13,6 @@ References
 K. Krippendorff. Computing Krippendorff's alpha-reliability. University of Pennsylvania, 2011.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 

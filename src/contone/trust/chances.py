@@ -10,8 +10,6 @@ superfluous one where they speak against it. The probability holds for the noise
 that are marked and that are not; the order depends on it little.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from numbers import Real
 from typing import Any, NamedTuple

@@ -6,8 +6,6 @@ like those given, whether features help, whether the answer depends on what nobo
 sampler has mixed, and whether its intervals hold on data drawn from the model itself, at the size of the data.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Iterator

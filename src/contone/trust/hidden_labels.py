@@ -15,8 +15,6 @@ Nothing is assumed about how labels were made, except by methods that assume it.
 and not how much: use the score to doubt an answer or an order of methods, not to choose a scale.
 """
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -8,8 +8,6 @@ and, for votes, a Dirichlet-multinomial model. Degrees of votes are shares of pe
 a degree near p a share p should have come true: `shares` looks whether they did.
 """
 
-from __future__ import annotations
-
 import warnings
 from typing import NamedTuple
 

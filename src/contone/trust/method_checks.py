@@ -6,8 +6,6 @@ drawn from the model, whose truth is known? What belongs to a model of labels (p
 ranks, the spread, the sampler) is not there for other methods, and the check says so.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

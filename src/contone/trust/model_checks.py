@@ -15,8 +15,6 @@ middle too wide ones, a slope a bias. The ranks of a row are not independent, no
 bin is therefore three standard errors over rows as clusters, and not less than what refits differ among each other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

@@ -10,8 +10,6 @@ and over the rules their weighted mean; never less than how far the answers unde
 apart. The share of it that is not there if the named rule is right is what the rule is worth knowing.
 """
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 

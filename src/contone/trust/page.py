@@ -1,7 +1,5 @@
 """A `Check`, or what is known of the `People` who answered, as a page of its own: one file, everything inside it."""
 
-from __future__ import annotations
-
 import datetime
 import math
 import platform

@@ -11,8 +11,6 @@ one label, and not because they were careless, which the model allows for. Drift
 the first half of a person's answers to the second, with its standard error.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass

@@ -20,8 +20,6 @@ References
 B. Efron, R. Tibshirani. An Introduction to the Bootstrap. Chapman & Hall, 1993.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property

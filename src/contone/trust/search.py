@@ -13,8 +13,6 @@ among them. All are tried on the first replicate, and the best third of them on 
 the replicates as the resource). One that fails on a replicate is out. Rows whose degrees are given are not judged.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence

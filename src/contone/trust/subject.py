@@ -3,8 +3,6 @@
 And what it shows of rows, labels and pairs of labels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

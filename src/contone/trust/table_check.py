@@ -1,7 +1,5 @@
 """`Check` of a table in a file: read it as `contone enhance` does, fit a method or take a fitted one, look."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

@@ -3,8 +3,6 @@
 And the methods to try: by name, without progress bars of their own, on every replicate of a rehearsal.
 """
 
-from __future__ import annotations
-
 import re
 import time
 import traceback

@@ -1,7 +1,5 @@
 """Enhancers that choose their parameters, or the method itself, on a rehearsal: no truth is used."""
 
-from __future__ import annotations
-
 from numbers import Integral
 from typing import Any
 

@@ -8,8 +8,6 @@ the table with the bounds from which on a check is doubtful or off; `benchmarks/
 truth is known.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple

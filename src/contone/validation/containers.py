@@ -4,8 +4,6 @@ NumPy arrays, lists, sparse matrices, pandas or polars frames, torch tensors and
 the answer must leave: the same kind of container, with its index and column names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real

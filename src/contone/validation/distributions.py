@@ -1,7 +1,5 @@
 """Label distributions that were handed in: of a learner's fit, of a truth to score against, of two to compare."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ The private parts of scikit-learn that contone uses are imported here and nowher
 move them, this is the one file to change.
 """
 
-from __future__ import annotations
-
 from dataclasses import MISSING, dataclass, field, fields
 from numbers import Integral, Real
 from typing import TypeVar, dataclass_transform

@@ -1,7 +1,5 @@
 """Which item each row of labels belongs to, from any container; and items in place of rows."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from dataclasses import replace
 from typing import NamedTuple

@@ -8,8 +8,6 @@ there is, and how data is looked at where it lies. Other kinds derive from this 
 Shapes: n or m rows, d features, q labels, k neighbours.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 

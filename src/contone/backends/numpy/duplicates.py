@@ -4,8 +4,6 @@ Rows are hashed with wrapping integer arithmetic on their bits, which is exact: 
 rows meet too (about one chance in 10^8 for a million rows), comparison of the rows themselves decides.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from contone.backends.protocols import Groups

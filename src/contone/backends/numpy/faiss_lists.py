@@ -4,8 +4,6 @@ k-means in two levels cuts a sample into lists of about 200 rows (`train`), and 
 are nearest to it (`Lists.visit`), without a look at all centres.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 

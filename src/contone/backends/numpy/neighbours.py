@@ -4,8 +4,6 @@
 - beyond: faiss (extra `scale`), approximate, tuned to the data, its recall measured (`faiss_search`).
 """
 
-from __future__ import annotations
-
 import time
 from importlib.util import find_spec
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 In the memory of the host the engines for NumPy arrays search for neighbours: they are faster there and need no copy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np

@@ -5,8 +5,6 @@ NumPy and with torch, on every device. Many are drawn on the device by torch's o
 same answer there, but another one than on the host, from the same distribution.
 """
 
-from __future__ import annotations
-
 from typing import Protocol
 
 import numpy as np

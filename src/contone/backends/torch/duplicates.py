@@ -1,7 +1,5 @@
 """Equal rows of tensors, where they lie: hashes meet in a sort, and rows that meet are compared."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

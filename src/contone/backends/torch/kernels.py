@@ -1,7 +1,5 @@
 """Where kernels of our own run: the one place that decides it."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

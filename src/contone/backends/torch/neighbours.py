@@ -4,8 +4,6 @@ On CUDA with Triton, and with rows enough, `screen` comes first, which measures 
 are the rows that it cannot certify (ties, far outliers).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

@@ -16,8 +16,6 @@ outlier does not spoil the bounds of others. Of the bounds only minima are kept:
 Rows without a certificate are left to `neighbours`.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

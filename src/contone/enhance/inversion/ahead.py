@@ -1,7 +1,5 @@
 """All compiled loops ahead of their first use: some 25 s that no fit and no test then waits for."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from contone.enhance.inversion.chain import Settings

@@ -5,8 +5,6 @@ Nothing but the sample (`max_rows` rows) and the `Fit` ever comes together. A ro
 computed.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -9,8 +9,6 @@ that nobody asked about has the chance that the features and the row's other lab
 chance 0 or 1 where noise is 0.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -27,8 +27,6 @@ Statistics 27, 1999.  D. Bonett, R. Price. Inferential methods for the tetrachor
 Educational and Behavioral Statistics 30, 2005.
 """
 
-from __future__ import annotations
-
 from dataclasses import fields
 from numbers import Integral, Real
 from typing import Any, Self

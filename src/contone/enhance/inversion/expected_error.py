@@ -23,8 +23,6 @@ of the rows. A row's own error comes from the width of its posterior (second ord
 to the level of the sample.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -16,8 +16,6 @@ The calibrated ones stay, unless others are closer to the graded degrees by more
 difference: few rows do not overrule the model.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable

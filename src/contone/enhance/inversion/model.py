@@ -5,8 +5,6 @@
 A `Fit` is all that later rows need, and can be sent anywhere; `fit` makes one.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ of |L| for the same distributions. How the labels are correlated matters as much
 model that was fitted under it.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from contone.enhance.inversion import logistic_normal, unasked

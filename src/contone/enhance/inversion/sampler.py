@@ -4,8 +4,6 @@
 wrong, degrees that are known, labels that the rule cannot have made, heavier tails.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

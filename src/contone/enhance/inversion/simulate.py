@@ -15,8 +15,6 @@ z = B^T phi + H e and H H^T = Sigma, the scores are e for the mean and e e^T - I
 Correlations between the three are ignored.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple

@@ -5,8 +5,6 @@ make look odd would pass for another scale. Batches with the least expected erro
 random ones on eleven sets (docs/inversion-notebook.md): labels foretell 4 to 9 per cent of what a grade will say.
 """
 
-from __future__ import annotations
-
 from numbers import Integral
 
 import numpy as np

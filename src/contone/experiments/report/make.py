@@ -1,7 +1,5 @@
 """store -> report: a comparison of methods on data with known truth, and the sections that every report has."""
 
-from __future__ import annotations
-
 import math
 import re
 import time

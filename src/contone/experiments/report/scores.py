@@ -1,7 +1,5 @@
 """results -> tables: every row on every data set in one measure, and the recovered shares."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

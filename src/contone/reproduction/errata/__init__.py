@@ -4,8 +4,6 @@ Each check takes nothing but the tables in `contone.reproduction.paper`; the las
 errata.toml. ``holds`` says whether the computation bears the erratum out; the tests ask that it does.
 """
 
-from __future__ import annotations
-
 import math
 import tomllib
 from collections.abc import Callable, Iterator

@@ -7,8 +7,6 @@ loaders unless the table is asked for `as_printed`. `contone.reproduction.errata
 A table is a nested dict ``table[measure][method][dataset] -> value``, with the paper's short names of the data sets.
 """
 
-from __future__ import annotations
-
 import csv
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence

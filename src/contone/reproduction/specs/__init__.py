@@ -1,7 +1,5 @@
 """The experiments of the paper, one TOML file each, and the names of its data sets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from importlib.resources import files
 

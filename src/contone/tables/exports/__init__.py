@@ -3,8 +3,6 @@
 `read_export` gives `Answers`, or None where a file is an ordinary table; `answers_in` the same for a table in memory.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -4,8 +4,6 @@ nested (`responses`: question -> list of {value, user_id, status}), from JSON or
 Responses that were discarded or are drafts do not count. Label, multi-label, rating and ranking questions.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

@@ -4,8 +4,6 @@ Label Studio: tasks with `predictions`. Argilla: records with `suggestions`. Wha
 takes to pass half of the weight (of votes the first one), with their share of the weight as the score.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path

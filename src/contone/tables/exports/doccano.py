@@ -1,7 +1,5 @@
 """doccano: JSON lines with `text` and `label`, a list of labels. One file per person holds that person's answers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from contone.exceptions import DataError

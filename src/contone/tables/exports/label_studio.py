@@ -5,8 +5,6 @@ A task has `id`, `data` and `annotations`; an annotation has `completed_by`, `wa
 Those marked as ground truth are no votes: they are kept as the reference.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from itertools import chain
 

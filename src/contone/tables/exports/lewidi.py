@@ -4,8 +4,6 @@
 The item's `soft_label` is what people were counted to say: it is not read, since contone counts them itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from contone.exceptions import DataError

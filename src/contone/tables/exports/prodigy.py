@@ -4,8 +4,6 @@
 Who answered is `_annotator_id` or `_session_id`; the same task has the same `_input_hash`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from contone.exceptions import DataError

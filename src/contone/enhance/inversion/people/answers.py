@@ -1,7 +1,5 @@
 """Answers of people and what persons are like, as values; what may be asked of them is in `likelihood`."""
 
-from __future__ import annotations
-
 from typing import NamedTuple, Protocol
 
 import numpy as np

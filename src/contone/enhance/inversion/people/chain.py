@@ -13,8 +13,6 @@ where they say much: scales take both kinds of step in turn
 What the answers are is known to `likelihood` alone.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

@@ -16,8 +16,6 @@ label (an offset) or two levels (a cut point) is drawn from the answers that it 
 
 # mypy: disable-error-code="no-untyped-def"
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

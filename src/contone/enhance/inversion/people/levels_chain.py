@@ -7,8 +7,6 @@ b_w is the person's bar (all labels alike) and leaning (label by label) in one: 
 of z means something here, so that z has q coordinates.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

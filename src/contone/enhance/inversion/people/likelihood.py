@@ -13,8 +13,6 @@ Person 0 is nobody in particular: a = 1, b = 0. Counts of people without names a
 
 # mypy: disable-error-code="no-untyped-def"
 
-from __future__ import annotations
-
 import math
 
 from contone.enhance.inversion.people.answers import LEVELS, MARKED, VOTES

@@ -13,8 +13,6 @@ and 1e-3 at s = 1.5 (cifar10h's shares), which the coefficients take up.
 
 # mypy: disable-error-code="no-untyped-def"
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -10,8 +10,6 @@ square of the distance of the mode in units of the prior: what is expected of it
 
 # mypy: disable-error-code="no-untyped-def"
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

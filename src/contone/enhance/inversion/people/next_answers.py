@@ -14,8 +14,6 @@ Where there are too many ways to vote (`MOST_WAYS`), some are drawn: a draw d_s 
 and all draws but d_s weigh them, so that the loss -sum d_s log m_c is that of an answer that does not know the truth.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple

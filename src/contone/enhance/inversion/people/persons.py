@@ -10,8 +10,6 @@ that was drawn before (Murray, Adams and MacKay 2010). No step size is to be cho
 
 # mypy: disable-error-code="no-untyped-def"
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -9,8 +9,6 @@ A few votes per item cannot tell a spread of 0.1 from one of 0.3, and a prior th
 the votes allow. So one set in ten is believed to have any spread from 0 to about the median.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 

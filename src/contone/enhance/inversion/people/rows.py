@@ -9,8 +9,6 @@ Draws are exact for any number of votes, and nearly independent.
 
 # mypy: disable-error-code="no-untyped-def"
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One number from a density: slice sampling with stepping out (Neal 2003)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -6,8 +6,6 @@ is an array of one uint64 that `start_stream` sets from a seed and the number of
 
 # mypy: disable-error-code="no-untyped-def"
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -7,8 +7,6 @@ An answer of person w tells, about which item it is given to, the mutual informa
 in bits: nothing where the answer is always the same, or falls at random whatever the item is.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@
 (numba, NumPy arrays) and `gpu` (Triton, tensors on a GPU) do the same for rules that have a `Region`.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple
 

@@ -12,8 +12,6 @@ The polynomials interpolate at Chebyshev's points; N and D are a least-squares f
 
 # mypy: disable-error-code="no-untyped-def"
 
-from __future__ import annotations
-
 import math
 import pickle
 from collections.abc import Callable

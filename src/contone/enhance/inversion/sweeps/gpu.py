@@ -13,8 +13,6 @@ numbers: for Sigma^-1 = diag(own) - shared^T shared the factors are both sides, 
 themselves are s. A full one of more than `WIDEST` labels goes by the reference.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -18,8 +18,6 @@ Importing this module imports numba.
 
 # mypy: disable-error-code="no-untyped-def"
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

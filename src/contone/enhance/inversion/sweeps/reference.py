@@ -10,8 +10,6 @@ for all rows at once. Arrays are labels-first, (q, n): a step then works on cont
 O(n q^2) flops in q steps of O(n q). Random numbers are handed in, so that the caller owns reproducibility.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from array_api_compat import array_namespace
