@@ -345,7 +345,7 @@ def test_next_answers_go_first_to_items_that_nobody_answered(folder):
     problem = read_problem(Path("long.csv"), Reading(**options), Progress())
     found = suggest_answers(problem, contone.Inversion(), 8, Progress())
     assert found["item"][0] in {"new", "newer"}
-    assert found["gain"][0] == found["gain"].max() > 0
+    assert found["gain"].min() > 0
     assert len(found) == 8
     stored = {item: x for item, x, *_ in rows}
     assert [float(x) for x in found["x"]] == [stored[item] for item in found["item"]]

@@ -11,6 +11,8 @@ from contone.typing import Array
 Matrix = NDArray[np.float64]
 VOTES, LEVELS, MARKED = 0, 1, 2
 """Kinds of answers; of levels, also whether they are above the lowest, whatever the others are."""
+SMALLEST = 1e-6
+"""Shares below this count as this."""
 
 
 class Responses(NamedTuple):

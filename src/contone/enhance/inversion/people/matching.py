@@ -20,13 +20,12 @@ from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from contone.backends import get_backend
+from contone.enhance.inversion.people.answers import SMALLEST
 from contone.enhance.inversion.sweeps.elementary import compiled
 from contone.typing import Array
 
 SPREADS = np.exp(np.linspace(math.log(0.2), math.log(4.0), 13))
 """Where the map is worked out; in between it is interpolated, linearly in log s."""
-SMALLEST = 1e-6
-"""Shares below this count as this."""
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(11)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 

@@ -18,6 +18,7 @@ from contone.enhance.inversion.chain import Settings
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.people.answers import (
     MARKED,
+    SMALLEST,
     VOTES,
     Features,
     Matrix,
@@ -26,7 +27,6 @@ from contone.enhance.inversion.people.answers import (
     Traits,
     is_on_gpu,
 )
-from contone.enhance.inversion.people.matching import SMALLEST
 from contone.enhance.inversion.posterior import Posterior, joined
 from contone.measurements.base import Answers
 from contone.measurements.levels import Levels

@@ -13,8 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contone.enhance.inversion.people.answers import Features, Traits
-from contone.enhance.inversion.people.matching import SMALLEST
+from contone.enhance.inversion.people.answers import SMALLEST, Features, Traits
 from contone.enhance.inversion.people.model import N_MATCHING
 from contone.enhance.inversion.people.new_rows import N_DIRECTIONS, even_directions
 from contone.enhance.inversion.people.rows import CLOSE, MOST_STEPS, TAIL
