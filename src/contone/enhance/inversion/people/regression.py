@@ -182,11 +182,14 @@ def _choose_penalty(phi: Matrix, counts: Matrix, item: NDArray[np.intp], fold: N
     best, chosen, n_worse = np.inf, float(PENALTIES[0]), 0
     for penalty in PENALTIES:
         Z = np.zeros(counts.shape)
-        for k in range(N_FOLDS):
+
+        def cross_fit(k: int, Z: Matrix = Z, penalty: float = penalty) -> None:
             train, test = fold[item] != k, fold[item] == k
             if train.any() and test.any():
                 starts[k] = _fit(phi[item[train]], counts[train], penalty, starts[k], kind)
                 Z[test] = phi[item[test]] @ starts[k]
+
+        for_each(cross_fit, range(N_FOLDS))
         loss = find_mixture([_chances(Z, kind)], counts, kind)[0]
         if loss < best:
             best, chosen, n_worse = loss, float(penalty), 0
