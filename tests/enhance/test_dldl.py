@@ -207,3 +207,16 @@ def test_features_whose_coefficients_floating_point_cannot_hold_are_refused(prob
     X, mask = problem
     with pytest.raises(FeatureError, match="column 0"):
         DLDL(standardize=standardize).fit(1e-310 * X, mask)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("alpha", [1e6, 1e30, 1e300])
+def test_rows_that_must_agree_leave_only_what_all_of_them_have_marked(alpha):
+    """Degrees of other labels go to 0, also where that is below every number; weights may be beyond all squares."""
+    X = np.full((3, 5), 1e12)
+    X[2, 0] = -(2.0**63)
+    L = np.array([[1, 1, 1, 1], [0, 1, 1, 1], [1, 0, 1, 1]])
+    D = DLDL(max_iter=30, alpha=alpha, gamma=1e-9).fit_enhance(X, L)
+    np.testing.assert_allclose(D, [[0.0, 0.0, 0.5, 0.5]] * 3, atol=1e-5)
+    D = DLDL(max_iter=30, beta=alpha).fit_enhance(X, L)
+    np.testing.assert_allclose(D, L / L.sum(axis=1, keepdims=True), atol=1e-5)

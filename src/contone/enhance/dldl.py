@@ -45,6 +45,10 @@ ROUNDING = 1e-13
 """Decreases below this, relative to the value, are not seen in it."""
 NEWTON_STEPS, CG_STEPS = 50, 500
 HALVINGS = 30
+LEAST = -700.0
+"""Of log d: exp of this is still a number, so that a degree that its neighbours hold at 0 can come back."""
+MOST = 1e30
+"""Weights of D count as at most this: the divergence is lost in rounding long before, and squares are still numbers."""
 
 
 @estimator
@@ -170,10 +174,10 @@ class DLDL(InductiveMixin, Enhancer):
     def _smoothness(self, X: Matrix) -> tuple[Smoothness, Record]:
         """The quadratic form of D, and what is known about its graph."""
         if self.alpha == 0 or len(X) == 1:
-            return Smoothness(None, 0.0, self.beta), {}
+            return Smoothness(None, 0.0, min(self.beta, MOST)), {}
         # Paper: sigma = 20 whatever the unit of the features. With that of the Yeast sets all weights are 1.
         graph, sigma, search, _ = neighbour_affinity(X, self.n_neighbors, self.sigma)
-        return Smoothness(graph, self.alpha, self.beta), {"sigma": sigma, "neighbours": search}
+        return Smoothness(graph, min(self.alpha, MOST), min(self.beta, MOST)), {"sigma": sigma, "neighbours": search}
 
     def _predict(self, X: Matrix) -> Array:
         return softmax(X @ self.coef_ + self.intercept_)
@@ -182,7 +186,9 @@ class DLDL(InductiveMixin, Enhancer):
         """The best D for the scores and marks of new rows; they have no neighbours to agree with."""
         mask = ~(L == 0)
         start = np.where(mask, 1.0, 0.0) / mask.sum(axis=1, keepdims=True)
-        D: Matrix = recover(X @ self.coef_ + self.intercept_, mask, Smoothness(None, 0.0, self.beta), start).value
+        D: Matrix = recover(
+            X @ self.coef_ + self.intercept_, mask, Smoothness(None, 0.0, min(self.beta, MOST)), start
+        ).value
         return D
 
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
@@ -248,9 +254,9 @@ def recover(Z: Matrix, mask: Array, smoothness: Smoothness, start: Matrix) -> So
 
 
 def _log_normalised(T: Matrix, mask: Array) -> Matrix:
-    """Logarithms of the softmax of T over the mask; -inf outside."""
+    """Logarithms of the softmax of T over the mask, none below that of the least number; -inf outside."""
     T = np.where(mask, T, -np.inf)
-    return np.asarray(T - logsumexp(T, axis=1, keepdims=True))
+    return np.where(mask, np.maximum(T - logsumexp(T, axis=1, keepdims=True), LEAST), -np.inf)
 
 
 def _divergence(T: Matrix, Z: Matrix, mask: Array, smoothness: Smoothness) -> tuple[float, Matrix, Matrix]:
