@@ -105,7 +105,7 @@ def report(
     from contone.exceptions import DataError
     from contone.experiments.store import Store
     from contone.pages import render
-    from contone.runtime.files import replacing
+    from contone.runtime.files import write_whole
     from contone.tables.targets import check_targets
 
     terminal.need_report()
@@ -124,8 +124,7 @@ def report(
     check_targets([], {"out": target}, overwrite=force)
     with terminal.working("reading the results and drawing"):
         text = render.render(experiment.make_report(folder), form)
-    with replacing(target, overwrite=force) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_whole(target, text, overwrite=force)
     terminal.say(f"report: {target}")
     if show:
         webbrowser.open(target.resolve().as_uri())

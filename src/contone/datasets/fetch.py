@@ -12,17 +12,15 @@ from __future__ import annotations
 import difflib
 import hashlib
 import os
-import tomllib
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any, Literal
 
 from contone.datasets.artificial import artificial
 from contone.datasets.dataset import FORMATS, Dataset, read, shapes
 from contone.exceptions import DataError, InputTypeError
-from contone.runtime.files import expand_user, replacing
+from contone.runtime.files import expand_user, packaged_toml, replacing
 
 Where = Literal["generated", "folder", "cache", "missing"]
 
@@ -364,7 +362,7 @@ class Entry:
 @cache
 def registry() -> dict[str, Entry]:
     """All entries, by the name of the set."""
-    content = tomllib.loads(files("contone.datasets").joinpath("registry.toml").read_text(encoding="utf-8"))
+    content = packaged_toml("contone.datasets", "registry.toml")
     entries = {}
     for name, fields in content["sets"].items():
         citation = " ".join(content["citations"][c] for c in fields.pop("citations"))

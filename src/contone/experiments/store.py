@@ -30,7 +30,7 @@ from typing import Any
 from contone.exceptions import DataError, OutputError
 from contone.experiments.describe import canonical, digest
 from contone.pages.blocks import Kind
-from contone.runtime.files import check_folder, replacing
+from contone.runtime.files import check_folder, write_whole
 from contone.runtime.plain import plain
 from contone.typing import Record
 
@@ -119,8 +119,7 @@ class Store:
             raise OutputError(
                 f"The folder {path.parent} cannot be made ({error.strerror or error}): choose another one with --store."
             ) from error
-        with replacing(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        write_whole(path, text)
 
     # -------------------------------------------------------------------------------------------------------- runs
 

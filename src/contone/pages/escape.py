@@ -28,8 +28,6 @@ LATEX = {
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 """Control characters but for tabs and ends of lines, halves of surrogate pairs, code points that are none."""
-NO_MATHTEXT = {"text.parse_math": False}
-"""Settings under which matplotlib draws text as it stands: a dollar sign is a dollar sign."""
 
 
 def html(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from contone.exceptions import InputError
 from contone.pages import escape
 from contone.pages.blocks import Block, Charts, Document, Fold, Pictures
-from contone.runtime.files import replacing
+from contone.runtime.files import write_whole
 from contone.runtime.plain import plain
 
 FORMATS = {".html": "html", ".htm": "html", ".json": "json", ".md": "markdown", ".tex": "latex"}
@@ -46,9 +46,7 @@ def save(report: Document, path: str | os.PathLike[str], *, overwrite: bool = Tr
     form = FORMATS.get(Path(path).suffix.lower())
     if form is None:
         raise InputError(f"path={str(path)!r}: the suffix must be one of {', '.join(FORMATS)}.")
-    text = render(report, form)
-    with replacing(path, overwrite=overwrite) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_whole(path, render(report, form), overwrite=overwrite)
     return Path(path)
 
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -24,35 +25,6 @@ INK, SOFT, LINE, MARK, ACCENT, SECOND, GROUND = (f"#0102{i:02x}" for i in range(
 """Text; secondary text; rules; quiet areas; the accent; a second series; the paper."""
 
 VARIABLES = {INK: "ink", SOFT: "soft", LINE: "line", MARK: "mark", ACCENT: "accent", SECOND: "second", GROUND: "ground"}
-
-STYLE: Any = {
-    **escape.NO_MATHTEXT,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "contone",
-    "font.family": "sans-serif",
-    "font.size": 8.5,
-    "text.color": INK,
-    "axes.edgecolor": LINE,
-    "axes.labelcolor": SOFT,
-    "axes.labelsize": 8.5,
-    "axes.titlesize": 9,
-    "axes.linewidth": 0.8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.facecolor": "none",
-    "axes.formatter.use_mathtext": False,
-    "xtick.color": LINE,
-    "ytick.color": LINE,
-    "xtick.labelcolor": SOFT,
-    "ytick.labelcolor": SOFT,
-    "grid.color": LINE,
-    "grid.linewidth": 0.6,
-    "legend.frameon": False,
-    "legend.fontsize": 8.5,
-    "lines.linewidth": 1.5,
-    "figure.facecolor": "none",
-    "savefig.facecolor": "none",
-}
 
 
 @dataclass(frozen=True)
@@ -78,7 +50,7 @@ def style() -> AbstractContextManager[None]:
     """Draw inside this, so that the stand-in colours and the page's sizes are used."""
     from matplotlib import rc_context
 
-    return rc_context(STYLE)
+    return rc_context(fname=files("contone.pages").joinpath("page.mplstyle"))
 
 
 def canvas(width: float, height: float) -> Figure:

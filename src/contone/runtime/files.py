@@ -12,9 +12,12 @@ import re
 import socket
 import stat
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from contone.exceptions import DataError, OutputError
 
@@ -244,3 +247,14 @@ def _in_words(target: Path) -> Iterator[None]:
         raise
     except OSError as error:
         raise OutputError(f"Cannot write {target}: {error.strerror or error}.") from error
+
+
+def write_whole(path: str | os.PathLike[str], text: str, *, overwrite: bool = True) -> None:
+    """Write a text file that is there whole, or not at all."""
+    with replacing(path, overwrite=overwrite) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def packaged_toml(package: str, name: str) -> dict[str, Any]:
+    """A table that comes with the package, such as the registry of data sets."""
+    return tomllib.loads(files(package).joinpath(name).read_text(encoding="utf-8"))

@@ -103,8 +103,9 @@ class Answers:
                 " export items that people have annotated."
             )
         if not self.labels:
-            said = f"{len(self.item):,} answers are empty"
-            raise DataError(f"In this {self.question.tool} export nobody chose a label: {said}.")
+            raise DataError(
+                f"In this {self.question.tool} export nobody chose a label: {len(self.item):,} answers are empty."
+            )
 
     def by_item(self) -> Answers:
         """The same answers, those of an item one after the other."""

@@ -80,8 +80,7 @@ def read_plan(folder: Path) -> dict[str, Any] | None:
 def write_plan(folder: Path, plan: dict[str, Any]) -> None:
     """Last of all before the first part: it vouches for the rest."""
     text = json.dumps({**plan, "model": _checksum((folder / MODEL).read_bytes())})
-    with replacing(folder / PLAN) as temporary:
-        temporary.write_text(f"{_checksum(text.encode())}\n{text}", encoding="utf-8")
+    write_whole(folder / PLAN, f"{_checksum(text.encode())}\n{text}")
 
 
 def empty(folder: Path) -> None:

@@ -4,7 +4,7 @@ Pure functions on column names, so that any engine that reads the table (whole o
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -79,28 +79,18 @@ def choose(
         chosen_features = resolve(features, names, "features", skip=taken)
         _apart(list(taken), chosen_features, "features")
         chosen_features += [c for c in names if c in texts and c not in chosen_features]
-        odd = [c for c in chosen_features if c not in numbers and c not in classes and c not in texts]
-        if odd:
+        if odd := [c for c in chosen_features if c not in {*numbers, *classes, *texts}]:
             raise ArgumentError(
                 f"features must hold numbers; {shown(odd)} do not. Name columns of categories with --categorical, of "
                 "free text with --text.",
                 "features",
             )
     else:
-        chosen_features = [
-            c
-            for c in names
-            if c not in taken and (c in classes or c in texts or (c in numbers and not ID_NAME.fullmatch(c)))
-        ]
+        usable = {*classes, *texts, *(c for c in numbers if not ID_NAME.fullmatch(c))} - taken
+        chosen_features = [c for c in names if c in usable]
     used = {*chosen_labels, *chosen_features}
-    carried = [c for c in names if c not in used]
-    return Columns(
-        chosen_labels,
-        chosen_features,
-        carried,
-        [c for c in chosen_features if c in classes],
-        [c for c in chosen_features if c in texts],
-    )
+    as_classes, as_texts = ([c for c in chosen_features if c in kind] for kind in (classes, texts))
+    return Columns(chosen_labels, chosen_features, [c for c in names if c not in used], as_classes, as_texts)
 
 
 def resolve(typed: Sequence[str], names: Sequence[str], argument: str, skip: Iterable[str] = ()) -> list[str]:
@@ -158,9 +148,9 @@ def _apart(first: Sequence[str], second: Sequence[str], argument: str) -> None:
         raise ArgumentError(f"{shown(both)} cannot be used in two ways.", argument)
 
 
-def shown(names: Sequence[str], most: int = 12) -> str:
+def shown(names: Sequence[str], most: int = 12, form: Callable[[str], str] = repr) -> str:
     """The first names, quoted, and how many more there are."""
-    listed = ", ".join(repr(c) for c in names[:most])
+    listed = ", ".join(map(form, names[:most]))
     return f"{listed} and {len(names) - most} more" if len(names) > most else listed
 
 

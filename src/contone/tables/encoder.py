@@ -29,6 +29,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from contone.base import Interval, StrOptions
 from contone.exceptions import FeatureError, InputTypeError
+from contone.tables.columns import shown
 from contone.tables.settings import as_names
 
 Matrix = NDArray[np.float64]
@@ -77,8 +78,7 @@ def fit_text(texts: Sequence[str], n_components: int) -> TextMap | None:
     weights = vectorizer.fit_transform(texts)
     k = min(n_components, *weights.shape)
     if k < min(weights.shape):
-        svd = TruncatedSVD(k, random_state=0).fit(weights)
-        components = svd.components_
+        components = TruncatedSVD(k, random_state=0).fit(weights).components_
     else:  # few terms: all directions, in their order
         components = np.linalg.svd(weights.toarray(), full_matrices=False)[2][:k]
     # A sign of its own for each direction, so that the answer does not depend on the solver.
@@ -182,7 +182,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         frame = _frame(X)
         absent = [name for name in (*as_names(self.categorical), *as_names(self.text)) if name not in frame.columns]
         if absent:
-            raise FeatureError(f"there is no column {absent[0]!r}; the frame has {_few(frame.columns, 12)}.")
+            raise FeatureError(f"there is no column {absent[0]!r}; the frame has {shown(frame.columns, form=str)}.")
         numbers = _numbers(frame, self.categorical)
         steps = tuple(self._step(column, numbers.get(column.name)) for column in frame.iter_columns())
         if all(step.kind == "constant" for step in steps):  # nothing would be left
@@ -292,12 +292,7 @@ def described(encoder: ColumnEncoder, frame: Any, *, ask: bool = True) -> list[s
             name for name, column in numbers.items() if _has_few_whole_numbers(column)
         ],
     }
-    return [line.format(_few(entries)) for line, entries in said.items() if entries]
-
-
-def _few(entries: Sequence[str], most: int = 5) -> str:
-    listed = ", ".join(entries[:most])
-    return f"{listed} and {len(entries) - most} more" if len(entries) > most else listed
+    return [line.format(shown(entries, 5, str)) for line, entries in said.items() if entries]
 
 
 def _frame(X: Any) -> Any:

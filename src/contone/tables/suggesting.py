@@ -22,7 +22,7 @@ from contone.enhance.inversion.people.next_answers import (
 )
 from contone.exceptions import ArgumentError
 from contone.pages import grading as page
-from contone.runtime.files import replacing
+from contone.runtime.files import write_whole
 from contone.runtime.progress import Progress
 from contone.tables import columns, formats, grading
 from contone.tables.fitting import FittedProblem, fit_problem, named_method
@@ -112,9 +112,7 @@ def suggest_file(
         chosen = fresh.suggest(k)
     problem, places = fitted.problem, np.flatnonzero(fitted.fitted_rows)[chosen]
     if place.lower().endswith(PAGES):
-        text = make_page(problem, places, path)
-        with replacing(place, overwrite=overwrite) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        write_whole(place, make_page(problem, places, path), overwrite=overwrite)
     else:
         sheet = grading.make_sheet(problem, places)
         formats.write(sheet, place, overwrite=overwrite, dialect=problem.table.dialect)

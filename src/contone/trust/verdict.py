@@ -1,6 +1,6 @@
 """Use, use with care, do not use: what the checks mean for somebody who has to decide.
 
-The decision is `TABLE`. Each check is fine, doubtful, off, or tells nothing here; a row of the table says what each of
+The decision is `TABLE`, which stands in verdict.toml. Each check is fine, doubtful, off, or tells nothing here; a row of the table says what each of
 these means for the answer, why in plain words, and what to do. The worst of all rows is the verdict; its reasons are
 those that speak against use, the worst first and otherwise in the order of the table, and at most three things to do
 follow from them. docs/trust.md has
@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from contone.runtime.files import packaged_toml
 from contone.trust.check_result import DOUBTFUL, FINE, OFF, UNTOLD, Finding
 
 USE, CARE, NEVER = "use", "use with care", "do not use"
@@ -30,59 +31,8 @@ class Consequence(NamedTuple):
     """What to do, in Python and on the command line."""
 
 
-GRADE = (
-    "Grade a few rows by hand, which tells how uneven degrees are: method.suggest() names them, fit(..., degrees=).",
-    "Grade a few rows by hand, which tells how uneven degrees are: contone suggest, then --graded.",
-)
-RULE = (
-    'Say how the labels were made: Inversion(degradation="main", "everything", "bar", "best" or "auto"); votes and '
-    'levels of people are "votes" and "levels".',
-    "Say how the labels were made: --rule main, everything, bar, best or auto; votes and levels of people are --rule "
-    "votes and levels.",
-)
-NOISE = (
-    "Look at the labels that look wrong (doubtful_labels); if marks are missing or wrong, say how often: noise=0.1.",
-    "Look at the labels that look wrong on the page; if marks are missing or wrong, say how often: --param noise=0.1.",
-)
-SIMPLER = (
-    "Take the labels as they are, or compare methods on data like yours: contone.compare.",
-    "Take the labels as they are, or compare methods on data like yours: contone compare.",
-)
-COUNT = ("Count the answers, or ask more people per item; columns that tell something of the items help, too.",) * 2
-ASK = ("Have a second person answer some of the items; where people vote, contone suggest names them.",) * 2
-FEATURES = (
-    "Check that X and Y are of the same rows; add features that tell something, or use features=False.",
-    "Check that labels and features are of the same rows; add columns that tell something.",
-)
-ROWS = ("Collect more rows with other labels.",) * 2
-SWEEPS = ("Let it run longer: n_sweeps=1000.", "Let it run longer: --param n_sweeps=1000.")
-INTERVALS = ("Use the degrees, but not their intervals.",) * 2
-STEPS = ("Say how many people voted: resolution=10.", "Say how many people voted: --param resolution=10.")
-SOLVER = ("Let the solver converge: raise max_iter.", "Let the solver converge: --param max_iter=...")
-METHOD = ("Use Inversion, or contone.Tuned around the method.", "Use --method inversion, or --tune.")
-
-TABLE = {
-    "data": Consequence(CARE, NEVER, USE, "the rows and labels are too few, or too much alike, to learn from", *ROWS),
-    "gain": Consequence(CARE, NEVER, USE, "the answer is hardly expected to be better than a simple one", *SIMPLER),
-    "left-out": Consequence(CARE, NEVER, CARE, "answers left out are predicted no better than by counting", *COUNT),
-    "people": Consequence(CARE, CARE, CARE, "one answer per item does not tell how far people differ about it", *ASK),
-    "shares": Consequence(USE, CARE, USE, "degrees are not the shares that come true", *INTERVALS),
-    "cardinality": Consequence(CARE, NEVER, USE, "the rule does not make such numbers of labels per row", *RULE),
-    "rule": Consequence(CARE, CARE, USE, "most of the expected error is that nobody knows how labels were made", *RULE),
-    "features": Consequence(CARE, CARE, CARE, "the features tell nothing of the labels, or there are none", *FEATURES),
-    "entries": Consequence(USE, CARE, USE, "hidden labels are predicted worse than by equal degrees", *NOISE),
-    "rehearsal": Consequence(CARE, NEVER, USE, "on data like these a method without features does better", *METHOD),
-    "order": Consequence(CARE, NEVER, USE, "labels marked no often get more weight than labels marked yes", *METHOD),
-    "spread": Consequence(CARE, CARE, USE, "the labels do not tell how uneven degrees are", *GRADE),
-    "co-occurrence": Consequence(USE, CARE, USE, "labels go together in ways that the model does not make", *NOISE),
-    "frequency": Consequence(USE, CARE, USE, "the model does not make such frequencies of labels", *NOISE),
-    "chain": Consequence(CARE, NEVER, USE, "the sampler has not settled", *SWEEPS),
-    "solver": Consequence(CARE, CARE, USE, "the solver has not converged", *SOLVER),
-    "calibration": Consequence(USE, CARE, USE, "intervals do not hold what they promise at this size", *INTERVALS),
-    "lattice": Consequence(
-        CARE, CARE, USE, "graded rows are shares of a few votes, which intervals do not know", *STEPS
-    ),
-}
+_KNOWN = packaged_toml("contone.trust", "verdict.toml")
+TABLE = {name: Consequence(*row, **_KNOWN["advice"][advice]) for name, (advice, *row) in _KNOWN["checks"].items()}
 """By the name of the check; the order is that of the reasons."""
 
 

@@ -5,10 +5,8 @@ errata.toml. ``holds`` says whether the computation bears the erratum out; the t
 """
 
 import math
-import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.resources import files
 from statistics import median
 from typing import NamedTuple
 
@@ -16,12 +14,13 @@ from contone.experiments import statistics
 from contone.experiments.store import Results
 from contone.reproduction import paper
 from contone.reproduction.published import MAIN, ROUNDING, bound
+from contone.runtime.files import packaged_toml
 from contone.typing import Record
 
 SAME_PRINT = 5e-5
 """Half a unit of the fourth printed decimal: closer values are equal in print."""
 
-WORDS: Record = tomllib.loads(files("contone.reproduction.errata").joinpath("errata.toml").read_text("utf-8"))
+WORDS = packaged_toml("contone.reproduction.errata", "errata.toml")
 """Title, claim, finding and source by id; the check of an id is the function of that name."""
 
 

@@ -8,13 +8,13 @@ A table is a nested dict ``table[measure][method][dataset] -> value``, with the 
 """
 
 import csv
-import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
+from contone.runtime.files import packaged_toml
 from contone.typing import Record
 
 Table = dict[str, dict[str, dict[str, float]]]
@@ -29,8 +29,8 @@ class Printed(NamedTuple):
     value: float
 
 
-FOLDER = files("contone.reproduction.paper")
-_KNOWN: Record = tomllib.loads(FOLDER.joinpath("paper.toml").read_text(encoding="utf-8"))
+FOLDER = "contone.reproduction.paper"
+_KNOWN = packaged_toml(FOLDER, "paper.toml")
 
 CITATION: str = _KNOWN["citation"]
 
@@ -110,7 +110,7 @@ def cells(table: Table) -> Iterator[Printed]:
 @cache
 def _lines(name: str) -> tuple[list[str], ...]:
     """The lines of a file below its head."""
-    return tuple(csv.reader(FOLDER.joinpath(f"{name}.csv").read_text(encoding="utf-8").splitlines()[1:]))
+    return tuple(csv.reader(files(FOLDER).joinpath(f"{name}.csv").read_text(encoding="utf-8").splitlines()[1:]))
 
 
 def _table(name: str) -> Table:
@@ -168,5 +168,4 @@ class Counterparts:
 @cache
 def counterparts() -> dict[str, Counterparts]:
     """By experiment."""
-    content = tomllib.loads(FOLDER.joinpath("counterparts.toml").read_text("utf-8"))
-    return {name: Counterparts(**fields) for name, fields in content.items()}
+    return {name: Counterparts(**fields) for name, fields in packaged_toml(FOLDER, "counterparts.toml").items()}
