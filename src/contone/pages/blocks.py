@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from contone.pages.svg import Chart
+from contone.typing import Record
 
 Kind: TypeAlias = Literal["method", "baseline", "oracle"]
 """What a row is about: only the first may be best without a remark beside its name."""
@@ -184,3 +185,11 @@ class Document:
     def section(self, name: str) -> Section:
         """The section of that name."""
         return next(section for section in self.sections if section.name == name)
+
+
+@dataclass(frozen=True)
+class Page(Document):
+    """A page with a template of its own, and what that shows."""
+
+    template: str = "report"
+    shown: Record = field(default_factory=dict, repr=False)

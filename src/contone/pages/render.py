@@ -12,7 +12,7 @@ from typing import Any
 
 from contone.exceptions import InputError
 from contone.pages import escape
-from contone.pages.blocks import Block, Charts, Document, Fold, Pictures
+from contone.pages.blocks import Block, Charts, Document, Fold, Page, Pictures
 from contone.runtime.files import write_whole
 from contone.runtime.plain import plain
 
@@ -27,7 +27,8 @@ def render(report: Document, form: str) -> str:
     """The report as one text; `form` is one of the values of `FORMATS`."""
     if form == "json":
         return json.dumps(as_plain(report), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    return fill(f"report.{form}.j2", title=report.title, document=report)
+    template, shown = (report.template, report.shown) if isinstance(report, Page) else ("report", {})
+    return fill(f"{template}.{form}.j2", title=report.title, document=report, **shown)
 
 
 def as_plain(report: Document) -> dict[str, object]:

@@ -21,7 +21,15 @@ from pathlib import Path
 from typing import Any
 
 from contone.exceptions import DataError
-from contone.runtime.files import RANDOM_PART, hidden_sibling, is_own_file, locked, open_private_folder, replacing
+from contone.runtime.files import (
+    RANDOM_PART,
+    hidden_sibling,
+    is_own_file,
+    locked,
+    open_private_folder,
+    replacing,
+    write_whole,
+)
 
 PLAN, MODEL, LOCK = "plan.json", "model.contone", "lock"
 PART = re.compile(r"part-(\d{6,})-([0-9a-f]{16})-(\d+)-([0-9a-f]{64})(\.[a-z]+)")
