@@ -79,3 +79,9 @@ class NearUniformWarning(UserWarning):
 
 class RankWarning(UserWarning):
     """More directions were asked for than the labels determine; the message says how the rest was chosen."""
+
+
+def missing_extra(what: str, package: str, extra: str, instead: str = "") -> MissingExtraError:
+    """The error for something that needs an optional dependency which is not there."""
+    advice = f"pip install 'contone[{extra}]'.{instead}"
+    return MissingExtraError(f"{what} needs {package}, which is not installed: {advice}")

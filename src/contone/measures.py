@@ -176,8 +176,7 @@ def spearman(D: Matrix, R: Matrix) -> Array:
 @measure("Kendall", "tau-b of the orders of d and r; 0 where all r_j are equal", greater_is_better=True)
 def kendall(D: Matrix, R: Matrix) -> Array:
     size = max(1, PAIRS_AT_ONCE // D.shape[1] ** 2)
-    parts = [_kendall_of_few(D[i : i + size], R[i : i + size]) for i in range(0, len(D), size)]
-    return np.concatenate(parts)
+    return np.concatenate([_kendall_of_few(D[i : i + size], R[i : i + size]) for i in range(0, len(D), size)])
 
 
 def _kendall_of_few(D: Matrix, R: Matrix) -> Array:

@@ -69,8 +69,7 @@ class Pipeline(sklearn_pipeline.Pipeline):  # numpydoc ignore=PR02
         """Recover the distributions (m, q) of new rows that have labels, as the enhancer at the end does."""
         check_is_fitted(self)
         refuse_other_index(X, Y)
-        enhance = self.steps[-1][1].enhance
-        return enhance(self._transformed(X), Y)
+        return self.steps[-1][1].enhance(self._transformed(X), Y)
 
     @available_if(lambda self: hasattr(self.steps[-1][1], "predict"))
     def predict(self, X: Data, **params: object) -> Data:
@@ -119,5 +118,4 @@ def make_pipeline(*steps: EstimatorLike, memory: object = None, verbose: bool = 
     verbose : bool, default=False
         Say how long each step took.
     """
-    named = sklearn_pipeline.make_pipeline(*steps).steps
-    return Pipeline(named, memory=memory, verbose=verbose)
+    return Pipeline(sklearn_pipeline.make_pipeline(*steps).steps, memory=memory, verbose=verbose)

@@ -190,8 +190,7 @@ def check_frames(enhancer: Enhancer) -> None:
             continue
         frames = __import__(package)
         features = frames.DataFrame(dict(zip("abcd", X.T, strict=True)))
-        labels = frames.DataFrame(dict(zip(names, L.T, strict=True)))
-        method, D = _fit(enhancer, features, labels)
+        method, D = _fit(enhancer, features, frames.DataFrame(dict(zip(names, L.T, strict=True))))
         assert isinstance(D, frames.DataFrame), f"{package} in, {type(D)} out"
         assert list(D.columns) == names
         assert method.label_names_ == names

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from contone.augment import simplex_qp as qp
-from contone.augment.simplex_qp import Programme, minimise_on_simplices, optimality
+from contone.augment.simplex_qp import Programme, _certificate, _half_gradient, _Point, minimise_on_simplices
 from contone.backends.numpy.graph import NumpyGraph
 from contone.runtime import machine
 
@@ -77,6 +77,11 @@ def reference(programme: Programme, solver: str) -> np.ndarray:
     F = np.zeros((n, q))
     F[rows, labels] = x
     return F
+
+
+def optimality(programme: Programme, F: np.ndarray) -> tuple[float, float]:
+    """The objective at F and the gap that certifies it."""
+    return _certificate(programme, _Point(F, _half_gradient(programme, F)))
 
 
 def kkt_residual(programme: Programme, F: np.ndarray) -> float:

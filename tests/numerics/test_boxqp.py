@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.optimize import lsq_linear
 
 from contone.numerics import boxqp
-from contone.numerics.boxqp import kkt_residual, solve_box_qp
+from contone.numerics.boxqp import solve_box_qp
 
 
 def problem(n: int, q: int, seed: int, condition: float = 1e3):
@@ -23,6 +23,12 @@ def problem(n: int, q: int, seed: int, condition: float = 1e3):
     lower[rng.random((n, q)) < 0.3] = -np.inf
     upper[rng.random((n, q)) < 0.3] = np.inf
     return H, B, lower, upper
+
+
+def kkt_residual(H, B: np.ndarray, lower: np.ndarray, upper: np.ndarray, U: np.ndarray) -> float:
+    """max |U - clip(U - (H U - B)/h)| over the size of the problem's data: 0 exactly at the minimiser."""
+    h, size = boxqp._scale(H, B, lower, upper)
+    return float(np.abs(U - np.clip(U - (H @ U - B) / h, lower, upper)).max(initial=0.0) / size)
 
 
 @pytest.mark.parametrize(("dense_limit", "sparse_row"), [(0, -1), (1000, -1), (0, 1000)], ids=["cg", "dense", "sparse"])

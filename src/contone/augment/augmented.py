@@ -81,8 +81,7 @@ class Augmented(Enhancer):
         else:
             F = like(_fit_step(self.confidence_, X, L, self.label_names_), X)
         self.label_confidence_ = F
-        X_reduced = X if self.reducer_ is None else _reduce(self.reducer_, X, F)
-        _fit_step(self.enhancer_, X_reduced, F, self.label_names_)
+        _fit_step(self.enhancer_, X if self.reducer_ is None else _reduce(self.reducer_, X, F), F, self.label_names_)
         return _joint_solution(self.confidence_, self.reducer_, self.enhancer_)
 
     def _fit_bytes(self, n: int, d: int, q: int) -> float:

@@ -16,15 +16,7 @@ from array_api_compat import array_namespace
 from contone.augment.simplex_qp import Programme, minimise_on_simplices
 from contone.backends import Neighbours, get_backend, like, to_numpy
 from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, Enhancer, estimator, parameter
-from contone.numerics.graphs import (
-    NormalizedGraph,
-    edge_graph,
-    gaussian_weights,
-    in_order,
-    local_neighbours,
-    normalize_graph,
-    put_back,
-)
+from contone.numerics import graphs
 from contone.numerics.simplex import project_masked_simplex, row_sums
 from contone.numerics.solution import Solution
 from contone.typing import Array, Presets
@@ -88,21 +80,21 @@ class LabelConfidence(Enhancer):
     max_iter: int = parameter(COUNT, default=10_000)
 
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
-        neighbours, order = local_neighbours(X, self.n_neighbors)
+        neighbours, order = graphs.local_neighbours(X, self.n_neighbors)
         # Paper: sigma is never given. The mean distance to the k-th neighbour is what SDLPP, by the same group, uses.
         sigma = _width(neighbours, self.sigma)
         graph = confidence_graph(neighbours, sigma)
         possible = (L > 0) | (L != L) | silent_rows(L)[:, None]
-        solution = solve_confidence(graph, in_order(possible, order), tol=self.tol, max_iter=self.max_iter)
+        solution = solve_confidence(graph, graphs.in_order(possible, order), tol=self.tol, max_iter=self.max_iter)
         solution.info["sigma"] = sigma
         solution.info["neighbours"] = neighbours.report()
-        return replace(solution, value=put_back(solution.value, order))
+        return replace(solution, value=graphs.put_back(solution.value, order))
 
 
-def confidence_graph(neighbours: Neighbours, sigma: float) -> NormalizedGraph:
+def confidence_graph(neighbours: Neighbours, sigma: float) -> graphs.NormalizedGraph:
     """S and degrees of W + W^T with Gaussian weights W; an edge found from both ends counts twice, as in the paper."""
-    W = edge_graph(neighbours, gaussian_weights(neighbours.distances, sigma))
-    return normalize_graph(W.symmetrize(by="sum"))
+    W = graphs.edge_graph(neighbours, graphs.gaussian_weights(neighbours.distances, sigma))
+    return graphs.normalize_graph(W.symmetrize(by="sum"))
 
 
 def _width(neighbours: Neighbours, sigma: float | str) -> float:
@@ -113,7 +105,7 @@ def _width(neighbours: Neighbours, sigma: float | str) -> float:
     return float(farthest.mean()) if sigma == "mean_knn" else float(np.median(to_numpy(farthest)))
 
 
-def solve_confidence(graph: NormalizedGraph, mask: Array, *, tol: float, max_iter: int) -> Solution:
+def solve_confidence(graph: graphs.NormalizedGraph, mask: Array, *, tol: float, max_iter: int) -> Solution:
     """The label confidence F (n, q) on a graph, for the relevant labels `mask` (n, q)."""
     xp = array_namespace(mask)
     S, linked, relevant = graph.S, graph.degree > 0, xp.astype(mask, graph.degree.dtype)

@@ -88,11 +88,6 @@ def minimise_on_simplices(
     return Solution(point.F, objective, gap / scale, n_iter, gap <= tol * scale, {"gap": gap})
 
 
-def optimality(programme: Programme, F: Array) -> tuple[float, float]:
-    """The objective f(F) and the gap at any feasible F: f(F) - f* <= gap, whichever solver found F."""
-    return _certificate(programme, _Point(F, _half_gradient(programme, F)))
-
-
 def _half_gradient(programme: Programme, F: Array) -> Array:
     """H = (I - S) F - C."""
     H = array_namespace(F).empty_like(F)

@@ -92,23 +92,17 @@ def known_methods() -> dict[str, type[Enhancer]]:
 
 def find_method(name: str, option: str) -> type[Enhancer]:
     """The method of that name, or the class at MODULE:CLASS, also in the working folder; else a usage error."""
-    from contone.enhance import plugins
-    from contone.exceptions import PluginError
+    from contone import enhance
+    from contone.exceptions import ArgumentError, PluginError
 
-    known = known_methods()
-    if ":" in name:
-        if os.getcwd() not in sys.path:  # `python -m contone` looks here, the command `contone` does not
-            sys.path.insert(0, os.getcwd())
-        try:
-            return plugins.load(name)
-        except PluginError as error:
-            raise usage_error(str(error), option) from error
-    if name.lower() not in known:
-        raise usage_error(
-            f"there is no method {name!r}; there are: {', '.join(known)}. One of your own is given as MODULE:CLASS.",
-            option,
-        )
-    return known[name.lower()]
+    if ":" in name and os.getcwd() not in sys.path:  # `python -m contone` looks here, the command `contone` does not
+        sys.path.insert(0, os.getcwd())
+    try:
+        with terminal.plain_warnings():
+            return enhance.find(name)
+    except (ArgumentError, PluginError) as error:
+        own = "" if ":" in name else " One of your own is given as MODULE:CLASS."
+        raise usage_error(f"{error}{own}", option) from error
 
 
 def parse_param(entry: str) -> tuple[str, Any]:

@@ -14,19 +14,9 @@ from itertools import count
 from typing import Any, TypeVar
 
 import typer
+from rich import progress as bars
 from rich.console import Console
 from rich.padding import Padding
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    SpinnerColumn,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -118,11 +108,13 @@ def usage_error(message: str, option: str) -> typer.BadParameter:
 
 @contextmanager
 def bar(
-    message: str, *columns: ProgressColumn, total: float | None = None, done: int = 0
-) -> Iterator[tuple[Progress, TaskID]]:
+    message: str, *columns: bars.ProgressColumn, total: float | None = None, done: int = 0
+) -> Iterator[tuple[bars.Progress, bars.TaskID]]:
     """A bar with these columns on a terminal, gone at the end."""
-    shown = (SpinnerColumn(), TextColumn("{task.description}", markup=False), *columns, TimeElapsedColumn())
-    with Progress(*shown, console=messages(), transient=True) as progress:
+    title = bars.TextColumn("{task.description}", markup=False)
+    with bars.Progress(
+        bars.SpinnerColumn(), title, *columns, bars.TimeElapsedColumn(), console=messages(), transient=True
+    ) as progress:
         yield progress, progress.add_task(clean(message), total=total, completed=done)
 
 
@@ -134,7 +126,7 @@ def working(message: str) -> Iterator[None]:
         yield
         return
     with (
-        bar(message, BarColumn(), TimeRemainingColumn()) as (shown, task),
+        bar(message, bars.BarColumn(), bars.TimeRemainingColumn()) as (shown, task),
         listening(lambda report: shown.update(task, completed=report.done, total=report.total)),
     ):
         yield
@@ -145,7 +137,7 @@ def working(message: str) -> Iterator[None]:
 def counting(message: str, total: int, done: int = 0) -> Iterator[Callable[[], None]]:
     """A bar on a terminal, lines elsewhere, for `total` steps of which `done` are there; call the result per step."""
     if messages().is_terminal:
-        columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        columns = (bars.BarColumn(), bars.MofNCompleteColumn(), bars.TimeRemainingColumn())
         with bar(message, *columns, total=total, done=done) as (shown, task):
             yield lambda: shown.advance(task)
         say(message)

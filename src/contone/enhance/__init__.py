@@ -27,6 +27,7 @@ from contone.enhance.levi import LEVI as LEVI
 from contone.enhance.lible import LIBLE as LIBLE
 from contone.enhance.lp import LP as LP
 from contone.enhance.ml2 import ML2 as ML2
+from contone.exceptions import ArgumentError
 
 
 def own() -> list[type[Enhancer]]:
@@ -40,3 +41,13 @@ def methods() -> dict[str, type[Enhancer]]:
     classes = [*own(), *plugins.found()]
     classes.sort(key=lambda cls: (not cls.baseline, cls.__name__.lower()))
     return {cls.__name__.lower(): cls for cls in classes}
+
+
+def find(name: str, argument: str = "method") -> type[Enhancer]:
+    """The class of that name, or at ``module:Class``; an error about the argument where there is none."""
+    known = methods()
+    if ":" in name:
+        return plugins.load(name)
+    if name.lower() not in known:
+        raise ArgumentError(f"there is no method {name!r}; there are: {', '.join(known)}.", argument)
+    return known[name.lower()]

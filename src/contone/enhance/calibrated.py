@@ -97,8 +97,7 @@ class Calibrated(Mapped):
         self.map_, self.strength_, self.error_before_, self.error_after_ = None, math.nan, math.nan, math.nan
         if len(known.rows) == 0:
             return solution.with_value(D)
-        answers = np.asarray(to_numpy(D[known.rows]), dtype=np.float64)
-        found = choose_map(answers, known.degrees)
+        found = choose_map(np.asarray(to_numpy(D[known.rows]), dtype=np.float64), known.degrees)
         self.map_, self.strength_, self.error_before_, self.error_after_ = found
         calibrated = put_rows(self._mapped(D, L), known)
         return solution.with_value(calibrated, graded_rows=len(known.rows), strength=self.strength_)

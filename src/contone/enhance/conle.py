@@ -20,6 +20,8 @@ Reference: Y. Wang, Y. Zhou, J. Zhu, X. Liu, W. Yan, Z. Tian. Contrastive label 
 the authors was found.
 """
 
+import math
+
 import numpy as np
 
 from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, Enhancer, estimator, parameter
@@ -162,9 +164,7 @@ def contrast(Z: Tensor, Q: Tensor, temperature: float) -> Tensor:
 
 def order_loss(Y: Tensor, L: Tensor, margin: float) -> Tensor:
     """mean_i [max_{l_ij = 0} y_ij - min_{l_ij > 0} y_ij + margin]_+ of scores and labels (m, q)."""
-    import torch
-
     relevant = L > 0
-    highest = Y.masked_fill(relevant, -torch.inf).amax(dim=1)
-    lowest = Y.masked_fill(~relevant, torch.inf).amin(dim=1)
+    highest = Y.masked_fill(relevant, -math.inf).amax(dim=1)
+    lowest = Y.masked_fill(~relevant, math.inf).amin(dim=1)
     return (highest - lowest + margin).relu().mean()

@@ -288,5 +288,4 @@ def _newton_direction(residual: Matrix, root: Matrix, smoothness: Smoothness) ->
     # Looser far from the answer, where the next step sees another system anyway.
     enough = math.sqrt(min(0.01, max(square / len(root), 1e-12)))
     operator = LinearOperator((root.size, root.size), matvec=product, dtype=float)
-    u = cg(operator, residual.ravel(), rtol=enough, maxiter=CG_STEPS)[0]
-    return np.asarray(u).reshape(root.shape)
+    return np.asarray(cg(operator, residual.ravel(), rtol=enough, maxiter=CG_STEPS)[0]).reshape(root.shape)

@@ -154,8 +154,7 @@ def sums_of_draws(G: np.ndarray, log_draws: np.ndarray, counts: np.ndarray) -> t
     From G (J, n, K) and log y (J, n, q); rows that do not count (n,), bool, are left out.
     """
     weight = counts / len(G)
-    logs = np.einsum("jik,jiq->ikq", G, log_draws)
-    return G.sum(axis=0) * weight[:, None], logs * weight[:, None, None]
+    return G.sum(axis=0) * weight[:, None], np.einsum("jik,jiq->ikq", G, log_draws) * weight[:, None, None]
 
 
 def mixture(theta: np.ndarray, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

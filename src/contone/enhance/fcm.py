@@ -134,8 +134,7 @@ def fuzzy_c_means(X: np.ndarray, start: np.ndarray, beta: float, *, tol: float, 
         M, previous = memberships(squared, beta), M
         residual = float(np.abs(M - previous).max())
         n_iter += 1
-    objective = float(np.sum(M**beta * squared))
-    return Solution((M, V), objective, residual, n_iter, residual <= tol)
+    return Solution((M, V), float(np.sum(M**beta * squared)), residual, n_iter, residual <= tol)
 
 
 def squared_distances(X: np.ndarray, V: np.ndarray) -> np.ndarray:
@@ -152,8 +151,7 @@ def memberships(squared: np.ndarray, beta: float) -> Array:
     nearest = np.min(np.where(on_centre, np.inf, squared), axis=1, keepdims=True)
     nearest = np.where(np.isfinite(nearest), nearest, 1.0)
     power = np.where(on_centre, 0.0, (nearest / np.where(on_centre, 1.0, squared)) ** (1.0 / (beta - 1.0)))
-    hit = on_centre.any(axis=1, keepdims=True)
-    M = np.where(hit, on_centre.astype(float), power)
+    M = np.where(on_centre.any(axis=1, keepdims=True), on_centre.astype(float), power)
     return M / M.sum(axis=1, keepdims=True)
 
 

@@ -295,13 +295,10 @@ def joint_posterior(nets: Networks, X: Tensor, L: Tensor) -> Tensor:
     import torch
 
     inputs = torch.cat([X, L], dim=1)
-    return torch.cat([networks.forward(nets["mu"], inputs, ()), _positive(nets["v"], inputs)], dim=1)
-
-
-def _positive(layers: networks.Layers, inputs: Tensor) -> Tensor:
-    import torch
-
-    return torch.nn.functional.softplus(networks.forward(layers, inputs, ())) + FLOOR
+    return torch.cat(
+        [networks.forward(nets["mu"], inputs, ()), networks.positive(networks.forward(nets["v"], inputs, ()), FLOOR)],
+        dim=1,
+    )
 
 
 def objective(nets: Networks, X: Tensor, L: Tensor, eps: Tensor, lz: float, ly: float) -> Tensor:
@@ -321,7 +318,7 @@ def _gain(nets: Networks, X: Tensor, L: Tensor, eps: Tensor, lz: float, ly: floa
     """What some rows add to the objective."""
     mu, v = joint_posterior(nets, X, L).chunk(2, dim=1)
     P = (mu + v.sqrt() * eps).softmax(dim=1) + FLOOR
-    mean, deviation = networks.forward(nets["a"], P, ()), _positive(nets["b"], P)
+    mean, deviation = networks.forward(nets["a"], P, ()), networks.positive(networks.forward(nets["b"], P, ()), FLOOR)
     K = mean.shape[1] // X.shape[1]
     terms = -0.5 * ((X.repeat_interleave(K, dim=1) - mean) / deviation) ** 2 - deviation.log()
     loglik = (terms - 0.5 * np.log(2.0 * np.pi)).view(*X.shape, K).sum(dim=1)

@@ -125,8 +125,7 @@ class GLERB(Enhancer):
         self.caps_ = ranking_caps(self._graph, L)
         trained = self._train(X, L) if self.rate == "learned" else Solution(None)
         self.rates_ = self.caps_ * self._shares(X)
-        answer = degrees(self._graph, L, self.rates_)
-        return trained.with_value(answer, mean_share=float(np.mean(self._shares(X))))
+        return trained.with_value(degrees(self._graph, L, self.rates_), mean_share=float(np.mean(self._shares(X))))
 
     def _enhance(self, X: np.ndarray, L: np.ndarray) -> Array:
         return degrees(self._graph, L, ranking_caps(self._graph, L) * self._shares(X))

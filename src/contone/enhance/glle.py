@@ -150,8 +150,7 @@ class GLLE(InductiveMixin, Enhancer):
         self._X = X
         if exact:
             masked = None if asked is None else in_order(asked, order)
-            equal = average_equal_rows(X[order])
-            solution = self._smooth(A, local, lambda_, equal, masked, neutral)
+            solution = self._smooth(A, local, lambda_, average_equal_rows(X[order]), masked, neutral)
             P = put_back(solution.value, order)
         else:
             self._width = mean_pairwise_distance(X) or 1.0
@@ -311,8 +310,7 @@ def _asked(L: Array) -> Array | None:
 def weighted_scores(distances: Array, indices: Array, scores: Array, sigma: float) -> Array:
     """Means (m, q) of the scores of each row's neighbours, with weights exp(-distance^2 / (2 sigma^2))."""
     # Only ratios of weights count; taking the nearest as 1 keeps far-away rows from underflow.
-    weights = softmax(-0.5 * (distances / sigma) ** 2)
-    return (weights[:, None, :] @ scores[indices])[:, 0, :]
+    return (softmax(-0.5 * (distances / sigma) ** 2)[:, None, :] @ scores[indices])[:, 0, :]
 
 
 def labelled_scores(distances: Array, indices: Array, L: Array, scores: Array, sigma: float, lambda_: float) -> Array:

@@ -77,8 +77,7 @@ class KM(Enhancer):
         if self.standardize:
             X = standardisation(X)(X)
         width = (mean_pairwise_distance(X) or 1.0) if self.width == "mean" else float(self.width)
-        squared = squared_centre_distances(X, L, width)
-        F = degrees(squared, L > 0)
+        F = degrees(squared_centre_distances(X, L, width), L > 0)
         self.scores_ = F
         # A row at the rim of all its labels has no mass to divide by; its labels share alike then.
         at_rim = (F.sum(axis=1, keepdims=True) <= 0) & (self.output == "sum")

@@ -106,8 +106,7 @@ class LEIC(Enhancer):
             total: Tensor = objective(nets, rows, Noise(*normal, draws.random((BOOSTS, n, q))), weight) / n
             return total
 
-        phase = Phase(loss, self.epochs, lambda _: self.learning_rate)
-        trained = networks.train([phase], sizes, start, scaled)
+        trained = networks.train([Phase(loss, self.epochs, lambda _: self.learning_rate)], sizes, start, scaled)
         shape = encode(networks.unpack(like(trained.value, scaled), sizes), rows, weight).shape
         return trained.with_value(like(shape / shape.sum(dim=1, keepdim=True), X))
 
@@ -182,15 +181,13 @@ def network_sizes(d: int, q: int, n_code: int) -> dict[str, tuple[int, ...]]:
 
 def encode(nets: Networks, rows: Rows, label_weight: float) -> Posterior:
     """The posterior of all rows."""
-    import torch
-
     mean = networks.forward(nets["mean"], rows.smoothed, ())
-    deviation = _positive(networks.forward(nets["deviation"], rows.smoothed, ()))
+    deviation = networks.positive(networks.forward(nets["deviation"], rows.smoothed, ()), LEAST)
     log_cluster = networks.forward(nets["cluster"], rows.smoothed, ()).log_softmax(dim=1)
-    own = _positive(networks.forward(nets["labels"], rows.X, ()))
+    own = networks.positive(networks.forward(nets["labels"], rows.X, ()), LEAST)
     e = spread_over_labels(own, log_cluster.detach().exp(), rows.L)
     # Paper: a label that nobody has, has e = 0 / 0 there, and a parameter of 0 would be no distribution.
-    return Posterior(mean, deviation, log_cluster, torch.clamp(e + label_weight * rows.L, min=LEAST))
+    return Posterior(mean, deviation, log_cluster, (e + label_weight * rows.L).clamp(min=LEAST))
 
 
 def spread_over_labels(own: Tensor, cluster: Tensor, L: Tensor) -> Tensor:
@@ -199,11 +196,9 @@ def spread_over_labels(own: Tensor, cluster: Tensor, L: Tensor) -> Tensor:
     A_i = L^T diag(s_i) L with s_im = q_i . q_m, so that a product with it is two products with L: matrices (n, n) in
     the place of a tensor (n, q, q).
     """
-    import torch
-
     together = cluster @ cluster.T
     sums = together @ (L.sum(dim=1, keepdim=True) * L)  # row sums of A_i
-    root = torch.where(sums > 0, sums.clamp(min=1e-300).rsqrt(), torch.zeros_like(sums))
+    root = sums.clamp(min=1e-300).rsqrt().masked_fill(sums <= 0, 0.0)
     return (((own * root) @ L.T) * together) @ L * root
 
 
@@ -215,25 +210,19 @@ def objective(nets: Networks, rows: Rows, noise: Noise, label_weight: float) -> 
     z = found.mean + found.deviation * noise.z
     p = dirichlet_draw(found.shape, noise)
     x_mean, x_deviation = (networks.forward(nets[f"x_{name}"], z, ()) for name in ("mean", "deviation"))
-    of_features = normal_log_density(rows.X, x_mean, _positive(x_deviation))
+    of_features = normal_log_density(rows.X, x_mean, networks.positive(x_deviation, LEAST))
     of_labels = expected_label_log_likelihood(found.shape, rows.L)
-    scores = z @ z.T
-    of_graph = -torch.nn.functional.binary_cross_entropy_with_logits(scores, rows.graph, reduction="sum")
+    of_graph = -torch.nn.functional.binary_cross_entropy_with_logits(z @ z.T, rows.graph, reduction="sum")
     n, C = found.log_cluster.shape
     prior_mean, prior_deviation = (
         networks.forward(nets[f"z_{name}"], p, ()).view(n, C, -1) for name in ("mean", "deviation")
     )
     cluster = found.log_cluster.exp()
-    of_z = normal_divergence(found.mean[:, None], found.deviation[:, None], prior_mean, _positive(prior_deviation))
+    prior = prior_mean, networks.positive(prior_deviation, LEAST)
+    of_z = normal_divergence(found.mean[:, None], found.deviation[:, None], *prior)
     clusters = (cluster * (found.log_cluster + math.log(C))).sum()
     divergence = clusters + (cluster * of_z).sum() + dirichlet_divergence(found.shape)
     return divergence - of_features - of_labels - of_graph
-
-
-def _positive(A: Tensor) -> Tensor:
-    import torch
-
-    return torch.nn.functional.softplus(A) + LEAST
 
 
 def normal_log_density(X: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
@@ -250,20 +239,16 @@ def normal_divergence(mean: Tensor, deviation: Tensor, other_mean: Tensor, other
 
 def dirichlet_divergence(shape: Tensor) -> Tensor:
     """sum_i KL(Dirichlet(shape_i) || Dirichlet(1)) of shape (n, q)."""
-    import torch
-
     total = shape.sum(dim=1)
     inner = ((shape - 1.0) * (shape.digamma() - total.digamma()[:, None])).sum(dim=1)
-    return (torch.lgamma(total) - torch.lgamma(shape).sum(dim=1) - math.lgamma(shape.shape[1]) + inner).sum()
+    return (total.lgamma() - shape.lgamma().sum(dim=1) - math.lgamma(shape.shape[1]) + inner).sum()
 
 
 def expected_label_log_likelihood(shape: Tensor, L: Tensor) -> Tensor:
     """sum_ij E log Bernoulli(l_ij; p_ij) for p_i ~ Dirichlet(shape_i), exactly: p_ij is Beta(a_j, a_0 - a_j)."""
-    import torch
-
     # Paper: the program takes it at a draw of p.
     total = shape.sum(dim=1, keepdim=True)
-    rest = torch.clamp(total - shape, min=LEAST)  # of a single label there is none
+    rest = (total - shape).clamp(min=LEAST)  # of a single label there is none
     return (L * shape.digamma() + (1.0 - L) * rest.digamma() - total.digamma()).sum()
 
 

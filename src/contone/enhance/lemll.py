@@ -126,8 +126,7 @@ class LEMLL(InductiveMixin, Enhancer):
         return solution.with_value(softmax(self.scale * U))
 
     def _predict(self, X: np.ndarray) -> Array:
-        U = self._features(self._scaling(X)) @ self.coef_ + self.intercept_
-        return softmax(self.scale * U)
+        return softmax(self.scale * (self._features(self._scaling(X)) @ self.coef_ + self.intercept_))
 
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
         m = min(self.n_components, n) if self.kernel == "rbf" else d

@@ -196,9 +196,8 @@ def encode(encoder: networks.Layers, X: Tensor, L: Tensor, masks: list[Tensor] |
     import torch
 
     activations = (torch.nn.functional.elu, torch.tanh)
-    both = networks.forward(encoder, torch.cat([X, L], dim=1), activations, masks or [])
-    mean, raw = both.chunk(2, dim=1)
-    return mean, torch.nn.functional.softplus(raw) + 1e-8
+    mean, raw = networks.forward(encoder, torch.cat([X, L], dim=1), activations, masks or []).chunk(2, dim=1)
+    return mean, networks.positive(raw, 1e-8)
 
 
 def objective(
@@ -215,20 +214,13 @@ def objective(
 
     mean, deviation = encode(nets["encoder"], X, L, noise.encoder)
     z = mean + deviation * noise.eps
-    value = cross_entropy(z[:, -L.shape[1] :], L)
+    value = torch.nn.functional.binary_cross_entropy_with_logits(z[:, -L.shape[1] :], L)
     value = value + alpha * networks.gaussian_divergence(mean, deviation).mean()
     if beta > 0:
         decoded = networks.forward(nets["decoder"], z, (torch.tanh, torch.nn.functional.elu), noise.decoder)
         decoded = decoded.sigmoid() if decoder_output == "sigmoid" else decoded
         value = value + beta * (decoded - X).square().mean()
     return value
-
-
-def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
-    """Mean of -t log s(z) - (1 - t) log(1 - s(z))."""
-    import torch
-
-    return (torch.nn.functional.softplus(logits) - target * logits).mean()
 
 
 def feature_scaling(X: Array, scaling: str) -> Scaling:

@@ -182,30 +182,26 @@ def network_sizes(d: int, q: int, n_code: int, n_hidden: int) -> dict[str, tuple
 
 def encode(encoder: networks.Layers, X: Tensor) -> tuple[Tensor, Tensor]:
     """mu and sd, (m, n_code) each, of rows X (m, d)."""
-    import torch
-
     mean, raw = networks.forward(encoder, X, HIDDEN).chunk(2, dim=1)
-    return mean, torch.nn.functional.softplus(raw) + 1e-8
+    return mean, networks.positive(raw, 1e-8)
 
 
 def objective(
     nets: Networks, X: Tensor, L: Tensor, eps: Tensor, alpha: float, beta: float, noise: str = "additive"
 ) -> Tensor:
     """J2 on rows X (m, d), L (m, q), J1 for beta = 0: a pure function of the networks and the noise eps (m, n_code)."""
-    import torch
-
     mean, deviation = encode(nets["encoder"], X)
     # Paper: the code draws mu + mu eps; the distribution whose divergence is penalised is mu + sd eps.
     z = mean + (deviation if noise == "additive" else mean) * eps
     log_assigned = networks.forward(nets["assignment"], z, ()).log_softmax(dim=1)
     divergence = networks.gaussian_divergence(mean, deviation).sum(dim=1)
-    marked = torch.nan_to_num(L)  # what nobody asked about is no target
+    marked = L.nan_to_num()  # what nobody asked about is no target
     value = (alpha * divergence - (marked * log_assigned).sum(dim=1)).mean() / math.log(2.0)
     if beta == 0:
         return value
     degrees = networks.forward(nets["labels"], z, HIDDEN)
     # Paper: g itself is the output of the network and may cross 0, where the objective is infinite.
-    gap = torch.nn.functional.softplus(networks.forward(nets["gap"], z, HIDDEN)) + LEAST_GAP
+    gap = networks.positive(networks.forward(nets["gap"], z, HIDDEN), LEAST_GAP)
     return value + beta * gap_loss(L, degrees, gap)
 
 

@@ -156,5 +156,4 @@ def propagate(affinity: Operator, L: Array, alpha: float, *, tol: float, max_ite
     solution = conjugate_gradient(system, (1 - alpha) * L, tol=tol, max_iter=max_iter)
     F = solution.value
     # At the minimum the objective collapses to this inner product.
-    objective = (1 - alpha) * float(xp.sum(L * (L - F)))
-    return replace(solution, objective=objective)
+    return replace(solution, objective=(1 - alpha) * float(xp.sum(L * (L - F))))

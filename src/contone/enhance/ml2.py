@@ -87,8 +87,7 @@ class ML2(Enhancer):
     def _fit_enhance(self, X: np.ndarray, L: np.ndarray) -> Solution:
         k = L.shape[1] + 1 if self.n_neighbors is None else self.n_neighbors
         # Paper: the Gram matrices are regularised only where K > d; duplicate rows make that fail, so here always.
-        M = lle_matrix(lle_weights(X, k, regularization=self.regularization))
-        solution = self._numerical_labels(M, L > 0)
+        solution = self._numerical_labels(lle_matrix(lle_weights(X, k, regularization=self.regularization)), L > 0)
         U = solution.value
         # A row of confidences always has a positive entry, so that the positive part has mass.
         D = normalise_rows(expit(U)) if self.output == "sigmoid" else to_distributions(U, self.output)

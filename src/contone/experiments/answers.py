@@ -44,8 +44,7 @@ class Answers:
         """k answers of each item, drawn at random, and all others; an item with fewer gives all that it has."""
         answer = self._answers()
         order = np.random.default_rng(seed).permutation(int(answer.max()) + 1)
-        first = np.unique(answer, return_index=True)[1]
-        item = self.item[first]
+        item = self.item[np.unique(answer, return_index=True)[1]]
         by_item = np.lexsort((order, item))
         rank = np.empty(len(by_item), dtype=np.int64)
         starts = np.searchsorted(item[by_item], np.arange(len(self.X)))
@@ -68,13 +67,11 @@ class Answers:
 
     def n_answers(self) -> Numbers:
         """Answers per item, (n,); several marks of one worker are one."""
-        first = np.unique(self._answers(), return_index=True)[1]
-        return np.bincount(self.item[first], minlength=len(self.X))
+        return np.bincount(self.item[np.unique(self._answers(), return_index=True)[1]], minlength=len(self.X))
 
     def _answers(self) -> Numbers:
         """The number of the answer that each line belongs to."""
-        single = np.where(self.worker < 0, np.arange(len(self.item)), -1)
-        lines = np.stack([self.item, self.worker, single], axis=1)
+        lines = np.stack([self.item, self.worker, np.where(self.worker < 0, np.arange(len(self.item)), -1)], axis=1)
         found: Numbers = np.unique(lines, axis=0, return_inverse=True)[1].reshape(-1)
         return found
 

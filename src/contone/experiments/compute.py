@@ -67,8 +67,7 @@ def _outcome(cell: Cell, n_rows: int | None) -> Record:
     if not isinstance(rule, IntervalRule) and answers is None:
         raise InputError(f"{cell.degradation} is not a degradation.")
     L = rule.apply(D).astype(float) if answers is None else D
-    shown = answers and answers.sample(n_rows or 0)
-    answer = TASKS[cell.task["kind"]].work(cell, Given(X, L, D, shown))
+    answer = TASKS[cell.task["kind"]].work(cell, Given(X, L, D, answers and answers.sample(n_rows or 0)))
     outcome: Record = {
         "scores": answer.scores if answer.distributions is None else score(D, answer.distributions) | answer.scores,
         "solution": answer.solution,
@@ -256,8 +255,7 @@ def _graded(cell: Cell, given: Given) -> Answer:
     known[told] = D[told]
     method = estimator if takes_degrees(estimator) else Calibrated(estimator)
     R = np.asarray(method.fit_enhance(given.X, given.L, degrees=known))
-    scores = score(np.delete(D, told, axis=0), np.delete(R, told, axis=0))
-    return Answer(R, scores, extra={"told": told.tolist()})
+    return Answer(R, score(np.delete(D, told, axis=0), np.delete(R, told, axis=0)), extra={"told": told.tolist()})
 
 
 @task("predict", "contone.experiments.prediction")

@@ -27,7 +27,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from joblib.externals.loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
 
-from contone.exceptions import InputError, MissingExtraError
+from contone.exceptions import InputError, missing_extra
 from contone.experiments.compute import attempt, compute, record_of, versions
 from contone.experiments.plan import Cell
 from contone.experiments.sources import load
@@ -244,9 +244,7 @@ def _dask_client(address: str | None) -> Any:
     try:
         from distributed import Client
     except ImportError as error:
-        raise MissingExtraError(
-            "The dask backend needs dask.distributed, which is not installed: pip install 'contone[scale]'."
-        ) from error
+        raise missing_extra("The dask backend", "dask.distributed", "scale") from error
     if not address:
         raise InputError("The dask backend needs the address of a scheduler, e.g. --address tcp://host:8786.")
     try:

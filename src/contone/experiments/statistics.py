@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from scipy import stats
 
-from contone.exceptions import InputError, MissingExtraError
+from contone.exceptions import InputError, missing_extra
 
 Scores: TypeAlias = Mapping[str, Mapping[str, float]]
 
@@ -131,9 +131,7 @@ def _nemenyi(methods: list[str], values: np.ndarray) -> dict[str, dict[str, floa
     try:
         from scikit_posthocs import posthoc_nemenyi_friedman
     except ImportError as error:
-        raise MissingExtraError(
-            "Comparing methods needs scikit-posthocs, which is not installed: pip install 'contone[report]'."
-        ) from error
+        raise missing_extra("Comparing methods", "scikit-posthocs", "report") from error
     # One row per data set, one column per method; the test is two-sided, so the measure's direction does not matter.
     table = posthoc_nemenyi_friedman(values.T).to_numpy()
     return {a: {b: float(table[i, j]) for j, b in enumerate(methods)} for i, a in enumerate(methods)}

@@ -282,8 +282,7 @@ def load_results(store: Store) -> Results:
     groups: dict[tuple[str, str, str, str], list[Record]] = {}
     for cell in store.plan():
         groups.setdefault(_place(cell), []).append(cell)
-    found = [_result(cells, store) for cells in groups.values()]
-    return Results(found, store.runs(), store.problems())
+    return Results([_result(cells, store) for cells in groups.values()], store.runs(), store.problems())
 
 
 def _result(cells: list[Record], store: Store) -> Result:

@@ -120,5 +120,4 @@ def asked_frequencies(L: Array) -> np.ndarray:
 
 def fill_unasked(L: Array, values: np.ndarray) -> Array:
     """L (n, q) in memory with the values (q,) of its labels in place of NaN."""
-    xp = array_namespace(L)
-    return xp.where(L == L, L, like(values, L)[None, :])
+    return array_namespace(L).where(L == L, L, like(values, L)[None, :])

@@ -132,8 +132,7 @@ class IntervalRule(Measurement):
 
     def agrees(self, D: Array, L: Array) -> Array:
         """Whether labels L (m, q), where they were asked, are those of distributions D (m, q), bool (m,)."""
-        xp = array_namespace(D, L)
-        return xp.all((self._apply(D) == (L > 0)) | (L != L), axis=1)
+        return array_namespace(D, L).all((self._apply(D) == (L > 0)) | (L != L), axis=1)
 
     def start(self, L: Array) -> tuple[Array, Array]:
         """Log weights (n, q) of a distribution that gives L, and where there is none, bool (n,).

@@ -109,8 +109,7 @@ class Levels(Answers):  # numpydoc ignore=PR02
         sums = np.nansum(given - low, axis=1)
         sums = 0.5 * (sums + sums.mean())
         chance = np.clip(shares * sums[:, None] / (high - low), 0.0, 1.0)
-        drawn = low + rng.binomial(round(high - low), chance)
-        return np.where(np.isnan(given), np.nan, drawn)
+        return np.where(np.isnan(given), np.nan, low + rng.binomial(round(high - low), chance))
 
     def in_words(self) -> str:
         told = "" if self.levels is None else f", from {self.levels[0]:g} to {self.levels[1]:g}"

@@ -72,8 +72,7 @@ class Votes(Answers):  # numpydoc ignore=PR02
 
     def silent(self, Y: Array) -> Array:
         """Items that nobody voted on."""
-        xp = array_namespace(Y)
-        return xp.all((Y != Y) | (Y == 0), axis=1)
+        return array_namespace(Y).all((Y != Y) | (Y == 0), axis=1)
 
     def count_answers(self, Y: np.ndarray) -> np.ndarray:
         return np.asarray(np.nansum(Y, axis=1))

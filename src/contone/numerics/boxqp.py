@@ -52,27 +52,14 @@ def solve_box_qp(
     for j in range(B.shape[1]):
         U[:, j], residual, used = _solve_column(H, B[:, j], lower[:, j], upper[:, j], tol=tol, max_iter=max_iter)
         worst, n_iter = max(worst, residual), max(n_iter, used)
-    objective = float(0.5 * np.vdot(U, H @ U) - np.vdot(B, U))
-    return Solution(U, objective, worst, n_iter, worst <= tol)
-
-
-def kkt_residual(
-    H: sp.csr_array | np.ndarray, B: np.ndarray, lower: np.ndarray, upper: np.ndarray, U: np.ndarray
-) -> float:
-    """max |U - clip(U - (H U - B)/h)| over the size of the problem's data: 0 exactly at the minimiser.
-
-    h is the largest diagonal entry of H. Multiplying H and B, or B and the bounds, by a constant changes nothing.
-    """
-    h, size = _scale(H, B, lower, upper)
-    return float(np.abs(U - np.clip(U - (H @ U - B) / h, lower, upper)).max(initial=0.0) / size)
+    return Solution(U, float(0.5 * np.vdot(U, H @ U) - np.vdot(B, U)), worst, n_iter, worst <= tol)
 
 
 def _scale(H: sp.csr_array | np.ndarray, B: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> tuple[float, float]:
     """The largest diagonal entry of H, and the size of the bounds and of B/h."""
     h = float(H.diagonal().max(initial=0.0)) or 1.0
     bounds = np.abs(np.concatenate([lower.ravel(), upper.ravel()]))
-    size = max(float(bounds[np.isfinite(bounds)].max(initial=0.0)), float(np.abs(B).max(initial=0.0)) / h)
-    return h, size or 1.0
+    return h, max(float(bounds[np.isfinite(bounds)].max(initial=0.0)), float(np.abs(B).max(initial=0.0)) / h) or 1.0
 
 
 def _solve_column(

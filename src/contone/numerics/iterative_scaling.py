@@ -147,8 +147,7 @@ class Anderson:
         self.residuals = [*self.residuals[-self.memory :], (image - Theta).ravel()]
         if len(self.images) < 2:
             return image
-        differences = np.diff(self.residuals, axis=0).T
-        weights = np.linalg.lstsq(differences, self.residuals[-1], rcond=1e-10)[0]
+        weights = np.linalg.lstsq(np.diff(self.residuals, axis=0).T, self.residuals[-1], rcond=1e-10)[0]
         return (self.images[-1] - np.diff(self.images, axis=0).T @ weights).reshape(image.shape)
 
 

@@ -177,8 +177,7 @@ def _exp_of_product(left: Array, right: Array) -> Array:
     xp = array_namespace(left)
     exponent = left @ right.T
     # Rounding can make the exponent of (near) duplicates positive, which matters for features of a large scale.
-    negative = _in_place(xp.minimum, exponent, xp.zeros_like(exponent[:1, :1]))
-    return _in_place(xp.exp, negative)
+    return _in_place(xp.exp, _in_place(xp.minimum, exponent, xp.zeros_like(exponent[:1, :1])))
 
 
 def _in_place(function: Callable[..., Array], A: Array, *others: Array) -> Array:
@@ -191,8 +190,7 @@ def _in_place(function: Callable[..., Array], A: Array, *others: Array) -> Array
 
 def _set_diagonal(A: Array, value: float) -> None:
     """A_ii = value, for a product A (m, m) that was just computed, so that its rows lie one after the other."""
-    flat = array_namespace(A).reshape(A, (-1,))
-    flat[:: A.shape[0] + 1] = value
+    array_namespace(A).reshape(A, (-1,))[:: A.shape[0] + 1] = value
 
 
 def knn_width(distances: Array) -> float:

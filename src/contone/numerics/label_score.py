@@ -29,8 +29,7 @@ STEEPEST = 200.0
 def levels_as_confidences(L: Array) -> Array:
     """Levels or ranks (n, q) in [0, 1]: the row's least is 0 and its largest 1; NaN in a row that has one level."""
     lowest, highest = (find(L, axis=1, keepdims=True) for find in (np.nanmin, np.nanmax))
-    span = np.where(highest > lowest, highest - lowest, np.nan)
-    return (L - lowest) / span
+    return (L - lowest) / np.where(highest > lowest, highest - lowest, np.nan)
 
 
 def standardized_logs(D: Array, asked: Array) -> Array:

@@ -25,8 +25,7 @@ class Quadrature(NamedTuple):
 
     def __call__(self, f: Callable[[np.ndarray], np.ndarray]) -> Array:
         """The quadratic forms (q,) of f, a function of an array of eigenvalues; or (q, m) of m functions (..., m)."""
-        values = f(self.nodes)
-        return np.einsum("qr,qr...->q...", self.weights, values)
+        return np.einsum("qr,qr...->q...", self.weights, f(self.nodes))
 
 
 def quadrature(

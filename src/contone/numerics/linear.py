@@ -58,8 +58,7 @@ def conjugate_gradient(
         curvature = over_rows(column_inner, P, AP)
         # A column that is done has rz = 0 (or rounding): it takes no further step.
         previous = lengths
-        step = ratio(previous[0, ...], curvature)
-        lengths = over_rows(_move, X, R, P, AP, weight, step=step)
+        lengths = over_rows(_move, X, R, P, AP, weight, step=ratio(previous[0, ...], curvature))
         over_rows(_turn, P, R, weight, ratio=ratio(lengths[0, ...], previous[0, ...]))
         n_iter += 1
     return Solution(X, residual=residual, n_iter=n_iter, converged=residual <= tol)

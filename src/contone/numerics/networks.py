@@ -134,6 +134,13 @@ def dropout_masks(draws: Any, m: int, widths: Sequence[int], rate: float) -> lis
     return [(u >= rate).to(u.dtype) / (1.0 - rate) for u in uniform]
 
 
+def positive(A: Tensor, least: float) -> Tensor:
+    """Softplus, above `least`."""
+    import torch
+
+    return torch.nn.functional.softplus(A) + least
+
+
 def gaussian_divergence(mean: Tensor, deviation: Tensor) -> Tensor:
     """KL(N(mean, deviation^2) || N(0, 1)), entry by entry."""
     return 0.5 * (mean**2 + deviation**2 - 1.0) - deviation.log()

@@ -72,8 +72,7 @@ def adam(objective: Objective, start: np.ndarray, *, learning_rate: float, max_i
         square = 0.999 * square + 0.001 * gradient**2
         root = np.sqrt(square / (1.0 - 0.999**step)) + 1e-8
         w = w - learning_rate / (1.0 - 0.9**step) * mean / root
-    residual = float(np.max(np.abs(mean), initial=0.0))
-    return Solution(value=w, objective=value, residual=residual, n_iter=max_iter)
+    return Solution(value=w, objective=value, residual=float(np.max(np.abs(mean), initial=0.0)), n_iter=max_iter)
 
 
 def join(parts: Sequence[np.ndarray | float]) -> np.ndarray:

@@ -63,8 +63,7 @@ def standardisation(X: Array, *, ddof: int = 1) -> Scaling:
     with np.errstate(over="ignore", invalid="ignore"):  # seen and repaired below
         mean, scale, low, high = _moments(X, ddof)
     xp = array_namespace(scale)
-    largest = xp.maximum(xp.abs(low), xp.abs(high))
-    unit = extreme_unit(largest)
+    unit = extreme_unit(xp.maximum(xp.abs(low), xp.abs(high)))
     if bool(xp.any(unit != 1.0)):
         mean, scale, low, high = (moment * unit for moment in _moments(X / like(unit, X), ddof))
     return Scaling(mean, xp.where(_is_constant(scale, low, high), xp.ones_like(scale), scale))

@@ -3,6 +3,7 @@
 All functions take and return arrays of shape (n, q) (or (..., q)) and run on any array-API library.
 """
 
+import numpy as np
 from array_api_compat import array_namespace
 
 from contone.backends import get_backend
@@ -21,8 +22,15 @@ def normalise_rows(A: Array) -> Array:
     xp = array_namespace(A)
     total = xp.sum(A, axis=-1, keepdims=True)
     empty = total <= 0
-    q = A.shape[-1]
-    return xp.where(empty, xp.full_like(A, 1.0 / q), A / xp.where(empty, xp.ones_like(total), total))
+    return xp.where(empty, xp.full_like(A, 1.0 / A.shape[-1]), A / xp.where(empty, xp.ones_like(total), total))
+
+
+def shared_out(D: np.ndarray, total: float) -> Array:
+    """Whole numbers next to total * D (n, q) whose rows sum to `total`: the rest goes to the largest remainders."""
+    exact = total * D
+    whole = np.floor(exact + 1e-9)  # 3 * (1/3) is three, whatever rounding says
+    rank = np.argsort(np.argsort(whole - exact, axis=1, kind="stable"), axis=1, kind="stable")
+    return whole + (rank < np.rint(total - whole.sum(axis=1, keepdims=True)))
 
 
 def to_distributions(scores: Array, output: str) -> Array:

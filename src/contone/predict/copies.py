@@ -15,7 +15,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 
 from contone.exceptions import ArgumentError, InputTypeError, ShapeError
-from contone.numerics.simplex import normalise_rows
+from contone.numerics.simplex import normalise_rows, shared_out
 from contone.typing import Data
 from contone.validation.containers import as_frame, check_column_names
 from contone.validation.distributions import check_distributions
@@ -109,12 +109,6 @@ def copies_by_weight(D: np.ndarray, min_degree: float = 0.0) -> tuple[np.ndarray
 
 def copies_by_count(D: np.ndarray, n_copies: int) -> tuple[np.ndarray, np.ndarray]:
     """Row and label of every copy, (n * n_copies,) each: whole numbers nearest to n_copies D, by largest remainders."""
-    exact = n_copies * D
-    count = np.floor(exact + 1e-9)  # 3 * (1/3) is three, whatever rounding says
-    missing = n_copies - count.sum(axis=1, keepdims=True)
-    order = np.argsort(count - exact, axis=1, kind="stable")  # largest remainder first
-    rank = np.argsort(order, axis=1, kind="stable")
-    count = (count + (rank < missing)).astype(int)
     n, q = D.shape
-    row, label = np.divmod(np.repeat(np.arange(n * q), count.ravel()), q)
+    row, label = np.divmod(np.repeat(np.arange(n * q), shared_out(D, n_copies).astype(int).ravel()), q)
     return row, label

@@ -68,8 +68,7 @@ class LDLLRR(LinearSoftmax):
     def _fit(self, X: np.ndarray, D: np.ndarray) -> Solution:
         refuse_extreme_columns("LDLLRR", X)
         start = np.zeros((X.shape[1], D.shape[1]))
-        extra = ranking_term(D, self.ranking) if self.ranking > 0 else None
-        return self._keep(self._fit_lbfgs(X, D, start, extra))
+        return self._keep(self._fit_lbfgs(X, D, start, ranking_term(D, self.ranking) if self.ranking > 0 else None))
 
 
 def ranking_term(D: np.ndarray, ranking: float) -> Extra:

@@ -7,7 +7,7 @@ polars; where it is missing, every function says what to install.
 
 from typing import Any, NoReturn
 
-from contone.exceptions import MissingExtraError
+from contone.exceptions import missing_extra
 from contone.runtime.progress import Progress as Progress
 from contone.tables.settings import Reading as Reading
 from contone.tables.settings import Streaming as Streaming
@@ -32,9 +32,7 @@ except ModuleNotFoundError as error:
         raise
 
     def _needs_polars(*_: object, **__: object) -> NoReturn:
-        raise MissingExtraError(
-            "Reading and writing tables needs polars, which is not installed: pip install 'contone[cli]'."
-        )
+        raise missing_extra("Reading and writing tables", "polars", "cli")
 
     def __getattr__(name: str) -> Any:
         """In place of a function that is missing, one that says what to install."""

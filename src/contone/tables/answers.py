@@ -123,8 +123,7 @@ class Answers:
     @cached_property
     def annotators(self) -> tuple[str, ...] | None:
         """Who gave each answer; None where nobody is named, and "" for an answer without a name among others."""
-        names = np.array([*self.workers, ""], dtype=object)
-        return tuple(names[self.worker]) if self.workers else None
+        return tuple(np.array([*self.workers, ""], dtype=object)[self.worker]) if self.workers else None
 
     @property
     def n_answers(self) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from contone.exceptions import DataError, MissingExtraError
+from contone.exceptions import DataError, missing_extra
 from contone.runtime.machine import refuse_dense
 from contone.tables.labels import xml_labels
 from contone.tables.table import Table
@@ -23,9 +23,7 @@ def read_arff(path: Path, content: str) -> Table:
     try:
         import arff
     except ImportError as error:
-        raise MissingExtraError(
-            "Reading ARFF needs liac-arff, which is not installed: pip install 'contone[cli]'."
-        ) from error
+        raise missing_extra("Reading ARFF", "liac-arff", "cli") from error
     kinds: list[str | list[str]] = []
 
     class Decoder(arff.ArffDecoder):

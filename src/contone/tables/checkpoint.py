@@ -21,21 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from contone.exceptions import DataError
-from contone.runtime.files import (
-    RANDOM_PART,
-    hidden_sibling,
-    is_own_file,
-    locked,
-    open_private_folder,
-    replacing,
-    write_whole,
-)
+from contone.runtime import files
 
 PLAN, MODEL, LOCK = "plan.json", "model.contone", "lock"
 PART = re.compile(r"part-(\d{6,})-([0-9a-f]{16})-(\d+)-([0-9a-f]{64})(\.[a-z]+)")
 OURS = re.compile(
     rf"({re.escape(PLAN)}|{re.escape(MODEL)}|{PART.pattern}|new-\d+\.[a-z]+|job\.joblib|part-\d{{6}}\.[a-z]+"
-    rf"|\.(plan\.json|model\.contone|job\.joblib|part-[^/]*|new-[^/]*)\.{RANDOM_PART})"
+    rf"|\.(plan\.json|model\.contone|job\.joblib|part-[^/]*|new-[^/]*)\.{files.RANDOM_PART})"
 )
 """Every name that a run gives, today or in version 0.1."""
 
@@ -61,10 +53,10 @@ class Part:
 
 @contextmanager
 def work_folder(target: Path) -> Iterator[Path]:
-    """The folder of parts beside a target, locked; what is done stays in it if the run does not reach its end."""
-    folder = open_private_folder(hidden_sibling(Path(os.path.realpath(target)), "parts"))
+    """The folder of parts beside a target, files.locked; what is done stays in it if the run does not reach its end."""
+    folder = files.open_private_folder(files.hidden_sibling(Path(os.path.realpath(target)), "parts"))
     try:
-        with locked(folder / LOCK, f"{target} is being written"):
+        with files.locked(folder / LOCK, f"{target} is being written"):
             yield folder
     finally:
         with suppress(OSError):  # something else lies in it, or the run goes on later
@@ -73,7 +65,7 @@ def work_folder(target: Path) -> Iterator[Path]:
 
 def read_plan(folder: Path) -> dict[str, Any] | None:
     """The plan of an unfinished run; None where there is none that is, with its model, as it was written."""
-    if not is_own_file(folder / PLAN):
+    if not files.is_own_file(folder / PLAN):
         return None
     try:
         checksum, _, text = (folder / PLAN).read_text(encoding="utf-8").partition("\n")
@@ -88,7 +80,7 @@ def read_plan(folder: Path) -> dict[str, Any] | None:
 def write_plan(folder: Path, plan: dict[str, Any]) -> None:
     """Last of all before the first part: it vouches for the rest."""
     text = json.dumps({**plan, "model": _checksum((folder / MODEL).read_bytes())})
-    write_whole(folder / PLAN, f"{_checksum(text.encode())}\n{text}")
+    files.write_whole(folder / PLAN, f"{_checksum(text.encode())}\n{text}")
 
 
 def empty(folder: Path) -> None:
@@ -104,7 +96,7 @@ def finished(folder: Path, token: str, suffix: str) -> dict[int, Part]:
     found: dict[int, Part] = {}
     for entry in os.scandir(folder):
         match = PART.fullmatch(entry.name)
-        if match is None or match[2] != token or match[5] != suffix or not is_own_file(entry.path):
+        if match is None or match[2] != token or match[5] != suffix or not files.is_own_file(entry.path):
             continue
         part = Part(Path(entry.path), int(match[1]), int(match[3]), match[4])
         with suppress(DataError):
@@ -116,7 +108,7 @@ def finished(folder: Path, token: str, suffix: str) -> dict[int, Part]:
 def add_part(folder: Path, number: int, token: str, n_rows: int, suffix: str, write: Callable[[Path], None]) -> Part:
     """Write a part; it gets its name, with its checksum, when it is whole."""
     draft = folder / f"new-{number}{suffix}"
-    with replacing(draft) as temporary:
+    with files.replacing(draft) as temporary:
         write(temporary)
     checksum = _checksum(draft.read_bytes())
     path = folder / f"part-{number:06d}-{token}-{n_rows}-{checksum}{suffix}"

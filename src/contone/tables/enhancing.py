@@ -18,6 +18,7 @@ from contone.exceptions import ArgumentError, InputTypeError, MemoryEstimateErro
 from contone.runtime import machine
 from contone.runtime.progress import Progress
 from contone.tables import formats, pieces
+from contone.tables import writing as output
 from contone.tables.fitting import fit_problem, named_method, refuse_without_persons, table_of_persons, with_intervals
 from contone.tables.model_file import TableModel, load_table_model, path_of
 from contone.tables.reading import check_input, pose, read_problem, recognised
@@ -25,16 +26,7 @@ from contone.tables.settings import STDOUT, AnswerOptions, Reading, ReadingOptio
 from contone.tables.streaming import Request, stream_file
 from contone.tables.table import Table
 from contone.tables.targets import check_targets
-from contone.tables.writing import (
-    EnhancedFile,
-    added_columns,
-    answer_frame,
-    check_answer,
-    check_format,
-    new_columns,
-    what_was_written,
-    write_problem,
-)
+from contone.tables.writing import EnhancedFile
 
 
 def enhance_file(
@@ -98,7 +90,7 @@ def enhance_file(
     reading, writing = split_options(options, target)
     path, said, save_to = Path(source), progress or Progress(), None if save_model is None else str(save_model)
     check_input(path)
-    check_format(writing)
+    output.check_format(writing)
     targets = {"target": writing.target, "save_model": save_to, "annotators": annotators}
     check_targets([path, *reading.files], targets, overwrite=writing.overwrite, over_source=path)
     fresh = named_method(method, reading)
@@ -108,19 +100,19 @@ def enhance_file(
     if is_streamed(request, stream):
         refuse_unless_streamable(request)
         job = stream_file(request, save_to)
-        done = what_was_written(writing, job.blank, job.model.method)
+        done = output.what_was_written(writing, job.blank, job.model.method)
         return replace(done, n_rows=job.source.n_rows, streamed=True, fitted_rows=job.rows)
     problem = read_problem(path, reading, said)
     if annotators is not None:
         refuse_without_persons(problem)
-    check_answer(writing, problem)
+    output.check_answer(writing, problem)
     fitted = fit_problem(problem, fresh, said)
-    write_problem(problem, fitted.D, writing, fitted.intervals(writing.intervals))
+    output.write_problem(problem, fitted.D, writing, fitted.intervals(writing.intervals))
     if save_to is not None:
         TableModel.of(fitted).save(save_to)
     if annotators is not None:
         formats.write(table_of_persons(fitted), str(annotators), overwrite=writing.overwrite)
-    return replace(what_was_written(writing, problem, fitted.method), fitted=fitted, fitted_rows=fitted.rows)
+    return replace(output.what_was_written(writing, problem, fitted.method), fitted=fitted, fitted_rows=fitted.rows)
 
 
 def fit_file(
@@ -259,12 +251,12 @@ def enhance_table(
     if stored.stored.is_empty():
         raise ArgumentError("the table has no rows.", "table")
     problem = pose(recognised(stored, reading), reading, said)
-    new_columns(writing, problem)
+    output.new_columns(writing, problem)
     fitted = fit_problem(problem, fresh, said)
     ends = fitted.intervals(writing.intervals)
     if problem.groups is not None or reading.item is not None:  # one row per item comes out
-        return _like(table, answer_frame(writing, problem, fitted.D, ends))
-    return _with_columns(table, added_columns(writing, problem, fitted.D, ends))
+        return _like(table, output.answer_frame(writing, problem, fitted.D, ends))
+    return _with_columns(table, output.added_columns(writing, problem, fitted.D, ends))
 
 
 def is_dataset(table: Any) -> bool:
@@ -279,8 +271,7 @@ def opened(table: Any) -> Table:
         named = {name: _class_names(feature) for name, feature in dict(table.features).items()}
         classes = {name: names for name, names in named.items() if names}
         frame = frame.with_columns(_named(frame[name], names) for name, names in classes.items())
-        flat = tuple(name for name in classes if frame[name].dtype == pl.String)
-        return Table(frame, categories=flat)
+        return Table(frame, categories=tuple(name for name in classes if frame[name].dtype == pl.String))
     if hasattr(table, "keys") and all(is_dataset(part) for part in dict(table).values()) and len(table):
         raise InputTypeError(f"this is a dictionary of datasets: pass one of {', '.join(map(repr, table))}.")
     try:

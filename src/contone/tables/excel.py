@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import polars as pl
 
-from contone.exceptions import DataError, MissingExtraError, OutputError
+from contone.exceptions import DataError, OutputError, missing_extra
 from contone.runtime.machine import available_bytes, shown
 
 MOST_ROWS, MOST_COLUMNS, MOST_LETTERS = 1_048_575, 16_384, 32_767
@@ -24,10 +24,7 @@ CELL_BYTES = 64
 def read_excel(path: Path) -> pl.DataFrame:
     """The first sheet of a file."""
     if find_spec("fastexcel") is None:
-        raise MissingExtraError(
-            f"Reading {path.suffix} needs fastexcel, which is not installed: pip install 'contone[excel]'. Or save the "
-            "sheet as CSV."
-        )
+        raise missing_extra(f"Reading {path.suffix}", "fastexcel", "excel", " Or save the sheet as CSV.")
     import fastexcel
 
     _refuse_what_does_not_fit(path)
@@ -120,9 +117,7 @@ def _whole(column: pl.Series) -> pl.Series:
 def refuse_without_writer() -> None:
     """Refuse before any work what could not be written after it."""
     if find_spec("xlsxwriter") is None:
-        raise MissingExtraError(
-            "Writing .xlsx needs xlsxwriter, which is not installed: pip install 'contone[excel]'. Or write CSV."
-        )
+        raise missing_extra("Writing .xlsx", "xlsxwriter", "excel", " Or write CSV.")
 
 
 def write_excel(frame: pl.DataFrame, path: Path | io.BytesIO) -> None:

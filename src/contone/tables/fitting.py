@@ -13,7 +13,6 @@ from sklearn.base import clone
 
 from contone import enhance
 from contone.base import Enhancer
-from contone.enhance import plugins
 from contone.enhance.calibrated import Calibrated
 from contone.enhance.graded import takes_degrees
 from contone.enhance.inversion import Inversion
@@ -97,13 +96,7 @@ def named_method(method: str | Enhancer, reading: Reading | None = None) -> Enha
     It reads labels by the rule that was asked for. Where there are graded rows, one that takes no degrees is calibrated
     by them.
     """
-    if isinstance(method, str):
-        known = enhance.methods()
-        if not plugins.is_path(method) and method.lower() not in known:
-            raise ArgumentError(f"there is no method {method!r}; there are: {', '.join(known)}.", "method")
-        fresh = plugins.load(method)() if plugins.is_path(method) else known[method.lower()]()
-    else:
-        fresh = cast(Enhancer, clone(method))
+    fresh = enhance.find(method)() if isinstance(method, str) else cast(Enhancer, clone(method))
     if reading is not None and reading.rule is not None and not read_by(fresh, reading.rule, always=True):
         raise ArgumentError(f"{type(fresh).__name__} assumes no rule: leave it out, or use inversion.", "rule")
     is_graded = reading is not None and reading.graded is not None

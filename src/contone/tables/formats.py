@@ -40,8 +40,7 @@ def suffix_of(path: str | Path) -> str:
     """The format of a file by its name, `.gz` left aside; an empty string where it is not known."""
     name = str(path).lower()
     found = Path(name.removesuffix(".gz")).suffix
-    known = COMPRESSED if name.endswith(".gz") else READABLE
-    return found if found in known else ""
+    return found if found in (COMPRESSED if name.endswith(".gz") else READABLE) else ""
 
 
 def read(path: Path, note: Note = lambda _: None, *, separator: str | None = None, decimal: str | None = None) -> Table:

@@ -13,13 +13,7 @@ from numpy.typing import NDArray
 
 from contone.base import Enhancer
 from contone.enhance.inversion import Inversion
-from contone.enhance.inversion.people.next_answers import (
-    Person,
-    counting_losses,
-    entropy,
-    expected_losses,
-    next_answers,
-)
+from contone.enhance.inversion.people import next_answers as ahead
 from contone.exceptions import ArgumentError
 from contone.pages import grading as page
 from contone.runtime.files import write_whole
@@ -202,9 +196,9 @@ def plan_file(
     with said.working("looking ahead"):
         given = int(votes_given(fitted.problem).sum())
         now = given / D.shape[1]
-        expected = expected_losses(D, more).mean(axis=1)
+        expected = ahead.expected_losses(D, more).mean(axis=1)
         numbers = np.unique(np.geomspace(1, MOST_COUNTED, 60).round().astype(int))
-        counted = np.minimum.accumulate(counting_losses(D, numbers.tolist()))
+        counted = np.minimum.accumulate(ahead.counting_losses(D, numbers.tolist()))
         needed = [float(np.interp(-loss, -counted, numbers, right=np.inf)) for loss in expected]
     return Plan(
         D.shape[1],
@@ -212,7 +206,7 @@ def plan_file(
         tuple(now + k for k in more),
         tuple(float(loss) for loss in expected),
         tuple(needed),
-        float(entropy(D).mean()),
+        float(ahead.entropy(D).mean()),
     )
 
 
@@ -256,7 +250,7 @@ def suggest_answers(problem: Problem, method: Enhancer, number: int, progress: P
         open_items = np.flatnonzero(~fitted.fitted_rows)[:number]
         places = np.flatnonzero(fitted.fitted_rows)
         persons, answered = _persons(fitted)
-        found = next_answers(D, number - len(open_items), persons, answered) if number > len(open_items) else []
+        found = ahead.next_answers(D, number - len(open_items), persons, answered) if number > len(open_items) else []
     chosen = [*open_items.tolist(), *(int(places[answer.item]) for answer in found)]
     frame = pl.DataFrame({"item": np.array(problem.row_names, dtype=object)[chosen].astype(str)})
     if persons:
@@ -268,13 +262,13 @@ def suggest_answers(problem: Problem, method: Enhancer, number: int, progress: P
     return frame.with_columns(c for c in stored if c.name not in taken and not c.dtype.is_nested())
 
 
-def _persons(fitted: FittedProblem) -> tuple[list[Person], list[set[str]]]:
+def _persons(fitted: FittedProblem) -> tuple[list[ahead.Person], list[set[str]]]:
     """Who could answer, and who has answered about each item of the fit."""
     problem, method = fitted.problem.subset(fitted.fitted_rows), fitted.method
     known, names = method.fit_.persons, getattr(method, "annotator_names_", None)
     if problem.groups is None or problem.annotators is None or known is None or names is None:
         return [], []
-    persons = [Person(str(n), float(known.sharpness[0, w]), known.offset[w]) for w, n in enumerate(names)]
+    persons = [ahead.Person(str(n), float(known.sharpness[0, w]), known.offset[w]) for w, n in enumerate(names)]
     answered: list[set[str]] = [set() for _ in range(len(problem.numbers))]
     for item, name in zip(problem.groups.tolist(), problem.annotators, strict=True):
         answered[item].add(name)

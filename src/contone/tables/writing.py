@@ -8,9 +8,11 @@ from typing import Unpack
 
 import numpy as np
 import polars as pl
+from scipy.special import entr
 
 from contone.base import Enhancer
 from contone.exceptions import ArgumentError
+from contone.numerics.simplex import shared_out
 from contone.runtime.files import replacing
 from contone.tables import excel, exports, formats
 from contone.tables.columns import listed, shown
@@ -83,7 +85,7 @@ def added_columns(writing: Writing, problem: Problem, D: Matrix, ends: Ends | No
         new = [pl.Series(D[:, j]) for j in range(len(names))]
         new += [pl.Series(end[:, j]) for j in range(len(names)) for end in ends or ()]
     else:
-        new = [*(_in_one(names, values, way) for values in (D, *(ends or ()))), pl.Series(entropy(D))]
+        new = [*(_in_one(names, values, way) for values in (D, *(ends or ()))), pl.Series(entr(D).sum(axis=1))]
     # No spreadsheet runs a text with an apostrophe in front.
     texts = [f"'{name}" if is_text(writing.target) and name.startswith(FORMULA) else name for name in names]
     tops = range(min(writing.top or 0, len(names)))
@@ -91,11 +93,6 @@ def added_columns(writing: Writing, problem: Problem, D: Matrix, ends: Ends | No
     called = [*degrees, *more[problem.beside.width :]]
     beside = problem.beside.get_columns()
     return pl.DataFrame([*beside, *(column.alias(name) for name, column in zip(called, new, strict=True))])
-
-
-def entropy(D: Matrix) -> Matrix:
-    """Entropy (n,) of distributions D (n, q), in nats: 0 where one label has all, log q where all have the same."""
-    return np.asarray(-(D * np.log(np.where(D > 0, D, 1.0))).sum(axis=1))
 
 
 def rounded(D: Matrix, digits: int) -> Matrix:
@@ -106,11 +103,7 @@ def rounded(D: Matrix, digits: int) -> Matrix:
     >>> rounded(np.full((1, 3), 1 / 3), 2).tolist()
     [[0.34, 0.33, 0.33]]
     """
-    scaled = D * 10.0**digits
-    whole = np.floor(scaled + 1e-9)
-    left = np.rint(10.0**digits - whole.sum(axis=1)).astype(int)
-    rank = np.argsort(np.argsort(-(scaled - whole), axis=1, kind="stable"), axis=1, kind="stable")
-    return np.asarray(np.round((whole + (rank < left[:, None])) / 10.0**digits, digits))
+    return np.asarray(np.round(shared_out(D, 10.0**digits) / 10.0**digits, digits))
 
 
 def is_text(target: str) -> bool:

@@ -57,8 +57,7 @@ def agreement(counts: NDArray[np.float64], scale: Scale = "nominal", seed: int =
         expected = np.einsum("kc,kcd,kd->k", total, squares, total) / (n - 1.0)
         return float(1.0 - (weights @ apart.T).sum() / expected.sum()) if expected.sum() > 0 else float("nan")
 
-    rng = np.random.default_rng(seed)
-    drawn = rng.multinomial(n_items, np.full(n_items, 1.0 / n_items), size=RESAMPLES)
+    drawn = np.random.default_rng(seed).multinomial(n_items, np.full(n_items, 1.0 / n_items), size=RESAMPLES)
     found = np.array([alpha(weights.astype(float)) for weights in drawn])
     found = found[np.isfinite(found)]
     ends = np.quantile(found, [0.025, 0.975]) if len(found) else (np.nan, np.nan)

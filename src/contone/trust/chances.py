@@ -184,8 +184,7 @@ def _generator(function: str, method: EstimatorLike, n_sweeps: Any, random_state
             f"{type(method).__name__}.",
             "method",
         )
-    least = {"n_sweeps": 4, "random_state": 0}
-    check_whole_numbers(function, least, n_sweeps=n_sweeps, random_state=random_state)
+    check_whole_numbers(function, {"n_sweeps": 4, "random_state": 0}, n_sweeps=n_sweeps, random_state=random_state)
     return np.random.default_rng(random_state)
 
 

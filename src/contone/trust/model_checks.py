@@ -173,8 +173,7 @@ def correlations(L: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.nda
     P = (L > 0).astype(float)
     P = P - P.mean(axis=0)
     scale = np.sqrt(np.outer(P.var(axis=0), P.var(axis=0)))
-    found = np.divide(P.T @ P / len(P), scale, out=np.zeros_like(scale), where=scale > 0)
-    return np.asarray(found[first, second])
+    return np.asarray(np.divide(P.T @ P / len(P), scale, out=np.zeros_like(scale), where=scale > 0)[first, second])
 
 
 def ranks_of(D: np.ndarray, lower: np.ndarray, upper: np.ndarray, level: float) -> np.ndarray:
@@ -189,8 +188,7 @@ def histogram(ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Shares (bins,) of ranks (refits, n, q), and the half width of the band around 1 / bins where they belong."""
     bins = np.minimum((ranks * N_BINS).astype(int), N_BINS - 1)
     per_row = np.stack([(bins == k).mean(axis=2) for k in range(N_BINS)])  # (bins, refits, n)
-    n_clusters = per_row.shape[1] * per_row.shape[2]
-    over_rows = per_row.std(axis=(1, 2)) / np.sqrt(n_clusters)
+    over_rows = per_row.std(axis=(1, 2)) / np.sqrt(per_row.shape[1] * per_row.shape[2])
     over_refits = per_row.mean(axis=2).std(axis=1, ddof=1) / np.sqrt(per_row.shape[1]) if len(ranks) > 1 else 0.0
     half: np.ndarray = np.maximum(3.0 * np.maximum(over_rows, over_refits), LEAST_BAND)
     return per_row.mean(axis=(1, 2)), half

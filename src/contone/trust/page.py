@@ -107,8 +107,7 @@ def _charts(finding: Finding) -> list[Chart]:
         axis.set_xlabel(finding.axis)
         svg.bare(axis, "left")
         if not finding.lower:
-            is_share = finding.axis.startswith(("share", "weight"))
-            axis.set_xlim(0.0, 1.0 if is_share else 1.1 * max(observed) or 1.0)
+            axis.set_xlim(0.0, 1.0 if finding.axis.startswith(("share", "weight")) else 1.1 * max(observed) or 1.0)
         told = _told(finding)
         tips = {f"dot-{k}": text for k, text in enumerate(told)}
         description = f"{finding.sentence} {'; '.join(told)}."

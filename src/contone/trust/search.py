@@ -137,8 +137,7 @@ def search(
                 tried[k] = _judged(given[k], [*answers[k], *found], rehearsal.replicates, temperature)
             kept = kept[: len(more)] or kept  # those that saw all replicates, if there was time for any
     final = [tried[k] for k in kept if math.isfinite(tried[k].score)]
-    best = min(final, key=lambda c: c.score) if final else tried[0]
-    return Found(best, tuple(tried))
+    return Found(min(final, key=lambda c: c.score) if final else tried[0], tuple(tried))
 
 
 def candidates(enhancer: Enhancer, space: Mapping[str, Any], n_iter: int, seed: int) -> list[Record]:

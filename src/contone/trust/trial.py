@@ -145,16 +145,15 @@ def _named(given: Any, name: str = "") -> tuple[str, Enhancer]:
     if isinstance(given, Enhancer):
         return type(given).__name__, given
     if isinstance(given, str) and plugins.is_path(given):
-        given = plugins.load(given)
+        given = enhance.find(given)
     if isinstance(given, type) and issubclass(given, Enhancer):
         return given.__name__, given()
     if not isinstance(given, str):
         what = f"{name!r} is {given!r}, which" if name else repr(given)
         raise ArgumentError(f"methods: {what} is not a name, a method's class or a method.", "methods")
-    known, parts = enhance.methods(), re.fullmatch(r"\s*([^()]+?)\s*(?:\((.+)\))?\s*", given)
-    if parts is None or parts[1].lower() not in known:
-        raise ArgumentError(f"there is no method {given!r}; there are: {', '.join(known)}.", "methods")
-    cls, preset = known[parts[1].lower()], parts[2]
+    parts = re.fullmatch(r"\s*([^()]+?)\s*(?:\((.+)\))?\s*", given)
+    name, preset = (given, None) if parts is None else parts.groups()
+    cls = enhance.find(name, "methods")
     if preset is None:
         return cls.__name__, cls()
     if preset not in cls.PRESETS:

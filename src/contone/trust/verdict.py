@@ -3,8 +3,8 @@
 The decision is `TABLE`, which stands in verdict.toml. Each check is fine, doubtful, off, or tells nothing here; a row
 of the table says what each of these means for the answer, why in plain words, and what to do. The worst of all rows is
 the verdict; its reasons are those that speak against use, the worst first and otherwise in the order of the table, and
-at most three things to do follow from them. docs/trust.md has the table with the bounds from which on a check is doubtful or off; `benchmarks/verdict.py` holds it to situations whose
-truth is known.
+at most three things to do follow from them. docs/trust.md has the table with the bounds from which on a check is
+doubtful or off; `benchmarks/verdict.py` holds it to situations whose truth is known.
 """
 
 from collections.abc import Iterable

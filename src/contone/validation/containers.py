@@ -63,8 +63,7 @@ class Border:
                 f"set_output asks for {library} frames, which would bring all rows of a dask array into memory: "
                 'use set_output(transform="default") with dask arrays.'
             )
-        values = get_backend(D).to_numpy(D)
-        answer = nw.to_native(nw.from_numpy(values, schema=self.label_names, backend=library))
+        answer = nw.to_native(nw.from_numpy(get_backend(D).to_numpy(D), schema=self.label_names, backend=library))
         index = index_of(X if self.frame is None else nw.to_native(self.frame))
         if index is not None and library == "pandas":
             answer.index = index

@@ -7,29 +7,22 @@ from sklearn.base import BaseEstimator
 
 from contone.exceptions import LabelError, ShapeError
 from contone.typing import Array, Data
-from contone.validation.containers import (
-    first_row,
-    open_labels,
-    read_numbers,
-    read_only,
-    refuse_odd_arrays,
-    refuse_other_index,
-)
+from contone.validation import containers
 from contone.validation.training import SIMPLEX_TOLERANCE, Training, check_features, same_rows
 
 
 def check_learning(estimator: BaseEstimator, X: Data, D: Data) -> Training:
     """Check features and label distributions for a learner's fit; a 1-D D holds one class per row."""
-    refuse_other_index(X, D, "D")
+    containers.refuse_other_index(X, D, "D")
     X_checked = check_features(estimator, X, reset=True)
-    D_array, border = open_labels(D, name="D", estimator=estimator)
+    D_array, border = containers.open_labels(D, name="D", estimator=estimator)
     same_rows(X_checked, D_array, "D")
-    return Training(X_checked, read_only(check_distributions(D_array, name="D")), border)
+    return Training(X_checked, containers.read_only(check_distributions(D_array, name="D")), border)
 
 
 def check_truth(estimator: BaseEstimator, D: Data, label_names: Sequence[str]) -> Array:
     """The distributions (m, q) that a fitted learner is scored against; a 1-D D holds one of its classes per row."""
-    labels, border = open_labels(D, name="D", estimator=estimator)
+    labels, border = containers.open_labels(D, name="D", estimator=estimator)
     if np.ndim(D) == 1:
         unknown = sorted(set(border.label_names) - set(label_names))
         if unknown:
@@ -48,7 +41,7 @@ def check_distributions(D: Data, *, name: str = "D") -> Array:
     total = D.sum(axis=1)
     off = np.abs(total - 1.0) > SIMPLEX_TOLERANCE
     if off.any():
-        row = first_row(off)
+        row = containers.first_row(off)
         raise LabelError(
             f"{name} must have rows that sum to 1; row {row} sums to {total[row]:.6g} ({int(off.sum())} such rows). "
             "Divide each row by its sum if the entries are meant as degrees."
@@ -64,17 +57,19 @@ def check_shares(counts: Data, *, name: str = "D") -> Array:
 
 
 def _check_not_negative(D: Data, name: str) -> Array:
-    refuse_odd_arrays(D, name)
-    D = read_numbers(D, name)
+    containers.refuse_odd_arrays(D, name)
+    D = containers.read_numbers(D, name)
     if D.ndim != 2 or D.size == 0:
         raise ShapeError(
             f"{name} must be a non-empty matrix with one row per instance and one column per label; "
             f"it has shape {D.shape}."
         )
     if not np.isfinite(D).all():
-        raise LabelError(f"{name} has NaN or infinite entries in row {first_row(~np.isfinite(D).all(axis=1))}.")
+        raise LabelError(
+            f"{name} has NaN or infinite entries in row {containers.first_row(~np.isfinite(D).all(axis=1))}."
+        )
     if (D < 0).any():
-        row = first_row((D < 0).any(axis=1))
+        row = containers.first_row((D < 0).any(axis=1))
         raise LabelError(f"{name} has a negative degree in row {row}: a label distribution is not negative.")
     return D
 

@@ -20,19 +20,8 @@ from typing import Any, NamedTuple
 import faiss
 import numpy as np
 
+from contone.backends.numpy import faiss_lists as lists
 from contone.backends.numpy import take_rows
-from contone.backends.numpy.faiss_lists import (
-    BLOCK_ROWS,
-    POINTS_PER_LIST,
-    SEED,
-    best,
-    measured,
-    n_lists,
-    one_thread,
-    pieces,
-    single,
-    train,
-)
 from contone.backends.numpy.neighbours import Neighbours
 from contone.backends.protocols import invert
 from contone.runtime.machine import side_by_side
@@ -59,7 +48,7 @@ def search(X: np.ndarray, queries: np.ndarray | None, k: int) -> Neighbours:
     index, own = _Index(X), queries is None
     asked = index.X if queries is None else queries
     m = len(asked)
-    sample = np.random.default_rng(SEED).choice(m, size=min(m, 2 * SAMPLE_QUERIES), replace=False)
+    sample = np.random.default_rng(lists.SEED).choice(m, size=min(m, 2 * SAMPLE_QUERIES), replace=False)
     tuning, check = np.array_split(sample, 2) if m > 1 else (sample, sample)
     settings = _tune(index, asked, tuning, k, own)
     indices, distances = index.nearest(asked, k, np.arange(m) if own else None)
@@ -109,12 +98,12 @@ class _Index:
 
     def __init__(self, X: np.ndarray) -> None:
         self.n = len(X)
-        self.lists = n_lists(self.n)
+        self.lists = lists.n_lists(self.n)
         self._centre = X.mean(axis=0)
-        points = single(X, self._centre)
-        size = min(self.n, self.lists * POINTS_PER_LIST)
-        chosen = points[np.sort(np.random.default_rng(SEED).choice(self.n, size=size, replace=False))]
-        self._lists = train(chosen, self.lists)
+        points = lists.single(X, self._centre)
+        size = min(self.n, self.lists * lists.POINTS_PER_LIST)
+        chosen = points[np.sort(np.random.default_rng(lists.SEED).choice(self.n, size=size, replace=False))]
+        self._lists = lists.train(chosen, self.lists)
         self._inverted: Any = self._lists.index
         self._fill(points)
         self.order, self._member = self._in_list_order()
@@ -126,10 +115,10 @@ class _Index:
         member = faiss.knn(points, groups, 1)[1][:, 0]
         near = np.sort(faiss.knn(groups, centres, self._lists.n_compared)[1], axis=1)
         own = self._inverted.quantizer
-        for group, lists in enumerate(near):
+        for group, some in enumerate(near):
             rows = np.flatnonzero(member == group)
             quantizer = faiss.IndexIDMap2(faiss.IndexFlatL2(points.shape[1]))
-            quantizer.add_with_ids(centres[lists], lists)
+            quantizer.add_with_ids(centres[some], some)
             self._inverted.quantizer = quantizer
             self._inverted.add_with_ids(points[rows], rows)
         self._inverted.quantizer = own
@@ -155,27 +144,28 @@ class _Index:
         def work(rows: slice) -> None:
             indices[rows], distances[rows] = self._nearest(asked[rows], k, None if itself is None else itself[rows])
 
-        list(side_by_side(work, pieces(len(asked), BLOCK_ROWS), one_thread))
+        list(side_by_side(work, lists.pieces(len(asked), lists.BLOCK_ROWS), lists.one_thread))
         return indices, distances
 
     def _nearest(self, asked: np.ndarray, k: int, itself: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        points, wanted = single(asked, self._centre), k + (itself is not None)
+        points, wanted = lists.single(asked, self._centre), k + (itself is not None)
         member = self._inverted.quantizer.assign(points, 1)[:, 0] if itself is None else self._member[itself]
         visited, gaps = self._lists.visit(points, member, self._settings.probes)
-        many = wanted * self._settings.candidates
-        _, candidates = self._inverted.search_preassigned(points, many, visited, gaps)
-        found = best(points, self._points, candidates, wanted)
+        _, candidates = self._inverted.search_preassigned(points, wanted * self._settings.candidates, visited, gaps)
+        found = lists.best(points, self._points, candidates, wanted)
         short = found.min(axis=1) < 0  # the lists visited held fewer rows than were asked for
         if short.any():
             found[short] = self._brute_force(points[short], wanted)
-        return measured(asked, self.X, found, k, itself)
+        return lists.measured(asked, self.X, found, k, itself)
 
     def true_radius(self, asked: np.ndarray, k: int, itself: np.ndarray | None) -> np.ndarray:
         """The distance (b,) to the k-th neighbour, by comparing with all rows."""
         # A few more than k: float32 may order near ties wrongly, float64 decides among them.
-        points, wanted = single(asked, self._centre), min(k + (itself is not None) + 5, self.n)
-        parts = side_by_side(lambda rows: self._brute_force(points[rows], wanted), pieces(len(asked), 50), one_thread)
-        return measured(asked, self.X, np.concatenate(list(parts)), k, itself)[1][:, -1]
+        points, wanted = lists.single(asked, self._centre), min(k + (itself is not None) + 5, self.n)
+        parts = side_by_side(
+            lambda rows: self._brute_force(points[rows], wanted), lists.pieces(len(asked), 50), lists.one_thread
+        )
+        return lists.measured(asked, self.X, np.concatenate(list(parts)), k, itself)[1][:, -1]
 
     def _brute_force(self, points: np.ndarray, k: int) -> np.ndarray:
         return faiss.knn(points, self._points, k)[1]

@@ -37,8 +37,7 @@ class NumpyGraph:
         return total(lambda block: function(block[1] @ F, *(A[block[0]] for A in arrays), **shared), self._blocks)
 
     def diagonal_plus(self, diagonal: np.ndarray, scale: float) -> Operator:
-        system = NumpyGraph((sp.diags_array(diagonal) + scale * self.matrix).tocsr())
-        return partial(_multiply, system._blocks)
+        return partial(_multiply, NumpyGraph((sp.diags_array(diagonal) + scale * self.matrix).tocsr())._blocks)
 
     def symmetrize(self, *, by: str) -> NumpyGraph:
         B = self.matrix.T.tocsr()

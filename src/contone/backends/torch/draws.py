@@ -53,8 +53,7 @@ class TensorDraws:
     def _generator(self) -> torch.Generator:
         """The device's generator, seeded by the host's when it is first needed."""
         if self._own is None:
-            seed = int(self._host.integers(0, 2**31))
-            self._own = torch.Generator(self._model.device).manual_seed(seed)
+            self._own = torch.Generator(self._model.device).manual_seed(int(self._host.integers(0, 2**31)))
         return self._own
 
     def _sent(self, drawn: np.ndarray) -> torch.Tensor:

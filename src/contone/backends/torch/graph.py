@@ -111,8 +111,7 @@ def weighted_bags(S: TorchGraph, F: Tensor) -> Tensor:
 def edge_graph(indices: Tensor, weights: Tensor) -> TorchGraph:
     """The directed graph with weight w_ir (n, k) on the edge from row i to the row indices_ir."""
     n, k = indices.shape
-    start = torch.arange(0, n * k + 1, k, device=indices.device)
-    return from_rows(start, indices.reshape(-1), weights.reshape(-1))
+    return from_rows(torch.arange(0, n * k + 1, k, device=indices.device), indices.reshape(-1), weights.reshape(-1))
 
 
 def from_rows(start: Tensor, columns: Tensor, values: Tensor) -> TorchGraph:

@@ -23,8 +23,7 @@ def read(records: Iterable[object], question: str | None = None) -> Answers:
     for record in records:
         if not isinstance(record, dict) or (question is not None and record.get("split") != question):
             continue
-        fields = {name: value for name, value in record.items() if name not in ABOUT}
-        item = found.item(record.get("id"), fields)
+        item = found.item(record.get("id"), {name: value for name, value in record.items() if name not in ABOUT})
         people, said = _answers(record)
         if len(people) != len(said):
             raise DataError(

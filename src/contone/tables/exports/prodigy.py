@@ -64,5 +64,4 @@ def _name(record: Mapping[str, object]) -> int | str:
 
 def _fields(record: Mapping[str, object]) -> dict[str, object]:
     meta = record.get("meta")
-    about = {key: record[key] for key in CONTENT if key in record}
-    return {**about, **(meta if isinstance(meta, dict) else {})}
+    return {**{key: record[key] for key in CONTENT if key in record}, **(meta if isinstance(meta, dict) else {})}
