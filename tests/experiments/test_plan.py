@@ -197,7 +197,7 @@ def test_the_code_of_a_task_is_that_of_every_class_it_names_and_of_its_kind():
     task = {"kind": "graded", "estimator": describe(LP()), "more": [{"deep": describe(Temperature())}], "rows": 3}
     expected = {LP.__module__, Temperature.__module__, *TASKS["graded"].modules}
     assert modules_of(task) == sorted(expected)
-    assert modules_of("nothing") == []
+    assert modules_of("nothing") == modules_of({"kind": "nothing"}) == []
 
 
 def test_a_trial_takes_the_first_rows_and_a_record_says_what_was_done():
