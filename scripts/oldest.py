@@ -28,7 +28,12 @@ NOT_HERE = "not (conle or levi or lible or test_an_experiment_describes_and_buil
 """These need torch, which is left out because its oldest builds are large."""
 
 TESTS = (
-    *("tests/test_public.py", "tests/test_base.py", "tests/test_baselines.py", "tests/validation/test_containers.py"),
+    *(
+        "tests/test_public.py",
+        "tests/test_base.py",
+        "tests/enhance/test_baselines.py",
+        "tests/validation/test_containers.py",
+    ),
     *("tests/test_measures.py", "tests/measurements/test_rules.py", "tests/test_estimators.py"),
     *("tests/numerics", "tests/enhance", "tests/augment", "tests/predict", "tests/datasets", "tests/tables"),
     *("tests/cli/test_enhance.py", "tests/cli/test_listing.py"),

@@ -27,7 +27,7 @@ MAX_BYTES = 2_000_000
 MUST_SHIP = ("LICENSE", "README.md", "CHANGELOG.md", "CITATION.cff", "pyproject.toml", "tests/", "examples/songs.csv")
 MUST_NOT_SHIP = (".venv", "docs/_build", "__pycache__", ".git/", "contone-results", "benchmarks/results/")
 DEMO = ("--store", "demo", "--max-rows", "300", "--seeds", "1", "--no-estimate")
-SMOKE = ("tests/test_public.py", "tests/test_measures.py", "tests/measurements", "tests/test_baselines.py")
+SMOKE = ("tests/test_public.py", "tests/test_measures.py", "tests/measurements", "tests/enhance/test_baselines.py")
 
 
 def main() -> int:

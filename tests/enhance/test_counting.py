@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.special import gammaln
+from sklearn.linear_model import LogisticRegression
 
 from contone.enhance import counting
 
@@ -77,3 +78,45 @@ def test_a_logistic_regression_tells_an_item_from_the_others(votes):
     other = counts.copy()
     other[7] = 3, 0, 0
     np.testing.assert_array_equal(counting.regressed(votes[0], other)[7], found[7])
+
+
+def test_a_regression_is_fitted_to_the_other_folds(votes):
+    """By scikit-learn, fold by fold: row i is in fold i mod 5; a label that no other row has keeps the pseudo count."""
+    X, counts = votes[0][:12], counts_of(votes, 3)[:12]
+    counts[:, 2] = 0.0
+    counts[3, 2] = 2.0
+    found = counting.regressed(X, counts)
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    for k in range(5):
+        train = np.arange(12) % 5 != k
+        rows, labels = np.nonzero(counts[train])
+        model = LogisticRegression(max_iter=1000)
+        model.fit(scaled[train][rows], labels, sample_weight=counts[train][rows, labels])
+        P = np.full((12, 3), 0.01)
+        P[:, model.classes_] += model.predict_proba(scaled)
+        expected = P / P.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(found[~train], expected[~train], atol=1e-9)
+    one = np.zeros((4, 3))
+    one[:, 1] = 2.0  # no fold has seen another label, and there are as many folds as rows
+    np.testing.assert_allclose(counting.regressed(X[:4], one), np.tile([0.01, 1.01, 0.01], (4, 1)) / 1.03)
+
+
+def test_counting_is_an_enhancer_of_votes_and_of_levels(votes):
+    X, counts = votes[0], counts_of(votes, 4)
+    np.testing.assert_allclose(counting.Counting().fit_enhance(X, counts), counting.shares(counts))
+    np.testing.assert_allclose(counting.Counting(lowest=1.0).fit_enhance(X, counts + 1), counting.shares(counts))
+    np.testing.assert_allclose(
+        counting.Counting("dirichlet").fit_enhance(X, counts), counting.dirichlet_multinomial(counts)
+    )
+    mean = counting.regressed(X, counts)
+    np.testing.assert_allclose(
+        counting.Counting("regression").fit_enhance(X, counts), counting.dirichlet_multinomial(counts, mean)
+    )
+
+
+def test_two_votes_about_one_item_tell_the_weight_of_the_prior(votes):
+    counts = counts_of(votes, 1)
+    counts[0] = 2, 0, 0
+    found = counting.dirichlet_multinomial(counts)
+    shares = (counts.sum(axis=0) + 0.5) / 42.5
+    assert np.abs(found - (counts + shares) / (counts.sum(axis=1, keepdims=True) + 1)).max() > 0.01

@@ -13,7 +13,7 @@ from scipy.optimize import check_grad
 from contone import CumulativeMass, LabelConfidence, LCdr, Uniform, measures
 from contone.enhance.lcdr import NEAR_UNIFORM
 from contone.enhance.rectified import RectifiedSoftmax, distances_from_uniform, objective_and_gradient, recover
-from contone.exceptions import NearUniformWarning
+from contone.exceptions import LabelWarning, NearUniformWarning
 
 YEAST = ("spoem", "alpha", "spo5", "cdc", "cold", "diau", "dtt", "elu", "heat", "spo")
 
@@ -62,6 +62,35 @@ def test_sum_is_mean_with_a_penalty_n_times_weaker(small):
     np.testing.assert_allclose(gradient, 60 * mean_gradient, rtol=1e-12)
     assert total.solution_.objective == pytest.approx(60 * mean.solution_.objective, rel=1e-6)
     np.testing.assert_allclose(total.label_distributions_, mean.label_distributions_, atol=2e-3)
+
+
+def test_weight_decay_is_half_a_penalty_and_starts_are_those_of_a_linear_layer(small):
+    X, L, _ = small
+    one, other = (RectifiedSoftmax(beta=b, weight_decay=w).fit(X, L) for b, w in ((0.01, 0.02), (0.02, 0.0)))
+    np.testing.assert_array_equal(one.weights_, other.weights_)
+    start = RectifiedSoftmax(tol=1e9, random_state=3).fit(X, L)  # stops where it begins
+    expected = np.random.RandomState(3).uniform(-1 / np.sqrt(5), 1 / np.sqrt(5), size=(4, 5))
+    np.testing.assert_array_equal(start.weights_, expected)
+    assert start.solution_.n_iter == 0
+    F = L / L.sum(axis=1, keepdims=True)
+    value, gradient = objective_and_gradient(expected, X, F, 1 / 60, 0.1 + 2.5e-4)
+    assert start.solution_.objective == pytest.approx(value)
+    largest = np.abs(gradient).max()  # of the mean, whatever the reduction
+    for factor, moves in ((0.99, True), (1.01, False)):
+        for reduction, beta in (("mean", 0.1), ("sum", 6.0)):
+            decay = 5e-4 if reduction == "mean" else 60 * 5e-4
+            settings = {"reduction": reduction, "beta": beta, "weight_decay": decay, "tol": factor * largest}
+            found = RectifiedSoftmax(**settings, random_state=3).fit(X, L)
+            assert (found.solution_.n_iter > 0) == moves
+
+
+def test_one_label_is_not_called_nearly_uniform():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NearUniformWarning)
+        warnings.filterwarnings("ignore", category=LabelWarning)
+        found = LCdr().fit(np.random.default_rng(0).normal(size=(30, 3)), np.ones((30, 1)))
+    assert not found.near_uniform_
+    assert found.uniform_distance_ == 0.0
 
 
 def test_a_heavy_penalty_gives_uniform_and_none_fits_best(small):

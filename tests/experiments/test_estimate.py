@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from contone.experiments.benchmark import make_spec
 from contone.experiments.describe import describe
 from contone.experiments.plan import Cell, make_plan
 from contone.experiments.run import PROBE_ROWS, Progress, estimate, run
-from contone.experiments.sources import load
+from contone.experiments.sources import Source, load
 from contone.experiments.store import Store
 
 CUMULATIVE = {"class": "CumulativeMass", "params": {"t": 0.5}}
@@ -33,6 +34,40 @@ def test_the_growth_between_two_trials_is_carried_on(tmp_path, monkeypatch, powe
     expected = 1e-3 * (PROBE_ROWS[1] / 100) ** power * (n / PROBE_ROWS[1]) ** kept
     assert found.cells == {cells(1)[0].key: pytest.approx(expected)}
     assert found.seconds == pytest.approx(expected)
+
+
+def test_time_grows_with_rows_and_labels_from_the_smallest_set(tmp_path, monkeypatch):
+    rng, made = np.random.default_rng(0), []
+    for name, n, q in (("large", 800, 6), ("small", 240, 3)):
+        path = tmp_path / f"{name}.npz"
+        np.savez(path, X=rng.normal(size=(n, 2)), D=rng.dirichlet(np.ones(q), size=n))
+        source = Source(name, str(path)).plain()
+        task = {"kind": "enhance", "estimator": describe(Temperature())}
+        made.append(Cell("t", "row", "T", name, load(name, source).content, task, CUMULATIVE, source=source))
+    tried = []
+    monkeypatch.setattr(estimating, "seconds_on", lambda cell, n: tried.append((cell.dataset, n)) or 1e-3 * n**1.5)
+    found = estimate(made, Store(tmp_path / "store"), jobs=2)
+    assert tried == [("small", 120), ("small", 240)]
+    small = 1e-3 * 240**1.5
+    large = small * (800 / 240) ** 1.5 * 2  # twice as many labels
+    assert [found.cells[c.key] for c in made] == pytest.approx([large, small])
+    assert found.longest.dataset == "large"
+    assert found.seconds == pytest.approx(large)  # more than half of all
+    monkeypatch.setattr(estimating, "seconds_on", lambda cell, n: tried.append(n) or 3.0)
+    long = estimate(made, Store(tmp_path / "store"))
+    assert tried[2:] == [120]  # a trial that takes long is not repeated with more rows
+    assert [long.cells[c.key] for c in made] == pytest.approx([3.0 * 800 / 120 * 2, 3.0 * 240 / 120])
+    assert long.seconds == pytest.approx(3.0 * 800 / 120 * 2 + 6.0)
+
+
+def test_what_the_store_knows_of_a_row_is_taken_for_another_version_of_it(tmp_path, monkeypatch):
+    """The row is there with other parameters: a run of it took two seconds."""
+    before, after = cells(2)
+    after = replace(after, row=before.row)
+    store = Store(tmp_path)
+    store.add({"key": before.key, "status": "done", "cell": before.plain(), "scores": {}, "time": {"wall": 2.0}})
+    monkeypatch.setattr(estimating, "seconds_on", lambda cell, n: pytest.fail("tried"))
+    assert estimate([after], store).cells == {after.key: 2.0}
 
 
 def test_a_run_is_not_shorter_than_its_longest_cell(tmp_path, monkeypatch):
@@ -71,3 +106,10 @@ def test_the_time_left_is_known_before_the_first_cell():
     progress = Progress(total=2, reused=0, jobs=2, expected={"a": 3.0, "b": 5.0})
     progress.waiting = {"a": "x", "b": "y"}
     assert progress.seconds_left() == pytest.approx(4.0)
+
+
+def test_a_row_without_an_estimate_takes_as_long_as_it_did_or_as_the_others():
+    progress = Progress(total=4, reused=0, jobs=1, expected={"a": 3.0}, costs={"x": [1.0, 2.0], "y": [6.0]})
+    progress.waiting = {"a": "x", "b": "x", "c": "z"}
+    assert progress.seconds_left() == pytest.approx(3.0 + 1.5 + 3.0)
+    assert (progress.left, progress.running) == (3, 1)

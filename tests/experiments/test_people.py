@@ -12,7 +12,7 @@ from contone import Inversion, Temperature, Uniform
 from contone.exceptions import DataError, InputError
 from contone.experiments.answers import Answers, read_answers
 from contone.experiments.compute import compute
-from contone.experiments.judging import COUNTERS, best_temperature, log_loss, marks
+from contone.experiments.judging import COUNTERS, best_temperature, judge, log_loss, marks
 from contone.experiments.people import make_report, plan_people, table
 from contone.experiments.run import run as run_cells
 from contone.experiments.store import Store, load_results
@@ -110,6 +110,69 @@ def test_dawid_and_skene_find_one_truth_and_who_knows_it():
     assert np.mean(found.argmax(axis=1) == truth) > np.mean(majority == truth)
     assert np.mean(found.argmax(axis=1) == truth) > 0.97
     np.testing.assert_allclose(found.sum(axis=1), 1.0)
+
+
+def test_dawid_and_skene_by_loops():
+    """Expectation and maximisation written out, for three people and two labels."""
+    answers = Answers(np.zeros((4, 1)), np.array([0, 0, 0, 1, 1, 2, 2, 3]), np.array([5, 6, 7, 5, 6, 6, 7, 7]),
+                      np.array([0, 0, 1, 1, 1, 0, 1, 1]), ("a", "b"))  # fmt: skip
+    lines = list(zip(answers.item, answers.worker - 5, answers.label, strict=True))
+    T = answers.counts() + 0.5
+    T /= T.sum(axis=1, keepdims=True)
+    for _ in range(500):
+        share, confusion = T.mean(axis=0), np.full((3, 2, 2), 0.01)
+        for i, w, l in lines:
+            confusion[w, l] += T[i]
+        confusion /= confusion.sum(axis=1, keepdims=True)
+        new = np.tile(share, (4, 1))
+        for i, w, l in lines:
+            new[i] *= confusion[w, l]
+        T = new / new.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(COUNTERS["Dawid-Skene"](answers), T, atol=1e-4)
+
+
+def test_the_best_temperature_has_a_closed_form_for_two_labels():
+    """R = (.8, .2) everywhere and a share .6 for the first: R^t is (.6, .4) at t = log(.6 / .4) / log(.8 / .2)."""
+    counts, R = np.tile([6.0, 4.0], (5, 1)), np.tile([0.8, 0.2], (5, 1))
+    least, t = best_temperature(counts, R)
+    assert least == pytest.approx(-0.6 * math.log(0.6) - 0.4 * math.log(0.4))
+    assert t == pytest.approx(math.log(1.5) / math.log(4.0), rel=1e-3)
+
+
+def test_what_is_judged_is_counted(votes):
+    given, left = votes.split(5, 2)
+    scores, extra = judge({"k": 5, "counts": "Counting"}, votes, 2)
+    assert extra["judged"] == 40
+    assert scores["log_loss"] == pytest.approx(log_loss(left.counts(), COUNTERS["Counting"](given)))
+    assert scores["log_loss_tempered"] == pytest.approx(best_temperature(left.counts(), COUNTERS["Counting"](given))[0])
+    assert judge({"k": 6, "counts": "Counting"}, votes, 0)[1]["judged"] == 0
+
+
+def test_the_verdict_counts_the_sets_on_which_a_method_beats_both_ways_of_counting(tmp_path):
+    store, planned = Store(tmp_path), []
+    losses = {"Counting": (0.5, 0.7, 0.5), "Dirichlet-multinomial": (0.6, 0.6, 0.5), "A": (0.4, 0.55, 0.4),
+              "B": (0.55, 0.59, 0.5), "C": (0.5, 0.6, 0.5)}  # fmt: skip
+    for row, values in losses.items():
+        for name, value in zip("xyz", values, strict=True):
+            cell = {"key": row + name, "experiment": "people", "dataset": name, "row": row, "method": row, "seed": 0}
+            cell |= {"setting": {"k": 3}, "baseline": row in list(losses)[:2], "oracle": False, "task": {}}
+            record = {"key": cell["key"], "status": "done", "cell": cell, "warnings": [], "solution": {}, "extra": {}}
+            record |= {"scores": {"log_loss": value, "log_loss_tempered": value}, "time": {"cpu": 1.0, "wall": 1.0}}
+            store.add({**record, "data": {"n": 1, "d": 1, "q": 2, "labels_per_row": 1.0}})
+            planned.append(cell)
+    store.open_run({"versions": {}, "machine": {}}, planned)
+    report = make_report(store)
+    (said,) = report.sentences
+    assert said == "Given 3 answers per item, counting is beaten by A on 3, B on 1 of 3 sets."
+    grid = report.section("answers-3").grids()[0]
+    assert [(row.name, row.cells[0].text, row.kind) for row in grid.rows] == [
+        ("A", "0.450", "method"), ("C", "0.533", "method"), ("B", "0.547", "method"),
+        ("Counting", "0.567", "baseline"), ("Dirichlet-multinomial", "0.567", "baseline"),
+    ]  # fmt: skip
+    assert report.section("summary").blocks[0].items == (said,)
+    none = make_report(Store(tmp_path / "none"))
+    assert none.sentences == ()
+    assert none.section("summary").blocks[0].items == ("No results are here yet.",)
 
 
 def test_log_loss_is_the_mean_over_items_and_is_clipped():

@@ -87,3 +87,47 @@ def test_wrong_names_are_errors_with_a_sentence(tmp_path):
         as_source(tmp_path / "nothing.csv")
     with pytest.raises(InputError, match="in memory only"):
         as_source(Dataset(np.ones((2, 1)), np.full((2, 2), 0.5), ("x",), ("a", "b"), name="mine"))
+
+
+def test_a_file_is_called_as_it_is_without_its_suffix(frame, tmp_path, monkeypatch):
+    for name in ("mine.csv.gz", "other.CSV", "third.npz"):
+        (tmp_path / name).write_bytes(b"x")
+    monkeypatch.chdir(tmp_path)
+    found = [as_source(name, degrees=["d"], features=["f"]) for name in ("mine.csv.gz", "./other.CSV", "third.npz")]
+    assert [source.name for source in found] == ["mine", "other", "third"]
+    assert [(source.degrees, source.features) for source in found] == [(("d",), ("f",))] * 2 + [((), ())]
+    assert [source.file for source in found] == [
+        str(tmp_path / name) for name in ("mine.csv.gz", "other.CSV", "third.npz")
+    ]
+    source = Source("x")
+    assert as_source(source) is source
+
+
+def test_a_sample_keeps_the_order_of_the_rows_and_all_rows_are_no_sample(frame, tmp_path):
+    path = tmp_path / "mine.parquet"
+    frame.write_parquet(path)
+    whole = read(Source("mine", str(path)))
+    for rows in (11, 12, 13):
+        found = read(Source("mine", str(path), max_rows=rows))
+        assert found.name == ("mine (11 rows)" if rows == 11 else "mine")
+        kept = [int(np.flatnonzero((x == whole.X).all(axis=1))[0]) for x in found.X]
+        assert kept == sorted(kept)
+        assert len(set(kept)) == min(rows, 12)
+        np.testing.assert_array_equal(found.D, whole.D[kept])
+
+
+def test_a_table_needs_degrees_that_are_numbers_and_a_feature(frame, tmp_path):
+    path = tmp_path / "mine.parquet"
+    frame.with_columns(pl.lit("much").alias("a_degree")).write_parquet(path)
+    with pytest.raises(DataError, match="the degrees a_degree are not numbers"):
+        read_table(path)
+    frame.drop("x", "y", "id").write_parquet(path)
+    with pytest.raises(DataError, match="no numeric column is left as a feature"):
+        read_table(path)
+    frame.write_parquet(path)
+    with pytest.raises(ContoneError) as refused:
+        read_table(path, ["nothing*"])
+    assert refused.value.argument == "degrees"
+    assert read_table(path, features=["x", "a"]).feature_names == ("x", "a")  # named, so that it is meant
+    assert read_table(path).name == "mine"
+    assert read_table(path, name="n").name == "n"

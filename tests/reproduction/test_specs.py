@@ -1,15 +1,14 @@
-"""Specs expand to cells; keys follow content and nothing else."""
+"""The specs of the paper: what is in them, under which names, and what they stand for."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from contone import LCdr, Temperature, Uniform
+from contone import LCdr
 from contone.enhance import methods
 from contone.exceptions import DataError, InputError
-from contone.experiments.describe import build, closure, describe, fingerprint
-from contone.experiments.plan import Cell, make_plan
+from contone.experiments.describe import build
+from contone.experiments.plan import make_plan
 from contone.experiments.spec import read_spec
 from contone.reproduction.specs import GROUPS, ORDER, sources, specs
 
@@ -39,19 +38,6 @@ def bare(monkeypatch, tmp_path):
     monkeypatch.setenv("CONTONE_CACHE", str(tmp_path))
 
 
-def cell(**changes) -> Cell:
-    base = {
-        "experiment": "e",
-        "row": "r",
-        "method": "Temperature",
-        "dataset": "artificial",
-        "data_hash": "0",
-        "task": {"kind": "enhance", "estimator": describe(Temperature())},
-        "degradation": {"class": "CumulativeMass", "params": {"t": 0.5}},
-    }
-    return Cell(**{**base, **changes})
-
-
 @pytest.mark.parametrize("name", ORDER)
 def test_every_experiment_of_the_paper_has_a_spec(name):
     spec = specs()[name]
@@ -73,19 +59,6 @@ def test_all_methods_and_presets_are_in_the_recovery_table(bare):
     assert rows["Mean of truth"].oracle
     assert {c.dataset for c in plan.cells} == {"artificial"}
     assert "contone data fetch" in plan.missing_data["yeast-alpha"]
-
-
-def test_rows_of_a_spec():
-    plan = make_plan([read_spec(SPEC)])
-    assert [(c.row, c.setting, c.oracle) for c in plan.cells] == [
-        ("Uniform", {}, False),
-        ("Temperature", {}, False),
-        ("curve", {"c": 0.1}, False),
-        ("curve", {"c": 0.2}, False),
-        ("grid", {}, True),
-    ]
-    # The curve passes through the default, which is computed once.
-    assert plan.cells[1].key == plan.cells[3].key
 
 
 def test_random_methods_run_over_seeds_and_others_once():
@@ -116,37 +89,9 @@ def asked(*names: str) -> list[str]:
 def test_names_of_data_sets(bare):
     assert asked("yeast", "alpha", "sjaffe")[-1] == "sjaffe"
     assert len(asked("yeast", "alpha")) == 10
+    assert asked("Yeast_Alpha", "yeast-alpha", "alpha") == ["yeast-alpha"]
     with pytest.raises(DataError, match="no data set"):
         make_plan([specs()["recovery"]], dataset_names=["yeats-alpha"], groups=GROUPS)
-
-
-@pytest.mark.parametrize("change", [{"seed": 1}, {"data_hash": "1"}, {"task": {"kind": "limit"}}])
-def test_the_key_follows_content(change):
-    assert cell(**change).key != cell().key
-
-
-@pytest.mark.parametrize("change", [{"row": "other"}, {"experiment": "other"}, {"oracle": True}])
-def test_the_key_ignores_the_place(change):
-    assert cell(**change).key == cell().key
-
-
-def test_parameters_are_content():
-    other = {"kind": "enhance", "estimator": describe(Temperature(c=0.3))}
-    assert cell(task=other).key != cell().key
-
-
-def test_estimators_survive_as_plain_values():
-    for cls in methods().values():
-        assert describe(build(describe(cls()))) == describe(cls())
-    assert build(describe(Temperature(c=0.7))).c == 0.7
-    with pytest.raises(InputError, match="plain values"):
-        describe(object())
-
-
-def test_the_fingerprint_follows_imports():
-    found = closure(Uniform.__module__)
-    assert {"contone.enhance.baselines", "contone.base", "contone.numerics.simplex"} <= found
-    assert fingerprint("contone.measures") != fingerprint("contone.measurements")
 
 
 def test_the_tuned_ablation_is_the_tuned_lcdr(bare):
@@ -164,37 +109,3 @@ def test_the_tuned_ablation_is_the_tuned_lcdr(bare):
     assert whole["X+L"].confidence is whole["X+L"].reducer is None
     assert whole["X+LC"].reducer is None
     assert whole["LF+L"].confidence is None
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("name = ", "not valid TOML"),
-        ('name = "x"', "'title'"),
-        ('name = "x"\ntitle = "X"\nsedes = 3', "'sedes'"),
-        ('name = "x"\ntitle = "X"\nseeds = 0', "'seeds'"),
-        ('name = "x"\ntitle = "X"\nrows = 3', r"\[\[rows\]\]"),
-        ('name = "x"\ntitle = "X"\ndegradation = 3', "'degradation'"),
-    ],
-)
-def test_a_wrong_spec_is_refused_by_the_key(text, message):
-    with pytest.raises(InputError, match=message):
-        read_spec(text, "mine.toml")
-
-
-def test_one_set_under_two_spellings_is_one_set(bare, monkeypatch, tmp_path):
-    assert asked("Yeast_Alpha", "yeast-alpha", "alpha") == ["yeast-alpha"]
-    rng = np.random.default_rng(0)
-    content = {"X": rng.normal(size=(20, 2)), "D": rng.dirichlet([1, 1, 1], size=20)}
-    for name in ("mine.npz", "copy.npz"):
-        np.savez(tmp_path / name, **content)
-    monkeypatch.setenv("CONTONE_DATA", str(tmp_path))
-    plan = make_plan([read_spec(SPEC)], dataset_names=["mine", "MINE", "Mine", "copy"])
-    assert {c.dataset for c in plan.cells} == {"mine"}
-    assert plan.duplicates == {"copy": "mine"}
-    assert len(plan.cells) == 5
-
-
-def test_a_task_that_does_not_exist_is_named():
-    with pytest.raises(InputError, match="no task 'limits'"):
-        make_plan([read_spec('name = "x"\ntitle = "X"\ndatasets = ["artificial"]\n[[rows]]\ntask = "limits"')])

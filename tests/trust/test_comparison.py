@@ -11,9 +11,12 @@ import pytest
 from contone import CumulativeMass, Inversion, Rehearsal, Temperature, Uniform, compare
 from contone.base import Enhancer
 from contone.exceptions import ArgumentError
-from contone.numerics.simplex import softmax
+from contone.numerics.simplex import kl_divergence, softmax
 from contone.numerics.solution import Solution
+from contone.trust.comparison import rank, rows_for_people
 from contone.trust.hidden_labels import score_hidden_entries
+from contone.trust.rehearsal import Replicate
+from contone.trust.trial import Trial
 
 QUICK = Inversion(n_sweeps=60, n_burn=20)
 
@@ -106,6 +109,100 @@ def test_the_figure_shows_all_that_have_a_finite_score(comparison):
     pytest.importorskip("matplotlib")
     labels = [text.get_text() for text in comparison.figure().axes[0].get_yticklabels()]
     assert set(labels) == {"limit", "model", "warm", "Uniform"}
+
+
+class Made:
+    """A rehearsal of three replicates of two rows, with truths and limits that were made by hand."""
+
+    warnings, remarks = ("w",), ("r",)
+    labels = np.eye(2)
+
+    def __init__(self):
+        self.truths = [np.array([[0.8, 0.2], [0.4, 0.6]]), np.array([[0.7, 0.3], [0.5, 0.5]]), np.full((2, 2), 0.5)]
+        graded = np.array([[0.7, 0.3], [np.nan, np.nan]])  # the second replicate is judged by its second row
+        self.replicates = tuple(
+            Replicate(D, np.eye(2), None, graded if k == 1 else None) for k, D in enumerate(self.truths)
+        )
+        self.limits = tuple(0.5 * D + 0.5 * np.roll(D, 1, axis=0) for D in self.truths)
+
+    def __len__(self):
+        return 3
+
+
+def test_standings_are_means_over_the_replicates_and_ahead_is_beside_the_next_one():
+    made = Made()
+    rows = [slice(None), slice(1, 2), slice(None)]
+
+    def kl(answers):
+        return [kl_divergence(D[r], A[r]).mean() for D, A, r in zip(made.truths, answers, rows, strict=False)]
+
+    good = [0.9 * D + 0.05 for D in made.truths]
+    fair = [0.1 * D + 0.45 for D in made.truths]
+    fair[1] = good[1]  # a tie is not ahead
+    cut = [np.full((2, 2), 0.5)] * 2
+    bad = [np.array([[0.3, 0.7], [0.6, 0.4]])] * 3
+
+    def trials(answers, error=""):
+        return [Trial(A, 0.5 + k, 0.1, error, warnings=((UserWarning, "note"),)) for k, A in enumerate(answers)]
+
+    tried = {"bad": (True, trials(bad)), "good": (False, trials(good)), "cut": (False, trials(cut)),
+             "none": (False, trials([None] * 3, "E: broken\nmore")), "fair": (False, trials(fair))}  # fmt: skip
+    found = rank(tried, made, {"good": (0.25, "rows"), "fair": (0.125, "entries")})
+    assert [s.name for s in found.standings] == ["limit", "good", "fair", "cut", "bad", "none"]
+    assert [s.kind for s in found.standings] == ["limit", "method", "method", "method", "baseline", "method"]
+    assert (found.best, found.n_replicates, found.n_rows, found.n_labels) == ("good", 3, 2, 2)
+    assert found.warnings == ("w", "r")
+    own = found["good"]
+    assert own.kl == pytest.approx(kl(good))
+    assert own.scores["kl"] == pytest.approx(np.mean(kl(good)))
+    assert own.deviations["kl"] == pytest.approx(np.std(kl(good), ddof=1))
+    limits, uniform = kl(made.limits), kl([np.full((2, 2), 0.5)] * 3)
+    share = (uniform[0] - kl(good)[0]) / (uniform[0] - limits[0])  # in the others uniform is as good as the limit
+    assert own.recovered == pytest.approx(share)
+    assert (own.ahead, own.held_out, own.hidden) == (pytest.approx(1 / 3), 0.25, "rows")
+    assert own.seconds == pytest.approx(1.5)
+    assert own.notes == ("note",)
+    few = found["cut"]
+    assert (few.n_replicates, few.errors) == (2, ("too slow for the budget: run on 2 of 3 replicates",))
+    assert few.ahead == 1.0  # of the two that it was run on
+    failed = found["none"]
+    assert (failed.errors, failed.scores, failed.seconds) == (("E: broken",), {}, 1.5)
+    assert np.isnan([failed.ahead, failed.recovered, failed.held_out, found["bad"].ahead]).all()
+    table = {row[0]: row[1:] for row in rows_for_people(found)}
+    assert table["good"] == (
+        f"{100 * share:.0f} %", *(f"{v:.4f}" for v in (own.scores["kl"], own.deviations["kl"],
+        own.scores["chebyshev"], own.scores["cosine"])), "33%", "0.250 †", "1.50", "",
+    )  # fmt: skip
+    assert table["none"] == ("failed", "", "", "", "", "", "", "1.50", "E: broken")
+    assert table["bad *"][5:] == ("", "", "1.50", "")
+    assert table["fair"][6] == "0.125"
+    assert table["limit"][-2] == ""
+    lines = str(found).splitlines()
+    assert lines[0] == "Expected scores on 3 rehearsed data sets of 2 rows and 2 labels"
+    assert lines[2].startswith("Method  Recovered")
+    assert lines[-2:] == ["Warning: w", "Warning: r"]
+
+
+def test_the_picture_has_a_dot_at_the_mean_and_a_bar_per_replicate(comparison):
+    pytest.importorskip("matplotlib")
+    axis = comparison.figure().axes[0]
+    assert axis.get_xscale() == "log"
+    shown = [s for s in comparison.standings if s.name in ("limit", "model", "warm", "Uniform")]
+    bars, dots = axis.lines[::2], axis.lines[1::2]
+    for height, (s, bar, dot) in enumerate(zip(reversed(shown), bars, dots, strict=True)):
+        assert list(bar.get_xdata()) == list(s.kl)
+        assert set(bar.get_ydata()) == {height}
+        assert (dot.get_xdata()[0], dot.get_ydata()[0]) == (s.scores["kl"], height)
+
+
+def test_a_budget_below_zero_is_refused_and_zero_splits_hide_nothing(data, rehearsal):
+    for wrong in (0, -1.0, "long"):
+        with pytest.raises(ArgumentError, match="budget must be"):
+            compare(["LP"], *data, rehearsal=rehearsal, budget=wrong)
+    found = compare([Temperature()], *data, rehearsal=rehearsal, n_splits=0)
+    assert np.isnan(found["Temperature"].held_out)
+    slow = compare([Slow()], *data, rehearsal=rehearsal, n_splits=1, budget=10.0)
+    assert slow["Slow"].n_replicates == 4
 
 
 def test_names_of_methods(data, rehearsal):

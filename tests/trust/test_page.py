@@ -10,9 +10,11 @@ import pytest
 
 from contone import CumulativeMass, Inversion, Uniform, check
 from contone.numerics.simplex import softmax
+from contone.pages import svg
+from contone.pages.blocks import Charts
 from contone.pages.render import render, save
 from contone.trust import page
-from contone.trust.check_result import Finding
+from contone.trust.check_result import DoubtfulEntry, Finding, LabelSummary, RowSummary
 from contone.trust.verdict import decide
 
 pytest.importorskip("jinja2")
@@ -68,6 +70,101 @@ def test_a_million_rows_and_many_labels_stay_small(found):
     streamed = html(replace(found, findings=(), n_rows=1_000_000, n_fitted=50_000), "large.parquet")
     assert "fitted to a sample of 50,000 rows; this page looks at 80 rows drawn at random among these" in streamed
     assert "4800 more are not shown" in text
+
+
+def test_labels_are_sorted_by_their_degrees_with_bars_and_typical_intervals(found):
+    labels = (
+        LabelSummary("a", 0.25, 0.2, 0.1, 0.35),
+        LabelSummary("b", 0.5, 0.6, 0.4, 0.7),
+        LabelSummary("c", 0.0, 0.0),
+    )
+    section = page.document(replace(found, labels=labels)).section("labels")
+    (grid,) = section.grids()
+    assert [column.title for column in grid.columns] == ["Marked", "Mean degree", "Lower", "Upper"]
+    assert not any(column.is_text for column in grid.columns)
+    texts = [(row.name, *(cell.text for cell in row.cells)) for row in grid.rows]
+    assert texts == [("b", "50.0 %", "60.0 %", "40.0 %", "70.0 %"), ("a", "25.0 %", "20.0 %", "10.0 %", "35.0 %"),
+                     ("c", "0.0 %", "0.0 %", "", "")]  # fmt: skip
+    assert [row.cells[1].bar for row in grid.rows] == [page.BAR, page.BAR / 3, 0.0]
+    assert section.blocks[0].text.endswith("typical 90 % interval of a single row (median ends).")
+    plain = page.document(replace(found, labels=labels[2:])).section("labels")
+    assert plain.blocks[0].text == "Mean degree over the rows."
+    assert len(plain.grids()[0].columns) == 2
+
+
+def test_rows_and_entries_are_described(found):
+    marked = tuple(f"m{k}" for k in range(14))
+    row = RowSummary(7, 0.12345, marked, (("a", 0.617), ("b", 0.2)))
+    entry = DoubtfulEntry(3, "c", False, 0.955, marked[:12], (("a", 0.5),))
+    document = page.document(replace(found, ambiguous=(row,), doubtful=(entry, replace(entry, given=True))))
+    (ambiguous,), (doubtful,) = (document.section(name).grids() for name in ("ambiguous", "doubtful"))
+    assert [c.text for c in ambiguous.rows[0].cells] == [
+        "0.123",
+        ", ".join(marked[:12]) + " and 2 more",
+        "a 62 %, b 20 %",
+    ]
+    assert [column.is_text for column in ambiguous.columns] == [False, True, True]
+    texts = [[c.text for c in row.cells] for row in doubtful.rows]
+    assert texts[0] == ["c", "not marked", "96 %", ", ".join(marked[:12]), "a 50 %"]
+    assert texts[1][1] == "marked"
+    none = page.document(replace(found, doubtful=())).section("doubtful")
+    assert none.grids() == []
+    assert none.blocks[0].text.startswith("No label looks wrong")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ((80, 80, None), "Inversion."),
+        ((81, 80, None), "Inversion; this page looks at 80 rows drawn at random."),
+        ((500, 80, 80), "; the method was fitted to a sample of 80 rows, which this page is about."),
+        (
+            (500, 80, 81),
+            "; the method was fitted to a sample of 81 rows; this page looks at 80 rows drawn at random among",
+        ),
+    ],
+)
+def test_the_page_says_which_rows_it_is_about(found, sizes, said):
+    n, checked, fitted = sizes
+    assert said in page.document(replace(found, n_rows=n, n_checked=checked, n_fitted=fitted)).about
+
+
+def test_a_picture_has_a_dot_per_category_and_a_bar_where_something_was_expected(found, monkeypatch):
+    drawings, told, to_svg = [], [], svg.to_svg
+
+    def kept(figure, *text):
+        drawings.append(figure)
+        told.append(text)
+        return to_svg(figure, *text)
+
+    monkeypatch.setattr(svg, "to_svg", kept)
+    banded = Finding("n", "T", "fine", 0.0, "Said.", {"a": 0.2, "b": 1.5}, "axis", [0.1, 1.0], [0.3, 1.2])
+    share = Finding("s", "T", "fine", 0.0, "Said.", {"a": 0.2, "b": 0.5}, "share of rows")
+    number = Finding("k", "T", "fine", 0.0, "Said.", {"a": 2.0, "b": 5.0}, "KL")
+    nothing = Finding("z", "T", "fine", 0.0, "Said.", {"a": 0.0}, "KL")
+    page_of = page.document(
+        replace(found, findings=(banded, share, number, nothing, Finding("e", "T", "fine", 0, ".")))
+    )
+    pictures = [block for block in page_of.section("checks").blocks if isinstance(block, Charts)]
+    assert [len(block.draw()) for block in pictures] == [1, 1, 1, 1, 0]
+    axis = drawings[0].axes[0]
+    assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in axis.lines] == [(0.2, 1), (1.5, 0)]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["a", "b"]
+    (bars,) = axis.collections
+    assert [segment.tolist() for segment in bars.get_segments()] == [[[0.1, 1], [0.3, 1]], [[1.0, 0], [1.2, 0]]]
+    assert told[0][2] == "Said. a: 0.2 (expected 0.1 to 0.3); b: 1.5 (expected 1 to 1.2)."
+    assert told[0][3] == {"dot-0": "a: 0.2 (expected 0.1 to 0.3)", "dot-1": "b: 1.5 (expected 1 to 1.2)"}
+    assert told[1][2] == "Said. a: 0.2; b: 0.5."
+    assert [drawing.axes[0].get_xlim() for drawing in drawings[1:]] == [
+        (0.0, 1.0),
+        (0.0, pytest.approx(5.5)),
+        (0.0, 1.0),
+    ]
+    for drawing in drawings:  # every dot is inside
+        low, high = drawing.axes[0].get_ylim()
+        n = len(drawing.axes[0].lines)
+        assert -1 < low < 0
+        assert n - 1 < high < n
 
 
 def test_the_file_appears_whole(found, tmp_path):

@@ -265,7 +265,10 @@ def _class_rows(row: Mapping[str, Any]) -> Iterator[_Marked]:
     cls: Any = named(row["class"])
     params = {name: build(value) for name, value in row.get("params", {}).items()}
     params.update(dict.fromkeys(row.get("without", ()), None))
-    base = cls.preset(row["preset"], **params) if "preset" in row else cls(**params)
+    try:
+        base = cls.preset(row["preset"], **params) if "preset" in row else cls(**params)
+    except TypeError as error:  # a parameter that the class has not, or one that it needs
+        raise InputError(f"A row with class = {row['class']!r} has wrong parameters: {error}.") from error
     marks: Record = {"row": row.get("name", row["class"]), "method": row["class"]}
     if "grid" in row:
         task = {"kind": "oracle_grid", "grid": row["grid"], "measure": row["measure"]}

@@ -125,12 +125,13 @@ def _share_finding(found: LeftOut) -> Finding:
     """Among label entries with a degree near p: did a share p of them come true?"""
     asked = ~np.isnan(found.answers)
     p, hit = found.degrees[asked], found.answers[asked]
+    groups: dict[str, list[int]] = {}
+    for part in np.array_split(np.argsort(p, kind="stable"), N_BINS):  # groups with the same degree are one
+        groups.setdefault(f"{p[part].mean():.3f}", []).extend(part)
     shown, low, high = dict[str, float](), list[float](), list[float]()
-    for part in np.array_split(np.argsort(p, kind="stable"), N_BINS):
-        mean, half = float(p[part].mean()), 1.645 * float(np.sqrt((p[part] * (1 - p[part])).sum())) / len(part)
-        shown[f"{mean:.3f}"] = float(hit[part].mean())
-        if len(shown) > len(low):  # groups with the same degree are one
-            low, high = [*low, max(mean - half, 0.0)], [*high, min(mean + half, 1.0)]
+    for name, one in groups.items():
+        mean, half = float(p[one].mean()), 1.645 * float(np.sqrt((p[one] * (1 - p[one])).sum())) / len(one)
+        shown[name], low, high = float(hit[one].mean()), [*low, max(mean - half, 0.0)], [*high, min(mean + half, 1.0)]
     inside = float(np.mean([a <= v <= b for v, a, b in zip(shown.values(), low, high, strict=True)]))
     said = (
         f"Predicted shares: in {inside:.0%} of {len(shown)} groups of degrees, the share that came true is in its 90 % "

@@ -111,6 +111,79 @@ def test_augmentation_has_a_panel_per_method_that_was_run():
     assert of_paper.augmentation(Results(measured), []) == []
 
 
+@pytest.fixture
+def figures(monkeypatch):
+    """The drawings as Matplotlib holds them, in the order in which they were made."""
+    found = []
+    to_svg = svg.to_svg
+    monkeypatch.setattr(svg, "to_svg", lambda figure, *text: found.append(figure) or to_svg(figure, *text))
+    return found
+
+
+def marks(axis) -> list[tuple[str, float, float]]:
+    """Single marks: their shape and place."""
+    lines = [line for line in axis.lines if len(line.get_xdata()) == 1]
+    return [(line.get_marker(), *map(float, (line.get_xdata()[0], line.get_ydata()[0]))) for line in lines]
+
+
+def test_marks_of_a_panel_stand_at_their_ratio_and_beside_their_set(figures):
+    score = {"Uniform": 0.1, "LP": 0.05, "LCdr-LP": 0.9}
+    sets = ("yeast-cdc", "yeast-elu")
+    measured = [scored("augmentation", row, d, v * (1 + i)) for row, v in score.items() for i, d in enumerate(sets)]
+    measured.append(Result("augmentation", "yeast-spo", "LP", "LP", "method", status="done", scores={"clark": 0.0}))
+    results = Results([*measured, scored("augmentation", "Uniform", "yeast-spo", 0.0)])  # nothing is a multiple of 0
+    table = {"clark": {"LP": {"cdc": 0.16, "elu": 0.32}, "LCdr-LP": {"cdc": 0.15}}}
+    of_paper.augmentation(results, published_figures(results, "augmentation", table))
+    (figure,) = figures
+    (axis,) = figure.axes
+    heights = [-0.24, -0.08, 0.08, 0.24]  # alone, augmented, and both as published
+    assert marks(axis) == [
+        ("o", pytest.approx(0.5), pytest.approx(heights[0])),
+        ("o", pytest.approx(0.5), pytest.approx(1 + heights[0])),
+        (">", of_paper.RIGHT, pytest.approx(heights[1])),  # further off: an arrow at the edge
+        (">", of_paper.RIGHT, pytest.approx(1 + heights[1])),
+        ("o", pytest.approx(1.6), pytest.approx(heights[2])),
+        ("o", pytest.approx(1.6), pytest.approx(1 + heights[2])),
+        ("D", pytest.approx(1.5), pytest.approx(heights[3])),
+    ]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["cdc", "elu"]
+    assert list(axis.get_yticks()) == [0, 1]
+    bottom, top = axis.get_ylim()  # the first set on top, and all marks within
+    assert top < min(heights)
+    assert bottom > 1 + max(heights)
+    assert bottom < 2
+    assert any(list(line.get_xdata()) == [1, 1] for line in axis.lines)  # the uniform distribution
+
+
+def test_a_curve_passes_through_its_points_and_rings_the_papers_value(figures):
+    def result(row: str, setting: dict, score: float | None) -> Result:
+        scores = {} if score is None else {"kl": score}
+        return Result("sensitivity", "sjaffe", row, row, "method", status="done", setting=setting, scores=scores)
+
+    found = [result("LCdr", {"alpha": v}, s) for v, s in ((0.0001, 0.4), (0.1, 0.3), (10.0, None), (1.0, 0.2))]
+    found += [result("other", {"alpha": v}, s) for v, s in ((0.1, 0.5), (0.01, 0.6))]
+    found += [result("LCdr", {"n_neighbors": v}, s) for v, s in ((10, 0.3), (3, 0.25))]
+    results = Results([*found, result("Uniform", {}, 0.45)])
+    (chart,) = of_paper.sensitivity(of_paper.curves(results))
+    (figure,) = figures
+    first, second = figure.axes
+    assert [label.get_text() for label in first.get_xticklabels()] == ["1e−4", "0.01", "0.1", "1", "10"]
+    assert (first.get_xlabel(), second.get_xlabel(), first.get_ylabel()) == ("α", "k", "KL")
+    assert first.get_ylim()[0] == 0
+
+    def lines(axis):
+        return [list(zip(line.get_xdata(), line.get_ydata(), strict=True)) for line in axis.lines]
+
+    # Steps of equal width, in the order of the values; what was not measured is left out.
+    assert lines(first)[1:5] == [[(0, 0.4), (2, 0.3), (3, 0.2)], [(2, 0.3)], [(2, 0.5), (1, 0.6)], [(2, 0.5)]]
+    assert lines(second)[1:] == [[(1, 0.3), (0, 0.25)], [(1, 0.3)]]
+    assert [line.get_fillstyle() for line in first.lines[1:5]] == ["full", "none"] * 2
+    assert set(first.lines[0].get_ydata()) == set(second.lines[0].get_ydata()) == {0.45}
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["LCdr", "other", "uniform"]
+    assert "Uniform: 0.4500." in chart.svg
+    assert "LCdr, α 0.0001: 0.4000, 0.1: 0.3000, 1: 0.2000." in chart.svg
+
+
 def test_ablation_is_relative_to_uniform():
     ends = [scored("ablation", "Uniform", "yeast-cdc", 0.1)]
     measured = [scored("ablation", "LF+LC", "yeast-cdc", 0.05), Result("ablation", "yeast-elu", "LF+LC", "x", "method")]

@@ -20,6 +20,7 @@ from contone.experiments.store import Store, load_results
 from contone.pages.blocks import Charts, Pictures
 from contone.pages.render import as_plain
 from contone.reproduction import charts, paper
+from contone.reproduction.errata import errata
 from contone.reproduction.published import RULES, published_figures, verdict
 from contone.reproduction.report import _rank_groups, make_report
 from contone.reproduction.specs import specs
@@ -185,6 +186,37 @@ def test_our_results_are_ranked_and_tested(tmp_path):
     section = make_report(store).section("ranks")
     cells = {row.name: row.cells for row in section.grids()[0].rows}
     assert cells["LCdr"][0].note.startswith("printed ")
+
+
+def test_the_sentences_say_what_was_asked_and_what_came_out(tmp_path):
+    store = Store(tmp_path)
+    printed = paper.recovery()["kl"]["LCdr"]
+    rows = {"LCdr": 0.6, "LCdr (paper)": 0.8, "Temperature": 0.9, "Uniform": 1.1, "Limit": 0.1}
+    scores = {row: {"yeast-spo": v, "yeast-spoem": v, "artificial": v} for row, v in rows.items()}
+    scores["LCdr (paper)"]["yeast-spo"] = printed["spo"] * 1.01
+    fill(store, "recovery", scores, ("Limit",))
+    report = make_report(store)
+    asked, furthest, beside, uniform, published = report.sentences
+    assert asked.startswith("4 methods with their presets were asked")  # without baselines marked in this store
+    assert "of 3 data sets from" in asked
+    assert asked.endswith("2 of the paper's 12 sets are among them.")
+    assert furthest.startswith("LCdr (paper) comes furthest: on average it covers")
+    assert beside == (
+        "LCdr with the paper's parameters covers 50 %; one line without features, softmax(0.2 L), covers 20 %."
+    )
+    assert uniform.startswith("The published row of LCdr is the uniform distribution: On 2 Yeast sets")
+    results = load_results(store)
+    figures = published_figures(results, "recovery", paper.recovery())
+    named = [f.verdict.name for f in figures if f.verdict.name != "not comparable"]
+    n = {name: named.count(name) for name in RULES}
+    assert n["matches"] >= 1
+    assert published == (
+        f"Of {len(named)} published figures that could be re-run, {n['matches']} match, {n['close']} are close, "
+        f"{n['better']} came out better and {n['worse']} worse; "
+        f"the paper's own tables hold {sum(e.holds for e in errata(results))} inconsistencies, recomputed below."
+    )
+    missing = next(block for block in report.section("summary").blocks if getattr(block, "style", "") == "missing")
+    assert any("No results of: augmentation, ablation, prediction, sensitivity." in text for text in missing.items)
 
 
 def test_failures_are_shown_and_are_no_results(report):
