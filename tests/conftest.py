@@ -52,6 +52,12 @@ def real():
     return load
 
 
+@pytest.fixture(autouse=True)
+def forgetful(monkeypatch):
+    """Classes that a test names are no methods after it."""
+    monkeypatch.setattr("contone.enhance.plugins._given", {})
+
+
 @pytest.fixture(scope="session")
 def make_limits_cheap():
     """Limits of few trees and folds, through a patch: what a test asks for does not depend on how good they are."""

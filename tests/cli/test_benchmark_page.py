@@ -26,12 +26,6 @@ REFERENCE = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "cli_refe
 QUICK = ("--max-rows", "60", "--seeds", "1", "--no-estimate", "--jobs", "1")
 
 
-@pytest.fixture(autouse=True)
-def forgetful(monkeypatch):
-    """Classes that a test names are no methods after it."""
-    monkeypatch.setattr("contone.enhance.plugins._given", {})
-
-
 @pytest.fixture
 def quick(tmp_path, monkeypatch, undrawn, cheap_limits):
     monkeypatch.chdir(tmp_path)

@@ -258,3 +258,12 @@ def test_two_values_per_row_have_the_degrees_of_all_pairs():
     by_row = np.stack([5.0 * rng.normal(size=(22, 2)), rng.gamma(1.0, size=(22, 2))], axis=1)
     pairs = expected_softmax(by_label(by_row[:, 0], L), by_label(by_row[:, 1], L))
     np.testing.assert_allclose(expected_softmax_of_groups(by_row, L), pairs, rtol=1e-12)
+
+
+def test_how_many_labels_a_row_has_cancels():
+    """A relevant label has e^c times the degree of an irrelevant one, c being their distance over its deviation."""
+    L = np.tril(np.ones((6, 7)))
+    by_row = np.tile([[-0.4, 1.1], [0.7, 2.0]], (6, 1, 1))
+    D = expected_softmax(by_label(by_row[:, 0], L), by_label(by_row[:, 1], L))
+    np.testing.assert_allclose(np.log(D[:, 0] / D[:, 6]), 1.5 / np.sqrt(1.0 + 3.0 / np.pi**2 * 2.7), rtol=1e-12)
+    np.testing.assert_allclose(expected_softmax_of_groups(by_row, L), D, rtol=1e-12)

@@ -256,6 +256,17 @@ def test_bad_sets_get_a_sentence(votes, tmp_path):
     )
     with pytest.raises(DataError, match="item must be between 0 and 39"):
         read_answers(tmp_path / "two.npz")
+    (tmp_path / "two.npz").write_text("no archive")
+    with pytest.raises(DataError, match=r"two\.npz cannot be read: it is damaged"):
+        read_answers(tmp_path / "two.npz")
+
+
+def test_without_a_left_out_answer_there_is_no_score(votes, tmp_path):
+    save(tmp_path, "one", votes)
+    for cell in plan_people(tmp_path, {}, answers=(6,), seeds=1).cells:
+        record = compute(cell)
+        assert record["status"] == "failed"
+        assert "No item has more than 6 answers" in record["error"]
 
 
 def test_the_command_prints_and_writes_the_table(votes, tmp_path, run):

@@ -19,8 +19,8 @@ is free in every row, each row solves a problem of its own,
 
     max_{mu, v}  E log(l.softmax(z) + 1 - |l|/q) - 1/2 sum_j (lz (mu_j^2 + v_j) - log v_j),
 
-whose answer is one value for all relevant labels and one for the others: three numbers for each |l|, whatever the
-features (``solver="limit"``).
+whose answer is one value for all relevant labels and one for the others, softmax(c l) with a number c for each |l|,
+whatever the features (``solver="limit"``).
 
 Reference: Y. Lu, L. He, F. Min, W. Li, X. Jia. Generative label enhancement with Gaussian mixture and partial ranking.
 AAAI 2023.
@@ -39,7 +39,7 @@ from contone.numerics import networks
 from contone.numerics.networks import Networks, Phase, Tensor
 from contone.numerics.optimise import lbfgs
 from contone.numerics.scaling import min_max_scaling
-from contone.numerics.simplex import normalise_rows, row_maxima, row_sums
+from contone.numerics.simplex import normalise_rows, row_maxima, row_sums, softmax
 from contone.numerics.solution import Solution
 from contone.typing import Array, Domains, Presets
 
@@ -206,14 +206,14 @@ def by_label(values: np.ndarray, L: np.ndarray) -> Array:
 
 
 def expected_softmax_of_groups(by_row: np.ndarray, L: np.ndarray) -> Array:
-    """`expected_softmax` (n, q) where irrelevant and relevant labels have one mean and variance each, in O(n q)."""
+    """`expected_softmax` (n, q) where irrelevant and relevant labels have one mean and variance each: softmax(c_i l_i).
+
+    The sum of an irrelevant label is q - m + m e^c, e^c times that of a relevant one, m + (q - m) e^-c: the number of
+    labels m cancels.
+    """
     mu, v = by_row[:, 0], by_row[:, 1]
-    m = L.sum(axis=1)
-    with np.errstate(divide="ignore"):  # no label of a kind: log 0
-        irrelevant, relevant = np.log(L.shape[1] - m), np.log(m)
-    apart = (mu[:, 1] - mu[:, 0]) / np.sqrt(1.0 + 3.0 / np.pi**2 * v.sum(axis=1))
-    logs = [np.logaddexp(irrelevant, relevant + apart), np.logaddexp(relevant, irrelevant - apart)]
-    return normalise_rows(by_label(np.exp(-np.stack(logs, axis=1)), L))
+    c = (mu[:, 1] - mu[:, 0]) / np.sqrt(1.0 + 3.0 / np.pi**2 * v.sum(axis=1))
+    return softmax(c[:, None] * L)
 
 
 def free_posterior(

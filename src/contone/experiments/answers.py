@@ -83,7 +83,10 @@ def read_answers(path: Path) -> Answers:
     """The set in a file."""
     check_regular(path)
     names = ("X", "item", "worker", "label", "labels")
-    found = read_arrays(path, names)
+    try:
+        found = read_arrays(path, names)
+    except DataError as error:
+        raise DataError(f"{path} cannot be read: {error}. A set of answers is written by numpy.savez.") from error
     absent = [name for name in names if name not in found]
     if absent:
         raise DataError(f"{path} has no array {absent[0]!r}: a set of answers has {', '.join(names)}.")

@@ -17,6 +17,7 @@ from scipy.special import softmax
 
 from contone.base import Enhancer
 from contone.enhance import counting
+from contone.exceptions import DataError
 from contone.experiments.answers import Answers
 from contone.experiments.describe import build
 from contone.measurements import Votes
@@ -34,11 +35,13 @@ PSEUDO_COUNT = 0.01
 def judge(task: Record, answers: Answers, seed: int) -> tuple[dict[str, float], Record]:
     """The log loss of the left-out answers, and the same at the best temperature in hindsight; more about both."""
     given, left = answers.split(task["k"], seed)
+    judged = left.counts()
+    if not judged.any():
+        raise DataError(f"No item has more than {task['k']} answers: none is left to judge by. Give fewer of them.")
     if "counts" in task:
         R = COUNTERS[task["counts"]](given)
     else:
         R = np.asarray(_answer(build(task["estimator"]), given, task["reading"]))
-    judged = left.counts()
     loss, (tempered, exponent) = log_loss(judged, R), best_temperature(judged, R)
     extra = {"exponent": exponent, "judged": int(judged.any(axis=1).sum())}
     return {"log_loss": loss, "log_loss_tempered": tempered}, extra

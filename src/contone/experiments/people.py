@@ -53,7 +53,7 @@ def plan_people(
     if not files:
         raise InputError(f"{folder} has no set of answers: a .npz file with X, item, worker, label and labels.")
     if any(k < 1 for k in answers) or not answers:
-        raise InputError(f"answers={answers!r}: give whole numbers of at least 1.")
+        raise InputError("answers: give whole numbers of at least 1, such as 1,3.")
     sources = [Source(f.stem, str(f.resolve()), max_rows=max_rows or 0, of_people=True) for f in files]
     return plan_rows([row for k in answers for row in _rows(methods, k)], sources, lambda row: seeds)
 
