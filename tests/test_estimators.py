@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import contone
 from contone import enhance
-from contone.base import DistributionLearner, Enhancer, InductiveMixin
+from contone.base import DistributionLearner, Enhancer, InductiveMixin, InvalidParameterError
 from contone.testing import ENHANCER_CHECKS, assert_distributions, problem
 
 # Data this small makes methods say that they did not converge, found no structure, or saw a constant label.
@@ -119,3 +119,17 @@ def test_learners_predict_distributions_of_rows_never_seen(name):
     np.testing.assert_array_equal(model.predict(new), clone(LEARNERS[name]).fit(X, D).predict(new))
     np.testing.assert_array_equal(X, kept[0])
     np.testing.assert_array_equal(D, kept[1])
+
+
+WIDTHS = [
+    (name, width) for name, made in ESTIMATORS.items() for width in made.get_params() if width.startswith("n_hid")
+]
+WIDTHS += [("ConLE", "n_code"), ("LEIC", "n_code"), ("LIBLE", "n_code"), ("LEVI", "n_latent")]
+
+
+@pytest.mark.parametrize(("name", "width"), WIDTHS)
+def test_a_layer_of_a_million_units_is_refused_in_a_sentence(name, width):
+    """It took 12 GB, or half a minute for a dozen rows, before anything was said."""
+    X, L = problem()
+    with pytest.raises(InvalidParameterError, match=rf"'{width}' parameter of {name} must be .* range \[1, 10000\]"):
+        clone(ESTIMATORS[name]).set_params(**{width: 10**6}).fit(X, L / L.sum(axis=1, keepdims=True))

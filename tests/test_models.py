@@ -221,8 +221,9 @@ def changed(source, target, change):
         (lambda state: state.update(feature_names_in_=["a"]), "names 1 features"),
         (lambda state: state.update(__dict__={"kind": "dict", "items": []}), "has an attribute '__dict__'"),
         (lambda state: state.pop("n_features_in_"), "n_features_in_"),
+        (lambda state: state.update(solution_="text"), "no attribute 'converged'"),
     ],
-    ids=["labels", "text", "features", "names", "dict", "gone"],
+    ids=["labels", "text", "features", "names", "dict", "gone", "solution"],
 )
 def test_parts_that_do_not_fit_together_are_refused_in_one_sentence(small, tmp_path, method, change, said):
     if "cannot answer" in said and isinstance(method, Logical):

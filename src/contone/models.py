@@ -7,7 +7,8 @@ classes may be rebuilt is decided here: estimators, rules and value classes (dat
 never runs code that came with it. A method from outside contone is stored by its import path, and read only where its
 package is installed as one of contone's methods, or the reader names it (`trusted`): a file never makes Python import
 what its user has not asked for. Members are not compressed and each array is named once, so that a file claims no more
-memory than its own size. A method that was read must answer a row before it is handed out: its parts fit together then.
+memory than its own size. A method that was read must answer a row, in every way that it can, before it is handed out:
+its parts fit together then.
 """
 
 import dataclasses
@@ -17,6 +18,7 @@ import json
 import math
 import os
 import re
+import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -145,10 +147,14 @@ def _try_out(method: EstimatorLike) -> None:
         raise DataError(f"it has degrees of {kept.shape[1]} labels and names {len(names)}")
     row = np.zeros((1, d))
     try:
-        if hasattr(last, "predict"):
-            last._predict_checked(row)
-        elif hasattr(last, "enhance"):
-            last.enhance(row, np.eye(1, len(names)))
+        with warnings.catch_warnings(action="ignore"):
+            if hasattr(last, "predict"):
+                last._predict_checked(row)
+            if isinstance(last, Enhancer):
+                Enhancer._summary_lines(last)
+            for way in ("enhance", "intervals"):
+                if hasattr(last, way):
+                    getattr(last, way)(row, np.eye(1, len(names)))
     except Exception as error:
         said = str(error).partition("\n")[0]
         raise DataError(f"its {type(last).__name__} cannot answer ({type(error).__name__}: {said})") from error

@@ -24,7 +24,7 @@ import math
 
 import numpy as np
 
-from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, Enhancer, estimator, parameter
+from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, WIDTH, Enhancer, estimator, parameter
 from contone.numerics import networks
 from contone.numerics.networks import Networks, Phase, Tensor
 from contone.numerics.scaling import standardisation, unscaled
@@ -81,8 +81,8 @@ class ConLE(Enhancer):
     beta: float = parameter(NOT_NEGATIVE, default=1.0)
     temperature: float = parameter(POSITIVE, default=0.5)
     margin: float = parameter(NOT_NEGATIVE, default=0.05)
-    n_code: int = parameter(COUNT, default=64)
-    n_hidden: int = parameter(COUNT, default=64)
+    n_code: int = parameter(WIDTH, default=64)
+    n_hidden: int = parameter(WIDTH, default=64)
     standardize: bool = parameter("boolean", default=True)
     epochs: int | str = parameter(COUNT, {"auto"}, default="auto")
     batch_size: int | None = parameter(COUNT, None, default=128)

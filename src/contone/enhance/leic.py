@@ -25,7 +25,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from contone.backends import get_backend, like, to_numpy
-from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, Enhancer, estimator, parameter
+from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, WIDTH, Enhancer, estimator, parameter
 from contone.numerics import networks
 from contone.numerics.networks import Networks, Phase, Tensor
 from contone.numerics.scaling import min_max_scaling
@@ -83,7 +83,7 @@ class LEIC(Enhancer):
     }
     SEARCH: ClassVar[Domains] = {"label_weight": [0.25, 1.0, 4.0], "epochs": [50, 150, 500]}
     label_weight: float = parameter(NOT_NEGATIVE, default=4.0)
-    n_code: int = parameter(COUNT, default=64)
+    n_code: int = parameter(WIDTH, default=64)
     n_neighbors: int = parameter(COUNT, default=20)
     learning_rate: float = parameter(POSITIVE, default=1e-3)
     epochs: int = parameter(COUNT, default=500)

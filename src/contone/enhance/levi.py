@@ -35,7 +35,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from contone.backends import Draws, get_backend
-from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, Enhancer, Interval, estimator, parameter
+from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, WIDTH, Enhancer, Interval, estimator, parameter
 from contone.numerics import networks
 from contone.numerics.networks import Networks, Phase, Tensor
 from contone.numerics.scaling import Scaling, min_max_scaling
@@ -115,8 +115,8 @@ class LEVI(Enhancer):
     SEARCH: ClassVar[Domains] = {"alpha": [0.1, 1.0, "elbo"], "beta": [0.01, 0.1, 1.0, "elbo"]}
     alpha: float | str = parameter(POSITIVE, {"elbo"}, default="elbo")
     beta: float | str = parameter(NOT_NEGATIVE, {"elbo"}, default="elbo")
-    n_latent: int = parameter(COUNT, default=50)
-    n_hidden: int = parameter(COUNT, default=64)
+    n_latent: int = parameter(WIDTH, default=50)
+    n_hidden: int = parameter(WIDTH, default=64)
     dropout: float = parameter(Interval(Real, 0, 1, closed="left"), default=0.1)
     epochs: int | str = parameter(COUNT, {"auto"}, default="auto")
     batch_size: int | None = parameter(COUNT, None, default=128)

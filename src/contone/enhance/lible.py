@@ -19,13 +19,12 @@ Reference: Q. Zheng, J. Zhu, H. Tang. Label information bottleneck for label enh
 
 import math
 from functools import partial
-from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
 
 from contone.backends import get_backend
-from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, WHOLE, Enhancer, InductiveMixin, Interval, estimator, parameter
+from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, WHOLE, WIDTH, Enhancer, InductiveMixin, estimator, parameter
 from contone.numerics import networks
 from contone.numerics.networks import Networks, Phase, Tensor
 from contone.numerics.scaling import standardisation
@@ -103,8 +102,8 @@ class LIBLE(InductiveMixin, Enhancer):
     alpha: float = parameter(NOT_NEGATIVE, default=0.1)
     beta: float = parameter(POSITIVE, default=1.0)
     noise: str = parameter({"additive", "multiplicative"}, default="additive")
-    n_code: int = parameter(COUNT, default=64)
-    n_hidden: int = parameter(Interval(Integral, 2, None, closed="left"), default=64)
+    n_code: int = parameter(WIDTH, default=64)
+    n_hidden: int = parameter(WIDTH, default=64)
     pretrain_epochs: int | str = parameter(WHOLE, {"auto"}, default="auto")
     epochs: int | str = parameter(COUNT, {"auto"}, default="auto")
     batch_size: int | None = parameter(COUNT, None, default=128)

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn.utils import check_random_state
 
-from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, DistributionLearner, Interval, estimator, parameter
+from contone.base import COUNT, NOT_NEGATIVE, POSITIVE, WIDTH, DistributionLearner, Interval, estimator, parameter
 from contone.numerics.optimise import adam, join, split
 from contone.numerics.scaling import standardisation, unscaled
 from contone.numerics.simplex import normalise_rows
@@ -90,7 +90,7 @@ class LDLForest(DistributionLearner):
     _shares_rows = True
     n_trees: int = parameter(COUNT, default=5)
     depth: int = parameter(Interval(Integral, 0, 16, closed="both"), default=6)
-    n_hidden: int = parameter(COUNT, default=64)
+    n_hidden: int = parameter(WIDTH, default=64)
     l2: float = parameter(NOT_NEGATIVE, default=0.0)
     standardize: bool = parameter("boolean", default=True)
     learning_rate: float = parameter(POSITIVE, default=1e-2)

@@ -19,6 +19,8 @@ POSITIVE = Interval(Real, 0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 COUNT = Interval(Integral, 1, None, closed="left")
 WHOLE = Interval(Integral, 0, None, closed="left")
+WIDTH = Interval(Integral, 1, 10_000, closed="both")
+"""Of a layer of a network: a million units take gigabytes and minutes for a dozen rows."""
 
 Class = TypeVar("Class", bound=type)
 Value = TypeVar("Value")
