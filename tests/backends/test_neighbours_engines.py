@@ -23,6 +23,7 @@ from contone.numerics.graphs import (
 )
 
 faiss = pytest.importorskip("faiss")
+from contone.backends.numpy import faiss_lists  # noqa: E402
 from contone.backends.numpy import faiss_search as neighbours_faiss  # noqa: E402
 
 
@@ -78,7 +79,7 @@ def test_independent_noise_takes_more_probes_for_the_same_recall():
 
 
 def test_two_searches_are_the_same_with_any_number_of_threads(X, monkeypatch):
-    monkeypatch.setattr(neighbours_faiss, "BLOCK_ROWS", 500)  # something for every thread
+    monkeypatch.setattr(faiss_lists, "BLOCK_ROWS", 500)  # something for every thread
     found, threads = [], faiss.omp_get_max_threads()
     try:
         for n in (1, 2):
@@ -112,7 +113,7 @@ def test_the_unit_of_the_features_does_not_matter(X, scale, small_limit):
 
 
 def test_lists_keep_their_length_however_many_rows_there_are():
-    lists = [neighbours_faiss.n_lists(n) for n in (1, 100, 50_000, 100_000, 1_000_000)]
+    lists = [faiss_lists.n_lists(n) for n in (1, 100, 50_000, 100_000, 1_000_000)]
     assert lists == [1, 1, 250, 500, 5000]
 
 
@@ -204,7 +205,7 @@ def test_a_poor_graph_comes_with_a_warning_that_says_what_to_do(monkeypatch):
     X, L = surface(300), logical(300)
     exact = nearest_neighbours(X, 10)
     poor = Neighbours(exact.indices, exact.distances, "faiss", recall=0.9)
-    monkeypatch.setattr("contone.augment.confidence.local_neighbours", lambda X, k: (poor, slice(None)))
+    monkeypatch.setattr("contone.augment.confidence.graphs.local_neighbours", lambda X, k: (poor, slice(None)))
     with pytest.warns(ApproximationWarning, match="only 90% of the true neighbours.*reduce them first"):
         LabelConfidence().fit(X, L)
 

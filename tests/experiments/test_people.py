@@ -145,7 +145,8 @@ def test_what_is_judged_is_counted(votes):
     assert extra["judged"] == 40
     assert scores["log_loss"] == pytest.approx(log_loss(left.counts(), COUNTERS["Counting"](given)))
     assert scores["log_loss_tempered"] == pytest.approx(best_temperature(left.counts(), COUNTERS["Counting"](given))[0])
-    assert judge({"k": 6, "counts": "Counting"}, votes, 0)[1]["judged"] == 0
+    with pytest.raises(DataError, match="more than 6 answers"):
+        judge({"k": 6, "counts": "Counting"}, votes, 0)
 
 
 def test_the_verdict_counts_the_sets_on_which_a_method_beats_both_ways_of_counting(tmp_path):

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
@@ -50,7 +50,7 @@ def style() -> AbstractContextManager[None]:
     """Draw inside this, so that the stand-in colours and the page's sizes are used."""
     from matplotlib import rc_context
 
-    return rc_context(fname=files("contone.pages").joinpath("page.mplstyle"))
+    return rc_context(fname=Path(__file__).with_name("page.mplstyle"))
 
 
 def canvas(width: float, height: float) -> Figure:
