@@ -117,8 +117,8 @@ def test_a_class_has_parameters_presets_and_parts_that_are_left_out():
     (without,) = planned({"class": "Augmented", "params": {"enhancer": describe(LP())}, "without": ["reducer"]})
     assert build(without.task["estimator"]).reducer is None
     assert build(without.task["estimator"]).enhancer.get_params() == LP().get_params()
-    for wrong in ({"class": "Augmented"}, {"class": "LP", "params": {"alph": 1}}):
-        with pytest.raises(InputError, match=r"class = .*(enhancer|alph)"):
+    for wrong in ({"class": "Augmented"}, {"class": "LP", "params": {"alfa_": 1}}):
+        with pytest.raises(InputError, match=r"class = .*(enhancer|alfa_)"):
             planned(wrong)
     (grid,) = planned({"class": "Temperature", "grid": {"c": [1.0, 2.0]}, "measure": "clark"})
     assert grid.oracle
