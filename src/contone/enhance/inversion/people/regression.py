@@ -38,7 +38,8 @@ N_FOLDS = 5
 MORE_FOLDS, MANY_ITEMS = 15, 10_000
 """In which shares are cross-fitted, up to so many items: a fit to four fifths of few answers tells visibly less than
 one to all."""
-MIXTURE_STEPS = 50
+MOST_STEPS, CLOSE = 1000, 0.01
+"""Of the search for the mixture, which ends where the log likelihood is this close to the highest."""
 N_LANDMARKS = 100
 """Rows that others are compared with, for what is not linear."""
 PENALTIES = 10.0 ** np.arange(3.0, -4.0, -0.5)
@@ -171,9 +172,19 @@ def find_mixture(shares: list[Matrix], counts: Matrix, kind: int = VOTES) -> tup
         n = np.concatenate([counts[said], 1.0 - counts[said]])
     anything = 0.01 if kind == VOTES else 0.0  # where it starts: what is nothing stays nothing
     mixture = np.append(np.full(len(shares), (1.0 - anything) / len(shares)), anything)
-    for _ in range(MIXTURE_STEPS):
-        mixture = mixture * (P @ (n / np.maximum(mixture @ P, 1e-300))) / max(float(n.sum()), 1e-300)
-    return -float(n @ np.log(np.maximum(mixture @ P, 1e-300))), mixture
+    total, length, told = max(float(n.sum()), 1e-300), 1.0, np.maximum(mixture @ P, 1e-300)
+    for _ in range(MOST_STEPS):
+        gain = P @ (n / told) / total
+        if total * (gain.max() - 1.0) < CLOSE:  # the likelihood is concave: nothing is higher by more than this
+            break
+        tried = mixture * gain**length
+        tried /= tried.sum()
+        told_then = np.maximum(tried @ P, 1e-300)
+        if length > 1.0 and n @ np.log(told_then / told) < 0.0:  # a plain step of EM is never down
+            length = 1.0
+            continue
+        mixture, told, length = tried, told_then, 1.5 * length
+    return -float(n @ np.log(told)), mixture
 
 
 def _choose_penalty(phi: Matrix, counts: Matrix, item: NDArray[np.intp], fold: NDArray[np.intp], kind: int) -> float:
