@@ -18,6 +18,7 @@ from contone.enhance.inversion.evidence import Grades
 from contone.enhance.inversion.fit import choose_rows
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.people.answers import LEVELS, VOTES, Features, Matrix, Responses, is_on_gpu
+from contone.enhance.inversion.people.blend import Blend, votes_of
 from contone.enhance.inversion.people.chain import Chain
 from contone.enhance.inversion.people.levels_chain import LevelsChain
 from contone.enhance.inversion.people.model import Draw, FeatureMap, PeopleFit, sort_responses
@@ -46,6 +47,8 @@ CHAIN_ITEMS, CHAIN_ITEMS_PER_LABEL = 5000, 200
 apart; the others are answered with these draws. Five thousand say the spread to 2 %, which changes KL by 1e-4."""
 JUDGED_ITEMS = 500
 """Items whose draws are kept to say how far the answer may be off."""
+BLENDED_ITEMS, BLENDED_POINTS = 2000, 64
+"""Items that say how many are of other kinds (`blend`), and points that they are weighed at."""
 
 
 def fit_people(
@@ -177,7 +180,7 @@ def _run(
     (n, q), n_kept = chain.Z.shape, settings.n_sweeps - settings.n_burn
     averages, log_answers = Averages(np.empty((q, n)), settings.n_samples, n_kept), np.empty((n, q))
     kept_at = set(np.linspace(n_kept, 0, min(N_DRAWS, n_kept), endpoint=False).round().astype(int).tolist())
-    judged = np.sort(np.random.default_rng(0).permutation(n)[:JUDGED_ITEMS])
+    judged = _some_items(n, JUDGED_ITEMS)
     normals, watch = even_normals(N_PEOPLE, q + 1), Watch(chain)
     draws: list[Draw] = []
     seen: list[Matrix] = []
@@ -197,7 +200,6 @@ def _run(
         watch.look(averages.n)
         if averages.n in kept_at:
             draws.append(Draw.of(chain, people))
-    free = chain.free[judged]
     spreads, taus, tails, means, covariances = (np.stack(values) for values in zip(*passed, strict=True))
     mean = means.mean(axis=0)
     model = PeopleFit(
@@ -210,13 +212,44 @@ def _run(
         settings,
         n,
         *averages.diagnostics(),
-        error=_judge(np.stack(seen)[:, free]),
+        error=(0.0, 0.0, 0.0),
         tail=float(np.median(tails)),
         annotator_deviation=float(taus.mean()),
         n_graded=int((~chain.free).sum()),
         persons=watch.persons(),
     )
-    return model, draws, averages.posterior(0).samples
+    told, samples = np.stack(seen), averages.posterior(0).samples
+    if model.kind == VOTES and chain.n_persons == 0 and not chain.spread_is_open:
+        model = _blended(model, chain, draws, judged, told, samples)
+    return replace(model, error=_judge(told[:, chain.free[judged]])), draws, samples
+
+
+def _blended(
+    model: PeopleFit, chain: Chain, draws: list[Draw], judged: np.ndarray, told: Matrix, samples: Matrix | None
+) -> PeopleFit:
+    """The model with other kinds of items in, where there are any; and so the draws of judged items, and of all."""
+    n = len(chain.Z)
+    items = np.arange(n) if samples is not None else _some_items(n, BLENDED_ITEMS)
+    responses = _of_items(chain.responses, items)
+    features = [matched(np.exp(f.told[items]), VOTES) for f in chain.features]
+    evidence = model.chain_alone(responses, features, draws[::8], VOTES, n_points=BLENDED_POINTS)[1]
+    counts = np.where(chain.free[items, None], votes_of(responses), math.nan)
+    blend = Blend.of(evidence, counts, features)
+    if blend is None:
+        return model
+    a = blend.beliefs(features, len(items))
+    kinds = blend.kinds(evidence, counts, a)
+    a += np.nan_to_num(counts)
+    at = np.searchsorted(items, judged)
+    for D, rows in ((told, at), (samples, slice(None))):
+        if D is not None:
+            blend.redraw(D, kinds[:, rows], a[:, rows], chain.rng)
+    return replace(model, blend=blend)
+
+
+def _some_items(n: int, most: int) -> np.ndarray:
+    """Numbers of some of n items, rising; more of them hold the fewer."""
+    return np.sort(np.random.default_rng(0).permutation(n)[:most])
 
 
 def answer_items(chain: Chain, people: Any) -> Matrix:

@@ -158,7 +158,7 @@ def _mixed(shares: list[Array], mixture: Matrix) -> Array:
 def find_mixture(shares: list[Matrix], counts: Matrix, kind: int = VOTES) -> tuple[float, Matrix]:
     """Minus the log likelihood of answers (n, q), given cross-fitted shares, and the mixture that has the least.
 
-    Parts are the shares and, of votes, choosing anything; expectation maximisation finds how much there is of each.
+    Parts are the shares and, of votes, choosing anything.
     """
     parts = np.stack([*shares, np.full(counts.shape, 1.0 / counts.shape[1])])
     if kind == VOTES:
@@ -172,6 +172,14 @@ def find_mixture(shares: list[Matrix], counts: Matrix, kind: int = VOTES) -> tup
         n = np.concatenate([counts[said], 1.0 - counts[said]])
     anything = 0.01 if kind == VOTES else 0.0  # where it starts: what is nothing stays nothing
     mixture = np.append(np.full(len(shares), (1.0 - anything) / len(shares)), anything)
+    return largest_likelihood(P, n, mixture)
+
+
+def largest_likelihood(P: Matrix, n: Matrix, mixture: Matrix) -> tuple[float, Matrix]:
+    """Minus the log likelihood of answers with the chances P (k, m), n (m,) of each, and the mixture with the least.
+
+    Expectation maximisation from `mixture` (k,), with steps that grow.
+    """
     total, length, told = max(float(n.sum()), 1e-300), 1.0, np.maximum(mixture @ P, 1e-300)
     for _ in range(MOST_STEPS):
         gain = P @ (n / told) / total

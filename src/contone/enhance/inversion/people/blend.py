@@ -1,0 +1,104 @@
+"""Items whose shares vary as a Dirichlet distribution has it, beside those of the logistic normal of the chain.
+
+    d_i = softmax(z_i), z_i of the chain;    or    d_i ~ Dirichlet(c M_i),  M_i the shares that features tell
+
+Log shares of rare labels then vary more than those of common ones, and rather downwards. How many items are of each
+kind is what makes the votes most likely. Neither one vote per item nor labels that were not on offer tell anything of
+it, and with persons the chain stands alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import betaincinv, logit, ndtri
+
+from contone.enhance.counting import log_chances
+from contone.enhance.inversion.people.answers import Features, Matrix, Responses
+from contone.enhance.inversion.people.regression import largest_likelihood
+
+CONCENTRATIONS: Matrix = np.exp2(np.arange(-1.0, 10.0))
+"""c, tried side by side."""
+FEWEST = 0.02
+"""Share of the items of one kind under which it is left out."""
+END = 1e-9
+"""Ends of intervals are no closer to 0 and 1."""
+
+
+def votes_of(responses: Responses) -> Matrix:
+    """Counts (m, q) of the votes on items, NaN for labels that were not on offer."""
+    counts = np.zeros((len(responses.first) - 1, responses.values.shape[1]))
+    np.add.at(counts, np.repeat(np.arange(len(counts)), np.diff(responses.first)), responses.values)
+    return counts
+
+
+@dataclass(frozen=True)
+class Blend:
+    """Which kinds of items there are."""
+
+    weights: Matrix
+    """(1 + K,): share of the items that are of the chain, and of each other kind."""
+    concentrations: Matrix
+    """(K,)."""
+    usual: Matrix
+    """M (q,), where features tell nothing."""
+
+    @classmethod
+    def of(cls, evidence: Matrix, counts: Matrix, features: Sequence[Features]) -> "Blend | None":
+        """The most likely, given log likelihoods (m,) of votes (m, q) by the chain; None where the chain does alone."""
+        usual = np.nansum(counts, axis=0) + 0.5
+        every = cls(np.full(len(CONCENTRATIONS) + 1, 1.0), CONCENTRATIONS, usual / usual.sum())
+        telling = counts.sum(axis=1) > 1
+        log_p = every.log_likelihoods(evidence, np.nan_to_num(counts), every.beliefs(features, len(counts)))[:, telling]
+        start = np.append(0.5, np.full(len(CONCENTRATIONS), 0.5 / len(CONCENTRATIONS)))
+        weights = largest_likelihood(np.exp(log_p - log_p.max(axis=0)), np.ones(log_p.shape[1]), start)[1]
+        kept = np.append(True, weights[1:] >= FEWEST)
+        if not kept[1:].any():
+            return None
+        return cls(weights[kept] / weights[kept].sum(), CONCENTRATIONS[kept[1:]], every.usual)
+
+    def beliefs(self, features: Sequence[Features], m: int) -> Matrix:
+        """c M (K, m, q)."""
+        M = np.exp(features[0].told) if features else np.tile(self.usual, (m, 1))
+        return np.asarray(self.concentrations[:, None, None] * M)
+
+    def log_likelihoods(self, evidence: Matrix, counts: Matrix, beliefs: Matrix) -> Matrix:
+        """(1 + K, m) of votes, but for a constant."""
+        return np.stack([evidence, *(log_chances(counts, belief) for belief in beliefs)])
+
+    def kinds(self, evidence: Matrix, counts: Matrix, beliefs: Matrix) -> Matrix:
+        """Chances (1 + K, m) that items are of each kind, given their votes."""
+        log_p = self.log_likelihoods(evidence, np.nan_to_num(counts), beliefs)
+        log_p[1:, np.isnan(counts).any(axis=1) & (np.nansum(counts, axis=1) > 0)] = -np.inf
+        p = self.weights[:, None] * np.exp(log_p - log_p.max(axis=0))
+        return np.asarray(p / p.sum(axis=0))
+
+    def mixed(
+        self, told: Sequence[Matrix], evidence: Matrix, counts: Matrix, features: Sequence[Features]
+    ) -> tuple[Matrix, Matrix, Matrix]:
+        """Means of shares, and centres and widths of their logits, each (m, q), with the other kinds in.
+
+        Those of a kind have its 90 % interval, and of several kinds the ends lie between theirs.
+        """
+        beliefs = self.beliefs(features, len(counts))
+        kinds = self.kinds(evidence, counts, beliefs)
+        D, centre, width = (kinds[0, :, None] * A for A in told)
+        for share, belief in zip(kinds[1:, :, None], beliefs, strict=True):
+            a = belief + np.nan_to_num(counts)
+            whole = a.sum(axis=1, keepdims=True)
+            low, high = (logit(np.clip(betaincinv(a, whole - a, p), END, 1.0 - END)) for p in (0.05, 0.95))
+            D += share * a / whole
+            centre += 0.5 * share * (low + high)
+            width += 0.5 * share * (high - low) / ndtri(0.95)
+        return D, centre, width
+
+    def redraw(self, D: Matrix, kinds: Matrix, a: Matrix, rng: np.random.Generator) -> None:
+        """Replace draws D (S, m, q) of shares by the chain, of items that are of other kinds with chances (1 + K, m).
+
+        a (K, m, q) are the parameters of the Dirichlet distributions.
+        """
+        kind = (kinds.cumsum(axis=0)[:-1, None] < rng.random(D.shape[:2])).sum(axis=0)
+        for k, belief in enumerate(a, start=1):
+            sample, item = np.nonzero(kind == k)
+            drawn = rng.standard_gamma(belief[item]) + 1e-300
+            D[sample, item] = drawn / drawn.sum(axis=1, keepdims=True)
