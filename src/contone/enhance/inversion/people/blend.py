@@ -19,8 +19,8 @@ from contone.enhance.inversion.people.regression import largest_likelihood
 
 CONCENTRATIONS: Matrix = np.exp2(np.arange(-1.0, 10.0))
 """c, tried side by side."""
-FEWEST = 0.02
-"""Share of the items of one kind under which it is left out."""
+FEWEST, LEAST_GAIN = 0.02, 2.0
+"""Share of the items of one kind under which it is left out, and gain in log likelihood under which all are."""
 END = 1e-9
 """Ends of intervals are no closer to 0 and 1."""
 
@@ -47,13 +47,13 @@ class Blend:
     def of(cls, evidence: Matrix, counts: Matrix, features: Sequence[Features]) -> "Blend | None":
         """The most likely, given log likelihoods (m,) of votes (m, q) by the chain; None where the chain does alone."""
         usual = np.nansum(counts, axis=0) + 0.5
-        every = cls(np.full(len(CONCENTRATIONS) + 1, 1.0), CONCENTRATIONS, usual / usual.sum())
-        telling = counts.sum(axis=1) > 1
-        log_p = every.log_likelihoods(evidence, np.nan_to_num(counts), every.beliefs(features, len(counts)))[:, telling]
         start = np.append(0.5, np.full(len(CONCENTRATIONS), 0.5 / len(CONCENTRATIONS)))
-        weights = largest_likelihood(np.exp(log_p - log_p.max(axis=0)), np.ones(log_p.shape[1]), start)[1]
+        every, several = cls(start, CONCENTRATIONS, usual / usual.sum()), counts.sum(axis=1) > 1
+        log_p = every._likelihoods(evidence, counts, every.beliefs(features, len(counts)))[:, several]
+        top = log_p.max(axis=0)
+        loss, weights = largest_likelihood(np.exp(log_p - top), np.ones(len(top)), start)
         kept = np.append(True, weights[1:] >= FEWEST)
-        if not kept[1:].any():
+        if not kept[1:].any() or (top - log_p[0]).sum() - loss < LEAST_GAIN:
             return None
         return cls(weights[kept] / weights[kept].sum(), CONCENTRATIONS[kept[1:]], every.usual)
 
@@ -62,14 +62,15 @@ class Blend:
         M = np.exp(features[0].told) if features else np.tile(self.usual, (m, 1))
         return np.asarray(self.concentrations[:, None, None] * M)
 
-    def log_likelihoods(self, evidence: Matrix, counts: Matrix, beliefs: Matrix) -> Matrix:
-        """(1 + K, m) of votes, but for a constant."""
-        return np.stack([evidence, *(log_chances(counts, belief) for belief in beliefs)])
+    def _likelihoods(self, evidence: Matrix, counts: Matrix, beliefs: Matrix) -> Matrix:
+        """Logs (1 + K, m) of those of votes, but for a constant."""
+        log_p = np.stack([evidence, *(log_chances(np.nan_to_num(counts), belief) for belief in beliefs)])
+        log_p[1:, np.isnan(counts).any(axis=1) & (np.nansum(counts, axis=1) > 0)] = -np.inf
+        return log_p
 
     def kinds(self, evidence: Matrix, counts: Matrix, beliefs: Matrix) -> Matrix:
         """Chances (1 + K, m) that items are of each kind, given their votes."""
-        log_p = self.log_likelihoods(evidence, np.nan_to_num(counts), beliefs)
-        log_p[1:, np.isnan(counts).any(axis=1) & (np.nansum(counts, axis=1) > 0)] = -np.inf
+        log_p = self._likelihoods(evidence, counts, beliefs)
         p = self.weights[:, None] * np.exp(log_p - log_p.max(axis=0))
         return np.asarray(p / p.sum(axis=0))
 
@@ -81,10 +82,9 @@ class Blend:
         Those of a kind have its 90 % interval, and of several kinds the ends lie between theirs.
         """
         beliefs = self.beliefs(features, len(counts))
-        kinds = self.kinds(evidence, counts, beliefs)
-        D, centre, width = (kinds[0, :, None] * A for A in told)
-        for share, belief in zip(kinds[1:, :, None], beliefs, strict=True):
-            a = belief + np.nan_to_num(counts)
+        kinds = self.kinds(evidence, counts, beliefs)[:, :, None]
+        D, centre, width = (kinds[0] * A for A in told)
+        for share, a in zip(kinds[1:], beliefs + np.nan_to_num(counts), strict=True):
             whole = a.sum(axis=1, keepdims=True)
             low, high = (logit(np.clip(betaincinv(a, whole - a, p), END, 1.0 - END)) for p in (0.05, 0.95))
             D += share * a / whole
@@ -93,12 +93,12 @@ class Blend:
         return D, centre, width
 
     def redraw(self, D: Matrix, kinds: Matrix, a: Matrix, rng: np.random.Generator) -> None:
-        """Replace draws D (S, m, q) of shares by the chain, of items that are of other kinds with chances (1 + K, m).
+        """Replace draws D (S, m, q) by the chain, of items that are of other kinds, Dirichlet(a), by these chances.
 
-        a (K, m, q) are the parameters of the Dirichlet distributions.
+        They are (1 + K, m), a (K, m, q).
         """
         kind = (kinds.cumsum(axis=0)[:-1, None] < rng.random(D.shape[:2])).sum(axis=0)
-        for k, belief in enumerate(a, start=1):
+        for k, parameters in enumerate(a, start=1):
             sample, item = np.nonzero(kind == k)
-            drawn = rng.standard_gamma(belief[item]) + 1e-300
+            drawn = rng.standard_gamma(parameters[item]) + 1e-300
             D[sample, item] = drawn / drawn.sum(axis=1, keepdims=True)

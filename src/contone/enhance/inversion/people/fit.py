@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -184,7 +184,7 @@ def _run(
     normals, watch = even_normals(N_PEOPLE, q + 1), Watch(chain)
     draws: list[Draw] = []
     seen: list[Matrix] = []
-    passed: list[Passed] = []
+    passed: list[Any] = []
     steps = range(settings.n_sweeps)
     for k in show_progress(steps, len(steps), settings.n_sweeps * n * q * 10, settings.verbose):
         chain.adapting = k < settings.n_burn
@@ -196,7 +196,9 @@ def _run(
         np.log(np.maximum(D, 1e-300, out=log_answers), out=log_answers)
         averages.add(np.ascontiguousarray(log_answers.T))
         seen.append(D[judged])
-        passed.append(Passed.of(chain))
+        mean = np.vstack([chain.basis @ chain.intercept, np.repeat(chain.coefficients[:, None], q, axis=1)])
+        covariance = chain.spread**2 * chain.basis @ chain.shape @ chain.basis.T
+        passed.append((chain.spread, chain.tau, chain.prior.tails[chain.tail], mean, covariance))
         watch.look(averages.n)
         if averages.n in kept_at:
             draws.append(Draw.of(chain, people))
@@ -261,26 +263,6 @@ def answer_items(chain: Chain, people: Any) -> Matrix:
 
     for_each(work, pieces_by_width(len(out), 16 * out.shape[1]))
     return out
-
-
-class Passed(NamedTuple):
-    """Parameters where a chain has passed."""
-
-    spread: float
-    tau: float
-    tail: float
-    mean: Matrix
-    """Intercept and coefficients of the features (1 + k, q), which are the same for all labels."""
-    covariance: Matrix
-    """Sigma (q, q)."""
-
-    @classmethod
-    def of(cls, chain: Chain) -> Passed:
-        """Where it is."""
-        q = len(chain.basis)
-        mean = np.vstack([chain.basis @ chain.intercept, np.repeat(chain.coefficients[:, None], q, axis=1)])
-        covariance = chain.spread**2 * chain.basis @ chain.shape @ chain.basis.T
-        return cls(chain.spread, chain.tau, float(chain.prior.tails[chain.tail]), mean, covariance)
 
 
 def _judge(seen: Matrix) -> tuple[float, float, float]:

@@ -168,9 +168,7 @@ class PeopleFit:
         numbers from 1, or 0.
         """
         m, size = X.shape[0], self.settings.max_rows
-        if item is None and self.kind == VOTES and is_on_gpu(X) and self.blend is None:
-            return self._posterior_of_tensors(X, L)
-        if item is not None or m <= size:
+        if item is not None or m <= size or is_on_gpu(X):
             return self.posterior_of_block(X, L, item=item, person=person)
         blocks = (slice(start, start + size) for start in range(0, m, size))
         return joined([self.posterior_of_block(X[rows], L[rows]) for rows in blocks])
@@ -186,22 +184,19 @@ class PeopleFit:
     ) -> Posterior:
         """The same for all rows at once; a row's answer depends on nothing else."""
         self.rule.check_labels(L)
+        if is_on_gpu(X) and item is None and self.kind == VOTES and self.blend is None:
+            import torch
+
+            from contone.enhance.inversion.people.tensors import weigh_votes
+
+            counts = torch.as_tensor(L, dtype=torch.float64, device=X.device)
+            D, centre, squares = weigh_votes(counts, [f.features(X) for f in self.maps], self.draws[::3])
+            width = (squares - centre**2).clamp(min=0.0).sqrt()
+            return Posterior(D / D.sum(dim=1, keepdim=True), centre, width).like(L)
         X = to_numpy(X) if is_on_gpu(X) else X
         responses = sort_responses(self.kind, self.rule.coded(L), X.shape[0], item, person)
         found = self.weigh(responses, [f.features(X) for f in self.maps], self.draws[::3])
         return Posterior(*(like(A, L) for A in (found.mean, found.logit_centre, found.logit_width)))
-
-    def _posterior_of_tensors(self, X: Array, L: Array) -> Posterior:
-        """The same for tensors X (m, d), where they lie, and counts L (m, q)."""
-        import torch
-
-        from contone.enhance.inversion.people.tensors import weigh_votes
-
-        self.rule.check_labels(L)
-        counts = torch.as_tensor(L, dtype=torch.float64, device=X.device)
-        D, centre, squares = weigh_votes(counts, [f.features(X) for f in self.maps], self.draws[::3])
-        found = Posterior(D / D.sum(dim=1, keepdim=True), centre, (squares - centre**2).clamp(min=0.0).sqrt())
-        return found.like(L)
 
     def chances(
         self, X: Array, L: Array, *, item: np.ndarray | None = None, person: np.ndarray | None = None, by: int = 0
