@@ -77,10 +77,6 @@ def test_there_are_none_among_normal_shares_nor_where_votes_say_nothing_of_it():
     assert Inversion(**short).fit(X, Y).fit_.blend is None
     X, Y, _, _ = made(200, 1, dirichlet)
     assert Inversion(**short).fit(X, Y).fit_.blend is None
-    X, Y, _, _ = made(200, 6, dirichlet)
-    offered = Y[:, :2].any(axis=1)
-    Y[:, 2] = np.nan
-    assert Inversion(**short).fit(X[offered], Y[offered]).fit_.blend is None
 
 
 def test_a_row_with_labels_that_were_not_on_offer_is_the_chains():
