@@ -11,16 +11,8 @@ from sklearn.utils.metaestimators import available_if
 from contone.augment.confidence import LabelConfidence
 from contone.augment.reduction import HSICReducer
 from contone.backends import like
-from contone.base import (
-    Enhancer,
-    HasMethods,
-    InductiveMixin,
-    estimator,
-    fit_checked,
-    in_its_kind,
-    parameter,
-    refuse_unasked,
-)
+from contone.base import Enhancer, HasMethods, InductiveMixin, estimator, fit_checked, in_its_kind, parameter
+from contone.base.words import refuse_unasked
 from contone.numerics.simplex import normalise_rows
 from contone.numerics.solution import Solution
 from contone.typing import Array, Data, EstimatorLike

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import webbrowser
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-
-from rich.table import Table
-from rich.text import Text
 
 from contone.cli import experiment, options, terminal
 from contone.cli.method import find_method, known_methods
 from contone.cli.options import flag
 from contone.pages import words
+from contone.pages.blocks import Cell, Row
 
 if TYPE_CHECKING:
     from contone.experiments.plan import Plan
-    from contone.experiments.run import Estimate
     from contone.typing import Record
 
 DEFAULT_STORE = Path("contone-benchmark")
@@ -165,22 +163,9 @@ def _estimate(plan: Plan, store: Any, jobs: int, *, show: bool) -> dict[str, flo
     if found.unknown:
         terminal.say(f"no estimate for {', '.join(found.unknown)}: the trial failed", style="yellow")
     if show:
-        _print_estimate(plan, found)
+        costs: dict[str, Counter[str]] = {}
+        for cell in plan.cells:
+            costs.setdefault(cell.dataset, Counter())[cell.row] += found.cells.get(cell.key, 0.0)
+        shown = {d: {row: Cell(words.duration(c) if c else "done") for row, c in costs[d].items()} for d in costs}
+        experiment.print_table("expected time, all seeds", shown, [Row(r, ()) for r in next(iter(shown.values()))])
     return found.cells
-
-
-def _print_estimate(plan: Plan, found: Estimate) -> None:
-    """Expected time of every row on every data set, on stdout."""
-    sets = list(dict.fromkeys(cell.dataset for cell in plan.cells))
-    costs: dict[tuple[str, str], list[float]] = {}
-    for cell in plan.cells:
-        if cell.key in found.cells:
-            costs.setdefault((cell.row, cell.dataset), []).append(found.cells[cell.key])
-    table = Table(title="expected time, all seeds", box=None, pad_edge=False)
-    table.add_column("row", no_wrap=True)
-    for name in sets:
-        table.add_column(Text(name), justify="right", no_wrap=True)
-    for row in dict.fromkeys(cell.row for cell in plan.cells):
-        cells = [costs.get((row, name)) for name in sets]
-        table.add_row(Text(row), *("done" if c is None else words.duration(sum(c)) for c in cells))
-    terminal.out().print(table)

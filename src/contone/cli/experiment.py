@@ -153,13 +153,13 @@ def print_tables(report: Report) -> None:
     of_people = [grid for section in report.sections for grid in section.grids() if section.name.startswith("answers-")]
     if of_people:
         for grid in of_people[::2]:
-            _print_table(grid.title, _of_columns(grid), grid.rows)
+            print_table(grid.title, _of_columns(grid), grid.rows)
         console.print("* reads the counts of the answers.  In nats, less is better; best in bold.", markup=False)
     elif shares.rows:
         is_one = len(shares.columns) == 2
         columns = _of_measures(report, console.width) if is_one else _of_columns(shares)
         title = f"recovered share and scores on {shares.columns[1].title}" if is_one else "recovered share"
-        _print_table(title, columns, sorted(shares.rows, key=lambda row: row.kind != "oracle"))
+        print_table(title, columns, sorted(shares.rows, key=lambda row: row.kind != "oracle"))
         console.print("* baseline: uses no features.  ° oracle: has seen the truth.  Best in bold.", markup=False)
         console.print(
             "0 % is the uniform distribution, 100 % the limit: what learners reach that were trained on the truth. It "
@@ -170,7 +170,8 @@ def print_tables(report: Report) -> None:
         console.print(sentence, markup=False)
 
 
-def _print_table(title: str, columns: dict[str, dict[str, Cell]], rows: Sequence[Row]) -> None:
+def print_table(title: str, columns: dict[str, dict[str, Cell]], rows: Sequence[Row]) -> None:
+    """A table of cells by column and row, as wide as the terminal allows."""
     table = Table(title=Text(title), box=None, pad_edge=False)
     table.add_column("method", no_wrap=True)
     # A head is wrapped and a name is clipped where room is short; a number that is cut off would be another number.

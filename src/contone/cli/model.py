@@ -138,13 +138,9 @@ def show(model: Model, as_json: options.AsJson = False, trust: options.Trust = N
     }
     if as_json:
         terminal.print_json(record)
-        return
-    for key, value in record.items():
-        if isinstance(value, list):
-            record[key] = listed([str(v) for v in value], 8)
-        elif isinstance(value, dict):
-            record[key] = ", ".join(f"{k}={v}" for k, v in value.items())
-    terminal.print_record(record)
+    else:
+        few = {key: listed(list(map(str, v)), 8) if isinstance(v, list) else v for key, v in record.items()}
+        terminal.print_record(few)
 
 
 @options.command

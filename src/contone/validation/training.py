@@ -331,12 +331,7 @@ def _judge_block_of_labels(Y: Array, first_row: int, **how: Any) -> None:
 
 
 def judge_labels(
-    found: Findings,
-    names: Sequence[str],
-    *,
-    constant: bool = True,
-    levels: bool = False,
-    unasked: bool = True,
+    found: Findings, names: Sequence[str], *, constant: bool = True, levels: bool = False, unasked: bool = True
 ) -> None:
     """Refuse what is neither logical labels nor confidences; warn of labels that say nothing, if `constant` asks.
 
