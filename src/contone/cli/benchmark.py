@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import webbrowser
-from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from contone.cli import experiment, options, terminal
 from contone.cli.method import find_method, known_methods
 from contone.cli.options import flag
 from contone.pages import words
-from contone.pages.blocks import Cell, Row
 
 if TYPE_CHECKING:
     from contone.experiments.plan import Plan
+    from contone.experiments.store import Store
     from contone.typing import Record
 
 DEFAULT_STORE = Path("contone-benchmark")
@@ -40,7 +39,7 @@ def benchmark(
     """Compare methods on data sets whose true degrees are known.
 
     Every method gets the same features and the same logical labels, made from the truth by one rule, and is scored
-    against the truth. Baselines and references stand beside. Without options every method runs on the built-in data
+    against the truth, beside baselines and references. Without options every method runs on the built-in data
     set, where its answer can be seen. Finished cells are kept: stop it whenever you like and start it again.
 
     With --people there is no truth: methods get a few answers per item, and the answers that were left out judge them,
@@ -144,11 +143,12 @@ def _plan_people(folder: Path, methods: list[str], answers: list[str], run: opti
     return plan, {"command": experiment.command(), "report": {"kind": NAME}}
 
 
-def _estimate(plan: Plan, store: Any, jobs: int, *, show: bool) -> dict[str, float]:
+def _estimate(plan: Plan, store: Store, jobs: int, *, show: bool) -> dict[str, float]:
     """Expected seconds per cell; says what the whole run will take."""
     from joblib import effective_n_jobs
 
     from contone.experiments.run import estimate
+    from contone.pages.blocks import Cell, Row
 
     workers = effective_n_jobs(jobs)
     with terminal.working("trying each row on a few instances"):
@@ -163,9 +163,10 @@ def _estimate(plan: Plan, store: Any, jobs: int, *, show: bool) -> dict[str, flo
     if found.unknown:
         terminal.say(f"no estimate for {', '.join(found.unknown)}: the trial failed", style="yellow")
     if show:
-        costs: dict[str, Counter[str]] = {}
+        costs: dict[str, dict[str, float]] = {}
         for cell in plan.cells:
-            costs.setdefault(cell.dataset, Counter())[cell.row] += found.cells.get(cell.key, 0.0)
+            of_set = costs.setdefault(cell.dataset, {})
+            of_set[cell.row] = of_set.get(cell.row, 0.0) + found.cells.get(cell.key, 0.0)
         shown = {d: {row: Cell(words.duration(c) if c else "done") for row, c in costs[d].items()} for d in costs}
         experiment.print_table("expected time, all seeds", shown, [Row(r, ()) for r in next(iter(shown.values()))])
     return found.cells
