@@ -115,6 +115,6 @@ def test_what_is_shared_out_is_the_nearest_whole_numbers_with_that_sum(total):
     np.testing.assert_array_equal(found, np.round(found))
     np.testing.assert_array_equal(found.sum(axis=1), total)
     away = found - total * D
-    assert (away.max(axis=1) - away.min(axis=1) <= 1.0 + 1e-9).all()  # to move one from one place to another gains nothing
+    assert (np.ptp(away, axis=1) <= 1.0 + 1e-9).all()  # to move one from one place to another gains nothing
     np.testing.assert_array_equal(shared_out(np.array([[1 / 3] * 3, [0.5, 0.25, 0.25]]), 12.0), [[4, 4, 4], [6, 3, 3]])
     np.testing.assert_array_equal(shared_out(np.full((1, 4), 0.25), 2.0), [[1, 1, 0, 0]])  # of equal ones the first

@@ -30,7 +30,9 @@ def test_precision_is_the_pseudo_inverse_and_the_mean_variance_along_the_shift()
     Sigma, C = centred_covariance(), model.centring(Q)
     found = model.precision(Sigma)
     np.testing.assert_allclose(C @ found @ C, np.linalg.pinv(Sigma, rcond=1e-10), atol=1e-9)
-    assert 1 / found.sum() == pytest.approx(np.trace(Sigma) / (Q - 1) / Q)  # 1' P 1 = q over the variance of 1' z / q^.5
+    assert 1 / found.sum() == pytest.approx(
+        np.trace(Sigma) / (Q - 1) / Q
+    )  # 1' P 1 = q over the variance of 1' z / q^.5
     assert np.isfinite(model.precision(np.zeros((1, 1)))).all()
     np.testing.assert_allclose(model.square_root(Sigma) @ model.square_root(Sigma).T, Sigma, atol=1e-12)
     np.testing.assert_allclose(model.colour(Sigma, np.eye(Q)).T @ model.colour(Sigma, np.eye(Q)), Sigma, atol=1e-12)
@@ -98,7 +100,7 @@ def test_a_shape_at_another_scale():
 
 
 def test_scores_of_a_row_are_those_of_its_mid_ranks():
-    """A tie stands in the middle of its places, a label without a level in the middle of all, and the ends are finite."""
+    """A tie stands in the middle of its places, a label without a level in the middle of all; ends are finite."""
     levels = np.array([[3.0, np.nan, 0.0, 1.0], [1.0, 1.0, 5.0, 1.0]]).T  # (q, n): 4 labels of 2 rows
     places = np.array([[2.5 / 3, 0.5, 0.5 / 3, 1.5 / 3], [1.5 / 4, 1.5 / 4, 3.5 / 4, 1.5 / 4]])
     scores = model.ndtri(places) @ model.centring(4)

@@ -122,7 +122,9 @@ def test_posteriors_are_joined_and_taken_apart():
     both = joined([one, other])
     assert both.n_relaxed == 5
     for rows, part in ((slice(5), one), (slice(5, 10), other)):
-        for found, expected in zip((*both[rows].moments, both[rows].samples), (*part.moments, part.samples), strict=True):
+        for found, expected in zip(
+            (*both[rows].moments, both[rows].samples), (*part.moments, part.samples), strict=True
+        ):
             np.testing.assert_array_equal(found, expected)
     assert joined([one]) is one
     assert joined([one, some()]).samples is None  # of some rows there are none
@@ -181,7 +183,7 @@ def test_the_effective_size_of_an_autoregression(correlation):
 
 
 def test_a_split_chain_is_compared_half_by_half():
-    """R-hat^2 = ((h - 1) / h W + B / h) / W of halves of h draws (Gelman et al.); degrees that never move are left out."""
+    """R-hat^2 = ((h - 1) / h W + B / h) / W of halves of h draws (Gelman et al.); what never moves is left out."""
     rng = np.random.default_rng(0)
     averages = Averages(np.zeros((2, 3)), 0, 0)
     paths = rng.standard_normal((20, 6)) + np.linspace(0, 3, 20)[:, None]
