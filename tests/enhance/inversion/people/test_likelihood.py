@@ -73,7 +73,7 @@ def test_an_answer_has_the_chance_of_its_formula_and_terms_are_derivatives(kind)
 @pytest.mark.parametrize("kind", [VOTES, LEVELS])
 def test_log_weights_of_any_size_leave_numbers(kind):
     """Of a thousand and more, whose exponentials are none; whoever is asked."""
-    given, traits = responses_of(kind), TRAITS._replace(offset=TRAITS.offset + [[0] * Q, [3e3] * Q, [-4e3] * Q])
+    given, traits = responses_of(kind), TRAITS._replace(offset=TRAITS.offset + np.outer([0.0, 3e3, -4e3], np.ones(Q)))
     for r in range(5):
         for z in (np.array([2e3, 1.9e3, 0.0, -2e3]), np.array([-3e3, 0.0, 1.0, 2.5e3])):
             gradient, information, out = np.zeros(Q), np.zeros((Q, Q)), np.empty(Q)
