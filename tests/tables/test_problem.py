@@ -128,10 +128,11 @@ def test_some_items_of_a_problem_are_the_problem_of_these_items(songs, kind):
         problem = contone.read_table("songs.csv", labels=NAMES, graded="graded.csv", ids="song_id")
         keep = np.arange(40) % 3 == 1
     else:
+        region = {"from_name": "q", "to_name": "t", "type": "choices"}
         tasks = [{"id": f"i{i}", "data": {"x": i / 2}, "annotations": [
             {"completed_by": f"w{w}", "ground_truth": i == 3 and w == 0,
-             "result": [{"from_name": "q", "to_name": "t", "type": "choices", "value": {"choices": ["ab"[(i + w) % 2]]}}]}
-            for w in range(i)]} for i in range(5)]  # fmt: skip
+             "result": [{**region, "value": {"choices": ["ab"[(i + w) % 2]]}}]} for w in range(i)
+        ]} for i in range(5)]  # fmt: skip
         Path("export.json").write_text(json.dumps(tasks))
         problem = contone.read_table("export.json")
         assert problem.beside["reference"].to_list() == [None, None, None, "b", None]
@@ -234,7 +235,8 @@ def test_how_answers_are_read_is_said_by_their_kind(folder):
 
 def test_an_export_whose_columns_are_named_is_a_table(folder):
     """The short export of Label Studio is known by its columns; who names labels means these columns."""
-    rows = [{"x": i / 2, "id": i // 2, "annotator": f"w{i % 2}", "annotation_id": i, "lead_time": 1.0, "q": "ab"[i % 3 > 0]}
+    fixed = {"lead_time": 1.0}
+    rows = [{"x": i / 2, "id": i // 2, "annotator": f"w{i % 2}", "annotation_id": i, **fixed, "q": "ab"[i % 3 > 0]}
             for i in range(8)]  # fmt: skip
     pl.DataFrame(rows).write_csv("short.csv")
     Path("short.json").write_text(json.dumps(rows))
