@@ -48,7 +48,7 @@ def test_elementary_functions(dtype, least, rarest, rtol, rtol_normal, atol):
 
 @pytest.mark.parametrize("away", [3.0, 6.0, 9.5, 12.0, 17.0])
 def test_draws_far_out_are_the_same_in_both_precisions(away):
-    """Two labels whose order is the opposite of what is expected, by so many standard deviations of their difference."""
+    """Two labels in the order that is not expected, by so many standard deviations of their difference."""
     rng, found, positive = np.random.default_rng(7), [], np.array([[True], [False]]) & np.ones(N, dtype=bool)
     u, mean = rng.random((2, N), dtype=np.float32), np.array([[-away], [away]]) / np.sqrt(2) * np.ones(N)
     for dtype in (np.float64, np.float32):
