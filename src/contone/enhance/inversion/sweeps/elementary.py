@@ -148,7 +148,7 @@ def _forgiving(reads_or_writes: Callable[..., Any]) -> Callable[..., Any]:
     return attempt
 
 
-HOW: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "forceinline": True}
+HOW: Any = {"error_model": "numpy", "fastmath": {"contract"}, "forceinline": True}
 inlined = numba.njit(**HOW)
 
 
