@@ -151,6 +151,32 @@ def test_without_faiss_the_search_is_exact_and_says_what_to_install(X, small_lim
     assert found.report() == {"engine": "exact", "recall": 1.0}
 
 
+@pytest.mark.parametrize("n", [3, 100, 256, 700, 2000])
+def test_the_minutes_of_an_exact_search_are_those_of_a_few_queries_for_all(monkeypatch, n):
+    """A clock that runs a hundredth of a second for every query that is asked, spread over the rows."""
+    now, asked = [0.0], []
+
+    class Search:
+        def __init__(self, n_neighbors):
+            assert n_neighbors == min(10, n)
+
+        def fit(self, X):
+            return self
+
+        def kneighbors(self, rows):
+            now[0] += 0.01 * len(rows)
+            asked.extend(rows[:, 0])
+
+    monkeypatch.setattr(neighbours, "NearestNeighbors", Search)
+    monkeypatch.setattr(neighbours.time, "perf_counter", lambda: now[0])
+    X = np.arange(1.0 * n)[:, None]
+    assert neighbours._exact_minutes(X, 6000) == pytest.approx(1.0)
+    assert len(asked) == min(n, 256)
+    assert asked[0] == 0
+    assert asked[-1] > 0.7 * (n - 1)
+    assert len(set(asked)) == len(asked)
+
+
 def test_renumbered_rows_have_the_same_neighbours(X, small_limit):
     found = nearest_neighbours(X, 6)
     local, order = local_neighbours(X, 6)
