@@ -20,7 +20,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1] / "src" / "contone"
 
 LINES = {
-    ".": 863,
+    ".": 860,
     "augment": 428,
     "backends": 1017,
     "base": 367,

@@ -72,7 +72,7 @@ def test_columns_are_found_by_name_in_any_order_and_any_format(here):
 
 def test_what_does_not_fit_the_model_is_refused_by_name(here):
     fitted()
-    for dropped, said in (("y", "lacks 1 columns that the model was fitted on: 'y'"), ("sad", "lacks the labels 'sad'")):
+    for dropped, said in (("y", "lacks 1 columns that the model was fitted on: 'y'"), ("sad", "the labels 'sad'")):
         here.drop(dropped).write_csv("new.csv")
         with pytest.raises(DataError, match=said):
             apply_model("m.contone", "new.csv", "o.csv")
