@@ -185,7 +185,7 @@ class DLDL(InductiveMixin, Enhancer):
     def _enhance(self, X: Matrix, L: Matrix) -> Matrix:
         """The best D for the scores and marks of new rows; they have no neighbours to agree with."""
         mask = ~(L == 0)
-        start = np.where(mask, 1.0, 0.0) / mask.sum(axis=1, keepdims=True)
+        start = mask / mask.sum(axis=1, keepdims=True)
         D: Matrix = recover(
             X @ self.coef_ + self.intercept_, mask, Smoothness(None, 0.0, min(self.beta, MOST)), start
         ).value
