@@ -172,6 +172,6 @@ def shrink_singular_values(A: np.ndarray, threshold: float) -> Array:
     return (A @ (B * (1.0 - threshold / np.sqrt(squares[keep])))) @ B.T
 
 
-def shrink_rows(A: np.ndarray, threshold: float) -> np.ndarray:
+def shrink_rows(A: np.ndarray, threshold: float) -> Array:
     """argmin_E threshold sum_i ||e_i|| + 1/2 ||E - A||^2 for A (n, r): each row is shortened by threshold."""
     return A * (1.0 - threshold / np.maximum(np.linalg.norm(A, axis=1, keepdims=True), threshold))
