@@ -119,7 +119,7 @@ def solve_confidence(graph: graphs.NormalizedGraph, mask: Array, *, tol: float, 
     constant = float(xp.sum(F[linked, :] ** 2) - xp.sum(F * S_F))
     among_free = S if len(free) == len(mask) else S.submatrix(free)
     programme = Programme(among_free, S_F[free, :], mask[free, :], constant)
-    # A certificate cannot tell less than rounding.
+    # A certificate cannot resolve less than rounding.
     tol = max(tol, ROUNDINGS * float(xp.finfo(F.dtype).eps))
     solution = minimise_on_simplices(programme, equal[free, :], tol=tol, max_iter=max_iter)
     F[free, :] = solution.value
