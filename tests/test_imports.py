@@ -181,7 +181,7 @@ def test_private_parts_of_scikit_learn_come_through_one_module():
 
 
 def test_what_lies_beside_the_package_asks_for_names_that_exist():
-    """Benchmarks, scripts, figures and examples are not run by the suite; what they import from contone must be there."""
+    """Benchmarks, scripts and examples are not run by the suite; what they import from contone must be there."""
     beside = ROOT.parents[1]
     folders = ("benchmarks", "scripts", "docs", "examples")
     files = [path for folder in folders for path in (beside / folder).rglob("*.py") if "_build" not in path.parts]
