@@ -33,6 +33,8 @@ def test_zero_columns_and_finished_columns_stay_put(problem):
     B[:, 2] = A[:, 7] * 1e9  # columns of very different scale
     solution = conjugate_gradient(lambda V: A @ V, B, tol=1e-12)
     assert np.all(solution.value[:, 1] == 0.0)
+    nothing = conjugate_gradient(lambda V: A @ V, 0 * B, tol=0.0)  # what is exact is done, whatever is asked for
+    assert (nothing.converged, nothing.residual, nothing.n_iter) == (True, 0.0, 0)
     scale = np.array([1.0, 1.0, 1e9, 1.0, 1.0])
     np.testing.assert_allclose(solution.value / scale, np.linalg.solve(A, B) / scale, atol=1e-10)
 

@@ -184,8 +184,7 @@ class DLDL(InductiveMixin, Enhancer):
     def _enhance(self, X: Matrix, L: Matrix) -> Matrix:
         """The best D for the scores and marks of new rows; they have no neighbours to agree with."""
         mask = ~(L == 0)
-        start = np.where(mask, 1.0, 0.0) / mask.sum(axis=1, keepdims=True)
-        smoothness = Smoothness(None, 0.0, min(self.beta, MOST))
+        start, smoothness = mask / mask.sum(axis=1, keepdims=True), Smoothness(None, 0.0, min(self.beta, MOST))
         return np.asarray(recover(X @ self.coef_ + self.intercept_, mask, smoothness, start).value)
 
     def _fit_bytes(self, n: int, d: int, q: int) -> float:
