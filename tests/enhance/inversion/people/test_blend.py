@@ -80,12 +80,13 @@ def test_there_are_none_among_normal_shares_nor_where_votes_say_nothing_of_it():
 
 
 def test_a_row_with_labels_that_were_not_on_offer_is_the_chains():
-    blend = Blend(np.array([0.5, 0.5]), np.array([2.0]), np.full(3, 1 / 3))
+    blend = Blend(np.array([0.5, 0.5]), np.array([2.0]))
+    features = [MatchedShares(np.full((4, 3), 1 / 3))]
     counts = np.array([[3.0, 0.0, 1.0], [3.0, 0.0, np.nan], [np.nan] * 3, [0.0] * 3])
     evidence = log_chances(np.nan_to_num(counts), np.full(3, 2.0 / 3.0)) + np.log([2.0, 1.0, 1.0, 1.0])
-    kinds = blend.kinds(evidence, counts, blend.beliefs([], 4))
+    kinds = blend.kinds(evidence, counts, blend.beliefs(features))
     assert_allclose(kinds[0], [2 / 3, 1.0, 0.5, 0.5])
     chain = np.full((3, 4, 3), 0.25)
-    D, centre, width = blend.mixed(chain, evidence, counts, [])
+    D, centre, width = blend.mixed(chain, evidence, counts, features)
     assert_allclose(D[0], 0.25 * 2 / 3 + (counts[0] + 2 / 3) / 6 / 3)
     assert_allclose(np.stack([centre[1], width[1]]), 0.25)

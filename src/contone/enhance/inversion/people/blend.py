@@ -4,7 +4,7 @@
 
 Log shares of rare labels then vary more than those of common ones, and rather downwards. How many items are of each
 kind is what makes the votes most likely. Neither one vote per item nor labels that were not on offer tell anything of
-it, and with persons the chain stands alone.
+it; with persons, or without features, the chain stands alone.
 """
 
 from collections.abc import Sequence
@@ -40,27 +40,23 @@ class Blend:
     """(1 + K,): share of the items that are of the chain, and of each other kind."""
     concentrations: Matrix
     """(K,)."""
-    usual: Matrix
-    """M (q,), where features tell nothing."""
 
     @classmethod
     def of(cls, evidence: Matrix, counts: Matrix, features: Sequence[Features]) -> "Blend | None":
         """The most likely, given log likelihoods (m,) of votes (m, q) by the chain; None where the chain does alone."""
-        usual = np.nansum(counts, axis=0) + 0.5
         start = np.append(0.5, np.full(len(CONCENTRATIONS), 0.5 / len(CONCENTRATIONS)))
-        every, several = cls(start, CONCENTRATIONS, usual / usual.sum()), counts.sum(axis=1) > 1
-        log_p = every._likelihoods(evidence, counts, every.beliefs(features, len(counts)))[:, several]
+        every, several = cls(start, CONCENTRATIONS), counts.sum(axis=1) > 1
+        log_p = every._likelihoods(evidence, counts, every.beliefs(features))[:, several]
         top = log_p.max(axis=0)
         loss, weights = largest_likelihood(np.exp(log_p - top), np.ones(len(top)), start)
         kept = np.append(True, weights[1:] >= FEWEST)
         if not kept[1:].any() or (top - log_p[0]).sum() - loss < LEAST_GAIN:
             return None
-        return cls(weights[kept] / weights[kept].sum(), CONCENTRATIONS[kept[1:]], every.usual)
+        return cls(weights[kept] / weights[kept].sum(), CONCENTRATIONS[kept[1:]])
 
-    def beliefs(self, features: Sequence[Features], m: int) -> Matrix:
+    def beliefs(self, features: Sequence[Features]) -> Matrix:
         """c M (K, m, q)."""
-        M = np.exp(features[0].told) if features else np.tile(self.usual, (m, 1))
-        return np.asarray(self.concentrations[:, None, None] * M)
+        return np.asarray(self.concentrations[:, None, None] * np.exp(features[0].told))
 
     def _likelihoods(self, evidence: Matrix, counts: Matrix, beliefs: Matrix) -> Matrix:
         """Logs (1 + K, m) of those of votes, but for a constant."""
@@ -81,7 +77,7 @@ class Blend:
 
         Those of a kind have its 90 % interval, and of several kinds the ends lie between theirs.
         """
-        beliefs = self.beliefs(features, len(counts))
+        beliefs = self.beliefs(features)
         kinds = self.kinds(evidence, counts, beliefs)[:, :, None]
         D, centre, width = (kinds[0] * A for A in told)
         for share, a in zip(kinds[1:], beliefs + np.nan_to_num(counts), strict=True):

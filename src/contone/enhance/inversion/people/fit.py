@@ -21,10 +21,10 @@ from contone.enhance.inversion.people.answers import LEVELS, VOTES, Features, Ma
 from contone.enhance.inversion.people.blend import Blend, votes_of
 from contone.enhance.inversion.people.chain import Chain
 from contone.enhance.inversion.people.levels_chain import LevelsChain
-from contone.enhance.inversion.people.model import Draw, FeatureMap, PeopleFit, sort_responses
+from contone.enhance.inversion.people.model import Draw, PeopleFit, sort_responses
 from contone.enhance.inversion.people.new_rows import answers, even_normals
 from contone.enhance.inversion.people.priors import LevelsPrior, LogNormal, Prior
-from contone.enhance.inversion.people.regression import fit_regression, matched
+from contone.enhance.inversion.people.regression import Regression, fit_regression, matched
 from contone.enhance.inversion.people.traits import Watch
 from contone.enhance.inversion.posterior import Averages, Posterior
 from contone.exceptions import LabelError, LabelWarning
@@ -123,7 +123,7 @@ def _of_items(responses: Responses, items: np.ndarray) -> Responses:
 
 def _regress(
     rule: Answers, X: Array, responses: Responses, settings: Settings, rng: np.random.Generator
-) -> tuple[list[Matrix], tuple[FeatureMap, ...]]:
+) -> tuple[list[Matrix], tuple[Regression, ...]]:
     """What features say of the answers: cross-fitted shares or chances (m, q) of items, and what makes them."""
     about = np.repeat(np.arange(X.shape[0]), np.diff(responses.first))
     found = [
@@ -174,7 +174,7 @@ def _told(rule: Answers, values: Matrix) -> list[Matrix]:
 
 
 def _run(
-    chain: Chain, maps: tuple[FeatureMap, ...], rule: Answers, settings: Settings
+    chain: Chain, maps: tuple[Regression, ...], rule: Answers, settings: Settings
 ) -> tuple[PeopleFit, list[Draw], Array | None]:
     """All sweeps, and what they say; the draws of the parameters on the way, and samples of the degrees."""
     (n, q), n_kept = chain.Z.shape, settings.n_sweeps - settings.n_burn
@@ -221,7 +221,7 @@ def _run(
         persons=watch.persons(),
     )
     told, samples = np.stack(seen), averages.posterior(0).samples
-    if model.kind == VOTES and chain.n_persons == 0 and not chain.spread_is_open:
+    if model.kind == VOTES and maps and chain.n_persons == 0 and not chain.spread_is_open:
         model = _blended(model, chain, draws, judged, told, samples)
     return replace(model, error=_judge(told[:, chain.free[judged]])), draws, samples
 
@@ -239,7 +239,7 @@ def _blended(
     blend = Blend.of(evidence, counts, features)
     if blend is None:
         return model
-    a = blend.beliefs(features, len(items))
+    a = blend.beliefs(features)
     kinds = blend.kinds(evidence, counts, a)
     a += np.nan_to_num(counts)
     at = np.searchsorted(items, judged)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
@@ -38,6 +38,7 @@ from contone.typing import Array
 
 if TYPE_CHECKING:
     from contone.enhance.inversion.people.chain import Chain
+    from contone.enhance.inversion.people.regression import Regression
 
 N_MATCHING = 2
 """Steps after which mean shares, at the points that a row is weighed at, are those that features tell to some 1e-4."""
@@ -87,20 +88,13 @@ class Draw(NamedTuple):
         return like(self.intercept, found[0]) + sum(found) if found else self.intercept
 
 
-class FeatureMap(Protocol):
-    """What makes a feature of the mean from X (m, d)."""
-
-    def features(self, X: Array) -> Features:
-        """Of rows of X."""
-
-
 @dataclass(frozen=True)
 class PeopleFit:
     """A fitted model of answers."""
 
     rule: Answers
     kind: int
-    maps: tuple[FeatureMap, ...]
+    maps: tuple[Regression, ...]
     draws: tuple[Draw, ...]
     parameters: Parameters
     spread: Spread
@@ -241,7 +235,7 @@ class PeopleFit:
         nobody = sort_responses(self.kind, np.empty((0, q)), m, np.empty(0, np.intp))
         for number, draw in enumerate(draws):
             mean, points = draw.mean(features) + np.zeros((m, q)), even_directions(n_points or N_DIRECTIONS, q, number)
-            people = draw.people if by == 0 else only(draw.traits, by)
+            people = draw.people if by == 0 else Traits(*(A[[by]] if len(A) > 1 else A for A in draw.traits))
             told = (draw.traits, people, asked, points)
 
             def weigh(
@@ -266,12 +260,6 @@ class PeopleFit:
 def _height(nu: float, q: int) -> float:
     """Log density of a t distribution with nu degrees of freedom at its centre, but for pi."""
     return float(gammaln((nu + q) / 2) - gammaln(nu / 2) - 0.5 * q * math.log(nu))
-
-
-def only(traits: Traits, person: int) -> Traits:
-    """One of the persons."""
-    cuts = traits.cuts[[person]] if len(traits.cuts) > 1 else traits.cuts
-    return Traits(traits.sharpness[[person]], traits.offset[[person]], cuts, traits.worth)
 
 
 def sort_responses(
@@ -300,8 +288,7 @@ def simulate_answers(
     D = np.empty_like(Z)
     answers(0, m, Z, fit.kind, people, D)
     if fit.blend is not None:
-        beliefs = fit.blend.beliefs(features, m)
-        fit.blend.redraw(D[None], np.tile(fit.blend.weights[:, None], m), beliefs, rng)
+        fit.blend.redraw(D[None], np.tile(fit.blend.weights[:, None], m), fit.blend.beliefs(features), rng)
     if not isinstance(fit.rule, Levels):
         return D, fit.rule.simulate(D, rng, L)
     who = rng.integers(len(people.sharpness), size=m)

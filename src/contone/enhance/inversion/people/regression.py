@@ -101,9 +101,9 @@ class Regression:
 
     def features(self, X: Array) -> MatchedShares | MatchedChances:
         """The feature of the mean of z; of votes, where X lies."""
-        if self.kind == VOTES and is_on_gpu(X):
-            return matched(self(X).double(), self.kind)
-        return matched(np.asarray(to_numpy(self(X)), dtype=np.float64), self.kind)
+        M = self(X)
+        there = self.kind == VOTES and is_on_gpu(X)
+        return matched(M.double() if there else np.asarray(to_numpy(M), dtype=np.float64), self.kind)
 
 
 def matched(M: Matrix, kind: int) -> MatchedShares | MatchedChances:
@@ -182,10 +182,11 @@ def largest_likelihood(P: Matrix, n: Matrix, mixture: Matrix) -> tuple[float, Ma
     """
     total, length, told = max(float(n.sum()), 1e-300), 1.0, np.maximum(mixture @ P, 1e-300)
     for _ in range(MOST_STEPS):
-        gain = P @ (n / told) / total
+        gain = np.where(mixture > 0.0, P @ (n / told) / total, 0.0)
         if total * (gain.max() - 1.0) < CLOSE:  # the likelihood is concave: nothing is higher by more than this
             break
-        tried = mixture * gain**length
+        step = length * np.log(np.maximum(gain, 1e-300))
+        tried = mixture * np.exp(step - step.max())
         tried /= tried.sum()
         told_then = np.maximum(tried @ P, 1e-300)
         if length > 1.0 and n @ np.log(told_then / told) < 0.0:  # a plain step of EM is never down
