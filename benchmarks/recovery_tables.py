@@ -195,7 +195,8 @@ def verdict(scores: Scores, measure: str = "log_loss") -> dict[str, list[str]]:
             continue
         for s in sets:
             best = min(scores[name][s][measure] for name in COUNTERS[:2])
-            if s in scores[row] and scores[row][s][measure] < best:
+            value = scores[row].get(s, {}).get(measure)
+            if value is not None and value < best:
                 ahead.setdefault(row, []).append(s)
     return ahead
 
@@ -235,7 +236,8 @@ def main() -> None:
             "DLDL",
             "DLDL (rehearsed)",
         ]
-        text = fill(text, "zeros", lambda old: zeros_table(stored, zeros))
+        if all(len(stored.get("rows", {}).get(row, {})) == len(SETS) for row in zeros):
+            text = fill(text, "zeros", lambda old: zeros_table(stored, zeros))
         text = fill(text, "graded", lambda old: graded_table(stored))
         for k in (1, 3):
             text = fill(text, f"people {k}", lambda old, k=k: people_table(stored[f"people {k}"], k))
