@@ -5,8 +5,6 @@ of rows and of noise, and a step of an optimiser is a few operations. Noise come
 torch's global generator and settings are never touched.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
@@ -16,7 +14,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from contone.backends import like, to_numpy
-from contone.exceptions import InputError, MissingExtraError
+from contone.exceptions import InputError, missing_extra
 from contone.numerics.solution import Solution
 from contone.runtime import progress
 from contone.typing import Array, EstimatorLike, Seed
@@ -43,9 +41,7 @@ def require_torch(method: EstimatorLike) -> None:
     try:
         import torch  # noqa: F401
     except ImportError as error:
-        raise MissingExtraError(
-            f"{type(method).__name__} trains a network by torch, which is not installed: pip install 'contone[torch]'."
-        ) from error
+        raise missing_extra(type(method).__name__, "torch", "torch") from error
 
 
 def to_tensor(A: Array) -> Tensor:
@@ -232,8 +228,7 @@ def batches(n: int, batch_size: int | None, rng: np.random.Generator | None, mod
 
     size = batch_size or n
     order = torch.arange(n) if rng is None or size >= n else torch.from_numpy(rng.permutation(n))
-    found: Sequence[Tensor] = torch.split(order.to(model.device), size)
-    return found
+    return list(torch.split(order.to(model.device), size))
 
 
 def value_and_slope(

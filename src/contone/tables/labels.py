@@ -171,18 +171,15 @@ def as_indicators(column: pl.Series, delimiter: str, names: Sequence[str]) -> pl
     >>> as_indicators(pl.Series("mood", ["calm|sad", "happy", ""]), "|", ["calm", "happy", "sad"]).rows()
     [(1.0, 0.0, 1.0), (0.0, 1.0, 0.0), (0.0, 0.0, 0.0)]
     """
-    return pl.DataFrame(indicators(exploded(column, delimiter), len(column), names), schema=list(names)).cast(
-        pl.Float64
-    )
+    Y = indicators(exploded(column, delimiter), len(column), names)
+    return pl.DataFrame(Y, schema=list(names)).cast(pl.Float64)
 
 
 def exploded(column: pl.Series, delimiter: str) -> pl.DataFrame:
     """The labels of a column of sets, one per line: the row that they are in, and the name."""
     if isinstance(column.dtype, (pl.List, pl.Array)):
         if column.dtype.inner.is_nested():
-            raise LabelError(
-                f"the label column {column.name!r} holds lists of lists: one list of names per row is a set."
-            )
+            raise LabelError(f"the label column {column.name!r} holds lists of lists: give one list of names per row.")
         entries = column.cast(pl.List(pl.String))
     else:
         text = column.cast(pl.String)

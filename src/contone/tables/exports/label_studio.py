@@ -58,10 +58,7 @@ def read(records: Iterable[object], question: str | None = None) -> Answers:
     if not found and not n_counted:
         return items.finish()
     if not found:
-        raise DataError(
-            f"This Label Studio export holds no answers of the types {', '.join(TYPES)}: regions in pictures and texts"
-            " say nothing about whole items."
-        )
+        raise DataError(f"This Label Studio export has regions in pictures or texts only: no {', '.join(TYPES)}.")
     name = choose_question("Label Studio", (key[0] for key in found), question)
     answers = max((collector for key, collector in found.items() if key[0] == name), key=len)
     answers.skipped = {**items.skipped, "without an answer to it": n_counted - len(answers)}
@@ -76,10 +73,7 @@ def _read_minimal(tasks: list[dict[str, object]], question: str | None) -> Answe
     values = {name: [task.get(name) for task in tasks] for name in names}
     asked = [name for name in names if any(isinstance(v, dict) and "choices" in v for v in values[name])]
     if question is None and not asked:  # one choice per task is plain text, like the data
-        raise DataError(
-            f"Which of the columns {', '.join(names)} of this Label Studio export holds the answers?"
-            " Name it as the question."
-        )
+        raise DataError(f"Which of the columns {', '.join(names)} of this export holds the answers? (--question)")
     name = question if question in names else choose_question("Label Studio", asked, question)
     found = Collector(Question("Label Studio", name))
     for task in tasks:
