@@ -24,8 +24,8 @@ def X():
     return rng.normal(size=(30, 3)) @ rng.normal(size=(3, 6)) + 0.1 * rng.normal(size=(30, 6))
 
 
-def textbook_alm(X: np.ndarray, beta: float, n_iter: int) -> np.ndarray:
-    """The ALM of Liu et al. on columns, n x n throughout, with full SVDs."""
+def textbook_alm(X: np.ndarray, beta: float, n_iter: int) -> tuple[np.ndarray, float]:
+    """The ALM of Liu et al. on columns, n x n throughout, with full SVDs; and by how much constraints are violated."""
     A = X.T
     d, n = A.shape
     C, E, Y1, Y2, mu = np.zeros((n, n)), np.zeros((d, n)), np.zeros((d, n)), np.zeros((n, n)), 1e-6
@@ -40,14 +40,24 @@ def textbook_alm(X: np.ndarray, beta: float, n_iter: int) -> np.ndarray:
         Y1 += mu * (A - A @ C - E)
         Y2 += mu * (C - J)
         mu *= 1.1
-    return C
+    T = np.linalg.svd(A)[0].T @ A
+    return C, max(np.abs(A - A @ C - E).max() / np.abs(T).max(), np.abs(C - J).max())
 
 
 @pytest.mark.parametrize("beta", [0.01, 0.1, 1.0])
 def test_reduced_alm_is_the_textbook_alm(X, beta):
     solution = inexact_alm(X, beta)
     Q, Z = solution.value
-    np.testing.assert_allclose(Q @ Z.T, textbook_alm(X, beta, solution.n_iter), atol=1e-6)
+    expected, left = textbook_alm(X, beta, solution.n_iter)
+    np.testing.assert_allclose(Q @ Z.T, expected, atol=1e-6)
+    assert solution.converged
+    assert 0.2 < left / solution.residual < 5.0  # largest entries in another basis
+    assert 1e-10 < solution.residual < 1e-8  # it ends at the first step that is near enough
+    assert 0 <= solution.info["gap"] < 1
+    V, S = row_space(X)
+    minimum = low_rank_representation(X, beta, tol=1e-6, max_iter=20_000).objective
+    assert solution.objective == pytest.approx(lrr_objective(V * S, S, Z, beta))
+    assert solution.objective * (1 - solution.info["gap"]) <= minimum * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("position", [0.2, 0.5, 0.8])

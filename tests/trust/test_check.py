@@ -14,7 +14,7 @@ import contone
 from contone import LEMLL, LP, Check, CumulativeMass, Inversion, Logical, Temperature, Threshold, TopK
 from contone.exceptions import ArgumentError, InputError
 from contone.numerics.simplex import softmax
-from contone.trust import hidden_labels, model_checks
+from contone.trust import check, hidden_labels, model_checks
 from contone.trust.agreement import mean_over_pairs
 from contone.trust.check_result import DOUBTFUL, FINE, OFF, UNTOLD
 from contone.trust.credibility import data_finding, expected_error_of
@@ -208,9 +208,10 @@ def test_correlations():
 def test_small_tables_say_that_hidden_labels_were_not_tried():
     """Too few can be hidden: no finding, and a sentence; the other checks are made."""
     L = np.vstack([np.eye(2), np.eye(2), np.ones((2, 2))])
-    finding, said = hidden_labels.find_hidden_labels(Temperature(), np.arange(6.0)[:, None], L, 0)
-    assert finding == []
-    assert "too few to say anything" in said
+    found = check(Temperature(), np.arange(6.0)[:, None], L)
+    assert "entries" not in [finding.name for finding in found.findings]
+    assert len(found.findings) >= 6
+    assert sum("too few to say anything" in said for said in found.not_checked) == 1
 
 
 @pytest.mark.parametrize("rule", [TopK(2), "order", CumulativeMass()], ids=str)

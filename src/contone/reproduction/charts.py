@@ -27,6 +27,7 @@ MARKS = (("o", svg.ACCENT), ("D", svg.ACCENT), ("o", svg.SECOND), ("D", svg.SECO
 RIGHT = 1.6
 """Ratios above this are drawn at the edge, as an arrow."""
 COLOURS = (svg.ACCENT, svg.SECOND, svg.SOFT)
+DASHES = (0, (4, 3))
 SYMBOLS = {"alpha": "α", "beta": "β", "n_components": "d'", "n_neighbors": "k"}
 """The paper's letters for LCdr's parameters."""
 PAPER_VALUES: dict[str, float] = {"alpha": 0.1, "beta": 0.1, "n_components": 10, "n_neighbors": 10}
@@ -155,7 +156,7 @@ def _strip(dataset: str, curves: Sequence[Curve]) -> Chart:
         axes[0].set_ylabel("KL")
         for row, colour in colours.items():
             axes[0].plot([], [], color=colour, marker="o", markersize=3, label=words.clip(row))
-        axes[0].plot([], [], color=svg.SOFT, linewidth=0.9, linestyle=(0, (4, 3)), label="uniform")
+        axes[0].plot([], [], color=svg.SOFT, linewidth=0.9, linestyle=DASHES, label="uniform")
         drawing.legend(*axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=4)
         title = f"Sensitivity of LCdr on {dataset}"
         said = [f"{c.row}, {SYMBOLS.get(c.parameter, c.parameter)} {_listed(c)}." for c in curves]
@@ -174,7 +175,7 @@ def _parameter(axis: Axes, curves: Sequence[Curve], colours: Mapping[str, str]) 
     axis.tick_params(axis="x", labelsize=7.5)
     axis.set_xlabel(SYMBOLS.get(parameter, parameter), color=svg.INK)
     if uniform is not None:
-        axis.axhline(uniform, color=svg.SOFT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
+        axis.axhline(uniform, color=svg.SOFT, linewidth=0.9, linestyle=DASHES, zorder=1)
     for curve in curves:
         known = {values.index(x): y for x, y in curve.points.items() if y is not None}
         style: Record = {"color": colours.get(curve.row, svg.SOFT), "marker": "o", "zorder": 3}

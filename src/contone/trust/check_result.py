@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -155,11 +156,6 @@ class Check:
         """Use, use with care, or do not use."""
         return self.decision.word
 
-    @property
-    def measures(self) -> dict[str, float]:
-        """The number of each check."""
-        return {f.name: f.value for f in self.findings}
-
     def headline(self) -> str:
         """Rule, weight and expected error in two sentences."""
         beside = ", ".join(f"{name} {value:.3g}" for name, value in self.baselines.items())
@@ -192,10 +188,8 @@ class Check:
             *told,
             *(("", said) for said in self.not_checked),
         ]
-        if not width:
-            return "\n".join(start + said for start, said in paragraphs)
         return "\n".join(
-            textwrap.fill(said, width, initial_indent=start, subsequent_indent=" " * len(start))
+            textwrap.fill(said, width or sys.maxsize, initial_indent=start, subsequent_indent=" " * len(start))
             for start, said in paragraphs
         )
 

@@ -232,16 +232,6 @@ def _through_map(D: np.ndarray, L: np.ndarray, hidden: np.ndarray) -> np.ndarray
     return told
 
 
-def find_hidden_labels(
-    method: Enhancer, X: np.ndarray, L: np.ndarray, seed: int, who: str = "the method"
-) -> tuple[list[Finding], str]:
-    """The finding about hidden labels, or why there is none: in small tables too few can be hidden."""
-    try:
-        return [hidden_finding(score_hidden_entries(method, X, L, seed=seed), who)], ""
-    except InputError as error:
-        return [], f"Hidden label entries: {error}"
-
-
 def hidden_finding(found: HiddenEntries, who: str) -> Finding:
     """How well hidden labels are predicted, beside baselines; nothing, where even uniform degrees would pass."""
     own, others = found.loss, found.baselines

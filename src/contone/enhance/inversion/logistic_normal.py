@@ -330,7 +330,11 @@ def _integrate(rule: IntervalRule, log_likelihood: LogLikelihood) -> tuple[np.nd
         sides = np.pad(score, 1, constant_values=-np.inf)
         matters = (score > score.max() - NEGLIGIBLE) | ((score >= sides[:-2]) & (score >= sides[2:]))
         step = np.diff(np.log(grid))
-        rough = (step > COARSEST) | ((np.abs(np.diff(score)) > SMOOTH) & (step > FINEST))
+        # Ends as likely as each other may have a peak between them: the intervals beside show it.
+        change = np.pad(np.abs(np.diff(score)), 1)
+        rough = (step > COARSEST) | (
+            (np.maximum.reduce([change[:-2], change[1:-1], change[2:]]) > SMOOTH) & (step > FINEST)
+        )
         halved = np.flatnonzero(rough & (matters[:-1] | matters[1:]))
         if len(halved) == 0:
             return grid, score + np.log(np.gradient(np.log(grid)))
