@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,6 +33,8 @@ FLAT = (*SEPARATORS, ".xlsx")
 """Formats without lists and structs."""
 STREAMED = (*SEPARATORS, *PARQUET)
 """Formats that can be read and written piece by piece."""
+PAIRS = re.compile(rb"\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})")
+"""Escaped characters of two halves; and, in a group, half of one."""
 
 Note = Callable[[str], None]
 
@@ -80,7 +83,7 @@ def _read_text(path: Path, note: Note, separator: str | None, decimal: str | Non
 
 def _read_json(read_content: Callable[..., pl.DataFrame], path: Path) -> Table:
     """Whole numbers beyond 2^53 stay exact: as text, where fractions are in their column."""
-    content = _content(path)
+    content = json_content(path)
     frame = read_content(content, infer_schema_length=None)
     large = [c.name for c in frame if c.dtype == pl.Float64 and (c.abs() >= 2.0**53).any()]
     if large:
@@ -88,6 +91,14 @@ def _read_json(read_content: Callable[..., pl.DataFrame], path: Path) -> Table:
         whole, doubles = (f.select(pl.col(large).cast(pl.Int128, strict=False)) for f in (texts, frame))
         frame = frame.with_columns(texts[name] for name in large if (whole[name] != doubles[name]).any())
     return Table(frame)
+
+
+def json_content(path: Path) -> bytes:
+    """All of a JSON file; refused where it holds half of a character, of which readers make something else."""
+    content = _content(path)
+    if half := next((found[1] for found in PAIRS.finditer(content) if found[1]), None):
+        raise DataError(f"{path} holds half of a character ({half.decode()}): export it again.")
+    return content
 
 
 def _read_libsvm(path: Path) -> Table:

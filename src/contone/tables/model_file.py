@@ -121,7 +121,7 @@ def apply_model(
     said.note(f"  {problem.table.n_rows:,} rows, {'with' if problem.Y.height else 'without'} {what}")
     with said.working(f"applying {type(fitted.method).__name__}"), _undamaged(fitted):
         D, ends = degrees_of(fitted, problem, writing.intervals)
-    write_problem(problem, D, writing, ends)
+        write_problem(problem, D, writing, ends)
     return what_was_written(writing, problem, fitted.method)
 
 

@@ -3,7 +3,6 @@
 `read_export` gives `Answers`, or None where a file is an ordinary table; `answers_in` the same for a table in memory.
 """
 
-import gzip
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -14,6 +13,7 @@ from typing import Protocol, cast
 import polars as pl
 
 from contone.exceptions import DataError
+from contone.tables import formats
 from contone.tables.answers import Answers
 from contone.tables.exports import argilla, doccano, label_studio, lewidi, prodigy
 from contone.tables.exports.back import refuse_unless_returnable, write_back
@@ -90,9 +90,8 @@ def read_records(path: Path) -> Iterator[object]:
     Records are decoded one after the other, so that a large file takes its own size in memory, and not that of all its
     objects.
     """
-    raw = path.read_bytes()
     try:
-        text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8-sig")
+        text = formats.json_content(path).decode("utf-8-sig")
     except (UnicodeDecodeError, EOFError, OSError, ValueError) as error:
         raise DataError(f"{path.name} is not UTF-8 text ({error}): export it again as JSON.") from None
     at = _skip(text, 0)
