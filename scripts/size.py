@@ -26,7 +26,7 @@ LINES = {
     "base": 370,
     "cli": 1290,  # answers of people: suggest and plan
     "datasets": 490,
-    "enhance": 7690,  # votes, marks, levels and persons; DLDL and LEIC; votes on a GPU, and a chain that mixes
+    "enhance": 7720,  # answers of people, also on a GPU; DLDL and LEIC; sweeps that compute in single precision
     "experiments": 2150,
     "measurements": 620,
     "numerics": 1100,

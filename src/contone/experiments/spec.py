@@ -73,7 +73,7 @@ def read_spec(text: str, source: str = "the spec") -> Spec:
     rows = content.get("rows", [])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise InputError(f"{source}: 'rows' must be a list of tables: write [[rows]].")
-    seeds = content.get("seeds", 5)
+    seeds = content.get("seeds", Spec.seeds)
     if not isinstance(seeds, int) or seeds < 1:
         raise InputError(f"{source}: 'seeds' must be a whole number above 0, not {seeds!r}.")
     for key in ("seeds_of", "max_rows"):
