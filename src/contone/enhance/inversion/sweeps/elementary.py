@@ -125,12 +125,10 @@ class _HashedFiles(IndexDataCacheFile):
             file.write(sha256(content).digest() + content)
 
     def _read(self, path: str) -> Any:
-        content = Path(path).read_bytes()
-        if sha256(content[32:]).digest() != content[:32]:
-            raise OSError(f"{path} is damaged")
-        stamp, entry = pickle.loads(content[32:])
+        found, content = (whole := Path(path).read_bytes())[:32], whole[32:]
+        stamp, entry = pickle.loads(content) if sha256(content).digest() == found else (None, None)
         if stamp != self._stamp(path):
-            raise OSError(f"{path} is of another function or version")
+            raise OSError(f"{path} is damaged, or of another function or version")
         return entry
 
 
