@@ -87,7 +87,7 @@ def test_rounding_in_the_answer_is_repaired():
         (D * np.nan, "NaN in it"),
         (D * (1 + 1e-5), "rows that are not distributions"),
         (D + np.array([[0, 0], [0, 0], [0, 0], [1e-8, -1e-8]]), "rows that are not distributions"),
-        (D * 2, "rows that are not distributions; this is a defect in the method"),
+        (D * 2, "rows that are not distributions: a defect in the method"),
         (D - [0.5, -0.5], "rows that are not distributions"),
     ],
 )
@@ -207,7 +207,7 @@ def test_two_labelled_rows_are_enough_and_one_is_not():
     found = Rows(answer=D).fit_enhance(X, silent)
     np.testing.assert_array_equal(found, [D[0], D[0], D[2], D[1]])
     silent[3] = 0
-    with pytest.raises(LabelError, match=r"1 rows with a label \(of 4\): nothing can be learnt from fewer than 2"):
+    with pytest.raises(LabelError, match=r"1 rows with a label \(of 4\), and at least 2 are needed"):
         Rows(answer=D).fit(X, silent)
 
 

@@ -47,7 +47,7 @@ def test_persons_need_names(answers, run):
     assert "--worker" in result.stderr
     again = run("enhance", *ASKED, "-o", "o.csv", "--annotators", "answers.csv", "--force")
     assert again.exit_code == 2
-    assert "left alone" in " ".join(again.stderr.split())
+    assert "not overwritten" in " ".join(again.stderr.split())
 
 
 def test_suggest_and_plan(answers, run):

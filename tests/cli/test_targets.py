@@ -26,7 +26,8 @@ def here(tmp_path, monkeypatch):
     Path("link.csv").symlink_to("s.csv")
     for name in ("names.txt", "names.html", "names.svg"):
         Path(name).write_text("a\nb\nc\n")
-    Path("m.arff").write_text("@relation r\n" + "".join(f"@attribute {n} {{0,1}}\n" for n in "xabc") + "@data\n1,1,0,0\n")
+    attributes = "".join(f"@attribute {name} {{0,1}}\n" for name in "xab")
+    Path("m.arff").write_text(f"@relation r\n{attributes}@data\n1,1,0\n")
     Path("m.xml").write_text('<labels><label name="a"/><label name="b"/></labels>')
     return Path("s.csv").read_bytes()
 

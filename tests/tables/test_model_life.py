@@ -72,7 +72,7 @@ def test_columns_are_found_by_name_in_any_order_and_any_format(here):
 
 def test_what_does_not_fit_the_model_is_refused_by_name(here):
     fitted()
-    for dropped, said in (("y", "lacks 1 columns that the model was fitted on: 'y'"), ("sad", "but lacks 'sad'")):
+    for dropped, said in (("y", "lacks 1 columns that the model was fitted on: 'y'"), ("sad", "the labels 'sad'")):
         here.drop(dropped).write_csv("new.csv")
         with pytest.raises(DataError, match=said):
             apply_model("m.contone", "new.csv", "o.csv")
@@ -84,7 +84,7 @@ def test_what_does_not_fit_the_model_is_refused_by_name(here):
     with pytest.raises(ArgumentError, match="Temperature needs the labels calm, happy, sad"):
         apply_model("m.contone", "new.csv", "o.csv")
     fitted("lp")
-    with pytest.raises(ArgumentError, match="LP gives the degrees of the rows it was fitted on only"):
+    with pytest.raises(ArgumentError, match="LP gives degrees of the rows it was fitted on only"):
         apply_model("m.contone", "t.csv", "o.csv")
     assert not Path("o.csv").exists()
 
@@ -99,7 +99,7 @@ def test_classes_that_a_model_has_never_seen_are_named(here):
 
     here.with_columns(zone=pl.Series([9, *here["zone"][1:]])).write_csv("new.csv")
     apply_model("m.contone", "new.csv", "o.csv", progress=Listen())
-    assert warned == ["  'zone' holds classes that the model has never seen: 9; read as zeros"]
+    assert warned == ["  'zone' holds classes the model has never seen: 9; read as zeros"]
     apply_model("m.contone", "t.csv", "p.csv", progress=Listen())
     assert len(warned) == 1
 

@@ -117,10 +117,9 @@ def solve_confidence(graph: graphs.NormalizedGraph, mask: Array, *, tol: float, 
     F[free, :] = 0.0  # what is left are the constant rows
     S_F = S.matmul(F)
     constant = float(xp.sum(F[linked, :] ** 2) - xp.sum(F * S_F))
-    every = free.shape[0] == mask.shape[0]
-    among_free = S if every else S.submatrix(free)
+    among_free = S if len(free) == len(mask) else S.submatrix(free)
     programme = Programme(among_free, S_F[free, :], mask[free, :], constant)
-    # A certificate cannot tell less than rounding.
+    # A certificate cannot resolve less than rounding.
     tol = max(tol, ROUNDINGS * float(xp.finfo(F.dtype).eps))
     solution = minimise_on_simplices(programme, equal[free, :], tol=tol, max_iter=max_iter)
     F[free, :] = solution.value

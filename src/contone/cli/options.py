@@ -190,7 +190,7 @@ class Writing(Group):
     intervals : float
         Add LABEL_low and LABEL_high at this level, e.g. 0.9.
     top : int
-        Add the names of the first K labels: top_1, top_2.
+        Add the names of the K labels with the largest degrees: top_1, top_2.
     degrees_as : word
         columns; or one column called degrees that holds a list or a struct.
     """

@@ -142,12 +142,8 @@ def objective(
 ) -> Tensor:
     """The loss on rows X (m, d), L (m, q), a pure function of the networks."""
     Z, Q, Y = codes(nets, X, L)
-    return (
-        contrast(Z, Q, temperature)
-        + contrast(Q, Z, temperature)
-        + alpha * (L - Y).square().sum(dim=1).mean()
-        + beta * order_loss(Y, L, margin)
-    )
+    contrasts = contrast(Z, Q, temperature) + contrast(Q, Z, temperature)
+    return contrasts + alpha * (L - Y).square().sum(dim=1).mean() + beta * order_loss(Y, L, margin)
 
 
 def contrast(Z: Tensor, Q: Tensor, temperature: float) -> Tensor:

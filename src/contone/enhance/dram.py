@@ -102,13 +102,8 @@ class DRAM(InductiveMixin, Enhancer):
             if k > 0 and self.responsibilities == "fresh":
                 G = respond(self._theta, phi, log_draws)
             sums = sums_of_draws(G, log_draws, np.any(L > 0, axis=1))
-            found = lbfgs(
-                partial(objective, phi=phi, sums=sums, penalty=self.penalty),
-                self._theta,
-                tol=1e-8,
-                max_iter=self.max_steps,
-                n_pairs=5,
-            )
+            fit = partial(objective, phi=phi, sums=sums, penalty=self.penalty)
+            found = lbfgs(fit, self._theta, tol=1e-8, max_iter=self.max_steps, n_pairs=5)
             self._theta = found.value
             if self.responsibilities == "stale":
                 G = respond(self._theta, phi, log_draws)

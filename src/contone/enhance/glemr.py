@@ -295,10 +295,8 @@ def joint_posterior(nets: Networks, X: Tensor, L: Tensor) -> Tensor:
     import torch
 
     inputs = torch.cat([X, L], dim=1)
-    return torch.cat(
-        [networks.forward(nets["mu"], inputs, ()), networks.positive(networks.forward(nets["v"], inputs, ()), FLOOR)],
-        dim=1,
-    )
+    mean, raw = (networks.forward(nets[name], inputs, ()) for name in ("mu", "v"))
+    return torch.cat([mean, networks.positive(raw, FLOOR)], dim=1)
 
 
 def objective(nets: Networks, X: Tensor, L: Tensor, eps: Tensor, lz: float, ly: float) -> Tensor:

@@ -48,6 +48,9 @@ LARGEST_LOG_SHAPE = 60.0
 TINY = float(np.finfo(float).tiny)
 SINGLE_PRECISION = float(np.log(np.finfo(np.float32).max))
 
+ORIGINAL = {"rate": "learned", "init": "ones", "bounded_shape": True, "max_iter": 201, "random_state": 123}
+"""What the authors' program has."""
+
 
 @estimator
 class GLERB(Enhancer):
@@ -101,15 +104,7 @@ class GLERB(Enhancer):
     """
 
     reference = "Lu, Li, Li & Jia, Machine Learning 112(12), 2023"
-    PRESETS: ClassVar[Presets] = {
-        "original_code": {
-            "rate": "learned",
-            "init": "ones",
-            "bounded_shape": True,
-            "max_iter": 201,
-            "random_state": 123,
-        }
-    }
+    PRESETS: ClassVar[Presets] = {"original_code": ORIGINAL}
     SEARCH: ClassVar[Domains] = {"rate": [0.2, 0.4, 0.6, 0.8, "cap"]}
     rate: float | str = parameter(Interval(Real, 0, 1, closed="both"), {"cap", "learned"}, default="cap")
     n_neighbors: int = parameter(COUNT, default=8)

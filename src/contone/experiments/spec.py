@@ -16,7 +16,7 @@ a learner is trained on what was recovered. A row has one of these forms:
         wrap = "Augmented"              put each method inside this one, as its `enhancer`
         rehearse = {n_iter = 8, n_replicates = 2, max_rows = 500}
                                         each with parameters and a temperature that are chosen on rehearsed data
-        grade = {rows = 10}             each told the truth of this many rows, another draw per seed; scored on the
+        grade = {rows = 10}             each given the truth of this many rows, another draw per seed; scored on the
                                         others (inside Calibrated, where the method takes no degrees itself)
     class = "LCdr", preset = "paper"    one estimator: parameters from `params`, and None for the names in `without`
         sweep = {alpha = [...], ...}    one cell per value, all else unchanged: one sensitivity curve per parameter

@@ -116,9 +116,7 @@ class Store:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise OutputError(
-                f"The folder {path.parent} cannot be made ({error.strerror or error}): choose another one with --store."
-            ) from error
+            raise OutputError(f"Cannot make {path.parent} ({error.strerror or error}): use another --store.") from error
         write_whole(path, text)
 
     # -------------------------------------------------------------------------------------------------------- runs

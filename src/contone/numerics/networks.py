@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from contone.backends import like, to_numpy
-from contone.exceptions import InputError, MissingExtraError
+from contone.exceptions import InputError, missing_extra
 from contone.numerics.solution import Solution
 from contone.runtime import progress
 from contone.typing import Array, EstimatorLike, Seed
@@ -43,9 +43,7 @@ def require_torch(method: EstimatorLike) -> None:
     try:
         import torch  # noqa: F401
     except ImportError as error:
-        raise MissingExtraError(
-            f"{type(method).__name__} trains a network by torch, which is not installed: pip install 'contone[torch]'."
-        ) from error
+        raise missing_extra(type(method).__name__, "torch", "torch") from error
 
 
 def to_tensor(A: Array) -> Tensor:

@@ -10,17 +10,14 @@ from __future__ import annotations
 import io
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contone.exceptions import ArgumentError
+from contone.pages.svg import Axes, Figure
 from contone.runtime.files import check_target, replacing
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 FORMATS = (".svg", ".png", ".pdf")
 
@@ -56,9 +53,8 @@ def draw_manifold(axis: Axes, X: NDArray[np.float64], colours: NDArray[np.float6
     shades = (colours[faces].mean(axis=1) * _mesh(X, faces)[:, None])[order]
     # Edges in the colour of the face close the hairlines between faces. The surface is kept as pixels in vector files:
     # thousands of faces a panel would make them megabytes large.
-    axis.add_collection(
-        PolyCollection(list(flat), facecolors=shades, edgecolors=shades, linewidths=0.8, rasterized=True)
-    )
+    drawn = PolyCollection(list(flat), facecolors=shades, edgecolors=shades, linewidths=0.8, rasterized=True)
+    axis.add_collection(drawn)
     axis.set_xlim(flat[..., 0].min(), flat[..., 0].max())
     axis.set_ylim(flat[..., 1].min(), flat[..., 1].max())
     axis.set_aspect("equal")

@@ -232,9 +232,8 @@ class _OneBlasThread:
     def __enter__(self) -> None:
         with self._lock:
             if self._inside == 0:
-                self._before = _set_to_one(
-                    lib for lib in _libraries().lib_controllers if lib.user_api == "blas" and not _has_own_count(lib)
-                )
+                found = _libraries().lib_controllers
+                self._before = _set_to_one(lib for lib in found if lib.user_api == "blas" and not _has_own_count(lib))
             self._inside += 1
 
     def __exit__(self, *_: object) -> None:

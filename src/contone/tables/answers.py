@@ -23,6 +23,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from contone.exceptions import ArgumentError, DataError, LabelError
+from contone.pages import words
 from contone.tables import columns, labels
 from contone.tables.settings import Reading
 from contone.tables.table import Table
@@ -86,11 +87,11 @@ class Answers:
 
     def in_words(self) -> str:
         """What was read, in one sentence."""
-        by = f" by {counted(len(self.workers), 'person', 'people')}" if self.workers else ""
+        by = f" by {words.count(len(self.workers), 'person', 'people')}" if self.workers else ""
         said = f"{self.question.tool}: " if self.question.tool else ""
-        said += f"{counted(len(self.item), 'answer')}{by} about {counted(self.items.height, 'item')}"
+        said += f"{words.count(len(self.item), 'answer')}{by} about {words.count(self.items.height, 'item')}"
         said += f", question {self.question.name!r}" if self.question.name else ""
-        said += f"; {counted(len(self.reference), 'item')} with a reference answer" if self.reference else ""
+        said += f"; {words.count(len(self.reference), 'item')} with a reference answer" if self.reference else ""
         left_out = [f"{count:,} {why}" for why, count in self.skipped if count]
         return said + (f" ({', '.join(left_out)} left out)" if left_out else "")
 
@@ -103,9 +104,7 @@ class Answers:
                 " export items that people have annotated."
             )
         if not self.labels:
-            raise DataError(
-                f"In this {self.question.tool} export nobody chose a label: {len(self.item):,} answers are empty."
-            )
+            raise DataError(f"This {self.question.tool} export has {len(self.item):,} answers, and all are empty.")
 
     def by_item(self) -> Answers:
         """The same answers, those of an item one after the other."""
@@ -226,19 +225,11 @@ class Collector:
             item += "_"
         known = {name: [fields.get(name) for fields in self.fields] for name in names}
         called = [name[0] if isinstance(name, tuple) else name for name in self.items]
-        return Answers(
-            pl.DataFrame([_column(item, called), *(_column(name, known[name]) for name in names)]),
-            np.frombuffer(self._item, dtype=np.int64),
-            [str(name) for name in self.workers],
-            np.frombuffer(self._worker, dtype=np.int64),
-            order,
-            Y,
-            item,
-            replace(self.question, kind=kind),
-            self.reference,
-            tuple(self.skipped.items()),
-            self.fields,
-        )
+        items = pl.DataFrame([_column(item, called), *(_column(name, known[name]) for name in names)])
+        about, by = (np.frombuffer(numbers, dtype=np.int64) for numbers in (self._item, self._worker))
+        workers, question = [str(name) for name in self.workers], replace(self.question, kind=kind)
+        more = self.reference, tuple(self.skipped.items()), self.fields
+        return Answers(items, about, workers, by, order, Y, item, question, *more)
 
 
 def choose_question(tool: str, names: Iterable[str], question: str | None) -> str:
@@ -250,17 +241,6 @@ def choose_question(tool: str, names: Iterable[str], question: str | None) -> st
         raise DataError(f"This {tool} export has {len(there)} questions: {', '.join(there)}. Name one (--question).")
     asked = "no answers to any question" if question is None else f"no question {question!r}"
     raise DataError(f"This {tool} export has {asked}{'; it has ' if there else ''}{', '.join(there)}.")
-
-
-def counted(number: int, one: str, many: str = "") -> str:
-    """A number with its noun.
-
-    Examples
-    --------
-    >>> counted(1, "item"), counted(2000, "item")
-    ('1 item', '2,000 items')
-    """
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def in_order(names: list[str]) -> list[str]:

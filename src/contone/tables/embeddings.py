@@ -59,9 +59,7 @@ def _load(path: Path) -> tuple[NDArray[np.float64], list[str] | None]:
         found = np.load(path, allow_pickle=False)
         named = {"": found} if isinstance(found, np.ndarray) else {name: found[name] for name in found.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise ArgumentError(
-            f"cannot read {path} as arrays of NumPy (.npy, .npz), without a pickle.", "embeddings"
-        ) from error
+        raise ArgumentError(f"cannot read {path} as arrays of NumPy (without pickle).", "embeddings") from error
     ids = named.pop("ids", None)
     E = next(iter(named.values())) if len(named) == 1 else None
     if E is None or E.ndim != 2 or E.dtype.kind not in "fiu" or not np.isfinite(E).all():

@@ -19,7 +19,7 @@ from contone.runtime import machine
 from contone.runtime.progress import Progress
 from contone.tables import formats, pieces
 from contone.tables import writing as output
-from contone.tables.fitting import fit_problem, named_method, refuse_without_persons, table_of_persons, with_intervals
+from contone.tables.fitting import fit_problem, named_method, table_of_persons, with_intervals
 from contone.tables.model_file import TableModel, load_table_model, path_of
 from contone.tables.reading import check_input, pose, read_problem, recognised
 from contone.tables.settings import STDOUT, AnswerOptions, Reading, ReadingOptions, Streaming, split_options
@@ -103,8 +103,8 @@ def enhance_file(
         done = output.what_was_written(writing, job.blank, job.model.method)
         return replace(done, n_rows=job.source.n_rows, streamed=True, fitted_rows=job.rows)
     problem = read_problem(path, reading, said)
-    if annotators is not None:
-        refuse_without_persons(problem)
+    if annotators is not None and problem.annotators is None:
+        raise ArgumentError("the table does not say who gave which answer: name their column (--worker).", "annotators")
     output.check_answer(writing, problem)
     fitted = fit_problem(problem, fresh, said)
     output.write_problem(problem, fitted.D, writing, fitted.intervals(writing.intervals))
@@ -173,9 +173,7 @@ def refuse_unless_streamable(request: Request, annotators: object = None) -> Non
     reading, target = request.reading, request.writing.target
     for place, argument in ((str(request.source), "source"), (target, "target")):
         if place != STDOUT and formats.suffix_of(place) not in formats.STREAMED:
-            raise ArgumentError(
-                f"{place} cannot be read or written in pieces; these can: {', '.join(formats.STREAMED)}.", argument
-            )
+            raise ArgumentError(f"{place} cannot be streamed; these can: {', '.join(formats.STREAMED)}.", argument)
     for name, given, why in (
         ("item", reading.item, "the rows of an item may be anywhere in the file"),
         ("graded", reading.graded, "graded rows must be in the fit"),

@@ -4,7 +4,7 @@ import inspect
 import warnings
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -23,6 +23,7 @@ from contone.runtime.progress import Progress
 from contone.tables.columns import Columns
 from contone.tables.reading import Problem, refuse_few_labelled
 from contone.tables.settings import Reading
+from contone.typing import EstimatorLike
 
 Matrix = NDArray[np.float64]
 Ends = tuple[Matrix, Matrix]
@@ -31,13 +32,7 @@ Ends = tuple[Matrix, Matrix]
 PEOPLE = ("votes", "marks", "levels")
 """Rules under which persons differ."""
 UNSET = "cumulative"
-"""The rule of a method that was not told any."""
-
-
-class GivesIntervals(Protocol):
-    """A method that knows how sure it is."""
-
-    def intervals(self, X: Matrix | None = None, Y: pl.DataFrame | None = None, level: float = 0.9) -> Ends: ...
+"""The rule of a method that was given none."""
 
 
 @dataclass(frozen=True)
@@ -104,11 +99,11 @@ def named_method(method: str | Enhancer, reading: Reading | None = None) -> Enha
     return Calibrated(fresh) if is_graded and not takes_degrees(fresh) else fresh
 
 
-def with_intervals(method: object) -> GivesIntervals:
+def with_intervals(method: EstimatorLike) -> EstimatorLike:
     """The method, if it gives intervals; else an error."""
     if not hasattr(method, "intervals"):
         raise ArgumentError(f"{type(method).__name__} gives no intervals; inversion does.", "intervals")
-    return cast(GivesIntervals, method)
+    return method
 
 
 def refuse_without_features(method: Enhancer, chosen: Columns) -> None:
@@ -213,12 +208,6 @@ def _fit(problem: Problem, method: Enhancer) -> None:
     method.fit(problem.X, problem.Y, **evidence)
 
 
-def refuse_without_persons(problem: Problem) -> None:
-    """Refuse before the fit a table of persons where nobody is named."""
-    if problem.annotators is None:
-        raise ArgumentError("the table does not say who gave which answer: name their column (--worker).", "annotators")
-
-
 def table_of_persons(fitted: FittedProblem) -> pl.DataFrame:
     """One row per person, the most informative first; with reference answers, how many were judged and were right."""
     if not reads_people(fitted.method):
@@ -234,6 +223,5 @@ def table_of_persons(fitted: FittedProblem) -> pl.DataFrame:
             judged[name] += 1
             right[name] += {answers.labels[j] for j in np.flatnonzero(said > 0)} == set(answers.reference[i])
     people = [str(name) for name in frame["annotator"]]
-    return frame.with_columns(
-        judged=pl.Series([judged[n] for n in people]), right=pl.Series([right[n] for n in people])
-    )
+    of_people = {"judged": judged, "right": right}
+    return frame.with_columns(pl.Series(name, [count[n] for n in people]) for name, count in of_people.items())

@@ -17,6 +17,7 @@ from contone.runtime.machine import available_bytes, refuse_dense, shown
 from contone.tables import arff, excel, text
 from contone.tables.settings import STDOUT
 from contone.tables.table import Table
+from contone.tables.text import Dialect
 
 SEPARATORS = text.SEPARATORS
 PARQUET = (".parquet", ".pq")
@@ -187,7 +188,7 @@ def target_suffix(target: str) -> str:
     return ".csv" if target == STDOUT else suffix_of(target)
 
 
-def write(frame: pl.DataFrame, path: str, *, overwrite: bool, dialect: text.Dialect | None = None) -> None:
+def write(frame: pl.DataFrame, path: str, *, overwrite: bool, dialect: Dialect | None = None) -> None:
     """Write the table whole or not at all; ``-`` is CSV on stdout. A CSV file gets the marks of the `dialect`."""
     if path == STDOUT:
         content = io.BytesIO()
@@ -199,16 +200,11 @@ def write(frame: pl.DataFrame, path: str, *, overwrite: bool, dialect: text.Dial
 
 
 def write_frame(
-    frame: pl.DataFrame,
-    path: Path | io.BytesIO,
-    suffix: str,
-    *,
-    header: bool = True,
-    dialect: text.Dialect | None = None,
+    frame: pl.DataFrame, path: Path | io.BytesIO, suffix: str, *, header: bool = True, dialect: Dialect | None = None
 ) -> None:
     """Write to a path as it is; errors of the writer become an OutputError."""
     as_read = dialect is not None and dialect.is_csv and suffix == ".csv"
-    marks = dialect if dialect is not None and as_read else text.Dialect(SEPARATORS.get(suffix, ","))
+    marks = dialect if dialect is not None and as_read else Dialect(SEPARATORS.get(suffix, ","))
     try:
         if suffix in PARQUET:
             frame.write_parquet(path)

@@ -172,18 +172,15 @@ def as_indicators(column: pl.Series, delimiter: str, names: Sequence[str]) -> pl
     >>> as_indicators(pl.Series("mood", ["calm|sad", "happy", ""]), "|", ["calm", "happy", "sad"]).rows()
     [(1.0, 0.0, 1.0), (0.0, 1.0, 0.0), (0.0, 0.0, 0.0)]
     """
-    return pl.DataFrame(indicators(exploded(column, delimiter), len(column), names), schema=list(names)).cast(
-        pl.Float64
-    )
+    Y = indicators(exploded(column, delimiter), len(column), names)
+    return pl.DataFrame(Y, schema=list(names)).cast(pl.Float64)
 
 
 def exploded(column: pl.Series, delimiter: str) -> pl.DataFrame:
     """The labels of a column of sets, one per line: the row that they are in, and the name."""
     if isinstance(column.dtype, (pl.List, pl.Array)):
         if column.dtype.inner.is_nested():
-            raise LabelError(
-                f"the label column {column.name!r} holds lists of lists: one list of names per row is a set."
-            )
+            raise LabelError(f"the label column {column.name!r} holds lists of lists: give one list of names per row.")
         entries = column.cast(pl.List(pl.String))
     else:
         text = column.cast(pl.String)
@@ -207,8 +204,8 @@ def refuse_many(n: int, q: int) -> None:
     needed, available = 32.0 * n * q, available_bytes()
     if needed > available:
         raise MemoryEstimateError(
-            f"{n:,} rows with {q:,} different labels would take about {shown(needed)} of memory, and {shown(available)} "
-            "are available. Is this the column of the labels?"
+            f"{n:,} rows with {q:,} different labels would take about {shown(needed)} of memory ({shown(available)} are "
+            "available): is this the column of the labels?"
         )
 
 

@@ -105,9 +105,7 @@ class Pieces:
         """The pieces of these numbers (ascending; all by default), each with its number."""
         for i, frame in self._frames(range(len(self)) if wanted is None else wanted):
             if frame.height != self.rows_of(i):
-                raise DataError(
-                    f"{self.path} changed while it was read, so its rows do not belong together: run again."
-                )
+                raise DataError(f"{self.path} changed while it was read, and its rows are of two files: run again.")
             yield i, self.table(frame)
 
     def _frames(self, numbers: Sequence[int]) -> Iterator[tuple[int, pl.DataFrame]]:
@@ -129,8 +127,13 @@ def cut(path: Path, rows: int | None, reading: Reading | None = None, progress: 
     """Cut a file into pieces of that many rows; None chooses by the number of columns."""
     with readable(path):
         if suffix_of(path) in PARQUET:
-            return _cut_parquet(path, rows)
-        return _cut_text(path, rows, reading or Reading(), progress or Progress())
+            n, width = estimated_shape(path)
+            found = Pieces(path, [*range(0, n, rows or _rows_per_piece(width)), n])
+        else:
+            found = _cut_text(path, rows, reading or Reading(), progress or Progress())
+    if not found.n_rows:
+        raise DataError(f"{path} has no rows.")
+    return found
 
 
 def estimated_shape(path: Path) -> tuple[int, int]:
@@ -145,14 +148,6 @@ def estimated_shape(path: Path) -> tuple[int, int]:
     lines = max(first.count(b"\n"), 1)
     n_columns = first.split(b"\n", 1)[0].count(SEPARATORS[suffix_of(path)].encode()) + 1
     return round(lines * max(size / max(len(first), 1), 1.0)), n_columns
-
-
-def _cut_parquet(path: Path, rows: int | None) -> Pieces:
-    n, width = estimated_shape(path)
-    rows = rows or _rows_per_piece(width)
-    if n == 0:
-        raise DataError(f"{path} has no rows.")
-    return Pieces(path, [*range(0, n, rows), n])
 
 
 def _cut_text(path: Path, rows: int | None, reading: Reading, progress: Progress) -> Pieces:
@@ -172,8 +167,6 @@ def _cut_text(path: Path, rows: int | None, reading: Reading, progress: Progress
         starts.append(starts[-1] + frame.height)
         more = text.kinds_of(frame, dialect.decimal)
         kinds = {name: kind.joined(more[name]) for name, kind in kinds.items()}
-    if starts[-1] == 0:
-        raise DataError(f"{path} has no rows.")
     return replace(found, starts=starts, kinds=kinds)
 
 

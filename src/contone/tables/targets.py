@@ -61,7 +61,7 @@ def check_targets(
         for source in sources:
             if _is_same(target, source) and not (argument == "target" and over_source is not None
                                                  and _is_same(source, over_source)):  # fmt: skip
-                raise ArgumentError(f"{target} is read by this command and is left alone: name another file.", argument)
+                raise ArgumentError(f"{target} is read by this command and is not overwritten: name another.", argument)
         for other, written in seen.items():
             if _is_same(target, written):
                 raise ArgumentError(f"{target} is named for two outputs ({other} and {argument}): name two.", argument)

@@ -267,7 +267,7 @@ def encoding_of(path: Path) -> str:
 def found_dialect(
     path: Path, encoding: str, default: str, separator: str | None, decimal: str | None, note: Callable[[str], None]
 ) -> Dialect:
-    """How a file is written, from its first records; what is not as everyone expects is said."""
+    """How a file is written, from its first records; a note says what is unusual."""
     if encoding != UTF8:
         shown = {"cp1252": "Windows-1252 (Latin-1)", "latin-1": "Latin-1", "utf-16": "UTF-16"}[encoding]
         note(f"  {path} is not UTF-8: read as {shown}; the output is UTF-8")

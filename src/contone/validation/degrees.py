@@ -53,9 +53,7 @@ def check_degrees_of_items(degrees: Data, names: Sequence[str], items: Sequence[
 def _check_values(values: np.ndarray, rows: np.ndarray, names: Sequence[str], expected: str) -> KnownDegrees:
     """Degrees (m, q) of rows (m,) without those that are not known; refused where they are no distributions."""
     if values.shape[1] != len(names):
-        raise ShapeError(
-            f"degrees has {values.shape[1]} columns; Y has {len(names)} labels. Give one degree per label."
-        )
+        raise ShapeError(f"degrees has {values.shape[1]} columns; Y has {len(names)} labels. Give a degree per label.")
     if len(values) != len(rows):
         raise ShapeError(
             f"degrees has {len(values)} rows, {expected}. Give one row for each of them, NaN where the degrees are not "

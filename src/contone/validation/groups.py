@@ -90,9 +90,7 @@ def check_annotators(annotators: Data, item: np.ndarray) -> Annotators:
 def _read_names(groups: Data, n: int, called: str = "groups", what: str = "item") -> list[Hashable]:
     frame = as_frame(groups)
     if isinstance(frame, nw.DataFrame):
-        raise InputError(
-            f"{called} must be one column that names the {what} of every row; it is a frame: pass the column."
-        )
+        raise InputError(f"{called} must be one column, the {what} of every row; it is a frame: pass the column.")
     if frame is not None:
         named = frame.to_list()
     else:

@@ -259,7 +259,7 @@ def test_a_small_file_does_not_take_a_large_memory(tmp_path, monkeypatch, suffix
         path.write_text("item,who,label\n" + "".join(f"{i},{i % 7},{label}\n" for i, label in enumerate(labels)))
     people = {".csv": {"item": "item", "worker": "who", "labels": "label"}, ".txt.csv": {"labels": "label"}}
     monkeypatch.setenv("CONTONE_MEMORY_LIMIT", "200MB")
-    with pytest.raises(ContoneError, match="does not fit into memory|Is this the column of the labels"):
+    with pytest.raises(ContoneError, match="does not fit into memory|is this the column of the labels"):
         read_table(path, **people.get(suffix, {}))
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, cast
 
 import polars as pl
 
@@ -21,18 +21,9 @@ from contone.tables.exports.back import refuse_unless_returnable, write_back
 __all__ = ["Answers", "answers_in", "read_export", "refuse_unless_returnable", "write_back"]
 
 
-class Tool(Protocol):
-    """What a file of this folder holds."""
-
-    def recognise(self, record: object) -> bool:
-        """Whether a record comes from this tool."""
-
-    def read(self, records: Iterable[object], question: str | None = None) -> Answers:
-        """The answers to one question."""
-
-
 SPACE = re.compile(r"[\s,]*")
-TOOLS = cast("tuple[Tool, ...]", (label_studio, argilla, prodigy, lewidi, doccano))
+TOOLS: tuple[Any, ...] = (label_studio, argilla, prodigy, lewidi, doccano)
+"""Each says whether a record comes from its tool (`recognise`), and what was answered to one question (`read`)."""
 
 
 def read_export(path: str | Path, question: str | None = None) -> Answers | None:
@@ -81,7 +72,7 @@ def _read(records: Iterator[object], question: str | None) -> Answers | None:
     tool = next((tool for tool in TOOLS if tool.recognise(first)), None)
     if tool is None:
         return None
-    return tool.read(chain([first], records), question)
+    return cast(Answers, tool.read(chain([first], records), question))
 
 
 def read_records(path: Path) -> Iterator[object]:

@@ -22,9 +22,7 @@ TOOLS = ("Label Studio", "Argilla")
 def refuse_unless_returnable(answers: Answers | None) -> None:
     """Refuse before any work what goes back into no tool."""
     if answers is None or answers.question.tool not in TOOLS:
-        raise ArgumentError(
-            f".json goes back into {' or '.join(TOOLS)}, and this table comes from neither: write .jsonl.", "target"
-        )
+        raise ArgumentError(f".json goes back into {' or '.join(TOOLS)}; this is from neither: write .jsonl.", "target")
     if not answers.question.name:
         raise ArgumentError(
             "nobody has answered yet, and the model was not fitted to this tool's answers, so that the question is not "

@@ -77,10 +77,7 @@ def _read_minimal(tasks: list[dict[str, object]], question: str | None) -> Answe
     values = {name: [task.get(name) for task in tasks] for name in names}
     asked = [name for name in names if any(isinstance(v, dict) and "choices" in v for v in values[name])]
     if question is None and not asked:  # one choice per task is plain text, like the data
-        raise DataError(
-            f"Which of the columns {', '.join(names)} of this Label Studio export holds the answers?"
-            " Name it as the question."
-        )
+        raise DataError(f"Which of the columns {', '.join(names)} of this export holds the answers? (--question)")
     name = question if question in names else choose_question("Label Studio", asked, question)
     found = Collector(Question("Label Studio", name))
     for task in tasks:
