@@ -224,7 +224,7 @@ class Collector:
         while item in names:
             item += "_"
         known = {name: [fields.get(name) for fields in self.fields] for name in names}
-        called = [name[0] if isinstance(name, tuple) else name for name in self.items]
+        called: list[object] = [name[0] if isinstance(name, tuple) else name for name in self.items]
         items = pl.DataFrame([_column(item, called), *(_column(name, known[name]) for name in names)])
         about, by = (np.frombuffer(numbers, dtype=np.int64) for numbers in (self._item, self._worker))
         workers, question = [str(name) for name in self.workers], replace(self.question, kind=kind)

@@ -141,7 +141,7 @@ def write_excel(frame: pl.DataFrame, path: Path | io.BytesIO) -> None:
         raise OutputError(f"The column {long!r} has texts of more than {MOST_LETTERS:,} letters, which no cell holds.")
     import xlsxwriter
 
-    class Sheet(xlsxwriter.worksheet.Worksheet):  # type: ignore[misc]
+    class Sheet(xlsxwriter.worksheet.Worksheet):
         """A sheet with 17 digits of a number, where 16 are not all of a double."""
 
         def _xml_number_element(self, number: float, attributes: Any = ()) -> None:

@@ -204,8 +204,8 @@ def refuse_many(n: int, q: int) -> None:
     needed, available = 32.0 * n * q, available_bytes()
     if needed > available:
         raise MemoryEstimateError(
-            f"{n:,} rows with {q:,} different labels would take about {shown(needed)} of memory ({shown(available)} are "
-            "available): is this the column of the labels?"
+            f"{n:,} rows with {q:,} different labels would take about {shown(needed)} of memory ({shown(available)} "
+            "are available): is this the column of the labels?"
         )
 
 

@@ -63,7 +63,7 @@ class Request:
         settings = [
             __version__,
             str(self.source.resolve()),
-            [formats.state_of(Path(file)) for file in (self.source, *self.reading.files) if Path(file).is_file()],
+            [formats.state_of(p) for p in (self.source, *map(Path, self.reading.files)) if p.is_file()],
             *ways,
             asdict(self.streaming),
             path_of(self.method),
