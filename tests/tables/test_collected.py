@@ -12,8 +12,9 @@ import pytest
 
 import contone
 from contone.exceptions import ArgumentError, DataError, LabelError
+from contone.pages import words
 from contone.runtime.progress import Progress
-from contone.tables.answers import Answers, Collector, Question, choose_question, counted, gather, in_order
+from contone.tables.answers import Answers, Collector, Question, choose_question, gather, in_order
 from contone.tables.fitting import FittedProblem, named_method, posterior_of_answers, read_by
 from contone.tables.reading import read_table
 from contone.tables.settings import Reading
@@ -107,7 +108,7 @@ def test_what_was_read_and_left_out_is_one_sentence():
     plain = Collector(Question())
     plain.add(plain.item("i", {}), None, ["a"])
     assert plain.finish().in_words() == "1 answer about 1 item"
-    assert (counted(1, "person", "people"), counted(0, "person", "people")) == ("1 person", "0 people")
+    assert [words.count(n, "person", "people") for n in (1, 0)] == ["1 person", "0 people"]
 
 
 def test_the_question_is_the_only_one_or_named():

@@ -104,7 +104,9 @@ class Answers:
                 " export items that people have annotated."
             )
         if not self.labels:
-            raise DataError(f"This {self.question.tool} export has {len(self.item):,} answers, and all are empty.")
+            raise DataError(
+                f"In this {self.question.tool} export nobody chose a label: {len(self.item):,} answers are empty."
+            )
 
     def by_item(self) -> Answers:
         """The same answers, those of an item one after the other."""
@@ -349,10 +351,7 @@ def _sets(frame: pl.DataFrame, item: str, label: str) -> pl.DataFrame:
     """One row per item, whose labels become a list; other columns must agree."""
     others = [name for name in frame.columns if name not in (item, label)]
     for name, odd in _differing(frame, item, others).items():
-        raise DataError(
-            f"the rows of item {odd!r} differ in the column {name!r}: with one row per item and label, everything but "
-            "the label must be the same for one item."
-        )
+        raise DataError(f"the rows of item {odd!r} differ in the column {name!r}: only the label may differ per item.")
     listed = pl.col(label).drop_nulls().unique(maintain_order=True)
     rows = frame.group_by(item, maintain_order=True).agg(*(pl.col(name).first() for name in others), listed)
     return rows.select(frame.columns)

@@ -155,10 +155,7 @@ def is_streamed(request: Request, asked: bool | None) -> bool:
     available = machine.available_bytes()
     if needed <= available:
         return False
-    size = (
-        f"{source} has about {n:,} rows and would need about {machine.shown(needed)} of memory; "
-        f"{machine.shown(available)} are available"
-    )
+    size = f"{source} has about {n:,} rows and needs about {machine.shown(needed)}; {machine.shown(available)} are free"
     if hasattr(request.method, "enhance"):
         progress.note(f"{size}: streaming")
         return True
@@ -190,11 +187,8 @@ def refuse_unless_streamable(request: Request, annotators: object = None) -> Non
                 name,
             )
     if not hasattr(request.method, "enhance"):
-        raise ArgumentError(
-            f"{type(request.method).__name__} needs all rows at once and cannot stream; these methods can: "
-            f"{_able_to_stream()}.",
-            "method",
-        )
+        name = type(request.method).__name__
+        raise ArgumentError(f"{name} needs all rows at once; these methods can stream: {_able_to_stream()}.", "method")
 
 
 def _able_to_stream() -> str:

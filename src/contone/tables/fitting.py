@@ -181,10 +181,9 @@ def _fit_labelled(problem: Problem, method: Enhancer, labelled: NDArray[np.bool_
     refuse_few_labelled(labelled)
     count, predict = int((~labelled).sum()), getattr(method, "predict", None)
     if predict is None:
+        name = type(method).__name__
         raise ArgumentError(
-            f"{type(method).__name__} cannot predict the {count} rows without a label: choose a method that can, or "
-            "leave these rows out.",
-            "unlabelled",
+            f"{name} cannot predict the {count} rows without a label: use another, or drop them.", "unlabelled"
         )
     _fit(problem.subset(labelled), method)
     progress.note(f"  {count:,} rows without a label are predicted from their features")
