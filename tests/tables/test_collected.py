@@ -12,6 +12,7 @@ import pytest
 
 import contone
 from contone.exceptions import ArgumentError, DataError, LabelError
+from contone.pages import words
 from contone.runtime.progress import Progress
 from contone.tables.answers import Answers, Collector, Question, choose_question, gather, in_order
 from contone.tables.fitting import FittedProblem, named_method, posterior_of_answers, read_by
@@ -96,7 +97,7 @@ def test_what_was_read_and_left_out_is_one_sentence():
     with pytest.raises(DataError, match=r"This Tool export holds no answers \(1 cancelled, 2 draft\): export"):
         found.finish().refuse_empty()
     found.add(found.item("i", {}), "p", [])
-    with pytest.raises(DataError, match="This Tool export has 1 answers, and all are empty"):
+    with pytest.raises(DataError, match="nobody chose a label: 1 answers are empty"):
         found.finish().refuse_empty()
     found.add(found.item("i", {}), "q", ["a"])
     found.reference[0] = ["a"]
@@ -107,6 +108,7 @@ def test_what_was_read_and_left_out_is_one_sentence():
     plain = Collector(Question())
     plain.add(plain.item("i", {}), None, ["a"])
     assert plain.finish().in_words() == "1 answer about 1 item"
+    assert [words.count(n, "person", "people") for n in (1, 0)] == ["1 person", "0 people"]
 
 
 def test_the_question_is_the_only_one_or_named():

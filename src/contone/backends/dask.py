@@ -39,8 +39,7 @@ class DaskBackend(Backend):
         return da.map_blocks(function, *arrays, chunks=(chunks, (columns,)), meta=NO_ROWS.astype(dtype), **once)
 
     def compute(self, *arrays: Array) -> tuple[Array, ...]:
-        found: tuple[Array, ...] = compute(*arrays)
-        return found
+        return tuple(compute(*arrays))
 
     def split_like(self, A: Array, model: Array) -> Array:
         """The numbers travel with the tasks, so that they outlive any worker."""

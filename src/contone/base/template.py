@@ -4,8 +4,6 @@ A method's file holds the method only, as a hook that maps plain arrays to a `So
 once. A step inside another method is fitted by `fit_checked`, to data that has been checked already.
 """
 
-from __future__ import annotations
-
 import html
 from abc import ABC, abstractmethod
 from collections.abc import Callable

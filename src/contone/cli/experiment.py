@@ -158,8 +158,7 @@ def print_tables(report: Report) -> None:
         print_table(title, columns, sorted(shares.rows, key=lambda row: row.kind != "oracle"))
         console.print("* baseline: uses no features.  ° oracle: has seen the truth.  Best in bold.", markup=False)
         console.print(
-            "0 % is the uniform distribution, 100 % the limit: what learners reach that were trained on the truth. It "
-            "is a strong reference, not a bound."
+            "0 %: uniform. 100 %: the limit, what learners trained on the truth reach; a reference, no bound."
         )
     console.print()
     for sentence in report.sentences:

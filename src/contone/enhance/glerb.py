@@ -177,7 +177,7 @@ def label_graph(L: np.ndarray) -> LabelGraph:
     count = np.diag(both)
     either = count[:, None] + count - both
     # Paper: a label that no row has divides 0 by 0; here it is similar to itself only.
-    J = np.where(either > 0, both / np.where(either > 0, either, 1.0), 0.0)
+    J = both / np.maximum(either, 1.0)
     np.fill_diagonal(J, 1.0)
     root = np.sqrt(J.sum(axis=1))
     # Paper: the code uses a solver for general matrices; S is symmetric.

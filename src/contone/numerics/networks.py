@@ -5,8 +5,6 @@ of rows and of noise, and a step of an optimiser is a few operations. Noise come
 torch's global generator and settings are never touched.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
@@ -230,8 +228,7 @@ def batches(n: int, batch_size: int | None, rng: np.random.Generator | None, mod
 
     size = batch_size or n
     order = torch.arange(n) if rng is None or size >= n else torch.from_numpy(rng.permutation(n))
-    found: Sequence[Tensor] = torch.split(order.to(model.device), size)
-    return found
+    return list(torch.split(order.to(model.device), size))
 
 
 def value_and_slope(

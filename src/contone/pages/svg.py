@@ -4,8 +4,6 @@ Drawings use the colours below. They are stand-ins: in the SVG each becomes a CS
 serves both themes and print. Text stays text (small, selectable, in the page's font) and nothing points outside.
 """
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Pictures of the paper: the augmentation, the ablation, and LCdr as one parameter changes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -63,10 +63,8 @@ def _check_values(values: np.ndarray, rows: np.ndarray, names: Sequence[str], ex
     partly = missing.any(axis=1) & ~missing.all(axis=1)
     if partly.any():
         row = first_row(partly)
-        raise LabelError(
-            f"degrees knows some labels of row {rows[row]} and not {names[int(np.argmax(missing[row]))]!r}: give all "
-            "degrees of a row, or none (NaN)."
-        )
+        label = names[int(np.argmax(missing[row]))]
+        raise LabelError(f"degrees knows row {rows[row]} but for {label!r}: give all degrees of a row, or none (NaN).")
     known = ~missing.all(axis=1)
     rows, values = rows[known], values[known]
     if len(rows) == 0:
@@ -103,10 +101,7 @@ def _open_degrees(
     columns = {str(c): c for c in frame.columns}
     absent = [name for name in names if name not in columns]
     if absent:
-        raise LabelError(
-            f"degrees has no column {absent[0]!r} ({len(absent)} labels of Y are missing in it). Give one column per "
-            "label, under its name."
-        )
+        raise LabelError(f"degrees has no column {absent[0]!r} ({len(absent)} labels are missing): give one per label.")
     values = np.stack([read_numbers(frame[columns[name]].to_numpy(), "degrees") for name in names], axis=1)
     index = nw.maybe_get_index(frame)
     if index is None:

@@ -1,7 +1,5 @@
 """Pictures of a comparison: the recovered shares, single instances, and the surface of the artificial set."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Mapping, Sequence
 

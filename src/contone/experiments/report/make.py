@@ -157,10 +157,8 @@ def _sentences(results: Results, experiment: str, shares: Grid) -> list[str]:
             f"baseline, {best}, which uses no features and covers {words.percent(baselines[best])}."
         )
     if len(datasets) < ranks.MIN_DATASETS:
-        sentences.append(
-            f"{counted} cannot show that one method is better than another in general; tests over data sets begin to "
-            f"mean something with {ranks.MIN_DATASETS}."
-        )
+        few = f"{counted} cannot show that one method is better than another in general"
+        sentences.append(f"{few}; tests over data sets begin to mean something with {ranks.MIN_DATASETS}.")
     return sentences
 
 

@@ -1,7 +1,5 @@
 """results -> ranks and tests: groups of rows over the data sets that all of them have."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
