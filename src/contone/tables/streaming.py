@@ -63,7 +63,7 @@ class Request:
         settings = [
             __version__,
             str(self.source.resolve()),
-            formats.state_of(self.source),
+            [formats.state_of(p) for p in (self.source, *map(Path, self.reading.files)) if p.is_file()],
             *ways,
             asdict(self.streaming),
             path_of(self.method),
