@@ -45,8 +45,8 @@ class Blend:
     def of(cls, evidence: Matrix, counts: Matrix, features: Sequence[Features]) -> "Blend | None":
         """The most likely, given log likelihoods (m,) of votes (m, q) by the chain; None where the chain does alone."""
         start = np.append(0.5, np.full(len(CONCENTRATIONS), 0.5 / len(CONCENTRATIONS)))
-        every, several = cls(start, CONCENTRATIONS), counts.sum(axis=1) > 1
-        log_p = every._likelihoods(evidence, counts, every.beliefs(features))[:, several]
+        every = cls(start, CONCENTRATIONS)
+        log_p = every._likelihoods(evidence, counts, every.beliefs(features))[:, counts.sum(axis=1) > 1]
         top = log_p.max(axis=0)
         loss, weights = largest_likelihood(np.exp(log_p - top), np.ones(len(top)), start)
         kept = np.append(True, weights[1:] >= FEWEST)
@@ -89,10 +89,7 @@ class Blend:
         return D, centre, width
 
     def redraw(self, D: Matrix, kinds: Matrix, a: Matrix, rng: np.random.Generator) -> None:
-        """Replace draws D (S, m, q) by the chain, of items that are of other kinds, Dirichlet(a), by these chances.
-
-        They are (1 + K, m), a (K, m, q).
-        """
+        """Replace the chain's draws D (S, m, q) of items of other `kinds` (1 + K, m), Dirichlet(a (K, m, q))."""
         kind = (kinds.cumsum(axis=0)[:-1, None] < rng.random(D.shape[:2])).sum(axis=0)
         for k, parameters in enumerate(a, start=1):
             sample, item = np.nonzero(kind == k)

@@ -157,8 +157,7 @@ def _believed_spread(usual: LogNormal, features: Sequence[Features]) -> LogNorma
     """
     if not features:
         return usual
-    Z = features[0].told.copy()
-    Z -= Z.mean(axis=1, keepdims=True)
+    Z = features[0].told - features[0].told.mean(axis=1, keepdims=True)
     told = float(Z.var(axis=0).sum()) / max(Z.shape[1] - 1, 1)
     return replace(usual, median=math.sqrt(0.5 * (usual.median**2 + told)))
 
@@ -196,9 +195,7 @@ def _run(
         np.log(np.maximum(D, 1e-300, out=log_answers), out=log_answers)
         averages.add(np.ascontiguousarray(log_answers.T))
         seen.append(D[judged])
-        mean = np.vstack([chain.basis @ chain.intercept, np.repeat(chain.coefficients[:, None], q, axis=1)])
-        covariance = chain.spread**2 * chain.basis @ chain.shape @ chain.basis.T
-        passed.append((chain.spread, chain.tau, chain.prior.tails[chain.tail], mean, covariance))
+        passed.append(parameters_of(chain))
         watch.look(averages.n)
         if averages.n in kept_at:
             draws.append(Draw.of(chain, people))
@@ -236,14 +233,12 @@ def _blended(
     features = [matched(np.exp(f.told[items]), VOTES) for f in chain.features]
     evidence = model.chain_alone(responses, features, draws[::8], VOTES, n_points=BLENDED_POINTS)[1]
     counts = np.where(chain.free[items, None], votes_of(responses), math.nan)
-    blend = Blend.of(evidence, counts, features)
-    if blend is None:
+    if (blend := Blend.of(evidence, counts, features)) is None:
         return model
     a = blend.beliefs(features)
     kinds = blend.kinds(evidence, counts, a)
     a += np.nan_to_num(counts)
-    at = np.searchsorted(items, judged)
-    for D, rows in ((told, at), (samples, slice(None))):
+    for D, rows in ((told, np.searchsorted(items, judged)), (samples, slice(None))):
         if D is not None:
             blend.redraw(D, kinds[:, rows], a[:, rows], chain.rng)
     return replace(model, blend=blend)
@@ -263,6 +258,13 @@ def answer_items(chain: Chain, people: Any) -> Matrix:
 
     for_each(work, pieces_by_width(len(out), 16 * out.shape[1]))
     return out
+
+
+def parameters_of(chain: Chain) -> tuple[float, float, float, Matrix, Matrix]:
+    """Spread, tau, degrees of freedom, intercept and coefficients (1 + k, q), Sigma (q, q), where a chain is."""
+    mean = np.vstack([chain.basis @ chain.intercept, np.outer(chain.coefficients, np.ones(len(chain.basis)))])
+    covariance = chain.spread**2 * chain.basis @ chain.shape @ chain.basis.T
+    return chain.spread, chain.tau, float(chain.prior.tails[chain.tail]), mean, covariance
 
 
 def _judge(seen: Matrix) -> tuple[float, float, float]:

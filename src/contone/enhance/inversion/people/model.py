@@ -235,7 +235,7 @@ class PeopleFit:
         nobody = sort_responses(self.kind, np.empty((0, q)), m, np.empty(0, np.intp))
         for number, draw in enumerate(draws):
             mean, points = draw.mean(features) + np.zeros((m, q)), even_directions(n_points or N_DIRECTIONS, q, number)
-            people = draw.people if by == 0 else Traits(*(A[[by]] if len(A) > 1 else A for A in draw.traits))
+            people = draw.people if by == 0 else only(draw.traits, by)
             told = (draw.traits, people, asked, points)
 
             def weigh(
@@ -260,6 +260,11 @@ class PeopleFit:
 def _height(nu: float, q: int) -> float:
     """Log density of a t distribution with nu degrees of freedom at its centre, but for pi."""
     return float(gammaln((nu + q) / 2) - gammaln(nu / 2) - 0.5 * q * math.log(nu))
+
+
+def only(traits: Traits, person: int) -> Traits:
+    """One of the persons; what all have in common stays."""
+    return Traits(*(A[[person]] if len(A) > 1 else A for A in traits))
 
 
 def sort_responses(
