@@ -59,7 +59,7 @@ def read(records: Iterable[object], question: str | None = None) -> Answers:
     if not found and not n_counted:
         return items.finish()
     if not found:
-        raise DataError(f"This Label Studio export has regions in pictures or texts only: no {', '.join(TYPES)}.")
+        raise DataError(f"This export holds no answers ({', '.join(TYPES)}), only regions in pictures or texts.")
     name = choose_question("Label Studio", (key[0] for key in found), question)
     answers = max((collector for key, collector in found.items() if key[0] == name), key=len)
     answers.skipped = {**items.skipped, "without an answer to it": n_counted - len(answers)}
