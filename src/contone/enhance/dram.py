@@ -169,9 +169,7 @@ def respond(theta: np.ndarray, phi: np.ndarray, log_draws: np.ndarray) -> Array:
     return np.exp(scores - logsumexp(scores, axis=2, keepdims=True))
 
 
-def objective(
-    theta: np.ndarray, phi: np.ndarray, sums: tuple[np.ndarray, np.ndarray], penalty: float
-) -> tuple[float, np.ndarray]:
+def objective(theta: Array, phi: Array, sums: tuple[Array, Array], penalty: float) -> tuple[float, np.ndarray]:
     """The M step's objective, to be minimised, and its gradient (p, K, 1 + q)."""
     share, logs = sums
     log_weights, alpha = mixture(theta, phi)

@@ -76,9 +76,7 @@ def training_bytes(sizes: Sizes, n: int, batch_size: int | None) -> float:
     return 8.0 * (8 * count_parameters(sizes) + 4 * min(n, batch_size or n) * units)
 
 
-def initial_parameters(
-    sizes: Sizes, rng: np.random.Generator, *, start: str = "normal", bias: float = 0.0
-) -> np.ndarray:
+def initial_parameters(sizes: Sizes, rng: np.random.Generator, *, start: str = "normal", bias: float = 0.0) -> Array:
     """The start of training.
 
     "normal" and "uniform" are Glorot's: weights with variance 2 / (inputs + outputs) and constant biases. "inputs" is
