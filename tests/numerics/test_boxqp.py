@@ -96,7 +96,15 @@ def test_without_bounds_it_is_a_linear_system_and_with_equal_bounds_a_constant()
     free = np.full_like(lower, np.inf)
     np.testing.assert_allclose(solve_box_qp(H, B, -free, free).value, np.linalg.solve(H.toarray(), B), rtol=1e-8)
     pinned = np.ones_like(B)
-    np.testing.assert_array_equal(solve_box_qp(H, B, pinned, pinned).value, pinned)
+    held = solve_box_qp(H, B, pinned, pinned, tol=0.0)
+    np.testing.assert_array_equal(held.value, pinned)
+    assert (held.converged, held.residual, held.n_iter) == (
+        True,
+        0.0,
+        0,
+    )  # what is exact is done, whatever is asked for
+    nothing = solve_box_qp(0 * H, 0 * B, -free, free)
+    assert (nothing.converged, nothing.objective) == (True, 0.0)
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e9])

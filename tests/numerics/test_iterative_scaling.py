@@ -125,6 +125,10 @@ def test_without_features_the_penalty_alone_counts():
     assert solution.converged
     np.testing.assert_allclose(solution.value, 0.0, atol=1e-12)
     assert solution.objective == pytest.approx(np.log(3))
+    exact = improved_iterative_scaling(X, D, np.zeros((5, 3)), tol=0.0)  # what is exact is done, whatever is asked for
+    assert (exact.converged, exact.residual, exact.n_iter) == (True, 0.0, 0)
+    start = improved_iterative_scaling(X, D, np.eye(5, 3), penalty=0.5, max_iter=0)
+    assert start.residual == pytest.approx(0.5 * 2 / 3)  # a feature without a size counts as one of size 1
 
 
 def test_converged_moments_of_model_and_data_agree_with_and_without_acceleration():

@@ -76,6 +76,23 @@ def test_the_minimum_is_certified_and_nothing_nearby_is_lower(X, position):
         assert lrr_objective(T, S, moved, beta) >= solution.objective * (1 - 1e-6)
 
 
+@pytest.mark.parametrize("position", [0.2, 0.7])
+def test_one_direction_leaves_a_problem_in_one_number_per_row(position):
+    """min |z| + beta sum |t_i - s z_i|, whose minimum is below 1: rows follow up to a common bound."""
+    t = np.random.default_rng(2).normal(size=12)
+    V, S = row_space(t[:, None])
+    lowest, highest = beta_interval(V, S)
+    beta = lowest ** (1 - position) * highest**position
+    found = low_rank_representation(t[:, None], beta, tol=1e-6, max_iter=20_000)
+    # Where a row is not reached, its subgradient is beta s: all such |z_i| / |z| are alike.
+    bounds = np.linspace(0, np.abs(V).max(), 20_001)
+    Z = np.minimum(np.abs(V), bounds)  # (n, bounds)
+    values = np.sqrt((Z**2).sum(axis=0)) + beta * S[0] * (np.abs(V) - Z).sum(axis=0)
+    assert found.converged
+    assert found.objective == pytest.approx(values.min(), rel=1e-5)
+    assert values.min() < 1
+
+
 def test_two_solvers_meet_when_the_penalty_grows_slowly(X):
     beta = 2 * middle_beta(X)
     exact = low_rank_representation(X, beta, tol=1e-7, max_iter=20_000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,8 +13,9 @@ import pytest
 
 import contone
 from contone.exceptions import ArgumentError, DataError, LabelError
+from contone.pages import words
 from contone.runtime.progress import Progress
-from contone.tables.answers import Answers, Collector, Question, choose_question, counted, gather, in_order
+from contone.tables.answers import Answers, Collector, Question, choose_question, gather, in_order
 from contone.tables.fitting import FittedProblem, named_method, posterior_of_answers, read_by
 from contone.tables.reading import read_table
 from contone.tables.settings import Reading
@@ -62,8 +64,10 @@ def test_labels_that_nobody_was_offered_are_blank_and_levels_are_kept():
     with pytest.raises(LabelError, match="the label 'd' is not one of the model's: a, b, c"):
         answers.with_labels(["a", "b", "c"])
     other = found.sharing_items(Question(name="other"))
-    other.add(other.item(0, {}), "q", ["z"])
-    assert other.finish().items.height == 2
+    for name in ("n", 0, "n"):  # items of both questions are one where they have a name; 0 is one
+        other.add(other.item(name, {}), "q", ["z"])
+    assert other.finish().item.tolist() == [2, 3, 2]
+    assert found.finish().items["item"].to_list() == other.finish().items["item"].to_list()
 
 
 @pytest.mark.parametrize(
@@ -107,7 +111,7 @@ def test_what_was_read_and_left_out_is_one_sentence():
     plain = Collector(Question())
     plain.add(plain.item("i", {}), None, ["a"])
     assert plain.finish().in_words() == "1 answer about 1 item"
-    assert (counted(1, "person", "people"), counted(0, "person", "people")) == ("1 person", "0 people")
+    assert [words.count(n, "person", "people") for n in (1, 0)] == ["1 person", "0 people"]
 
 
 def test_the_question_is_the_only_one_or_named():
@@ -260,9 +264,10 @@ def test_items_that_nobody_answered_come_from_their_features(folder):
     # The same persons are known by name: their answers say more than those of strangers, whose names do not matter.
     seen = problem.subset(fitted.fitted_rows)
     known, _ = posterior_of_answers(method, seen, None)
-    strangers = [posterior_of_answers(method, SimpleNamespace(**{
-        name: getattr(seen, name) for name in ("item_features", "Y", "groups")}, annotators=who), 0.9)[0]
-        for who in (None, tuple(f"new {w}" for w in seen.annotators))]  # fmt: skip
+    strangers = [
+        posterior_of_answers(method, replace(seen, annotators=who), 0.9)[0]
+        for who in (None, tuple(f"new {w}" for w in seen.annotators))
+    ]
     np.testing.assert_array_equal(*strangers)
     assert not np.array_equal(known, strangers[0])
     unable = contone.Logical()

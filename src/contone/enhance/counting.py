@@ -16,7 +16,7 @@ from contone.typing import Matrix
 PSEUDO_COUNT = 0.01
 """Added to the chance of every label, so that one that no fold has seen is not impossible."""
 PRIOR_VOTES = 2.0
-"""Votes that a mean from features weighs where no item has two votes: these alone would tell its weight."""
+"""Votes that a mean from features weighs where no item has two votes: these alone would show its weight."""
 FOLDS = 5
 
 

@@ -1,24 +1,19 @@
 """Pictures of the paper: the augmentation, the ablation, and LCdr as one parameter changes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from contone import measures
 from contone.experiments.report.scores import short
 from contone.experiments.store import Results
 from contone.pages import svg, words
-from contone.pages.svg import Chart
+from contone.pages.svg import Axes, Chart
 from contone.reproduction import paper
 from contone.reproduction.published import Published
 from contone.typing import Record
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 KINDS = ("alone", "augmented", "alone, published", "augmented, published")
 VARIANTS = ("LF+LC", "X+LC", "LF+L", "X+L")
@@ -130,11 +125,8 @@ def curves(results: Results, experiment: str = "sensitivity") -> list[Curve]:
     for result in results.of(experiment):
         for parameter, value in result.setting.items():
             found.setdefault((result.row, result.dataset, parameter), {})[value] = result.scores.get("kl")
-    return [
-        Curve(*place, points, results.score(experiment, place[1], "Uniform", "kl"))
-        for place, points in found.items()
-        if any(score is not None for score in points.values())
-    ]
+    known = {place: p for place, p in found.items() if any(score is not None for score in p.values())}
+    return [Curve(*place, p, results.score(experiment, place[1], "Uniform", "kl")) for place, p in known.items()]
 
 
 def sensitivity(curves: Sequence[Curve]) -> list[Chart]:

@@ -116,12 +116,16 @@ def draw_coefficients(gram: np.ndarray, cross: np.ndarray, current: Parameters, 
     rng : Generator
         Source of the draw.
     """
-    precisions = ridge(len(gram), current.theta)
-    # A product in single precision, or of few rows, has no direction smaller than its rounding.
-    precisions[1:] = np.maximum(precisions[1:], 4.0 * np.finfo(gram.dtype).eps * np.trace(gram))
-    lower = np.linalg.cholesky(gram + np.diag(precisions))
+    lower = root_of(gram, ridge(len(gram), current.theta))
     noise = colour(current.covariance, rng.standard_normal(cross.shape))
     return solve_triangular(lower, solve_triangular(lower, cross, lower=True) + noise, lower=True, trans="T")
+
+
+def root_of(gram: np.ndarray, precisions: np.ndarray) -> Array:
+    """The Cholesky factor of Phi Phi^T and the precisions of the prior (p,)."""
+    # A product in single precision, or of few rows, has no direction smaller than its rounding.
+    least = 4.0 * np.finfo(gram.dtype).eps * np.trace(gram)
+    return np.linalg.cholesky(gram + np.diag(np.r_[precisions[0], np.maximum(precisions[1:], least)]))
 
 
 def ridge(p: int, theta: float) -> np.ndarray:

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import expit, logit
+from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
+from scipy.special import expit, logit, logsumexp
 from scipy.stats import norm
 
 from contone import Votes
@@ -15,7 +17,7 @@ from contone.enhance.inversion.chain import Settings
 from contone.enhance.inversion.evidence import place_grades
 from contone.enhance.inversion.logistic_normal import Parameters, Spread
 from contone.enhance.inversion.people import fit as fits
-from contone.enhance.inversion.people import levels_chain, next_answers
+from contone.enhance.inversion.people import levels_chain, next_answers, regression
 from contone.enhance.inversion.people.answers import LEVELS, SMALLEST, VOTES, Persons, Responses, Traits
 from contone.enhance.inversion.people.chain import Chain
 from contone.enhance.inversion.people.matching import NODES, SPREADS, WEIGHTS, MatchedChances, MatchedShares
@@ -408,3 +410,137 @@ def test_many_items_are_looked_at_in_blocks(monkeypatch):
     whole = next_answers.expected_losses(D, (0, 2))
     monkeypatch.setattr(next_answers, "BLOCK", 30 * 6 * 7)
     np.testing.assert_allclose(next_answers.expected_losses(D, (0, 2)), whole)
+
+
+# ------------------------------------------------------------------------------------------------------ regressions
+
+
+@pytest.mark.parametrize("n", [40, 150])
+def test_closeness_has_the_kernel_as_its_inner_product_and_variances_that_sum_to_one(n):
+    rng = np.random.default_rng(0)
+    U = 0.1 * rng.normal(size=(n, 2))
+    found = regression.Closeness.of(U, rng)
+    K = found(U)
+    np.testing.assert_allclose(K.mean(axis=0), 0.0, atol=1e-9)
+    assert K.var(axis=0).sum() == pytest.approx(1.0)
+    squares = cdist(U, U, "sqeuclidean")
+    if n <= regression.N_LANDMARKS:  # with a landmark at every row it is exact
+        assert found.sharpness == pytest.approx(1 / np.median(squares[np.triu_indices(n, 1)]))
+        kernel, J = np.exp(-found.sharpness * squares), np.eye(n) - 1 / n
+        np.testing.assert_allclose(K @ K.T, J @ kernel @ J * n / np.trace(J @ kernel @ J), atol=1e-4)
+    else:
+        assert len(found.landmarks) == regression.N_LANDMARKS
+    alone = regression.Closeness.of(U[:1], rng)
+    assert alone.sharpness == 1.0
+
+
+@pytest.mark.parametrize("kind", [VOTES, LEVELS])
+def test_regressions_are_at_the_minimum_of_their_penalised_loss(kind):
+    """By finite differences, with entries that were not asked; the constant is held by a hundredth."""
+    rng = np.random.default_rng(0)
+    phi = np.column_stack([np.ones(40), rng.normal(size=(40, 2)) * [1.0, 30.0]])
+    counts = rng.multinomial(3, [0.5, 0.3, 0.2], size=40).astype(float) if kind == VOTES else rng.random((40, 3))
+    counts[::4, 2] = NAN
+
+    def loss(W):
+        Z = phi @ W
+        if kind == VOTES:
+            Z = np.where(np.isnan(counts), -np.inf, Z)
+            value = -np.nansum(np.where(counts > 0, counts * (Z - logsumexp(Z, axis=1, keepdims=True)), 0.0))
+        else:
+            value = np.nansum(np.logaddexp(0, Z) - counts * Z)
+        return value + 0.5 * np.sum(np.array([[1e-2], [2.0], [2.0]]) * W**2)
+
+    W = regression._fit(phi, counts, 2.0, np.zeros((3, 3)), kind)
+    best = minimize(lambda w: loss(w.reshape(3, 3)), W.ravel(), options={"gtol": 1e-7}).x.reshape(3, 3)
+    np.testing.assert_allclose(phi @ W, phi @ best, atol=0.02)
+    assert loss(W) <= loss(best) + 1e-4
+    if kind == VOTES:
+        np.testing.assert_allclose(W.sum(axis=1), 0.0, atol=1e-12)
+    Z = rng.normal(size=(40, 3))
+    value, slope = (regression._loss if kind == VOTES else regression._loss_of_marks)(Z, counts)
+    for j, e in enumerate(1e-6 * np.eye(3)):
+        of = regression._loss if kind == VOTES else regression._loss_of_marks
+        change = (of(Z + e, counts)[0] - of(Z - e, counts)[0]) / 2e-6
+        assert slope[:, j].sum() == pytest.approx(change, abs=1e-4)
+    assert math.isfinite(value)
+
+
+def test_the_penalty_is_the_one_that_tells_left_out_answers_best():
+    rng = np.random.default_rng(0)
+    phi = np.column_stack([np.ones(90), rng.normal(size=(90, 4))])
+    fold = rng.permutation(90) % regression.N_FOLDS
+    for strength in (0.0, 3.0):
+        votes = np.stack([rng.multinomial(1, p) for p in softmax(strength * phi[:, 1:])]).astype(float)
+        losses = []
+        for penalty in regression.PENALTIES:
+            Z = np.zeros((90, 4))
+            for k in range(regression.N_FOLDS):
+                W = regression._fit(phi[fold != k], votes[fold != k], penalty, np.zeros((5, 4)), VOTES)
+                Z[fold == k] = phi[fold == k] @ W
+            losses.append(regression.find_mixture([softmax(Z)], votes)[0])
+        found = regression._choose_penalty(phi, votes, np.arange(90), fold, VOTES)
+        # from the strongest on, until two in a row are no better
+        stop = next(k for k in range(2, len(losses)) if min(losses[k - 1 : k + 1]) >= min(losses[: k - 1]))
+        assert losses[list(regression.PENALTIES).index(found)] == pytest.approx(min(losses[:stop]), abs=0.02)
+        assert (found > 1) == (strength == 0.0)
+
+
+@pytest.mark.parametrize("kind", [VOTES, LEVELS])
+def test_own_answers_do_not_tell_the_feature_of_an_item(kind, monkeypatch):
+    """But by way of lambda and the mixture: with these held, another answer to an item leaves its own shares."""
+    rng, held = np.random.default_rng(0), np.array([0.5, 0.3, 0.2])
+    monkeypatch.setattr(regression, "_choose_penalty", lambda *_: 1.0)
+    monkeypatch.setattr(regression, "find_mixture", lambda *_: (0.0, held))
+    X = rng.normal(size=(50, 2))
+    counts = rng.multinomial(1, [0.5, 0.3, 0.2], size=50).astype(float)
+    other = counts.copy()
+    other[7] = np.roll(counts[7], 1)
+    (_, before), (_, after) = (
+        regression.fit_regression(X, Y, np.arange(50), 5, np.random.default_rng(1), kind) for Y in (counts, other)
+    )
+    np.testing.assert_allclose(after[7], before[7], atol=1e-5)  # where a fit starts is not where it ends
+    assert (np.abs(after - before).max(axis=1) > 1e-4).mean() > 0.8
+    fitted, shares = regression.fit_regression(X, counts, np.arange(50), 5, np.random.default_rng(1), kind)
+    assert np.abs(fitted(X) - shares).mean() < 0.1  # the same models, of all items
+    mixed = regression._mixed([counts, other], held)
+    np.testing.assert_allclose(mixed, 0.5 * counts + 0.3 * other + 0.2 / 3)
+
+
+def test_lambda_is_chosen_on_some_answers_and_grows_with_the_root_of_how_many_there_are(monkeypatch):
+    rng, seen, fit = np.random.default_rng(0), [], regression._fit
+    monkeypatch.setattr(regression, "_choose_penalty", lambda phi, counts, item, *_: seen.append(len(item)) or 0.5)
+    monkeypatch.setattr(regression, "_fit", lambda phi, counts, penalty, *rest: seen.append(penalty) or fit(
+        phi, counts, penalty, *rest))  # fmt: skip
+    X, item = rng.normal(size=(30, 2)), np.repeat(np.arange(30), 3)
+    counts = rng.multinomial(1, [0.5, 0.3, 0.2], size=90).astype(float)
+    counts[:2] = 0.0  # no answer
+    for most, expected in ((1000, 0.5), (22, 1.0)):
+        monkeypatch.setattr(regression, "MOST_TRIED", most)
+        regression.fit_regression(X, counts, item, 5, rng)
+        sizes = [entry for entry in seen if isinstance(entry, int)]
+        assert sizes == [min(88, most)] * 2
+        np.testing.assert_allclose([entry for entry in seen if not isinstance(entry, int)], expected)
+        seen.clear()
+
+
+def test_a_mixture_for_marks_has_no_part_that_chooses_anything():
+    rng = np.random.default_rng(0)
+    P = rng.uniform(0.05, 0.95, (2, 4000, 2))
+    marks = (rng.random((4000, 2)) < 0.7 * P[0] + 0.3 * P[1]).astype(float)
+    marks[:50, 0] = NAN
+    loss, mixture = regression.find_mixture(list(P), marks, LEVELS)
+    np.testing.assert_allclose(mixture, [0.7, 0.3, 0.0], atol=0.06)
+    assert mixture[2] == 0.0
+    p = mixture[0] * P[0] + mixture[1] * P[1]
+    assert loss == pytest.approx(-np.nansum(marks * np.log(p) + (1 - marks) * np.log1p(-p)))
+
+
+def test_where_a_chain_has_passed_is_its_mean_and_covariance():
+    made = Chain(responses_with(np.ones((6, 3)), [0, 3, 6]), [MatchedShares(np.full((2, 3), 1 / 3))], Prior(),
+                 np.random.default_rng(0))  # fmt: skip
+    made.spread, made.intercept, made.shape = 0.5, np.array([0.3, -0.1]), np.array([[1.5, 0.2], [0.2, 0.5]])
+    passed = fits.Passed.of(made)
+    np.testing.assert_allclose(passed.mean, [made.basis @ [0.3, -0.1], [1.0, 1.0, 1.0]])
+    np.testing.assert_allclose(passed.covariance, 0.25 * made.basis @ made.shape @ made.basis.T)
+    assert (passed.spread, passed.tau, passed.tail) == (0.5, 0.0, made.prior.tails[made.tail])
