@@ -418,7 +418,7 @@ def test_many_items_are_looked_at_in_blocks(monkeypatch):
 @pytest.mark.parametrize("n", [40, 150])
 def test_closeness_has_the_kernel_as_its_inner_product_and_variances_that_sum_to_one(n):
     rng = np.random.default_rng(0)
-    U = rng.normal(size=(n, 2))
+    U = 0.1 * rng.normal(size=(n, 2))
     found = regression.Closeness.of(U, rng)
     K = found(U)
     np.testing.assert_allclose(K.mean(axis=0), 0.0, atol=1e-9)
@@ -505,6 +505,23 @@ def test_own_answers_do_not_tell_the_feature_of_an_item(kind, monkeypatch):
     assert np.abs(fitted(X) - shares).mean() < 0.1  # the same models, of all items
     mixed = regression._mixed([counts, other], held)
     np.testing.assert_allclose(mixed, 0.5 * counts + 0.3 * other + 0.2 / 3)
+
+
+def test_lambda_is_chosen_on_some_answers_and_grows_with_the_root_of_how_many_there_are(monkeypatch):
+    rng, seen, fit = np.random.default_rng(0), [], regression._fit
+    monkeypatch.setattr(regression, "_choose_penalty", lambda phi, counts, item, *_: seen.append(len(item)) or 0.5)
+    monkeypatch.setattr(regression, "_fit", lambda phi, counts, penalty, *rest: seen.append(penalty) or fit(
+        phi, counts, penalty, *rest))  # fmt: skip
+    X, item = rng.normal(size=(30, 2)), np.repeat(np.arange(30), 3)
+    counts = rng.multinomial(1, [0.5, 0.3, 0.2], size=90).astype(float)
+    counts[:2] = 0.0  # no answer
+    for most, expected in ((1000, 0.5), (22, 1.0)):
+        monkeypatch.setattr(regression, "MOST_TRIED", most)
+        regression.fit_regression(X, counts, item, 5, rng)
+        sizes = [entry for entry in seen if isinstance(entry, int)]
+        assert sizes == [min(88, most)] * 2
+        np.testing.assert_allclose([entry for entry in seen if not isinstance(entry, int)], expected)
+        seen.clear()
 
 
 def test_a_mixture_for_marks_has_no_part_that_chooses_anything():

@@ -134,7 +134,7 @@ def fit_regression(
     weights, shares = [], []
     for P in (phi, np.hstack([phi, closeness(phi[:, 1:])])):
         penalty = _choose_penalty(P, counts[tried], item[tried], fold % N_FOLDS, kind)
-        penalty *= max(len(item) / len(tried), 1.0) ** 0.5
+        penalty *= math.sqrt(len(item) / len(tried))
         W = _fit(P[item], counts, penalty, np.zeros((P.shape[1], q)), kind)
         M = np.empty((m, q))
 
