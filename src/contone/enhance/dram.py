@@ -25,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import gammaln, logsumexp, psi
 
-from contone.base import COUNT, NOT_NEGATIVE, Enhancer, InductiveMixin, estimator, parameter
+from contone.base import COUNT, NOT_NEGATIVE, WIDTH, Enhancer, InductiveMixin, estimator, parameter
 from contone.numerics.networks import generator
 from contone.numerics.optimise import lbfgs
 from contone.numerics.scaling import standardisation, unscaled
@@ -76,7 +76,7 @@ class DRAM(InductiveMixin, Enhancer):
     reference = "Lu & Jia, NeurIPS 2022"
     PRESETS: ClassVar[Presets] = {"original_code": {"standardize": False, "responsibilities": "stale"}}
     SEARCH: ClassVar[Domains] = {"penalty": [1e-5, 1e-3, 0.1], "n_components": [1, 3]}
-    n_components: int = parameter(COUNT, default=3)
+    n_components: int = parameter(WIDTH, default=3)
     penalty: float = parameter(NOT_NEGATIVE, default=1e-5)
     n_draws: int = parameter(COUNT, default=20)
     max_iter: int = parameter(COUNT, default=10)

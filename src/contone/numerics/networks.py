@@ -224,7 +224,7 @@ def batches(n: int, batch_size: int | None, rng: np.random.Generator | None, mod
     """Row numbers of each batch, in an order drawn from `rng`; in their own order without one, or in a single batch."""
     import torch
 
-    size = batch_size or n
+    size = min(batch_size or n, max(n, 1))
     order = torch.arange(n) if rng is None or size >= n else torch.from_numpy(rng.permutation(n))
     return list(torch.split(order.to(model.device), size))
 
