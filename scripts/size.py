@@ -26,7 +26,7 @@ LINES = {
     "base": 367,
     "cli": 1235,  # answers of people: suggest and plan
     "datasets": 470,
-    "enhance": 7690,  # answers of people, also on a GPU; DLDL and LEIC; sweeps that compute in single precision
+    "enhance": 7720,  # answers of people, two kinds of items, also on a GPU; DLDL and LEIC; single precision
     "experiments": 2123,
     "measurements": 601,
     "numerics": 1068,
@@ -34,7 +34,7 @@ LINES = {
     "predict": 662,
     "reproduction": 710,
     "runtime": 487,  # files: texts and tables that come with the package, for all rooms
-    "tables": 3805,  # exports of annotation tools both ways, answers of people in any table, next answers, embeddings
+    "tables": 3850,  # exports of annotation tools both ways, answers of people, next answers, what small files claim
     "trust": 2260,  # the verdict, answers of people and their page; rehearsals of votes and levels
     "validation": 784,
 }

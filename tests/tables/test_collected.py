@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -63,8 +64,10 @@ def test_labels_that_nobody_was_offered_are_blank_and_levels_are_kept():
     with pytest.raises(LabelError, match="the label 'd' is not one of the model's: a, b, c"):
         answers.with_labels(["a", "b", "c"])
     other = found.sharing_items(Question(name="other"))
-    other.add(other.item(0, {}), "q", ["z"])
-    assert other.finish().items.height == 2
+    for name in ("n", 0, "n"):  # items of both questions are one where they have a name; 0 is one
+        other.add(other.item(name, {}), "q", ["z"])
+    assert other.finish().item.tolist() == [2, 3, 2]
+    assert found.finish().items["item"].to_list() == other.finish().items["item"].to_list()
 
 
 @pytest.mark.parametrize(
@@ -261,9 +264,10 @@ def test_items_that_nobody_answered_come_from_their_features(folder):
     # The same persons are known by name: their answers say more than those of strangers, whose names do not matter.
     seen = problem.subset(fitted.fitted_rows)
     known, _ = posterior_of_answers(method, seen, None)
-    strangers = [posterior_of_answers(method, SimpleNamespace(**{
-        name: getattr(seen, name) for name in ("item_features", "Y", "groups")}, annotators=who), 0.9)[0]
-        for who in (None, tuple(f"new {w}" for w in seen.annotators))]  # fmt: skip
+    strangers = [
+        posterior_of_answers(method, replace(seen, annotators=who), 0.9)[0]
+        for who in (None, tuple(f"new {w}" for w in seen.annotators))
+    ]
     np.testing.assert_array_equal(*strangers)
     assert not np.array_equal(known, strangers[0])
     unable = contone.Logical()

@@ -114,6 +114,24 @@ def test_a_model_whose_labels_were_shortened_is_refused(here):
     assert not Path("o.csv").exists()
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_what_a_forged_model_of_people_answers_is_checked_like_any_other(here):
+    """A model is tried out with a row of zeros, by nobody: what is odd of the persons it knows shows later."""
+    rows = [f"{i // 3},{'abc'[i % 3]},{'xy'[i % 7 % 2]},{i // 3}" for i in range(30)]
+    Path("v.csv").write_text("item,who,mood,x\n" + "\n".join(rows))
+    how = {"item": "item", "worker": "who", "labels": "mood"}
+    method = contone.Inversion(n_sweeps=4, n_burn=1, random_state=0)
+    fit_file("v.csv", "m.contone", method=method, rule="votes", **how)
+    model = load_table_model("m.contone")
+    for draw in model.method.fit_.draws:
+        draw.traits.offset.setflags(write=True)
+        draw.traits.offset[1:] = np.nan
+    model.save("m.contone")
+    with pytest.raises(contone.exceptions.ContoneError, match="NaN"):
+        apply_model("m.contone", "v.csv", "o.csv", **how)
+    assert not Path("o.csv").exists()
+
+
 def test_a_model_of_sets_knows_its_labels(here):
     names = ["calm", "happy", "sad"]
     sets = ["|".join(n for n, v in zip(names, row, strict=True) if v) for row in here.select(names).rows()]

@@ -101,6 +101,7 @@ def benchmark(
     if out is not None and out.suffix.lower() not in FORMATS:
         raise terminal.usage_error(f"the suffix must be one of {', '.join(FORMATS)}.", "--out")
     inputs: list[str | Path] = [*([spec] if spec else []), *(n for n in experiment.listed(datasets) if "." in n)]
+    inputs += [*folder.files(), *(people.glob("*.npz") if people else ())]
     check_targets(inputs, {"out": out}, overwrite=force)
     target = out if out is not None else store / "report.html"
     typed = experiment.listed(methods)

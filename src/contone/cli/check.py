@@ -59,7 +59,7 @@ def check(
     from contone.trust.table_check import check_file
 
     check_page(output, "--output")
-    check_targets([file], {"target": output}, overwrite=force)
+    check_targets(reading.files(file), {"target": output}, overwrite=force)
     chosen, model = method.chosen(), None
     if reading.rule is not None and "degradation" not in chosen.get_params(deep=False):
         model = Inversion(degradation=reading.rule)

@@ -86,7 +86,7 @@ def compare(
     if figure is not None:
         terminal.need_report()
         figures.check_path(figure)
-    check_targets([file], {"figure": figure}, overwrite=force)
+    check_targets(reading.files(file), {"figure": figure}, overwrite=force)
     names = method or list(METHODS)
     methods = {name: find_method(name, "--method")() for name in names}
     with terminal.plain_warnings():

@@ -97,8 +97,7 @@ def enhance(
 
     kept = {"save_model": save_model, "annotators": annotators}
     targets = {"target": output, "report": report, **kept}
-    inputs = [file, *(other for other in (graded, reading.embeddings) if other is not None)]
-    check_targets(inputs, targets, overwrite=writing.overwrite, over_source=file)
+    check_targets(reading.files(file, graded), targets, overwrite=writing.overwrite, over_source=file)
     how = {"stream": stream, "chunk_rows": chunk_rows, "sample_rows": sample_rows, "graded": graded}
     done = terminal.run(enhance_file, file, output, method=fresh, **how, **kept, **reading.given(), **writing.given())
     rule = say_what_was_done(done)

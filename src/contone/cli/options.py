@@ -154,6 +154,12 @@ class Reading(NewRows):
     rule: Annotated[str | None, flag("--rule RULE")] = None
     unlabelled: Annotated[str, flag("--unlabelled HOW")] = "method"
 
+    def files(self, *more: Path | None) -> list[str | Path]:
+        """All files that are read, for `check_targets`: these, and those that the options name."""
+        from contone.tables.settings import Reading as Settings
+
+        return [*filter(None, more), *Settings(**self.given()).files]
+
 
 @dataclass
 class ReadingToPredict(Reading):

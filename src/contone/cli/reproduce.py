@@ -116,7 +116,7 @@ def report(
     if str(target) == "-":
         typer.echo(render.render(experiment.make_report(folder), form), nl=False)
         return
-    check_targets([], {"out": target}, overwrite=force)
+    check_targets(folder.files(), {"out": target}, overwrite=force)
     with terminal.working("reading the results and drawing"):
         text = render.render(experiment.make_report(folder), form)
     write_whole(target, text, overwrite=force)

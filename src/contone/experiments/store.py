@@ -169,6 +169,10 @@ class Store:
             found.append({**newest, "stale": newest["key"] != cells[-1]["key"]})
         return found
 
+    def files(self) -> list[Path]:
+        """Every file that is read from here."""
+        return [path for folder in ("results", "failures", "runs") for path in self._files(folder)]
+
     def _files(self, folder: str) -> list[Path]:
         # Files being written start with a dot and do not match.
         try:

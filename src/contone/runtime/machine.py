@@ -209,8 +209,8 @@ def total(work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> Result:
     """The sum of work(piece) over the pieces, side by side where there are several; None where it returns nothing."""
     if len(pieces) == 1:
         return work(pieces[0])
-    parts = list(side_by_side(work, pieces))
-    return parts[0] if parts[0] is None else reduce(add, parts)
+    first, *others = side_by_side(work, pieces)
+    return first if first is None else reduce(add, others, first)
 
 
 def for_each(work: Callable[[Piece], None], pieces: Sequence[Piece]) -> None:

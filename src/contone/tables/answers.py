@@ -137,7 +137,7 @@ class Collector:
 
     def __init__(self, question: Question) -> None:
         self.question = question
-        self.items: dict[int | str, int] = {}
+        self.items: dict[int | str | tuple[int], int] = {}
         self.workers: dict[int | str, int] = {}
         self.labels: dict[str, int] = {}
         self.fields: list[Mapping[str, object]] = []
@@ -160,7 +160,8 @@ class Collector:
 
     def item(self, name: object, fields: Mapping[str, object]) -> int:
         """The number of an item, by its name where it has one; its fields are those of the first time it is seen."""
-        number = self.items.setdefault(name if isinstance(name, (int, str)) else len(self.items), len(self.items))
+        n = len(self.items)
+        number = self.items.setdefault(name if isinstance(name, (int, str)) else (n,), n)
         if number == len(self.fields):
             self.fields.append(fields)
         return number
@@ -209,7 +210,9 @@ class Collector:
     def finish(self, kind: Kind | None = None) -> Answers:
         """All answers; without a kind, votes where every answer has exactly one label, and marks elsewhere."""
         m, order = len(self._item), in_order(list(self.labels))
-        place = np.array([order.index(label) for label in self.labels], dtype=np.int64)
+        labels.refuse_many(m, len(order))
+        number_of = {label: j for j, label in enumerate(order)}
+        place = np.array([number_of[label] for label in self.labels], dtype=np.int64)
         Y = np.zeros((m, len(order)), dtype=np.float32)
         for number, offered in self._offered.items():
             Y[number] = np.nan
@@ -223,7 +226,8 @@ class Collector:
         while item in names:
             item += "_"
         known = {name: [fields.get(name) for fields in self.fields] for name in names}
-        items = pl.DataFrame([_column(item, list(self.items)), *(_column(name, known[name]) for name in names)])
+        called: list[object] = [name[0] if isinstance(name, tuple) else name for name in self.items]
+        items = pl.DataFrame([_column(item, called), *(_column(name, known[name]) for name in names)])
         about, by = (np.frombuffer(numbers, dtype=np.int64) for numbers in (self._item, self._worker))
         workers, question = [str(name) for name in self.workers], replace(self.question, kind=kind)
         more = self.reference, tuple(self.skipped.items()), self.fields
@@ -318,6 +322,7 @@ def _row_per_label(
     alone = (worker < 0) | are_votes
     keys = np.where(alone, np.arange(len(pair)) + pair.max(initial=0) + 1, pair)
     _, first, answer = np.unique(keys, return_index=True, return_inverse=True)
+    labels.refuse_many(len(first), len(names))
     Y = np.zeros((len(first), len(names)), dtype=np.float32)
     Y[answer.ravel()[pairs["row"].to_numpy()], labels.codes(pairs["name"], names)] = 1.0
     order = np.argsort(first)

@@ -98,7 +98,7 @@ def enhance_file(
         with_intervals(fresh)
     request = Request(path, fresh, reading, writing, Streaming(chunk_rows, sample_rows), said)
     if is_streamed(request, stream):
-        refuse_unless_streamable(request)
+        refuse_unless_streamable(request, annotators)
         job = stream_file(request, save_to)
         done = output.what_was_written(writing, job.blank, job.model.method)
         return replace(done, n_rows=job.source.n_rows, streamed=True, fitted_rows=job.rows)
@@ -111,7 +111,9 @@ def enhance_file(
     if save_to is not None:
         TableModel.of(fitted).save(save_to)
     if annotators is not None:
-        formats.write(table_of_persons(fitted), str(annotators), overwrite=writing.overwrite)
+        persons = table_of_persons(fitted)
+        often = pl.Series("too_often", output.not_run(persons["too_often"].to_list(), str(annotators)))
+        formats.write(persons.with_columns(often), str(annotators), overwrite=writing.overwrite)
     return replace(output.what_was_written(writing, problem, fitted.method), fitted=fitted, fitted_rows=fitted.rows)
 
 
@@ -165,20 +167,20 @@ def is_streamed(request: Request, asked: bool | None) -> bool:
     )
 
 
-def refuse_unless_streamable(request: Request) -> None:
+def refuse_unless_streamable(request: Request, annotators: object = None) -> None:
     """What only the whole table can give."""
     reading, target = request.reading, request.writing.target
     for place, argument in ((str(request.source), "source"), (target, "target")):
         if place != STDOUT and formats.suffix_of(place) not in formats.STREAMED:
             raise ArgumentError(f"{place} cannot be streamed; these can: {', '.join(formats.STREAMED)}.", argument)
-    if reading.item is not None:
-        raise ArgumentError(
-            "the rows of an item may be anywhere in the file, so the whole table must be in memory: leave out "
-            "--stream, or bring the table to one row per item first.",
-            "item",
-        )
-    if reading.graded is not None:
-        raise ArgumentError("graded rows need the whole table in memory: leave out --stream.", "graded")
+    for name, given, why in (
+        ("item", reading.item, "the rows of an item may be anywhere in the file"),
+        ("graded", reading.graded, "graded rows must be in the fit"),
+        ("embeddings", reading.embeddings, "embeddings are not read in pieces"),
+        ("annotators", annotators, "the answers of a person may be anywhere in the file"),
+    ):
+        if given is not None:
+            raise ArgumentError(f"{why}, which needs the whole table in memory: leave out --stream.", name)
     for name, only in (("missing", ("impute", "error")), ("unlabelled", ("method",))):
         if getattr(reading, name) not in only:
             raise ArgumentError(

@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from contone import enhance
 from contone.base import Enhancer
+from contone.base.template import on_simplex
 from contone.enhance.calibrated import Calibrated
 from contone.enhance.graded import takes_degrees
 from contone.enhance.inversion import Inversion
@@ -148,7 +149,8 @@ def posterior_of_answers(method: Inversion, problem: Problem, level: float | Non
     answers = problem.Y.to_numpy().astype(np.float64)
     found = method.fit_.posterior(problem.item_features, answers, item=problem.groups, person=person)
     low, high = method._ends(found, 0.9 if level is None else level)
-    return np.asarray(found.mean), (np.asarray(low), np.asarray(high))
+    mean = on_simplex(np.asarray(found.mean), (len(problem.item_features), len(problem.label_names)), method)
+    return mean, (np.asarray(low), np.asarray(high))
 
 
 def fit_problem(problem: Problem, method: Enhancer, progress: Progress) -> FittedProblem:

@@ -121,7 +121,7 @@ def apply_model(
     said.note(f"  {problem.table.n_rows:,} rows, {'with' if problem.Y.height else 'without'} {what}")
     with said.working(f"applying {type(fitted.method).__name__}"), _undamaged(fitted):
         D, ends = degrees_of(fitted, problem, writing.intervals)
-    write_problem(problem, D, writing, ends)
+        write_problem(problem, D, writing, ends)
     return what_was_written(writing, problem, fitted.method)
 
 
@@ -188,7 +188,7 @@ def _undamaged(model: TableModel) -> Iterator[None]:
         yield
     except ContoneError:
         raise
-    except (AttributeError, TypeError, ValueError, LookupError, ArithmeticError) as error:
+    except (AttributeError, TypeError, ValueError, LookupError, ArithmeticError, pl.exceptions.PolarsError) as error:
         raise DataError(
             f"the model's {type(model.method).__name__} is incomplete or damaged ({error}): fit it again."
         ) from error
@@ -208,18 +208,17 @@ def degrees_of(model: TableModel, problem: Problem, level: float | None) -> tupl
         raise ArgumentError(f"{name} gives degrees of the rows it was fitted on only: use contone enhance.", "method")
     if np.shape(D) != (len(problem.item_features), len(model.labels)):
         raise DataError(f"the model cannot be applied: it names {len(model.labels)} labels, {name} has others.")
-    ends = None
+    D, ends = np.asarray(D), None
     if level is not None:
         low, high = with_intervals(method).intervals(problem.item_features, Y, level)
         ends = np.asarray(low), np.asarray(high)
-    if problem.groups is None or not takes_answers(method):
-        return np.asarray(D), ends
-    there = problem.labelled
-    if not there.any():
-        return np.asarray(D), ends
-    mean, given = posterior_of_answers(method, problem.subset(there), level)
-    D = _replaced(D, there, mean)
-    return D, None if ends is None else (_replaced(ends[0], there, given[0]), _replaced(ends[1], there, given[1]))
+    if problem.groups is not None and takes_answers(method) and (there := problem.labelled).any():
+        mean, given = posterior_of_answers(method, problem.subset(there), level)
+        D = _replaced(D, there, mean)
+        ends = None if ends is None else (_replaced(ends[0], there, given[0]), _replaced(ends[1], there, given[1]))
+    if ends is not None and not (ends[0] <= ends[1]).all():
+        raise DataError(f"the model cannot be applied: the intervals of its {name} are none.")
+    return D, ends
 
 
 def _replaced(A: Matrix, rows: NDArray[np.bool_], values: Matrix) -> Matrix:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from contone.exceptions import ArgumentError, DataError, OutputError
 from contone.runtime.files import check_regular, check_target, remove_leftovers
+from contone.tables import arff
 from contone.tables.settings import STDOUT
 
 Place = str | os.PathLike[str]
@@ -37,7 +38,7 @@ def check_targets(
     Parameters
     ----------
     inputs : paths
-        Every file that is read.
+        Every file that is read; the list of labels beside an ARFF file is among them.
     targets : mapping from argument to path
         Every file that is written, by the argument that names it; None and ``-`` (stdout) are passed over.
     overwrite : bool
@@ -46,6 +47,7 @@ def check_targets(
         The one input that the argument "target" may replace, if `overwrite` says so: the table it is made from.
     """
     sources, seen = list(inputs), dict[str, str]()
+    sources += [found for source in sources if (found := arff.list_beside(Path(source)))]
     for argument, place in targets.items():
         if place is None or str(place) == STDOUT:
             continue

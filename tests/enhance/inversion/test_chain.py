@@ -16,10 +16,12 @@ from contone.enhance.inversion.covariance import FactorCovariance
 from contone.enhance.inversion.evidence import Calibration, place_grades
 from contone.enhance.inversion.logistic_normal import NO_FLIPS, Flips, Parameters, Spread
 from contone.enhance.inversion.model import with_tails
+from contone.enhance.inversion.posterior import Averages
 from contone.enhance.inversion.sampler import Rows
 from contone.exceptions import InputError
 from contone.measurements import Order
 from contone.numerics.simplex import softmax
+from contone.runtime import progress
 
 C = np.eye(3) - 1 / 3
 
@@ -195,3 +197,55 @@ def test_five_graded_rows_are_enough_to_judge_and_a_step_has_to_gain_more_than_i
         return softmax(np.outer([5, 0, 0, 0, 0], [parameters.covariance[0, 0] - 1.0, 0.0]))
 
     assert fit.closest_step(labels, found, truth, doubtful) is found
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.usefixtures("few_simulated")
+@pytest.mark.parametrize("noise", [0.0, "auto"])
+def test_every_sweep_is_reported_and_a_bar_is_for_long_work_alone(noise, monkeypatch):
+    heard, asked, seen, show = [], [], [], chain.show_progress
+    rng = np.random.default_rng(0)
+    monkeypatch.setattr(chain, "SWEEPS_OF_NOISE", 6)
+    monkeypatch.setattr(chain, "show_progress", lambda *given: seen.append(given[2]) or show(*given))
+    X, L = rng.normal(size=(30, 1)), CumulativeMass().apply(rng.dirichlet(np.ones(3), 30)).astype(float)
+    with progress.listening(heard.append):
+        Inversion(noise=noise, n_sweeps=8, n_burn=4).fit(X, L)
+    sweeps = [report for report in heard if report.name == "Inversion"]
+    n = 14 if noise == "auto" else 8
+    assert seen[0] == n * 30 * 3  # numbers that are drawn
+    assert [(report.done, report.total) for report in sweeps] == [(k + 1, n) for k in range(n)]
+    monkeypatch.setattr(progress, "show_progress", lambda steps, *rest: asked.append(rest) or steps)
+    work = chain.DRAWS_WORTH_A_BAR
+    for verbose, amount, shown in ((None, 0.5 * work, 0), (None, 2 * work, 1), (True, 1.0, 1), (False, 2 * work, 0)):
+        asked.clear()
+        assert list(show(range(3), 3, amount, verbose)) == [0, 1, 2]
+        assert len(asked) == shown
+
+
+def test_parameters_are_means_over_the_sweeps_that_are_kept(monkeypatch):
+    """Of what the rows are drawn with: from the mean and the precision that each sweep is given."""
+    rng = np.random.default_rng(0)
+    n = 60
+    L = Threshold(0.3, at_least_one=False).apply(softmax(rng.normal(size=(n, 3)))).astype(float)
+    rows, given, sweep = Rows(Threshold(0.3, at_least_one=False), L), [], Rows.sweep
+
+    def look(self, mean, precision, draws, **how):
+        given.append((mean[:, 0].copy(), np.linalg.pinv(C @ precision @ C), how["reflect"]))
+        sweep(self, mean, precision, draws, **how)
+
+    monkeypatch.setattr(Rows, "sweep", look)
+    settings, averages = Settings(n_sweeps=31, n_burn=10), Averages(rows.Z, 0, 21)
+    phi = np.ones((1, n))
+    counts = chain.count_labels(L, rows.rule)
+    found, spread, factors = chain.learn_parameters(phi, rows, averages, counts, settings, rng)
+    assert factors is None
+    assert averages.n == 21
+    # the draw of sweep k is what sweep k + 1 starts from; the last of them is not looked at
+    means, covariances = (np.array([entry[i] for entry in given[11:]]) for i in (0, 1))
+    assert len(means) == 20
+    last = 21 * found.coefficients[0] - means.sum(axis=0)
+    assert np.abs(last - means[-1]).max() < 0.5 * np.abs(means).max() + 0.2
+    np.testing.assert_allclose(21 * found.covariance - covariances.sum(axis=0), covariances[-1], rtol=0.5, atol=0.05)
+    sizes = [math.sqrt((m @ m + np.trace(S)) / 3) for m, S in zip(means, covariances, strict=True)]
+    np.testing.assert_allclose(sizes[-1], spread.mean, rtol=1e-9)  # the shape is a draw, its size that of the labels
+    assert [entry[2] for entry in given] == [k > 10 and (k - 10) % 2 == 1 for k in range(31)]

@@ -41,7 +41,7 @@ def _prediction(
 ) -> dict[str, object]:
     """The rest of a task of Label Studio."""
     values = {
-        "rating": lambda: int(labels[0]),
+        "rating": lambda: json.loads(labels[0]),
         "taxonomy": lambda: [label.split(" / ") for label in labels],
         "ranker": lambda: {"_": labels},
     }

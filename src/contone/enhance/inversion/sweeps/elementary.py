@@ -92,24 +92,23 @@ def compiled(function: Callable[..., Any]) -> Any:
     except RuntimeError:  # nowhere to write
         return numba.njit(**how)(function)
     if (kept := getattr(made, "_cache", None)) is not None:  # none where numba was told not to compile
-        sources = [kept._impl.locator.get_source_stamp(), *_sources(Path(function.__code__.co_filename).parent)]
+        sources = _sources(Path(function.__code__.co_filename).parent)
         kept._cache_file = _HashedFiles(kept.cache_path, kept._impl.filename_base, sources)
         kept.load_overload, kept.save_overload = (_forgiving(f) for f in (kept.load_overload, kept.save_overload))
     return made
 
 
 class _HashedFiles(IndexDataCacheFile):
-    """The files of a compiled function, each behind the hash of its content: what is damaged counts as not there."""
+    """The files of a compiled function, each behind the hash of its content, with its name and what it was made of:
+    what is damaged, or left from another function or another version of this one, counts as not there."""
 
     def _load_index(self) -> dict[Any, str]:
         with suppress(OSError):
-            stamp, names = self._read(self._index_path)
-            if stamp == (self._version, self._source_stamp):
-                return dict(names)
+            return dict(self._read(self._index_path))
         return {}
 
     def _save_index(self, overloads: dict[Any, str]) -> None:
-        self._write(self._index_path, ((self._version, self._source_stamp), overloads))
+        self._write(self._index_path, overloads)
 
     def _load_data(self, name: str) -> Any:
         return self._read(self._data_path(name))
@@ -117,24 +116,27 @@ class _HashedFiles(IndexDataCacheFile):
     def _save_data(self, name: str, data: Any) -> None:
         self._write(self._data_path(name), data)
 
+    def _stamp(self, path: str) -> Any:
+        return self._version, self._source_stamp, Path(path).name
+
     def _write(self, path: str, entry: Any) -> None:
-        content = self._dump(entry)
+        content = self._dump((self._stamp(path), entry))
         with self._open_for_write(path) as file:
             file.write(sha256(content).digest() + content)
 
     def _read(self, path: str) -> Any:
-        content = Path(path).read_bytes()
-        if sha256(content[32:]).digest() != content[:32]:
-            raise OSError(f"{path} is damaged")
-        return pickle.loads(content[32:])
+        found, content = (whole := Path(path).read_bytes())[:32], whole[32:]
+        stamp, entry = pickle.loads(content) if sha256(content).digest() == found else (None, None)
+        if stamp != self._stamp(path):
+            raise OSError(f"{path} is damaged, or of another function or version")
+        return entry
 
 
 @cache
-def _sources(folder: Path) -> list[tuple[float, int]]:
-    """What changes with the sources of a function: functions of its folder and of this one are compiled into it."""
+def _sources(folder: Path) -> str:
+    """The hash of a function's sources: functions of its folder and of this one are compiled into it."""
     files = [file for room in (folder, Path(__file__).parent) for file in sorted(room.glob("*.py"))]
-    found = [file.stat() for file in files if b"@compiled" in file.read_bytes()]
-    return [(file.st_mtime, file.st_size) for file in found]
+    return sha256(b"".join(text for file in files if b"@compiled" in (text := file.read_bytes()))).hexdigest()
 
 
 def _forgiving(reads_or_writes: Callable[..., Any]) -> Callable[..., Any]:
