@@ -26,7 +26,7 @@ LINES = {
     "base": 367,
     "cli": 1235,  # answers of people: suggest and plan
     "datasets": 470,
-    "enhance": 7690,  # answers of people, also on a GPU; DLDL and LEIC; sweeps that compute in single precision
+    "enhance": 7720,  # answers of people, two kinds of items, also on a GPU; DLDL and LEIC; single precision
     "experiments": 2123,
     "measurements": 601,
     "numerics": 1068,

@@ -90,7 +90,7 @@ def test_rows_and_labels_are_named(checked):
 def test_labels_of_another_rule_are_noticed():
     X, D = drawn(spread=2.0, n=150)
     L = Threshold(0.35).apply(D).astype(float)
-    L[:, 0] = 1.0 - L[:, 1]  # and two labels that the model cannot tie together like this
+    L[:, [0, 2]] = 1.0 - L[:, [1, 3]]  # and pairs of labels that the model cannot tie together like this
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = contone.check(Inversion(**SHORT), X, L, n_replicates=10)
@@ -165,7 +165,7 @@ def test_what_cannot_be_checked_is_refused():
 
 
 def contrast(summary, L, replicates, categories):
-    return model_checks.contrast("n", "t", "Differs by {:.2f}", "share", 0.05, summary, L, replicates, categories)
+    return model_checks.contrast(L, replicates, categories, "n", "t", "Differs by {:.2f}", "share", 0.05, summary)
 
 
 def test_a_summary_of_equal_sets_has_no_distance():

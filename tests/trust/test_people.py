@@ -12,7 +12,7 @@ from rendered import paragraphs, tables
 from contone.pages.render import render
 from contone.trust.agreement import Agreement, agreement
 from contone.trust.page import headline, people_document
-from contone.trust.people import count_values, look_at_people, speaks_for
+from contone.trust.people import count_values, look_at_people, persons_finding, speaks_for
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -97,6 +97,15 @@ def test_items_are_ambiguous_by_the_lower_end_of_their_second_label_and_answers_
     assert means["a"] > 0.5
     assert said == [("b", "y", pytest.approx(means["b"]))] + [("c", n, pytest.approx(means["c"])) for n in "yz"]
     assert people.labels[0].frequency == pytest.approx(0.5)
+
+
+def test_answers_of_people_who_hardly_follow_the_items_are_counted():
+    person = look_at_people(*answered()).persons[0]
+    idle, careful = person._replace(sharpness=(0.2, 0.1, 0.49), answers=30), person._replace(sharpness=(0.6, 0.2, 0.51))
+    for others, verdict in ((31, "fine"), (30, "fine"), (29, "doubtful")):
+        found = persons_finding([idle, careful._replace(answers=others)])
+        assert (found.name, found.verdict, found.value) == ("persons", verdict, 30 / (30 + others))
+        assert "1 of 2 surely follow" in found.sentence
 
 
 def page_of(**changes):

@@ -111,7 +111,9 @@ def enhance_file(
     if save_to is not None:
         TableModel.of(fitted).save(save_to)
     if annotators is not None:
-        formats.write(table_of_persons(fitted), str(annotators), overwrite=writing.overwrite)
+        persons = table_of_persons(fitted)
+        often = pl.Series("too_often", output.not_run(persons["too_often"].to_list(), str(annotators)))
+        formats.write(persons.with_columns(often), str(annotators), overwrite=writing.overwrite)
     return replace(output.what_was_written(writing, problem, fitted.method), fitted=fitted, fitted_rows=fitted.rows)
 
 

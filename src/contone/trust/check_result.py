@@ -159,18 +159,17 @@ class Check:
     def headline(self) -> str:
         """Rule, weight and expected error in two sentences."""
         beside = ", ".join(f"{name} {value:.3g}" for name, value in self.baselines.items())
+        error = f"{str(self.expected_error).capitalize().replace('kl', 'KL')} ({beside})"
         share = f"; {self.rule_share:.0%} of it is that nobody knows the rule" if self.rule_share >= 0.005 else ""
         fits = (
             "" if self.explained is None else f", which explains the number of labels of {self.explained:.0%} of rows,"
         )
         if self.rule.startswith(("Votes", "Levels", "Marks")):
-            return (
-                f"Read as: {self.rule_words}. {str(self.expected_error).capitalize().replace('kl', 'KL')} ({beside})."
-            )
+            return f"Read as: {self.rule_words}. {error}."
         whose = "labels" if self.method == MODEL else f"with {self.method} labels"
         return (
             f"Under the rule “{self.rule_words}”{fits} {whose} marked yes keep {self.yes_weight:.0%} of the weight. "
-            f"{str(self.expected_error).capitalize().replace('kl', 'KL')} ({beside}){share}."
+            f"{error}{share}."
         )
 
     def text(self, *, commands: bool = False, width: int = 0) -> str:

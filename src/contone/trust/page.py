@@ -86,16 +86,11 @@ def _made_by() -> str:
 
 def headline(people: People) -> str:
     """Agreement, persons and doubtful answers in one sentence each."""
-    said = []
-    alpha = people.agreement
+    alpha, said = people.agreement, ["No item has two different answers to compare: agreement cannot be measured."]
     if alpha is not None and math.isfinite(alpha.alpha):
         level = "well" if alpha.lower >= 0.8 else "tolerably" if alpha.alpha >= 0.667 else "little"
-        said.append(
-            f"People agree {level}: Krippendorff's alpha is {alpha.alpha:.2f} ({alpha.lower:.2f} to {alpha.upper:.2f}; "
-            "1 is full agreement, 0 is chance)."
-        )
-    else:
-        said.append("No item has two different answers to compare: agreement cannot be measured.")
+        ends = f"({alpha.lower:.2f} to {alpha.upper:.2f}; 1 is full agreement, 0 is chance)"
+        said = [f"People agree {level}: Krippendorff's alpha is {alpha.alpha:.2f} {ends}."]
     if people.persons:
         first, last = people.persons[0], people.persons[-1]
         said.append(f"An answer by {first.name} says {first.bits[0]:.2f} bits, one by {last.name} {last.bits[0]:.2f}.")

@@ -503,7 +503,7 @@ def test_graded_rows_tell_the_scales_of_single_labels():
     assert mean_kl(D, Inversion(**SHORT).fit_enhance(X, L, degrees=G), rows) < 0.97 * plain
 
 
-@pytest.mark.parametrize("spread", [0.15, pytest.param(0.5, marks=pytest.mark.exhaustive), 2.0])
+@pytest.mark.parametrize("spread", [0.15, *(pytest.param(s, marks=pytest.mark.exhaustive) for s in (0.5, 2.0))])
 def test_intervals_cover_with_graded_rows(spread):
     covered = []
     for seed in (1, 2):

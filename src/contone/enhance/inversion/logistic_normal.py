@@ -334,11 +334,11 @@ def _integrate(rule: IntervalRule, log_likelihood: LogLikelihood) -> tuple[np.nd
         sides = np.pad(score, 1, constant_values=-np.inf)
         matters = (score > score.max() - NEGLIGIBLE) | ((score >= sides[:-2]) & (score >= sides[2:]))
         step = np.diff(np.log(grid))
-        # Ends as likely as each other may have a peak between them: the intervals beside show it.
-        change = np.pad(np.abs(np.diff(score)), 1)
-        rough = (step > COARSEST) | (
-            (np.maximum.reduce([change[:-2], change[1:-1], change[2:]]) > SMOOTH) & (step > FINEST)
-        )
+        # Ends as likely as each other may have a peak between them: the intervals beside show it. Down a slope,
+        # which weighs less, longer steps do: about half a deviation of a normal peak, as at its top.
+        change, depth = np.pad(np.abs(np.diff(score)), 1), score.max() - np.maximum(score[:-1], score[1:])
+        steepest = np.maximum.reduce([change[:-2], change[1:-1], change[2:]])
+        rough = (step > COARSEST) | ((steepest > SMOOTH + depth / 2) & (step > FINEST))
         halved = np.flatnonzero(rough & (matters[:-1] | matters[1:]))
         if len(halved) == 0:
             return grid, score + np.log(np.gradient(np.log(grid)))

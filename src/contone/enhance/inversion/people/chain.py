@@ -188,8 +188,7 @@ class Chain:
 
     def mean_at(self, spread: float, tau: float) -> Matrix:
         """mu (n, q) at some spread and tau: a vote sees both."""
-        n, q = len(self.weight), self.basis.shape[0]
-        mean = np.tile(self.basis @ self.intercept, (n, 1)) if n else np.zeros((0, q))
+        mean = np.tile(self.basis @ self.intercept, (len(self.weight), 1))
         for beta, feature in zip(self.coefficients, self.features, strict=True):
             mean += beta * feature.at(math.hypot(spread, tau))
         return mean
