@@ -66,8 +66,13 @@ class Settings:
     n_samples: int = 0
     verbose: bool | None = False
 
-    def check(self, *, takes_numbers: bool) -> None:
+    def check(self, *, takes_numbers: bool, rule_is_open: bool) -> None:
         """Refuse settings that do not go together."""
+        if rule_is_open and not self.noise_known:
+            raise InputError(
+                'Inversion: noise="auto" needs a rule that is known: the numbers of labels per row do not tell both. '
+                'Name the rule (degradation="main", for one), or give noise=(missed, false).'
+            )
         if self.n_burn >= self.n_sweeps:
             raise InputError(f"Inversion: n_burn ({self.n_burn}) must be less than n_sweeps ({self.n_sweeps}).")
         if self.noise.any() and takes_numbers:

@@ -91,7 +91,7 @@ def expect_error(
     The answer is the posterior's mean, or another one, (n, q), which the sample then holds as well.
     """
     xp = array_namespace(posterior.mean)
-    if posterior.mean.shape[1] == 1:
+    if posterior.mean.shape[1] == 1 or bool(sample.graded.all()):
         return ExpectedError(0.0, 0.0, 0.0, xp.zeros_like(posterior.mean[:, 0]))
     E = errors_under_models(fit, sample, np.random.default_rng(seed))
     means = E.mean(axis=1)

@@ -208,6 +208,10 @@ def level_moments(levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return mean, covariance_mode(residual @ residual.T, n, float(q))
 
 
+IMPOSSIBLE = 1e-9
+"""Likelihood of an error that is not made: small, so that a chain leaves a start which needs one."""
+
+
 class Flips(NamedTuple):
     """Labels that are wrong: P(marked | positive) = 1 - missed, P(marked | negative) = false, entry by entry.
 
@@ -246,6 +250,14 @@ class Flips(NamedTuple):
         """Labels (n, q) as they are marked, given those that are positive."""
         wrong: NDArray[np.bool_] = rng.random(positive.shape) < np.where(positive, self.missed, self.false)
         return positive ^ wrong
+
+    def log_likelihood(self, positive: Array, given: Array, asked: Array) -> Array:
+        """Of given labels (q, m), where they were asked, if these (q, m) are positive; up to a constant of the row."""
+        missed, false = (max(share, IMPOSSIBLE) for share in self)
+        positive = positive & asked
+        lost, found = (positive & ~given).sum(axis=0), (positive & given).sum(axis=0)
+        # Beside a row all of whose labels are negative.
+        return lost * math.log(missed / (1 - false)) + found * math.log((1 - missed) / false)
 
     def silent(self, rule: Measurement, L: Array) -> Array:
         """Which rows of L (n, q) say nothing, bool (n,): not one without any mark where marks may be missed."""
@@ -301,9 +313,9 @@ def spread_prior(rule: IntervalRule) -> Spread:
     return _moments(*_integrate(rule, np.zeros_like))
 
 
-def spread_evidence(rule: IntervalRule, Z: np.ndarray, counts: Counts) -> float:
+def spread_evidence(rule: IntervalRule, Z: np.ndarray, counts: Counts, flips: Flips = NO_FLIPS) -> float:
     """Log likelihood of the cardinalities under a rule, averaged over the prior of the spread; arguments as above."""
-    said = _integrate(rule, _likelihood(Z, counts, rule.cardinality, NO_FLIPS))[1]
+    said = _integrate(rule, _likelihood(Z, counts, rule.cardinality, flips))[1]
     return float(logsumexp(said) - logsumexp(_integrate(rule, np.zeros_like)[1]))
 
 
