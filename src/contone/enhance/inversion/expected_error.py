@@ -153,9 +153,8 @@ def _with_spread(
     """The shape at a spread that the numbers of labels per row allow: the quantile of its posterior at normal score."""
     q = len(shape.covariance)
     mean = replace(fit, parameters=shape).mean(sample.X).T
-    # The spread that graded rows say is that of rows with their tails.
-    wide = variance_factor(tail) if fit.n_graded else 1.0
-    size = float(np.sqrt(np.mean(np.square(mean)) + wide * np.trace(shape.covariance) / q))
+    # The spread, its prior's too, is that of rows with their tails.
+    size = float(np.sqrt(np.mean(np.square(mean)) + variance_factor(tail) * np.trace(shape.covariance) / q))
     m = simulated_rows(q)
     normals = rng.standard_normal((m, q)) @ logistic_normal.square_root(shape.covariance).T
     if math.isfinite(tail):
